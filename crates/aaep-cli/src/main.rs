@@ -1,0 +1,56 @@
+//! The `aaep` command: one file per verb, results as exit codes.
+//!
+//! 0 is yes, 1 is no, 2 is a mistake in the call or in the environment.
+
+mod output;
+mod schema;
+mod validate;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Agents that assistive technology can hear: tools for the Agent Accessibility Event Protocol.
+#[derive(Parser)]
+#[command(name = "aaep", version, disable_help_subcommand = true)]
+struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Check events and messages against the protocol
+    Validate(validate::Args),
+    /// Print the JSON Schema of an event or message
+    Schema(schema::Args),
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    /// All is well.
+    Yes,
+    /// The answer is no.
+    No,
+    /// The call or the environment is wrong; a line on standard error says how.
+    Failed,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let result = match args.verb {
+        Verb::Validate(args) => validate::run(&args),
+        Verb::Schema(args) => schema::run(&args),
+    };
+    let outcome = match result {
+        Ok(outcome) => outcome,
+        // Whoever read our output has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Outcome::Yes,
+        Err(error) => {
+            output::complain(format_args!("cannot write the output: {error}"));
+            Outcome::Failed
+        }
+    };
+    ExitCode::from(outcome as u8)
+}

@@ -1,0 +1,216 @@
+//! `aaep validate`: checks files or standard input, a document at a time, in bounded memory.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+
+use aaep_proto::framing::{Mixed, Piece};
+use aaep_proto::json::Json;
+use aaep_proto::message::Message;
+use aaep_proto::{Problem, Rule, Sequence, Severity, Validator, limits};
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::output::{Progress, complain, count};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Files to check; '-' or nothing is standard input. One object, an array, a line per document, or a captured event stream
+    files: Vec<PathBuf>,
+    /// Check the order of events too: sessions, tools, confirmations, outputs, states
+    #[arg(long)]
+    sequence: bool,
+    /// One JSON object per document instead of lines for people
+    #[arg(long)]
+    json: bool,
+    /// Say nothing; the exit code tells
+    #[arg(long, short, conflicts_with = "json")]
+    quiet: bool,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let standard_input = [PathBuf::from("-")];
+    let files = if args.files.is_empty() { &standard_input[..] } else { &args.files };
+    let mut run = Run {
+        args,
+        out: BufWriter::with_capacity(64 * 1024, io::stdout().lock()),
+        validator: Validator::new(),
+        progress: Progress::start(),
+        totals: Totals::default(),
+        failed: false,
+    };
+    for file in files {
+        run.source(file)?;
+    }
+    run.finish()
+}
+
+#[derive(Default)]
+struct Totals {
+    documents: u64,
+    invalid: u64,
+    warnings: u64,
+    bytes: u64,
+}
+
+struct Run<'a, W: Write> {
+    args: &'a Args,
+    out: W,
+    validator: Validator,
+    progress: Progress,
+    totals: Totals,
+    failed: bool,
+}
+
+/// What `--json` prints for one document.
+#[derive(Serialize)]
+struct Line<'a> {
+    source: &'a str,
+    line: u64,
+    valid: bool,
+    problems: &'a [Problem],
+}
+
+impl<W: Write> Run<'_, W> {
+    fn source(&mut self, path: &Path) -> io::Result<()> {
+        let is_standard_input = path.as_os_str() == "-";
+        let name = if is_standard_input { "-".into() } else { path.to_string_lossy() };
+        let mut input: Box<dyn Read> = if is_standard_input {
+            if io::stdin().is_terminal() {
+                complain("reading what you type; end with Control-D");
+            }
+            Box::new(io::stdin())
+        } else {
+            match open(path) {
+                Ok(file) => Box::new(file),
+                Err(reason) => return self.give_up(&name, &reason),
+            }
+        };
+        let before = self.totals.documents;
+        let mut mixed = Mixed::new(limits::MESSAGE_BYTES);
+        let mut sequence = self.args.sequence.then(Sequence::new);
+        let mut buffer = vec![0; 64 * 1024];
+        let mut result = Ok(());
+        loop {
+            let length = match input.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return self.give_up(&name, &format!("cannot be read: {error}")),
+            };
+            self.totals.bytes += length as u64;
+            mixed.push(&buffer[..length], |line, piece| {
+                if result.is_ok() {
+                    result = self.piece(&name, line, piece, sequence.as_mut());
+                }
+            });
+            std::mem::replace(&mut result, Ok(()))?;
+            let totals = &self.totals;
+            self.progress.tick(|| {
+                format!("Checked {} so far, {} MiB.", count(totals.documents, "document"), totals.bytes >> 20)
+            });
+        }
+        mixed.finish(|line, piece| {
+            if result.is_ok() {
+                result = self.piece(&name, line, piece, sequence.as_mut());
+            }
+        });
+        result?;
+        if self.totals.documents == before {
+            return self.give_up(&name, "holds no document; there is nothing to check");
+        }
+        self.unended(&name, sequence)
+    }
+
+    fn give_up(&mut self, name: &str, reason: &str) -> io::Result<()> {
+        self.out.flush()?;
+        complain(format_args!("{name} {reason}"));
+        self.failed = true;
+        Ok(())
+    }
+
+    fn piece(&mut self, source: &str, line: u64, piece: Piece<'_>, sequence: Option<&mut Sequence>) -> io::Result<()> {
+        let problems = match piece {
+            Piece::Document(bytes) => self.check(bytes, sequence),
+            Piece::TooLong(length) => vec![Problem::new(
+                Rule::MessageSize,
+                "",
+                format!("Split it: {length} bytes are more than the {} that transports carry.", limits::MESSAGE_BYTES),
+            )],
+            Piece::Broken(message) => vec![Problem::new(Rule::Syntax, "", format!("This is not JSON: {message}."))],
+        };
+        self.report(source, line, &problems)
+    }
+
+    fn check(&self, bytes: &[u8], sequence: Option<&mut Sequence>) -> Vec<Problem> {
+        let Some(sequence) = sequence else { return self.validator.check(bytes).problems };
+        let Ok(json) = Json::parse(bytes) else { return self.validator.check(bytes).problems };
+        let mut problems = self.validator.check_json(&json, Some(bytes.len())).problems;
+        // What cannot be read as a message has been reported already and has no place in the order.
+        if let Ok(message) = Message::from_json(&json) {
+            problems.extend(sequence.observe(&message));
+        }
+        problems
+    }
+
+    fn report(&mut self, source: &str, line: u64, problems: &[Problem]) -> io::Result<()> {
+        let valid = problems.iter().all(|p| p.severity < Severity::Error);
+        self.totals.documents += 1;
+        self.totals.invalid += u64::from(!valid);
+        self.totals.warnings += problems.iter().filter(|p| p.severity == Severity::Warning).count() as u64;
+        if self.args.json {
+            serde_json::to_writer(&mut self.out, &Line { source, line, valid, problems })?;
+            return self.out.write_all(b"\n");
+        }
+        if !self.args.quiet {
+            for Problem { rule, pointer, severity, message } in problems {
+                let place = if pointer.is_empty() { String::new() } else { format!(" at {pointer}") };
+                writeln!(self.out, "{source}:{line}: {severity} {rule}{place}: {message}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sessions that did not end belong to no single document: a line for people, also with `--json`.
+    fn unended(&mut self, source: &str, sequence: Option<Sequence>) -> io::Result<()> {
+        for (_, problem) in sequence.map(Sequence::finish).unwrap_or_default() {
+            self.totals.warnings += 1;
+            let line = format!("{source}: {} {}: {}", problem.severity, problem.rule, problem.message);
+            if self.args.json {
+                let _ = writeln!(io::stderr(), "{line}");
+            } else if !self.args.quiet {
+                writeln!(self.out, "{line}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<Outcome> {
+        let Totals { documents, invalid, warnings, .. } = self.totals;
+        if !self.args.json && !self.args.quiet && documents > 0 {
+            let verdict = match invalid {
+                0 => "all valid".to_owned(),
+                _ => format!("{invalid} not valid"),
+            };
+            writeln!(self.out, "{}: {verdict}, {}.", count(documents, "document"), count(warnings, "warning"))?;
+        }
+        self.out.flush()?;
+        Ok(match (self.failed, invalid) {
+            (true, _) => Outcome::Failed,
+            (false, 0) => Outcome::Yes,
+            (false, _) => Outcome::No,
+        })
+    }
+}
+
+fn open(path: &Path) -> Result<File, String> {
+    let file = File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => "does not exist".to_owned(),
+        io::ErrorKind::PermissionDenied => "may not be read; check its permissions".to_owned(),
+        _ => format!("cannot be opened: {error}"),
+    })?;
+    match file.metadata() {
+        Ok(metadata) if metadata.is_dir() => Err("is a directory; name a file".to_owned()),
+        _ => Ok(file),
+    }
+}

@@ -1,0 +1,244 @@
+//! Input of which nobody said what it is: one object, an array, a line per document, or a
+//! captured event stream. It is told apart by its first bytes.
+
+use super::{Line, Lines, Piece, Sse, Values};
+use crate::json::Json;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// How documents are set apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One document per line (NDJSON).
+    Lines,
+    /// One array, or documents that span lines.
+    Values,
+    /// Server-Sent Events.
+    EventStream,
+}
+
+/// Cuts input of any of the formats into documents.
+///
+/// ```
+/// use aaep_proto::framing::{Format, Mixed, Piece};
+/// let mut mixed = Mixed::new(1000);
+/// let mut documents = 0;
+/// mixed.push(b"data: {}\n\ndata: {}\n\n", |_, piece| documents += usize::from(matches!(piece, Piece::Document(_))));
+/// mixed.finish(|_, _| {});
+/// assert_eq!((documents, mixed.format()), (2, Some(Format::EventStream)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Mixed {
+    max: usize,
+    decoder: Decoder,
+}
+
+#[derive(Clone, Debug)]
+enum Decoder {
+    Undecided(Vec<u8>),
+    Lines(Lines),
+    Values(Values),
+    EventStream(Box<Sse>),
+}
+
+impl Mixed {
+    /// A decoder that skips documents longer than the bound.
+    pub fn new(max: usize) -> Mixed {
+        Mixed { max, decoder: Decoder::Undecided(Vec::new()) }
+    }
+
+    /// The format, once it is clear.
+    pub fn format(&self) -> Option<Format> {
+        match self.decoder {
+            Decoder::Undecided(_) => None,
+            Decoder::Lines(_) => Some(Format::Lines),
+            Decoder::Values(_) => Some(Format::Values),
+            Decoder::EventStream(_) => Some(Format::EventStream),
+        }
+    }
+
+    /// Takes more bytes and hands out the documents that they complete, with the line each starts on.
+    pub fn push(&mut self, bytes: &[u8], mut sink: impl FnMut(u64, Piece<'_>)) {
+        if let Decoder::Undecided(start) = &mut self.decoder {
+            start.extend_from_slice(bytes);
+            if let Some(format) = recognize(start, self.max, false) {
+                self.decide(format, &mut sink);
+            }
+            return;
+        }
+        self.decode(bytes, &mut sink);
+    }
+
+    /// Ends the input.
+    pub fn finish(&mut self, mut sink: impl FnMut(u64, Piece<'_>)) {
+        if let Decoder::Undecided(start) = &self.decoder
+            && let Some(format) = recognize(start, self.max, true)
+        {
+            self.decide(format, &mut sink);
+        }
+        match &mut self.decoder {
+            Decoder::Undecided(_) => {}
+            Decoder::Lines(lines) => lines.finish(|number, line| document(number, line, &mut sink)),
+            Decoder::Values(values) => values.finish(sink),
+            Decoder::EventStream(sse) => sse.finish(|event| dispatched(event, &mut sink)),
+        }
+    }
+
+    fn decide(&mut self, format: Format, sink: &mut impl FnMut(u64, Piece<'_>)) {
+        let decoder = match format {
+            Format::Lines => Decoder::Lines(Lines::new(self.max)),
+            Format::Values => Decoder::Values(Values::new(self.max)),
+            Format::EventStream => Decoder::EventStream(Box::new(Sse::new(self.max))),
+        };
+        if let Decoder::Undecided(start) = std::mem::replace(&mut self.decoder, decoder) {
+            self.decode(&start, sink);
+        }
+    }
+
+    fn decode(&mut self, bytes: &[u8], sink: &mut impl FnMut(u64, Piece<'_>)) {
+        match &mut self.decoder {
+            Decoder::Undecided(start) => start.extend_from_slice(bytes),
+            Decoder::Lines(lines) => lines.push(bytes, |number, line| document(number, line, sink)),
+            Decoder::Values(values) => values.push(bytes, sink),
+            Decoder::EventStream(sse) => sse.push(bytes, |event| dispatched(event, sink)),
+        }
+    }
+}
+
+fn document(number: u64, line: Line<'_>, sink: &mut impl FnMut(u64, Piece<'_>)) {
+    match line {
+        Line::Text(text) => {
+            let text = if number == 1 { text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text) } else { text };
+            if !text.iter().all(u8::is_ascii_whitespace) {
+                sink(number, Piece::Document(text));
+            }
+        }
+        Line::TooLong(length) => sink(number, Piece::TooLong(length)),
+    }
+}
+
+fn dispatched(event: super::SseEvent, sink: &mut impl FnMut(u64, Piece<'_>)) {
+    match event.too_long {
+        Some(length) => sink(event.line, Piece::TooLong(length)),
+        None => sink(event.line, Piece::Document(&event.data)),
+    }
+}
+
+/// Recognizes the format from the start of the input, or asks for more of it. Only so many bytes
+/// are looked at as one document may have, so that the answer does not depend on how they came.
+fn recognize(start: &[u8], max: usize, ended: bool) -> Option<Format> {
+    let ended = ended || start.len() > max;
+    let window = &start[..start.len().min(max.saturating_add(1))];
+    if !ended && BYTE_ORDER_MARK.starts_with(window) {
+        return None;
+    }
+    let text = window.strip_prefix(BYTE_ORDER_MARK).unwrap_or(window).trim_ascii_start();
+    match text.first() {
+        None => ended.then_some(Format::Lines),
+        Some(b'[') => Some(Format::Values),
+        Some(b'{') => recognize_object(text, ended),
+        Some(_) => recognize_field(text, ended),
+    }
+}
+
+/// An object on one line starts a line-by-line file; so does a broken one if the next line
+/// starts another. Anything else spans lines.
+fn recognize_object(text: &[u8], ended: bool) -> Option<Format> {
+    let Some(end) = memchr::memchr(b'\n', text) else { return ended.then_some(Format::Lines) };
+    if Json::parse(&text[..end]).is_ok() {
+        return Some(Format::Lines);
+    }
+    match text[end..].trim_ascii_start().first() {
+        Some(b'{') => Some(Format::Lines),
+        Some(_) => Some(Format::Values),
+        None => ended.then_some(Format::Lines),
+    }
+}
+
+fn recognize_field(text: &[u8], ended: bool) -> Option<Format> {
+    const FIELDS: [&[u8]; 5] = [b":", b"data:", b"event:", b"id:", b"retry:"];
+    if FIELDS.iter().any(|f| text.starts_with(f)) {
+        return Some(Format::EventStream);
+    }
+    let may_become = !ended && FIELDS.iter().any(|f| f.starts_with(text));
+    (!may_become).then_some(Format::Lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cut(bytes: &[u8], step: usize, max: usize) -> Vec<(u64, String)> {
+        let mut mixed = Mixed::new(max);
+        let mut seen = Vec::new();
+        let mut sink = |line: u64, piece: Piece<'_>| {
+            seen.push((
+                line,
+                match piece {
+                    Piece::Document(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                    Piece::TooLong(length) => format!("too long: {length}"),
+                    Piece::Broken(message) => format!("broken: {message}"),
+                },
+            ));
+        };
+        for chunk in bytes.chunks(step.max(1)) {
+            mixed.push(chunk, &mut sink);
+        }
+        mixed.finish(&mut sink);
+        seen
+    }
+
+    fn check(input: &str, expected: &[(u64, &str)]) {
+        for step in [1, 2, 7, 10_000] {
+            let seen = cut(input.as_bytes(), step, 20);
+            let seen: Vec<(u64, &str)> = seen.iter().map(|(l, t)| (*l, t.as_str())).collect();
+            assert_eq!(seen, expected, "{input:?} in steps of {step}");
+        }
+    }
+
+    #[test]
+    fn formats_are_told_apart() {
+        check("", &[]);
+        check(" \n\n", &[]);
+        check("{\"a\":1}", &[(1, "{\"a\":1}")]);
+        check("{\"a\":1}\n{\"b\":2}\r\n\n{}", &[(1, "{\"a\":1}"), (2, "{\"b\":2}"), (4, "{}")]);
+        check("\u{feff}{\"a\":1}\n{}", &[(1, "{\"a\":1}"), (2, "{}")]);
+        check("\n{\n \"a\": 1\n}\n{}\n", &[(2, "{\n \"a\": 1\n}"), (5, "{}")]);
+        check("[{},\n{\"a\":\"]\"}]\n", &[(1, "{}"), (2, "{\"a\":\"]\"}")]);
+        check("[1, \"x,\\\"\", null]", &[(1, "1"), (1, "\"x,\\\"\""), (1, "null")]);
+        check("data: {}\n\nevent: e\ndata: {\"a\":\ndata: 1}\n\n", &[(1, "{}"), (4, "{\"a\":\n1}")]);
+        check(": c\r\rdata:{}\r\r", &[(3, "{}")]);
+        check("data: {}", &[(1, "{}")]);
+        check("\u{feff}data: {}\n\n", &[(1, "{}")]);
+        check("hello\nworld", &[(1, "hello"), (2, "world")]);
+        check("{\"a\":\n{\"b\":1}\n{", &[(1, "{\"a\":"), (2, "{\"b\":1}"), (3, "{")]);
+    }
+
+    #[test]
+    fn broken_framing_is_named() {
+        check("[{}", &[(1, "{}"), (1, "broken: the input ends before the array does")]);
+        check("[{} {}]", &[(1, "{}"), (1, "broken: a comma is missing between two items of the array"), (1, "{}")]);
+        check("[] []", &[(1, "broken: there is more text after the end of the array")]);
+        check("{\n\"a", &[(1, "broken: the input ends in the middle of a value")]);
+    }
+
+    #[test]
+    fn long_documents_are_skipped_not_kept() {
+        check("{\"a\":\"0123456789012345\"}\n{}", &[(1, "too long: 24"), (2, "{}")]);
+        check("[{\"a\":\"0123456789012345\"},{}]", &[(1, "too long: 24"), (1, "{}")]);
+        check("data: {\"a\":\"0123456789012345\"}\n\ndata: {}\n\n", &[(1, "too long: 24"), (3, "{}")]);
+    }
+
+    proptest! {
+        /// Where the input is cut never changes what is found, and no bytes panic.
+        #[test]
+        fn cutting_changes_nothing(bytes in proptest::collection::vec(prop_oneof![
+            Just(b'{'), Just(b'}'), Just(b'['), Just(b']'), Just(b'"'), Just(b'\\'), Just(b','), Just(b':'),
+            Just(b'\n'), Just(b'\r'), Just(b' '), Just(b'd'), Just(b'a'), Just(b't'), any::<u8>()
+        ], 0..200), step in 1usize..40, max in 4usize..60) {
+            let strip = |v: Vec<(u64, String)>| v.into_iter().filter(|(_, t)| !t.starts_with("too long")).collect::<Vec<_>>();
+            prop_assert_eq!(strip(cut(&bytes, step, max)), strip(cut(&bytes, usize::MAX, max)));
+        }
+    }
+}

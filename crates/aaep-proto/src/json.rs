@@ -1,0 +1,416 @@
+//! A JSON document that borrows from its bytes.
+//!
+//! Validation looks at every field once and keeps nothing, so it works on this tree instead of on
+//! owned values: strings without escapes point into the input, objects keep the order in which
+//! their fields were written, and a key that is written twice is noticed instead of swallowed.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// One JSON value that borrows its strings from the input where it can.
+///
+/// ```
+/// use aaep_proto::json::Json;
+/// let json = Json::parse(br#"{"a": [1, "two"]}"#)?;
+/// assert_eq!(json.get("a").and_then(|a| a.items()).map(|i| i.len()), Some(2));
+/// # Ok::<(), aaep_proto::json::SyntaxError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Json<'a> {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool(bool),
+    /// A number, kept as integer where it was written as one.
+    Number(Number),
+    /// A string.
+    String(Cow<'a, str>),
+    /// An array.
+    Array(Vec<Json<'a>>),
+    /// An object.
+    Object(Object<'a>),
+}
+
+/// The fields of a JSON object in the order in which they were written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Object<'a> {
+    fields: Vec<(Cow<'a, str>, Json<'a>)>,
+    duplicate: Option<Cow<'a, str>>,
+}
+
+/// Why bytes are not JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyntaxError {
+    message: String,
+    /// Where, counted from 1, if it is known.
+    place: Option<(usize, usize)>,
+}
+
+impl From<serde_json::Error> for SyntaxError {
+    fn from(error: serde_json::Error) -> SyntaxError {
+        let mut message = error.to_string();
+        // The parser ends its sentence with the place; ours is written for people.
+        if let Some(cut) = message.find(" at line ") {
+            message.truncate(cut);
+        }
+        SyntaxError { message, place: Some((error.line(), error.column())).filter(|p| p.0 > 0) }
+    }
+}
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match self.place {
+            Some((1, column)) => write!(f, " at column {column}"),
+            Some((line, column)) => write!(f, " at line {line} of it, column {column}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for SyntaxError {}
+
+impl<'a> Json<'a> {
+    /// Reads one JSON document. A byte order mark at the start is ignored (RFC 8259, section 8.1).
+    pub fn parse(bytes: &'a [u8]) -> Result<Json<'a>, SyntaxError> {
+        let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+        let text = std::str::from_utf8(bytes)
+            .map_err(|e| SyntaxError { message: format!("byte {} is not UTF-8", e.valid_up_to() + 1), place: None })?;
+        Json::parse_str(text)
+    }
+
+    /// Reads one JSON document from text.
+    pub fn parse_str(text: &'a str) -> Result<Json<'a>, SyntaxError> {
+        Ok(serde_json::from_str(text)?)
+    }
+
+    /// The field of this name, if this is an object that has it.
+    pub fn get(&self, name: &str) -> Option<&Json<'a>> {
+        self.object()?.get(name)
+    }
+
+    /// This value as an object.
+    pub fn object(&self) -> Option<&Object<'a>> {
+        match self {
+            Json::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// This value as text.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Json::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// This value as a boolean.
+    pub fn boolean(&self) -> Option<bool> {
+        match self {
+            Json::Bool(b) => Some(*b),
+            _ => None,
+        }
+    }
+
+    /// This value as the items of an array.
+    pub fn items(&self) -> Option<&[Json<'a>]> {
+        match self {
+            Json::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// This value as a whole number. `3.0` is one, as in JSON Schema; `3.5` is not.
+    pub fn integer(&self) -> Option<i128> {
+        let Json::Number(number) = self else { return None };
+        if let Some(n) = number.as_i64() {
+            return Some(n.into());
+        }
+        if let Some(n) = number.as_u64() {
+            return Some(n.into());
+        }
+        // Between -2^127 and 2^127 a whole f64 converts exactly.
+        number.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 1e38).map(|f| f as i128)
+    }
+
+    /// This value as a number.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Json::Number(number) => number.as_f64(),
+            _ => None,
+        }
+    }
+
+    /// What kind of value this is, in a word for people.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Json::Null => "null",
+            Json::Bool(_) => "a boolean",
+            Json::Number(_) => "a number",
+            Json::String(_) => "a string",
+            Json::Array(_) => "an array",
+            Json::Object(_) => "an object",
+        }
+    }
+
+    /// An owned copy.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Json::Null => Value::Null,
+            Json::Bool(b) => Value::Bool(*b),
+            Json::Number(n) => Value::Number(n.clone()),
+            Json::String(s) => Value::String(s.clone().into_owned()),
+            Json::Array(items) => Value::Array(items.iter().map(Json::to_value).collect()),
+            Json::Object(object) => Value::Object(object.to_map()),
+        }
+    }
+}
+
+impl<'a> Object<'a> {
+    /// The field of this name.
+    pub fn get(&self, name: &str) -> Option<&Json<'a>> {
+        self.fields.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// Whether there is a field of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// All fields in the order in which they were written.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Json<'a>)> {
+        self.fields.iter().map(|(key, value)| (key.as_ref(), value))
+    }
+
+    /// How many fields there are.
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// A key that was written more than once; the first value is kept.
+    pub fn duplicate(&self) -> Option<&str> {
+        self.duplicate.as_deref()
+    }
+
+    /// An owned copy.
+    pub fn to_map(&self) -> Map<String, Value> {
+        self.iter().map(|(key, value)| (key.to_owned(), value.to_value())).collect()
+    }
+
+    /// Up to this many fields every pair is compared; above, keys are sorted first. Both keep the
+    /// cost of a hostile object with a million keys in proportion to its length.
+    const SMALL: usize = 24;
+
+    fn from_fields(mut fields: Vec<(Cow<'a, str>, Json<'a>)>) -> Object<'a> {
+        let mut duplicate = None;
+        if fields.len() <= Self::SMALL {
+            let mut i = 1;
+            while i < fields.len() {
+                if fields[..i].iter().any(|(key, _)| *key == fields[i].0) {
+                    duplicate.get_or_insert(fields.remove(i).0);
+                } else {
+                    i += 1;
+                }
+            }
+        } else {
+            let mut order: Vec<usize> = (0..fields.len()).collect();
+            order.sort_by(|&a, &b| fields[a].0.cmp(&fields[b].0).then(a.cmp(&b)));
+            let mut doubled: Vec<usize> =
+                order.windows(2).filter(|w| fields[w[0]].0 == fields[w[1]].0).map(|w| w[1]).collect();
+            doubled.sort_unstable();
+            if let Some(&first) = doubled.first() {
+                duplicate = Some(fields[first].0.clone());
+                let mut index = 0;
+                let mut doubled = doubled.into_iter().peekable();
+                fields.retain(|_| {
+                    let drop = doubled.next_if_eq(&index).is_some();
+                    index += 1;
+                    !drop
+                });
+            }
+        }
+        Object { fields, duplicate }
+    }
+}
+
+/// A string that borrows from the input unless it had escapes.
+struct Text<'a>(Cow<'a, str>);
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Borrowed(v)))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(v.to_owned())))
+    }
+
+    fn visit_string<E>(self, v: String) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(v)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+struct JsonVisitor;
+
+impl<'de> Visitor<'de> for JsonVisitor {
+    type Value = Json<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Self::Value, E> {
+        Ok(Json::Bool(v))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Self::Value, E> {
+        Ok(Json::Number(v.into()))
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Self::Value, E> {
+        Ok(Json::Number(v.into()))
+    }
+
+    fn visit_f64<E: de::Error>(self, v: f64) -> Result<Self::Value, E> {
+        Number::from_f64(v).map(Json::Number).ok_or_else(|| E::custom("number is not finite"))
+    }
+
+    fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Self::Value, E> {
+        Ok(Json::String(Cow::Borrowed(v)))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Self::Value, E> {
+        Ok(Json::String(Cow::Owned(v.to_owned())))
+    }
+
+    fn visit_string<E>(self, v: String) -> Result<Self::Value, E> {
+        Ok(Json::String(Cow::Owned(v)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Json::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(Text(key)) = map.next_key()? {
+            if fields.is_empty() {
+                // Most objects of the protocol are envelopes with a dozen or two fields.
+                fields.reserve(8);
+            }
+            fields.push((key, map.next_value()?));
+        }
+        Ok(Json::Object(Object::from_fields(fields)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Json<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(JsonVisitor)
+    }
+}
+
+impl<'a> From<&'a Value> for Json<'a> {
+    fn from(value: &'a Value) -> Json<'a> {
+        match value {
+            Value::Null => Json::Null,
+            Value::Bool(b) => Json::Bool(*b),
+            Value::Number(n) => Json::Number(n.clone()),
+            Value::String(s) => Json::String(Cow::Borrowed(s)),
+            Value::Array(items) => Json::Array(items.iter().map(Json::from).collect()),
+            Value::Object(map) => {
+                let fields = map.iter().map(|(k, v)| (Cow::Borrowed(k.as_str()), Json::from(v)));
+                Json::Object(Object { fields: fields.collect(), duplicate: None })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_without_escapes_are_borrowed() {
+        let json = Json::parse(br#"{"plain":"abc","escaped":"a\nb"}"#).unwrap();
+        assert!(matches!(json.get("plain"), Some(Json::String(Cow::Borrowed("abc")))));
+        assert!(matches!(json.get("escaped"), Some(Json::String(Cow::Owned(s))) if s == "a\nb"));
+    }
+
+    #[test]
+    fn a_key_written_twice_is_noticed_and_the_first_value_kept() {
+        let json = Json::parse(br#"{"a":1,"b":2,"a":3}"#).unwrap();
+        let object = json.object().unwrap();
+        assert_eq!(object.duplicate(), Some("a"));
+        assert_eq!(object.len(), 2);
+        assert_eq!(object.get("a").and_then(Json::integer), Some(1));
+    }
+
+    #[test]
+    fn duplicates_are_found_in_large_objects_too() {
+        let mut text = String::from("{");
+        for i in 0..1000 {
+            text.push_str(&format!("\"k{i}\":{i},"));
+        }
+        text.push_str("\"k500\":-1}");
+        let json = Json::parse(text.as_bytes()).unwrap();
+        let object = json.object().unwrap();
+        assert_eq!(object.duplicate(), Some("k500"));
+        assert_eq!(object.len(), 1000);
+        assert_eq!(object.get("k500").and_then(Json::integer), Some(500));
+    }
+
+    #[test]
+    fn whole_floats_count_as_integers() {
+        let whole = |s: &str| Json::parse_str(s).unwrap().integer();
+        assert_eq!(whole("3.0"), Some(3));
+        assert_eq!(whole("3.5"), None);
+        assert_eq!(whole("18446744073709551615"), Some(u64::MAX.into()));
+        assert_eq!(whole("1e300"), None);
+    }
+
+    #[test]
+    fn syntax_errors_are_one_sentence() {
+        for bytes in [&b"{\"a\":"[..], b"\"\\ud800\"", b"nul", b"", b"\xE9", b"{} x"] {
+            let message = Json::parse(bytes).unwrap_err().to_string();
+            assert!(!message.is_empty() && !message.contains('\n'), "{message:?}");
+        }
+    }
+
+    #[test]
+    fn nesting_bombs_are_refused_not_followed() {
+        let bomb = "[".repeat(100_000);
+        assert!(Json::parse(bomb.as_bytes()).is_err());
+    }
+}

@@ -1,0 +1,24 @@
+//! Every bound of the core, with its reason.
+
+/// Soft bound of a serialized event (3.7): larger is a warning, not an error.
+pub const EVENT_BYTES: usize = 64 * 1024;
+/// Hard bound of one message on any transport (8.3 asks transports to carry this much).
+pub const MESSAGE_BYTES: usize = 1024 * 1024;
+/// Soft bound of top-level fields (3.7).
+pub const TOP_LEVEL_FIELDS: usize = 32;
+/// Soft bound of nesting, the event itself being level 1 (3.7).
+pub const DEPTH: usize = 8;
+/// Soft bound of any string (3.7).
+pub const STRING_BYTES: usize = 16 * 1024;
+/// Most problems kept per document: a hostile document must not grow a report without end.
+pub const PROBLEMS: usize = 256;
+/// Sessions that the sequence checker follows at once; beyond, the longest silent one is let go.
+pub const OPEN_SESSIONS: usize = 4096;
+/// Ended sessions whose ids are remembered.
+pub const ENDED_SESSIONS: usize = 65_536;
+/// Event ids remembered to find one used twice.
+pub const EVENT_IDS: usize = 65_536;
+/// Reply tokens remembered to find one issued twice.
+pub const REPLY_TOKENS: usize = 16_384;
+/// Tool calls, outputs or questions that the sequence checker follows in one session.
+pub const PER_SESSION: usize = 1024;

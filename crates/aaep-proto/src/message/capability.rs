@@ -1,0 +1,117 @@
+//! What a subscriber can take (5.3).
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::{Map, Value};
+
+use super::kinds::*;
+use super::{Boundary, CognitiveLoad, Verbosity};
+use crate::json::{Json, Object};
+use crate::language::LanguageTag;
+use crate::record::{FromJson, Kind, Malformed, Record, Shape, Unknown, record};
+
+const PATTERNS: Kind = Kind::List { of: &NAME_256, min: 0, max: usize::MAX, unique: true };
+
+record! {
+    /// Which event types a subscriber wants and which it does not.
+    #[derive(Default)]
+    EventFilters, &CAPABILITY, Unknown::Denied, {
+        /// Patterns of types to send; all core events if absent.
+        include: Option<Vec<String>> = PATTERNS,
+        /// Patterns of types not to send. They win over `include`.
+        exclude: Option<Vec<String>> = PATTERNS,
+    }
+}
+
+record! {
+    /// The twelve fields of a capability declaration.
+    #[derive(Default)]
+    CapabilityFields, &CAPABILITY, Unknown::Objects, {
+        /// Most events per second; unlimited if absent.
+        max_events_per_second: Option<u32> = Kind::Integer { min: 1, max: 100_000 },
+        /// How much should be said; normal if absent.
+        preferred_verbosity: Option<Verbosity> = Kind::OneOf(Verbosity::WORDS),
+        /// Languages in order of preference; `en-US` if absent.
+        languages: Option<Vec<LanguageTag>> = Kind::List { of: &TAG, min: 1, max: 32, unique: true },
+        /// Whether confirmations can be answered; false if absent.
+        supports_confirmation_reply: Option<bool> = Kind::Boolean,
+        /// Whether clarifications can be answered; false if absent.
+        supports_clarification_reply: Option<bool> = Kind::Boolean,
+        /// Where output may be cut; sentence and completion if absent.
+        coalesce_boundaries: Option<Vec<Boundary>> =
+            Kind::List { of: &Kind::OneOf(Boundary::WORDS), min: 1, max: 5, unique: true },
+        /// Which events are wanted.
+        event_filters: Option<EventFilters> = Kind::Object(&<EventFilters as Record>::SHAPE),
+        /// Levels the subscriber implements; level 1 if absent.
+        supported_conformance_levels: Option<Vec<u32>> =
+            Kind::List { of: &Kind::OneOfIntegers(&[1, 2, 3]), min: 1, max: 3, unique: true },
+        /// Vocabularies the subscriber knows.
+        supported_extensions: Option<Vec<String>> = Kind::List { of: &URI, min: 0, max: 64, unique: true },
+        /// How much the user wants to be told; medium if absent.
+        cognitive_load: Option<CognitiveLoad> = Kind::OneOf(CognitiveLoad::WORDS),
+        /// Words announced per minute.
+        pace_wpm: Option<u32> = Kind::Integer { min: 50, max: 1000 },
+        /// Whether an unsigned manifest is a reason not to subscribe; false if absent.
+        accept_signed_manifests_only: Option<bool> = Kind::Boolean,
+    }
+}
+
+/// A capability declaration: the twelve fields and what extensions add.
+///
+/// ```
+/// use aaep_proto::message::Capabilities;
+/// let capabilities: Capabilities = serde_json::from_str(r#"{"max_events_per_second":3,"haptic":{"pulse":true}}"#)?;
+/// assert_eq!(capabilities.fields.max_events_per_second, Some(3));
+/// assert!(capabilities.extensions.contains_key("haptic"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Capabilities {
+    /// The fields of the specification.
+    pub fields: CapabilityFields,
+    /// Objects of extensions by prefix.
+    pub extensions: BTreeMap<String, Map<String, Value>>,
+}
+
+impl Capabilities {
+    /// The table, for the objects that hold capabilities.
+    pub(crate) const SHAPE: Shape = <CapabilityFields as Record>::SHAPE;
+
+    fn read(object: &Object<'_>) -> Result<Capabilities, Malformed> {
+        let mut extensions = BTreeMap::new();
+        let mut at = 0;
+        for (name, value) in object.iter() {
+            if Self::SHAPE.find(name, &mut at).is_none() {
+                let object = value.object().ok_or(Malformed { field: "capabilities" })?;
+                extensions.insert(name.to_owned(), object.to_map());
+            }
+        }
+        Ok(Capabilities { fields: CapabilityFields::read(object)?, extensions })
+    }
+}
+
+impl FromJson for Capabilities {
+    fn from_json(json: &Json<'_>) -> Option<Self> {
+        Capabilities::read(json.object()?).ok()
+    }
+}
+
+impl Serialize for Capabilities {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        self.fields.write(&mut map)?;
+        for (prefix, object) in &self.extensions {
+            map.serialize_entry(prefix, object)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Capabilities {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Json::deserialize(deserializer)?;
+        let object = json.object().ok_or_else(|| serde::de::Error::custom("capabilities must be an object"))?;
+        Capabilities::read(object).map_err(serde::de::Error::custom)
+    }
+}

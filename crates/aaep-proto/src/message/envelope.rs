@@ -1,0 +1,202 @@
+//! The envelope: what every event carries besides its payload (chapter 3).
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::kinds::*;
+use super::{TextDirection, Urgency, Verbosity};
+use crate::id::{EventId, SessionId};
+use crate::json::Json;
+use crate::language::LanguageTag;
+use crate::record::{FromJson, Kind, Unknown, record};
+use crate::rule::Rule;
+use crate::time::Timestamp;
+
+/// The core context. Every event names it first.
+pub const CORE_CONTEXT: &str = "https://aaep-protocol.org/context/v1";
+
+/// Full form of the core namespace: `aaep:X` and this followed by `X` are the same type.
+pub const CORE_TYPES: &str = "https://aaep-protocol.org/types/";
+
+/// The version of the protocol that this crate speaks.
+pub const AAEP_VERSION: &str = "1.0.0";
+
+/// The vocabularies that an event uses: the core one, then those of its extensions.
+///
+/// ```
+/// use aaep_proto::message::Context;
+/// assert_eq!(serde_json::to_string(&Context::core())?, "\"https://aaep-protocol.org/context/v1\"");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Context {
+    extensions: Vec<String>,
+    /// Written as an array although nothing follows the core context.
+    array: bool,
+}
+
+impl Context {
+    /// The core context alone.
+    pub fn core() -> Context {
+        Context::default()
+    }
+
+    /// The core context and the vocabularies of extensions.
+    pub fn with_extensions(uris: impl IntoIterator<Item = String>) -> Context {
+        Context { extensions: uris.into_iter().collect(), array: false }
+    }
+
+    /// The vocabularies of extensions.
+    pub fn extensions(&self) -> &[String] {
+        &self.extensions
+    }
+}
+
+impl FromJson for Context {
+    fn from_json(json: &Json<'_>) -> Option<Self> {
+        match json {
+            Json::String(text) => (text == CORE_CONTEXT).then(Context::core),
+            Json::Array(items) => {
+                let (first, rest) = items.split_first()?;
+                if first.text()? != CORE_CONTEXT {
+                    return None;
+                }
+                let extensions = rest.iter().map(String::from_json).collect::<Option<_>>()?;
+                Some(Context { extensions, array: true })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Serialize for Context {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.extensions.is_empty() && !self.array {
+            return serializer.serialize_str(CORE_CONTEXT);
+        }
+        serializer.collect_seq(std::iter::once(CORE_CONTEXT).chain(self.extensions.iter().map(String::as_str)))
+    }
+}
+
+record! {
+    /// Who emits: the agent behind the events.
+    ///
+    /// ```
+    /// use aaep_proto::message::Producer;
+    /// let producer = Producer::new("retirement-planner").with_name("Retirement Planning Assistant");
+    /// assert_eq!(producer.agent_id, "retirement-planner");
+    /// ```
+    #[derive(Default)]
+    Producer, &PRODUCER, Unknown::Denied, {
+        /// Stable name of the agent, without a version in it.
+        agent_id: String = SOME_TEXT,
+        /// Version of the agent.
+        agent_version: Option<String> = ANY_TEXT,
+        /// Name of the agent for people.
+        agent_name: Option<String> = ANY_TEXT,
+        /// The model behind the agent.
+        model: Option<String> = ANY_TEXT,
+        /// Where the manifest of the agent is.
+        manifest_uri: Option<String> = URI,
+    }
+}
+
+impl Producer {
+    /// A producer with nothing but its stable name.
+    pub fn new(agent_id: impl Into<String>) -> Producer {
+        Producer { agent_id: agent_id.into(), ..Producer::default() }
+    }
+
+    /// Adds the version of the agent.
+    pub fn with_version(mut self, version: impl Into<String>) -> Producer {
+        self.agent_version = Some(version.into());
+        self
+    }
+
+    /// Adds the name that people hear.
+    pub fn with_name(mut self, name: impl Into<String>) -> Producer {
+        self.agent_name = Some(name.into());
+        self
+    }
+}
+
+record! {
+    /// What language the texts of an event are in (chapter 11).
+    ///
+    /// ```
+    /// use aaep_proto::message::LocalizationHints;
+    /// let hints = LocalizationHints::in_language("yo-NG".parse()?);
+    /// assert_eq!(hints.primary_language.map(|t| t.to_string()).as_deref(), Some("yo-NG"));
+    /// # Ok::<(), aaep_proto::language::InvalidTag>(())
+    /// ```
+    #[derive(Default)]
+    LocalizationHints, &LOCALIZATION, Unknown::Denied, {
+        /// The language of every text that has no variant.
+        primary_language: Option<LanguageTag> = TAG,
+        /// Which way the text runs.
+        text_direction: Option<TextDirection> = Kind::OneOf(TextDirection::WORDS),
+        /// Languages that variants exist in.
+        available_languages: Option<Vec<LanguageTag>> = Kind::List { of: &TAG, min: 0, max: 32, unique: true },
+        /// What to try, in order, when no wish can be met.
+        fallback_chain: Option<Vec<LanguageTag>> = Kind::List { of: &TAG, min: 0, max: 16, unique: false },
+        /// The script, as an ISO 15924 code.
+        script: Option<String> = SCRIPT,
+        /// The calendar that dates are in.
+        calendar: Option<String> = ANY_TEXT,
+    }
+}
+
+impl LocalizationHints {
+    /// Text in one language.
+    pub fn in_language(primary: LanguageTag) -> LocalizationHints {
+        LocalizationHints { primary_language: Some(primary), ..LocalizationHints::default() }
+    }
+}
+
+record! {
+    /// The fields that every event has, apart from its type and its payload.
+    Envelope, &PAYLOAD, Unknown::Allowed, {
+        /// The vocabularies in use.
+        context as "@context": Context = Kind::Context,
+        /// The version of the protocol.
+        aaep_version: Option<String> = VERSION,
+        /// The name of this event.
+        event_id: EventId = EVENT_ID,
+        /// The session it belongs to.
+        session_id: SessionId = SESSION_ID,
+        /// Its place in the session, when events are numbered.
+        sequence_number: Option<u64> = COUNT,
+        /// When it happened.
+        timestamp: Timestamp = TIMESTAMP,
+        /// Who emitted it.
+        producer: Producer = Kind::Object(&<Producer as crate::record::Record>::SHAPE),
+        /// How much its texts say.
+        verbosity: Option<Verbosity> = Kind::OneOf(Verbosity::WORDS),
+        /// How soon the user should hear of it.
+        urgency: Option<Urgency> = Kind::OneOf(Urgency::WORDS),
+        /// What language its texts are in.
+        localization_hints: Option<LocalizationHints> = Kind::Object(&<LocalizationHints as crate::record::Record>::SHAPE),
+        /// Trace identifier.
+        correlation_id: Option<String> = ANY_TEXT,
+        /// Data of extensions by prefix.
+        extensions: Option<Map<String, Value>> = Kind::Extensions,
+    }
+}
+
+/// The rule that a bad value of this envelope field breaks.
+pub(crate) fn rule_of(field: &str) -> Rule {
+    match field {
+        "@context" => Rule::Context,
+        "aaep_version" => Rule::Version,
+        "event_id" => Rule::EventId,
+        "session_id" => Rule::SessionId,
+        "sequence_number" => Rule::SequenceNumber,
+        "timestamp" => Rule::Timestamp,
+        "producer" => Rule::ProducerShape,
+        "verbosity" => Rule::VerbosityWord,
+        "urgency" => Rule::UrgencyWord,
+        "localization_hints" => Rule::LocalizationShape,
+        "correlation_id" => Rule::CorrelationId,
+        _ => Rule::ExtensionShape,
+    }
+}

@@ -1,0 +1,280 @@
+//! An event: envelope, payload, and whatever else it came with.
+
+use std::fmt;
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::envelope::CORE_TYPES;
+use super::payload::*;
+use super::{Envelope, Urgency};
+use crate::json::{Json, Object};
+use crate::language::LanguageTag;
+use crate::record::{Malformed, Record, Shape};
+
+macro_rules! core_events {
+    ($( $(#[$doc:meta])* $name:ident = $wire:literal ),+ $(,)?) => {
+        /// The twelve core types.
+        ///
+        /// ```
+        /// use aaep_proto::message::CoreType;
+        /// let short = CoreType::parse("aaep:agent.tool.invoked");
+        /// let long = CoreType::parse("https://aaep-protocol.org/types/agent.tool.invoked");
+        /// assert_eq!(short, Some(CoreType::ToolInvoked));
+        /// assert_eq!(short, long);
+        /// ```
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum CoreType {
+            $( $(#[$doc])* $name, )+
+        }
+
+        impl CoreType {
+            /// All of them.
+            pub const ALL: &'static [CoreType] = &[$(CoreType::$name),+];
+
+            /// The name in compact form: `aaep:agent.session.started`.
+            pub fn as_str(self) -> &'static str {
+                match self { $( CoreType::$name => concat!("aaep:", $wire), )+ }
+            }
+
+            /// Reads the compact or the full form.
+            pub fn parse(text: &str) -> Option<CoreType> {
+                let name = text.strip_prefix("aaep:").or_else(|| text.strip_prefix(CORE_TYPES))?;
+                match name {
+                    $( $wire => Some(CoreType::$name), )+
+                    _ => None,
+                }
+            }
+
+            /// The table of its payload.
+            pub fn shape(self) -> &'static Shape {
+                match self { $( CoreType::$name => {
+                    static SHAPE: Shape = <$name as Record>::SHAPE;
+                    &SHAPE
+                } )+ }
+            }
+        }
+
+        /// What an event says.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Payload {
+            $( $(#[$doc])* $name($name), )+
+            /// An event type of an extension; its fields are kept as they came.
+            Extension {
+                /// The type as written.
+                name: String,
+            },
+        }
+
+        impl Payload {
+            /// The core type, if it is one.
+            pub fn core_type(&self) -> Option<CoreType> {
+                match self {
+                    $( Payload::$name(_) => Some(CoreType::$name), )+
+                    Payload::Extension { .. } => None,
+                }
+            }
+
+            fn read(core: CoreType, object: &Object<'_>) -> Result<Payload, Malformed> {
+                match core {
+                    $( CoreType::$name => $name::read(object).map(Payload::$name), )+
+                }
+            }
+
+            fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+                match self {
+                    $( Payload::$name(payload) => payload.write(map), )+
+                    Payload::Extension { .. } => Ok(()),
+                }
+            }
+        }
+
+        $(
+            impl From<$name> for Payload {
+                fn from(payload: $name) -> Payload {
+                    Payload::$name(payload)
+                }
+            }
+        )+
+    };
+}
+
+core_events! {
+    /// `agent.session.started`
+    SessionStarted = "agent.session.started",
+    /// `agent.session.completed`
+    SessionCompleted = "agent.session.completed",
+    /// `agent.session.errored`
+    SessionErrored = "agent.session.errored",
+    /// `agent.session.cancelled`
+    SessionCancelled = "agent.session.cancelled",
+    /// `agent.state.changed`
+    StateChanged = "agent.state.changed",
+    /// `agent.progress.updated`
+    ProgressUpdated = "agent.progress.updated",
+    /// `agent.tool.invoked`
+    ToolInvoked = "agent.tool.invoked",
+    /// `agent.tool.completed`
+    ToolCompleted = "agent.tool.completed",
+    /// `agent.output.streaming`
+    OutputStreaming = "agent.output.streaming",
+    /// `agent.awaiting.confirmation`
+    AwaitingConfirmation = "agent.awaiting.confirmation",
+    /// `agent.awaiting.clarification`
+    AwaitingClarification = "agent.awaiting.clarification",
+    /// `agent.handoff.requested`
+    HandoffRequested = "agent.handoff.requested",
+}
+
+impl CoreType {
+    /// Whether such an event must be critical (chapter 4).
+    pub fn must_be_critical(self) -> bool {
+        matches!(
+            self,
+            CoreType::SessionErrored
+                | CoreType::AwaitingConfirmation
+                | CoreType::AwaitingClarification
+                | CoreType::HandoffRequested
+        )
+    }
+
+    /// Whether such an event ends its session.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, CoreType::SessionCompleted | CoreType::SessionErrored | CoreType::SessionCancelled)
+    }
+}
+
+impl fmt::Display for CoreType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One event.
+///
+/// Fields that neither the envelope nor the payload knows are kept in `extra`: language variants
+/// of texts, the payload of extension events, and what a later version of the protocol may add.
+///
+/// ```
+/// use aaep_proto::message::{CoreType, Event};
+/// let text = r#"{"@context":"https://aaep-protocol.org/context/v1","type":"aaep:agent.session.started",
+///     "event_id":"evt_1","session_id":"sess_1","timestamp":"2026-05-24T14:22:11.342Z",
+///     "producer":{"agent_id":"planner"},"summary_normal":"Planning.","summary_normal_yo":"Ètò."}"#;
+/// let event: Event = serde_json::from_str(text)?;
+/// assert_eq!(event.core_type(), Some(CoreType::SessionStarted));
+/// assert_eq!(event.text_in("summary_normal", &"yo".parse()?), Some("Ètò."));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// What every event has.
+    pub envelope: Envelope,
+    /// What this one says.
+    pub payload: Payload,
+    /// Everything else.
+    pub extra: Map<String, Value>,
+}
+
+impl Event {
+    /// The core type, if it is one.
+    pub fn core_type(&self) -> Option<CoreType> {
+        self.payload.core_type()
+    }
+
+    /// The type as it is written.
+    pub fn type_name(&self) -> &str {
+        match &self.payload {
+            Payload::Extension { name } => name,
+            core => core.core_type().map_or("", CoreType::as_str),
+        }
+    }
+
+    /// The urgency, which is normal if none is given.
+    pub fn urgency(&self) -> &Urgency {
+        self.envelope.urgency.as_ref().unwrap_or(&Urgency::Normal)
+    }
+
+    /// The variant of a text field in exactly this language, if there is one.
+    pub fn text_in(&self, field: &str, language: &LanguageTag) -> Option<&str> {
+        self.extra.iter().find_map(|(name, value)| {
+            let suffix = name.strip_prefix(field)?.strip_prefix('_')?;
+            let tag = LanguageTag::from_field_suffix(suffix)?;
+            if tag == *language { value.as_str() } else { None }
+        })
+    }
+
+    /// Adds the variant of a text field in another language.
+    pub fn set_text_in(&mut self, field: &str, language: &LanguageTag, text: impl Into<String>) {
+        self.extra.insert(format!("{field}_{}", language.field_suffix()), Value::String(text.into()));
+    }
+
+    /// Reads an event from a parsed document. Only what the type cannot do without is demanded;
+    /// whether all rules are kept is the validator's question.
+    pub fn from_json(json: &Json<'_>) -> Result<Event, Malformed> {
+        let object = json.object().ok_or(Malformed { field: "event" })?;
+        let type_name = object.get("type").and_then(Json::text).ok_or(Malformed { field: "type" })?;
+        let envelope = Envelope::read(object)?;
+        let core = CoreType::parse(type_name);
+        let payload = match core {
+            Some(core) => Payload::read(core, object)?,
+            None => Payload::Extension { name: type_name.to_owned() },
+        };
+        let mut extra = Map::new();
+        let (mut at, mut payload_at) = (0, 0);
+        for (name, value) in object.iter() {
+            let known = name == "type"
+                || Envelope::SHAPE.find(name, &mut at).is_some()
+                || core.is_some_and(|c| c.shape().find(name, &mut payload_at).is_some());
+            if !known {
+                extra.insert(name.to_owned(), value.to_value());
+            }
+        }
+        Ok(Event { envelope, payload, extra })
+    }
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let e = &self.envelope;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("@context", &e.context)?;
+        if let Some(version) = &e.aaep_version {
+            map.serialize_entry("aaep_version", version)?;
+        }
+        map.serialize_entry("type", self.type_name())?;
+        map.serialize_entry("event_id", &e.event_id)?;
+        map.serialize_entry("session_id", &e.session_id)?;
+        if let Some(number) = e.sequence_number {
+            map.serialize_entry("sequence_number", &number)?;
+        }
+        map.serialize_entry("timestamp", &e.timestamp)?;
+        map.serialize_entry("producer", &e.producer)?;
+        if let Some(verbosity) = &e.verbosity {
+            map.serialize_entry("verbosity", verbosity)?;
+        }
+        if let Some(urgency) = &e.urgency {
+            map.serialize_entry("urgency", urgency)?;
+        }
+        if let Some(hints) = &e.localization_hints {
+            map.serialize_entry("localization_hints", hints)?;
+        }
+        if let Some(id) = &e.correlation_id {
+            map.serialize_entry("correlation_id", id)?;
+        }
+        self.payload.write(&mut map)?;
+        for (name, value) in &self.extra {
+            map.serialize_entry(name, value)?;
+        }
+        if let Some(extensions) = &e.extensions {
+            map.serialize_entry("extensions", extensions)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Event::from_json(&Json::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}

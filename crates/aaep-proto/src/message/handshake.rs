@@ -1,0 +1,213 @@
+//! The handshake and the replies (chapters 5 and 6), and the manifest (5.10).
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::kinds::*;
+use super::{Capabilities, Context, Decision, Producer, ReasonCode, Verbosity};
+use crate::id::{ReplyToken, SubscriptionId};
+use crate::json::Json;
+use crate::language::LanguageTag;
+use crate::record::{Decimal, FromJson, Kind, Record, Unknown, record};
+use crate::time::Timestamp;
+
+const CAPABILITIES: Kind = Kind::Object(&Capabilities::SHAPE);
+const PRODUCER_KIND: Kind = Kind::Object(&<Producer as Record>::SHAPE);
+
+record! {
+    /// A subscriber asks to be served (5.2).
+    SubscriptionRequest, &MESSAGE, Unknown::Denied, {
+        /// The version it wants.
+        aaep_version: String = VERSION,
+        /// Its stable name.
+        subscriber_id: String = NAME_256,
+        /// Its name for people.
+        subscriber_name: Option<String> = Kind::Text { min: 0, max: 256 },
+        /// Its version.
+        subscriber_version: Option<String> = Kind::Text { min: 0, max: 64 },
+        /// Where its manifest is.
+        subscriber_manifest_uri: Option<String> = URI,
+        /// Trace identifier.
+        correlation_id: Option<String> = ANY_TEXT,
+        /// What it can take.
+        capabilities: Capabilities = CAPABILITIES,
+        /// Data of extensions by prefix.
+        extensions: Option<Map<String, Value>> = Kind::Extensions,
+    }
+}
+
+record! {
+    /// The producer serves a subscription on these terms (5.4).
+    SubscriptionAccepted, &MESSAGE, Unknown::Denied, {
+        /// The name of the subscription.
+        subscription_id: SubscriptionId = SUBSCRIPTION_ID,
+        /// The version that will be spoken.
+        aaep_version: String = VERSION,
+        /// Who serves.
+        producer: Producer = PRODUCER_KIND,
+        /// What the producer commits to; never more than was asked for.
+        honored_capabilities: Capabilities = CAPABILITIES,
+        /// Where the manifest is.
+        manifest_uri: Option<String> = URI,
+        /// The manifest, signed.
+        signed_manifest: Option<String> = JWS,
+        /// Where the terms differ from the request, in words.
+        negotiation_notes: Option<String> = NOTE_OR_EMPTY,
+    }
+}
+
+record! {
+    /// The producer does not serve (5.5).
+    SubscriptionRejected, &MESSAGE, Unknown::Denied, {
+        /// Why, for programs.
+        reason_code: ReasonCode = Kind::OneOf(ReasonCode::WORDS),
+        /// Why, for people.
+        reason_message: String = NOTE,
+        /// When to try again.
+        retry_after_seconds: Option<u32> = Kind::Integer { min: 0, max: 86_400 },
+        /// What the producer can offer.
+        alternative_manifest_uri: Option<String> = URI,
+    }
+}
+
+record! {
+    /// A subscriber changes its capabilities (5.7). What it does not name stays.
+    SubscriptionRenegotiate, &MESSAGE, Unknown::Denied, {
+        /// The subscription to change.
+        subscription_id: SubscriptionId = SUBSCRIPTION_ID,
+        /// What changes.
+        capabilities: Capabilities = CAPABILITIES,
+        /// Trace identifier.
+        correlation_id: Option<String> = ANY_TEXT,
+    }
+}
+
+record! {
+    /// Either side ends a subscription (5.8).
+    SubscriptionClose, &MESSAGE, Unknown::Denied, {
+        /// The subscription to end.
+        subscription_id: SubscriptionId = SUBSCRIPTION_ID,
+        /// Why, for programs.
+        reason_code: Option<String> = REASON,
+        /// Why, for people.
+        reason_message: Option<String> = NOTE_OR_EMPTY,
+        /// Trace identifier.
+        correlation_id: Option<String> = ANY_TEXT,
+    }
+}
+
+record! {
+    /// The user's decision (6.3).
+    ConfirmationReply, &MESSAGE, Unknown::Denied, {
+        /// Echoed from the question.
+        reply_token: ReplyToken = REPLY_TOKEN,
+        /// Accept or reject.
+        decision: Decision = Kind::OneOf(Decision::WORDS),
+        /// Where the reply is sent.
+        subscription_id: SubscriptionId = SUBSCRIPTION_ID,
+        /// When the user decided.
+        timestamp: Timestamp = TIMESTAMP,
+        /// Who decided.
+        decided_by: Option<String> = NAME_256,
+        /// Why.
+        decision_rationale: Option<String> = NOTE,
+        /// Accept, but otherwise. A producer that does not support it takes it as reject.
+        modified_action: Option<Map<String, Value>> = Kind::AnyObject,
+        /// Trace identifier.
+        correlation_id: Option<String> = ANY_TEXT,
+    }
+}
+
+/// The answer to a clarification (6.5.2).
+///
+/// ```
+/// use aaep_proto::message::Response;
+/// assert_eq!(serde_json::to_string(&Response::Number(67.0))?, "67");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Response {
+    /// Free text, or the value of a choice.
+    Text(String),
+    /// Yes or no.
+    Boolean(bool),
+    /// A number.
+    Number(f64),
+}
+
+impl FromJson for Response {
+    fn from_json(json: &Json<'_>) -> Option<Self> {
+        match json {
+            Json::String(text) => Some(Response::Text(text.clone().into_owned())),
+            Json::Bool(b) => Some(Response::Boolean(*b)),
+            Json::Number(n) => n.as_f64().map(Response::Number),
+            _ => None,
+        }
+    }
+}
+
+impl Serialize for Response {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Response::Text(text) => serializer.serialize_str(text),
+            Response::Boolean(b) => serializer.serialize_bool(*b),
+            Response::Number(n) => Decimal(*n).serialize(serializer),
+        }
+    }
+}
+
+record! {
+    /// The user's answer (6.5).
+    ClarificationReply, &MESSAGE, Unknown::Denied, {
+        /// Echoed from the question.
+        reply_token: ReplyToken = REPLY_TOKEN,
+        /// The answer.
+        response: Response = Kind::Response,
+        /// Where the reply is sent.
+        subscription_id: SubscriptionId = SUBSCRIPTION_ID,
+        /// When the user answered.
+        timestamp: Timestamp = TIMESTAMP,
+        /// Who answered.
+        decided_by: Option<String> = NAME_256,
+        /// How sure the subscriber is of what it understood, from 0 to 1.
+        confidence: Option<Decimal> = Kind::Number { min: 0.0, max: 1.0 },
+        /// Trace identifier.
+        correlation_id: Option<String> = ANY_TEXT,
+    }
+}
+
+const SOME_NAMES: Kind = Kind::List { of: &SOME_TEXT, min: 1, max: usize::MAX, unique: true };
+const NAMES: Kind = Kind::List { of: &SOME_TEXT, min: 0, max: usize::MAX, unique: true };
+
+record! {
+    /// What a producer offers, published for anyone to read (5.10).
+    Manifest, &MANIFEST, Unknown::Allowed, {
+        /// The vocabularies in use.
+        context as "@context": Context = Kind::Context,
+        /// The stable name of the agent.
+        agent_id: String = SOME_TEXT,
+        /// Its version.
+        agent_version: Option<String> = ANY_TEXT,
+        /// Its name for people.
+        agent_name: Option<String> = ANY_TEXT,
+        /// Versions of the protocol it speaks.
+        aaep_versions_supported: Vec<String> = Kind::List { of: &VERSION, min: 1, max: usize::MAX, unique: true },
+        /// Levels it implements.
+        conformance_levels_supported: Vec<u32> =
+            Kind::List { of: &Kind::OneOfIntegers(&[1, 2, 3]), min: 1, max: 3, unique: true },
+        /// Transports it serves.
+        transports_supported: Vec<String> = SOME_NAMES,
+        /// Languages it speaks.
+        languages_supported: Option<Vec<LanguageTag>> = Kind::List { of: &TAG, min: 0, max: usize::MAX, unique: true },
+        /// Patterns of the events it emits.
+        event_types_emitted: Option<Vec<String>> = NAMES,
+        /// Vocabularies it uses.
+        extensions_supported: Option<Vec<String>> = Kind::List { of: &URI, min: 0, max: usize::MAX, unique: true },
+        /// How much it says if nobody asks otherwise.
+        default_verbosity: Option<Verbosity> = Kind::OneOf(Verbosity::WORDS),
+        /// How many subscriptions it serves at once.
+        max_concurrent_subscriptions: Option<u64> = COUNT,
+        /// Whom to ask about accessibility.
+        contact: Option<String> = ANY_TEXT,
+    }
+}

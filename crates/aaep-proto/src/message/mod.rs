@@ -1,0 +1,188 @@
+//! What is said: events, handshake messages, replies and the manifest, as types.
+
+mod capability;
+mod envelope;
+mod event;
+mod handshake;
+pub(crate) mod kinds;
+mod payload;
+mod values;
+
+pub use capability::{Capabilities, CapabilityFields, EventFilters};
+pub(crate) use envelope::rule_of as envelope_rule;
+pub use envelope::{AAEP_VERSION, CORE_CONTEXT, CORE_TYPES, Context, Envelope, LocalizationHints, Producer};
+pub use event::{CoreType, Event, Payload};
+pub use handshake::{
+    ClarificationReply, ConfirmationReply, Manifest, Response, SubscriptionAccepted, SubscriptionClose,
+    SubscriptionRejected, SubscriptionRenegotiate, SubscriptionRequest,
+};
+pub use payload::{
+    AwaitingClarification, AwaitingConfirmation, Choice, HandoffRequested, OutputStreaming, Progress, ProgressUpdated,
+    SessionCancelled, SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolInvoked,
+};
+pub use values::{
+    Boundary, CancelledBy, CognitiveLoad, Decision, ErrorCategory, HandoffTarget, ReasonCode, ResponseKind,
+    Reversibility, RiskLevel, TextDirection, ToolStatus, Urgency, Verbosity,
+};
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::json::{Json, Object};
+use crate::record::{Malformed, Record, Shape, Unknown};
+
+/// The type that a manifest carries. It looks like an event type but is none.
+pub const MANIFEST_TYPE: &str = "aaep:producer.manifest";
+
+macro_rules! messages {
+    ($( $(#[$doc:meta])* $name:ident = $wire:expr ),+ $(,)?) => {
+        /// The messages besides events.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum MessageType {
+            $( $(#[$doc])* $name, )+
+        }
+
+        impl MessageType {
+            /// All of them.
+            pub const ALL: &'static [MessageType] = &[$(MessageType::$name),+];
+
+            /// The name on the wire.
+            pub fn as_str(self) -> &'static str {
+                match self { $( MessageType::$name => $wire, )+ }
+            }
+
+            /// Reads the name on the wire.
+            pub fn parse(text: &str) -> Option<MessageType> {
+                MessageType::ALL.iter().copied().find(|m| m.as_str() == text)
+            }
+
+            /// The table of its fields.
+            pub fn shape(self) -> &'static Shape {
+                match self { $( MessageType::$name => {
+                    static SHAPE: Shape = <$name as Record>::SHAPE;
+                    &SHAPE
+                } )+ }
+            }
+        }
+
+        /// Anything that travels: an event, a handshake message, a reply, a manifest.
+        ///
+        /// ```
+        /// use aaep_proto::message::Message;
+        /// let text = r#"{"type":"subscription.close","subscription_id":"sub_1","reason_code":"subscriber_shutdown"}"#;
+        /// let message = Message::parse(text.as_bytes())?;
+        /// assert!(matches!(message, Message::SubscriptionClose(_)));
+        /// # Ok::<(), aaep_proto::message::Unreadable>(())
+        /// ```
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Message {
+            /// An event.
+            Event(Box<Event>),
+            $( $(#[$doc])* $name(Box<$name>), )+
+        }
+
+        impl Message {
+            fn read(kind: MessageType, object: &Object<'_>) -> Result<Message, Malformed> {
+                let mut at = 0;
+                if kind.shape().unknown == Unknown::Denied
+                    && object.iter().any(|(name, _)| name != "type" && kind.shape().find(name, &mut at).is_none())
+                {
+                    return Err(Malformed { field: "an unknown field" });
+                }
+                match kind {
+                    $( MessageType::$name => <$name as Record>::read(object).map(|m| Message::$name(Box::new(m))), )+
+                }
+            }
+        }
+
+        impl Serialize for Message {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    Message::Event(event) => event.serialize(serializer),
+                    $( Message::$name(message) => {
+                        let mut map = serializer.serialize_map(None)?;
+                        map.serialize_entry("type", $wire)?;
+                        message.write(&mut map)?;
+                        map.end()
+                    } )+
+                }
+            }
+        }
+
+        $(
+            impl From<$name> for Message {
+                fn from(message: $name) -> Message {
+                    Message::$name(Box::new(message))
+                }
+            }
+        )+
+    };
+}
+
+messages! {
+    /// `subscription.request`
+    SubscriptionRequest = "subscription.request",
+    /// `subscription.accepted`
+    SubscriptionAccepted = "subscription.accepted",
+    /// `subscription.rejected`
+    SubscriptionRejected = "subscription.rejected",
+    /// `subscription.renegotiate`
+    SubscriptionRenegotiate = "subscription.renegotiate",
+    /// `subscription.close`
+    SubscriptionClose = "subscription.close",
+    /// `confirmation.reply`
+    ConfirmationReply = "confirmation.reply",
+    /// `clarification.reply`
+    ClarificationReply = "clarification.reply",
+    /// The manifest of a producer.
+    Manifest = MANIFEST_TYPE,
+}
+
+/// Why bytes are not a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// They are not JSON.
+    Syntax(crate::json::SyntaxError),
+    /// They are JSON, but not a message.
+    Malformed(Malformed),
+}
+
+impl std::fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unreadable::Syntax(e) => e.fmt(f),
+            Unreadable::Malformed(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+impl Message {
+    /// Reads one message.
+    pub fn parse(bytes: &[u8]) -> Result<Message, Unreadable> {
+        Message::from_json(&Json::parse(bytes).map_err(Unreadable::Syntax)?).map_err(Unreadable::Malformed)
+    }
+
+    /// Reads one message from a parsed document.
+    pub fn from_json(json: &Json<'_>) -> Result<Message, Malformed> {
+        let object = json.object().ok_or(Malformed { field: "message" })?;
+        let name = object.get("type").and_then(Json::text).ok_or(Malformed { field: "type" })?;
+        match MessageType::parse(name) {
+            Some(kind) => Message::read(kind, object),
+            None => Event::from_json(json).map(|event| Message::Event(Box::new(event))),
+        }
+    }
+}
+
+impl From<Event> for Message {
+    fn from(event: Event) -> Message {
+        Message::Event(Box::new(event))
+    }
+}
+
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Message::from_json(&Json::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}

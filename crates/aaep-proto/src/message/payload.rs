@@ -1,0 +1,344 @@
+//! The payloads of the twelve core events (chapter 4).
+
+use serde_json::{Map, Value};
+
+use super::kinds::*;
+use super::{
+    Boundary, CancelledBy, Decision, ErrorCategory, HandoffTarget, ResponseKind, Reversibility, RiskLevel, ToolStatus,
+};
+use crate::id::{OutputId, ReplyToken, ToolCallId};
+use crate::language::LanguageTag;
+use crate::record::{Decimal, Kind, Record, Shape, Unknown, record};
+
+record! {
+    /// The beginning of a session (4.1.1).
+    ///
+    /// ```
+    /// use aaep_proto::message::SessionStarted;
+    /// let started = SessionStarted { summary_normal: "Planning your trip.".into(), ..Default::default() };
+    /// assert!(started.tools_available.is_none());
+    /// ```
+    #[derive(Default)]
+    SessionStarted, &PAYLOAD, Unknown::Allowed, {
+        /// In few words.
+        summary_terse: Option<String> = TERSE,
+        /// What the session will do.
+        summary_normal: String = SUMMARY,
+        /// With all context.
+        summary_detailed: Option<String> = SUMMARY,
+        /// How long it may take.
+        expected_duration_ms: Option<u64> = DURATION_MS,
+        /// Who asked.
+        requested_by: Option<String> = NAME_256,
+        /// What was asked, in the user's words.
+        request_text: Option<String> = PROSE_OR_EMPTY,
+        /// What the agent can use.
+        tools_available: Option<Vec<String>> = Kind::List { of: &NAME_256, min: 0, max: 256, unique: true },
+    }
+}
+
+record! {
+    /// The good end of a session (4.1.2).
+    ///
+    /// ```
+    /// use aaep_proto::message::SessionCompleted;
+    /// let done = SessionCompleted { summary_normal: "Your plan is ready.".into(), ..Default::default() };
+    /// assert_eq!(serde_json::to_value(&done)?["summary_normal"], "Your plan is ready.");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[derive(Default)]
+    SessionCompleted, &PAYLOAD, Unknown::Allowed, {
+        /// In few words.
+        summary_terse: Option<String> = TERSE,
+        /// What was done.
+        summary_normal: String = SUMMARY,
+        /// With all context.
+        summary_detailed: Option<String> = SUMMARY,
+        /// How long it took.
+        duration_ms: Option<u64> = DURATION_MS,
+        /// How many tools were used.
+        tool_invocations_count: Option<u64> = COUNT,
+        /// The result in brief.
+        output_summary: Option<String> = PROSE_OR_EMPTY,
+        /// Where the result is.
+        result_uri: Option<String> = URI,
+    }
+}
+
+record! {
+    /// The end of a session by an error (4.1.3). Always critical.
+    SessionErrored, &PAYLOAD, Unknown::Allowed, {
+        /// Whether a retry helps.
+        error_category: ErrorCategory = Kind::OneOf(ErrorCategory::WORDS),
+        /// A short code such as `TOOL_TIMEOUT`.
+        error_code: Option<String> = ERROR_CODE,
+        /// In few words.
+        summary_terse: Option<String> = TERSE,
+        /// What went wrong.
+        summary_normal: String = SUMMARY,
+        /// With technical context.
+        summary_detailed: Option<String> = SUMMARY,
+        /// Where to read more.
+        error_uri: Option<String> = URI,
+        /// Whether a retry could succeed.
+        recoverable: Option<bool> = Kind::Boolean,
+        /// What the user can do about it.
+        remediation_hint: Option<String> = NOTE,
+    }
+}
+
+record! {
+    /// The early end of a session (4.1.4).
+    SessionCancelled, &PAYLOAD, Unknown::Allowed, {
+        /// Who ended it.
+        cancelled_by: CancelledBy = Kind::OneOf(CancelledBy::WORDS),
+        /// A short code such as `user_pressed_escape`.
+        cancellation_reason: Option<String> = REASON,
+        /// In few words.
+        summary_terse: Option<String> = TERSE,
+        /// Why.
+        summary_normal: String = SUMMARY,
+        /// With all context.
+        summary_detailed: Option<String> = SUMMARY,
+        /// What was done before.
+        partial_result: Option<String> = PROSE_OR_EMPTY,
+    }
+}
+
+const STATE: Kind = Kind::Text { min: 1, max: 64 };
+
+record! {
+    /// A step from one inner state to another (4.2.1).
+    ///
+    /// ```
+    /// use aaep_proto::message::StateChanged;
+    /// let change = StateChanged::new("idle", "thinking");
+    /// assert_eq!(change.to_state, "thinking");
+    /// ```
+    #[derive(Default)]
+    StateChanged, &PAYLOAD, Unknown::Allowed, {
+        /// The state that is left.
+        from_state: String = STATE,
+        /// The state that is entered.
+        to_state: String = STATE,
+        /// In few words.
+        summary_terse: Option<String> = TERSE,
+        /// What happens now.
+        summary_normal: Option<String> = SUMMARY,
+        /// With all context.
+        summary_detailed: Option<String> = SUMMARY,
+        /// How long the new state may last.
+        expected_duration_ms: Option<u64> = DURATION_MS,
+    }
+}
+
+impl StateChanged {
+    /// A step without a text.
+    pub fn new(from: impl Into<String>, to: impl Into<String>) -> StateChanged {
+        StateChanged { from_state: from.into(), to_state: to.into(), ..StateChanged::default() }
+    }
+}
+
+record! {
+    /// How far a task is. At least one field is there.
+    #[derive(Default)]
+    Progress, &PAYLOAD, Unknown::Denied, {
+        /// From 0 to 100.
+        percent: Option<Decimal> = Kind::Number { min: 0.0, max: 100.0 },
+        /// The current step, from 1.
+        step: Option<u64> = STEP,
+        /// How many steps there are.
+        total_steps: Option<u64> = STEP,
+        /// What the current step is.
+        description: Option<String> = NOTE_OR_EMPTY,
+    }
+}
+
+/// The progress object needs at least one field.
+pub(crate) static PROGRESS: Shape = Shape { min_fields: 1, ..<Progress as Record>::SHAPE };
+
+record! {
+    /// Progress of a long task (4.2.2).
+    #[derive(Default)]
+    ProgressUpdated, &PAYLOAD, Unknown::Allowed, {
+        /// How far.
+        progress: Progress = Kind::Object(&PROGRESS),
+        /// In few words.
+        summary_terse: Option<String> = TERSE,
+        /// How far, in words.
+        summary_normal: Option<String> = SUMMARY,
+        /// With all context.
+        summary_detailed: Option<String> = SUMMARY,
+        /// How long it may still take.
+        eta_ms: Option<u64> = DURATION_MS,
+    }
+}
+
+record! {
+    /// A tool is about to be used (4.3.1).
+    #[derive(Default)]
+    ToolInvoked, &PAYLOAD, Unknown::Allowed, {
+        /// The name of the tool.
+        tool: String = TOOL,
+        /// Ties the end of the call to this beginning.
+        tool_call_id: Option<ToolCallId> = TOOL_CALL_ID,
+        /// What the tool is for.
+        description: Option<String> = NOTE_OR_EMPTY,
+        /// The arguments, fit to be heard, without secrets.
+        args_summary: Option<String> = PROSE_OR_EMPTY,
+        /// In few words.
+        summary_terse: Option<String> = TERSE,
+        /// What the agent is doing.
+        summary_normal: String = SUMMARY,
+        /// With all context.
+        summary_detailed: Option<String> = SUMMARY,
+        /// How long it may take.
+        expected_duration_ms: Option<u64> = DURATION_MS,
+        /// How much harm it can do; low if absent.
+        risk_level: Option<RiskLevel> = RISK,
+        /// Whether it cannot be undone; false if absent.
+        irreversible: Option<bool> = Kind::Boolean,
+    }
+}
+
+record! {
+    /// A tool has returned, failed or been given up (4.3.2).
+    ToolCompleted, &PAYLOAD, Unknown::Allowed, {
+        /// The name it was invoked with.
+        tool: String = TOOL,
+        /// Ties it to its beginning.
+        tool_call_id: Option<ToolCallId> = TOOL_CALL_ID,
+        /// How it ended.
+        status: ToolStatus = Kind::OneOf(ToolStatus::WORDS),
+        /// How long it took.
+        duration_ms: Option<u64> = DURATION_MS,
+        /// In few words.
+        summary_terse: Option<String> = TERSE,
+        /// The result.
+        summary_normal: Option<String> = SUMMARY,
+        /// With all context.
+        summary_detailed: Option<String> = SUMMARY,
+        /// What went wrong.
+        error_message: Option<String> = NOTE,
+    }
+}
+
+record! {
+    /// A piece of the output that the user reads (4.3.3).
+    #[derive(Default)]
+    OutputStreaming, &PAYLOAD, Unknown::Allowed, {
+        /// The text.
+        chunk: String = PROSE_OR_EMPTY,
+        /// How many characters (Unicode scalar values) of this output came before.
+        position: u64 = COUNT,
+        /// Whether this is the last piece.
+        complete: bool = Kind::Boolean,
+        /// What the piece ends with.
+        coalesce_hint: Option<Boundary> = Kind::OneOf(Boundary::WORDS),
+        /// Which output it belongs to.
+        output_id: Option<OutputId> = OUTPUT_ID,
+        /// What the text is; plain text if absent.
+        content_type: Option<String> = CONTENT_TYPE,
+        /// The language of this piece, if it is another than the event's.
+        language: Option<LanguageTag> = TAG,
+    }
+}
+
+record! {
+    /// The agent asks before it acts (4.4.1). Always critical.
+    AwaitingConfirmation, &PAYLOAD, Unknown::Allowed, {
+        /// What would be done.
+        action: String = SUMMARY,
+        /// What follows from it.
+        consequence: String = SUMMARY,
+        /// To be echoed in the reply.
+        reply_token: ReplyToken = REPLY_TOKEN,
+        /// When the default decision is taken.
+        timeout_seconds: u32 = TIMEOUT,
+        /// What is decided when nobody answers.
+        default_decision: Decision = Kind::OneOf(Decision::WORDS),
+        /// In few words.
+        summary_terse: Option<String> = TERSE,
+        /// Action and consequence together.
+        summary_normal: Option<String> = SUMMARY,
+        /// With all context.
+        summary_detailed: Option<String> = SUMMARY,
+        /// How much harm it can do.
+        risk_level: Option<RiskLevel> = RISK,
+        /// Whether it cannot be undone.
+        irreversible: Option<bool> = Kind::Boolean,
+        /// How hard it is to undo.
+        reversibility: Option<Reversibility> = Kind::OneOf(Reversibility::WORDS),
+        /// What a reply may say; accept and reject if absent.
+        allowed_replies: Option<Vec<String>> = Kind::List { of: &ANY_TEXT, min: 1, max: 32, unique: true },
+        /// More that a subscriber may show.
+        extra_context: Option<Map<String, Value>> = Kind::AnyObject,
+    }
+}
+
+impl AwaitingConfirmation {
+    /// Whether the action cannot be undone, by either of the two fields that can say so.
+    pub fn is_irreversible(&self) -> bool {
+        self.irreversible == Some(true) || self.reversibility == Some(Reversibility::Irreversible)
+    }
+}
+
+record! {
+    /// One answer of a multiple-choice question.
+    Choice, &PAYLOAD, Unknown::Denied, {
+        /// What the reply says.
+        value: String = NAME_256,
+        /// What the user hears.
+        label: String = Kind::Human { min: 1, max: 1024 },
+    }
+}
+
+record! {
+    /// The agent asks what it needs to know (4.4.2). Always critical.
+    AwaitingClarification, &PAYLOAD, Unknown::Allowed, {
+        /// The question.
+        question: String = SUMMARY,
+        /// To be echoed in the reply.
+        reply_token: ReplyToken = REPLY_TOKEN,
+        /// When the agent goes on without an answer.
+        timeout_seconds: u32 = TIMEOUT,
+        /// What kinds of answers it takes.
+        accepted_response_kinds: Option<Vec<ResponseKind>> =
+            Kind::List { of: &Kind::OneOf(ResponseKind::WORDS), min: 1, max: 4, unique: true },
+        /// The answers of a multiple-choice question.
+        choices: Option<Vec<Choice>> =
+            Kind::List { of: &Kind::Object(&<Choice as Record>::SHAPE), min: 2, max: 32, unique: true },
+        /// Why the agent asks.
+        context: Option<String> = NOTE,
+        /// What it assumes without an answer.
+        default_response: Option<String> = NOTE_OR_EMPTY,
+        /// In few words.
+        summary_terse: Option<String> = TERSE,
+        /// The question as it is announced.
+        summary_normal: Option<String> = SUMMARY,
+        /// With all context.
+        summary_detailed: Option<String> = SUMMARY,
+    }
+}
+
+record! {
+    /// The agent cannot go on and asks someone else to (4.4.3). Always critical.
+    HandoffRequested, &PAYLOAD, Unknown::Allowed, {
+        /// Why.
+        reason: String = SUMMARY,
+        /// Who should take over.
+        target_kind: HandoffTarget = Kind::OneOf(HandoffTarget::WORDS),
+        /// Where exactly.
+        target_uri: Option<String> = URI,
+        /// How soon.
+        urgency_for_handoff: Option<RiskLevel> = RISK,
+        /// What the one who takes over needs to know.
+        packaged_context: Option<Map<String, Value>> = Kind::AnyObject,
+        /// In few words.
+        summary_terse: Option<String> = TERSE,
+        /// What happens now.
+        summary_normal: Option<String> = SUMMARY,
+        /// With all context.
+        summary_detailed: Option<String> = SUMMARY,
+    }
+}

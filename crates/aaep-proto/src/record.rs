@@ -1,0 +1,377 @@
+//! One table per object of the protocol. From a table come the Rust type, its JSON form, what the
+//! validator checks and what the published schema says, so that the four cannot disagree.
+
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::{Map, Value};
+
+use crate::id::{EventId, OutputId, ReplyToken, SessionId, SubscriptionId, ToolCallId};
+use crate::json::{Json, Object};
+use crate::language::LanguageTag;
+use crate::rule::Rule;
+use crate::time::Timestamp;
+
+/// What a field may hold.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Text for people: 1 or more characters up to a bound. It has language variants
+    /// (`summary_normal_yo`) and must not carry secrets.
+    Human {
+        /// Fewest characters.
+        min: usize,
+        /// Most characters.
+        max: usize,
+    },
+    /// Text that people are not meant to hear.
+    Text {
+        /// Fewest characters.
+        min: usize,
+        /// Most characters.
+        max: usize,
+    },
+    /// Text of a given form.
+    Pattern(&'static Pattern),
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// A whole number.
+    Integer {
+        /// Least.
+        min: i64,
+        /// Most.
+        max: i64,
+    },
+    /// One of these whole numbers.
+    OneOfIntegers(&'static [i64]),
+    /// Any number in a range.
+    Number {
+        /// Least.
+        min: f64,
+        /// Most.
+        max: f64,
+    },
+    /// `true` or `false`.
+    Boolean,
+    /// An array.
+    List {
+        /// What each item may hold.
+        of: &'static Kind,
+        /// Fewest items.
+        min: usize,
+        /// Most items.
+        max: usize,
+        /// Whether items must differ.
+        unique: bool,
+    },
+    /// An object with a table of its own.
+    Object(&'static Shape),
+    /// Any object.
+    AnyObject,
+    /// An object whose values are objects: extension data by prefix.
+    Extensions,
+    /// The `@context` of an event.
+    Context,
+    /// The answer to a clarification: text, a number or a boolean.
+    Response,
+}
+
+/// A form of text: the same thing as a regular expression for the schemas and as code for the validator.
+#[derive(Debug)]
+pub struct Pattern {
+    /// The regular expression.
+    pub regex: &'static str,
+    /// The code.
+    pub matches: fn(&str) -> bool,
+    /// What to say when the text does not match: "must ...".
+    pub says: &'static str,
+}
+
+/// One row of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// The name on the wire.
+    pub name: &'static str,
+    /// What it may hold.
+    pub kind: Kind,
+    /// Whether it must be there.
+    pub required: bool,
+}
+
+/// What is done with fields that a table does not name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// They break a rule.
+    Denied,
+    /// They are kept as they are.
+    Allowed,
+    /// They must be objects: an extension's.
+    Objects,
+}
+
+/// A table: the fields of one object.
+#[derive(Debug)]
+pub struct Shape {
+    /// The rows in the recommended order.
+    pub fields: &'static [Field],
+    /// What else may be there.
+    pub unknown: Unknown,
+    /// Fewest fields.
+    pub min_fields: usize,
+    /// The rules that a violation is reported under.
+    pub rules: &'static Family,
+}
+
+/// The rules that the violations of one family of objects are reported under.
+#[derive(Debug)]
+pub struct Family {
+    /// A required field is missing.
+    pub required: Rule,
+    /// A value of the wrong type.
+    pub wrong_type: Rule,
+    /// Too long, too short, too large, too small, too many, too few.
+    pub limit: Rule,
+    /// Not one of the words.
+    pub word: Rule,
+    /// Text of the wrong form.
+    pub format: Rule,
+    /// A field that does not belong there.
+    pub unknown: Rule,
+}
+
+impl Shape {
+    /// The row of this name. Fields usually come in the order of the table, so the search starts
+    /// where the last one ended.
+    pub(crate) fn find(&self, name: &str, cursor: &mut usize) -> Option<usize> {
+        let (before, after) = self.fields.split_at((*cursor).min(self.fields.len()));
+        let found = after
+            .iter()
+            .position(|f| f.name == name)
+            .map(|i| i + before.len())
+            .or_else(|| before.iter().position(|f| f.name == name));
+        if let Some(index) = found {
+            *cursor = index + 1;
+        }
+        found
+    }
+}
+
+/// A document that lacks what its type needs. The validator says precisely what; this says where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// The field that is missing or of the wrong type.
+    pub field: &'static str,
+}
+
+impl std::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} is missing or malformed", self.field)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// An object of the protocol that has a table.
+pub trait Record: Sized {
+    /// Its table.
+    const SHAPE: Shape;
+
+    /// Reads it from the fields of an object; fields that the table does not name are left alone.
+    fn read(object: &Object<'_>) -> Result<Self, Malformed>;
+
+    /// Writes its fields in the order of the table.
+    fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
+}
+
+/// A value that can be read from JSON, leniently: only the type is judged here, never the range.
+pub trait FromJson: Sized {
+    /// Reads it, or answers that this is something else.
+    fn from_json(json: &Json<'_>) -> Option<Self>;
+}
+
+/// The place of a field in a struct: `T` if it must be there, `Option<T>` if it may.
+pub trait Slot: Sized {
+    /// Whether the field must be there.
+    const REQUIRED: bool;
+    /// Reads the field, or `None` if it is malformed, or missing and required.
+    fn read(json: Option<&Json<'_>>) -> Option<Self>;
+    /// Whether there is something to write.
+    fn is_present(&self) -> bool;
+}
+
+impl<T: FromJson> Slot for T {
+    const REQUIRED: bool = true;
+
+    fn read(json: Option<&Json<'_>>) -> Option<Self> {
+        T::from_json(json?)
+    }
+
+    fn is_present(&self) -> bool {
+        true
+    }
+}
+
+impl<T: FromJson> Slot for Option<T> {
+    const REQUIRED: bool = false;
+
+    fn read(json: Option<&Json<'_>>) -> Option<Self> {
+        match json {
+            None => Some(None),
+            Some(json) => T::from_json(json).map(Some),
+        }
+    }
+
+    fn is_present(&self) -> bool {
+        self.is_some()
+    }
+}
+
+/// Reads one field of an object.
+pub(crate) fn slot<T: Slot>(object: &Object<'_>, name: &'static str) -> Result<T, Malformed> {
+    T::read(object.get(name)).ok_or(Malformed { field: name })
+}
+
+impl FromJson for String {
+    fn from_json(json: &Json<'_>) -> Option<Self> {
+        json.text().map(str::to_owned)
+    }
+}
+
+impl FromJson for u64 {
+    fn from_json(json: &Json<'_>) -> Option<Self> {
+        json.integer()?.try_into().ok()
+    }
+}
+
+impl FromJson for u32 {
+    fn from_json(json: &Json<'_>) -> Option<Self> {
+        json.integer()?.try_into().ok()
+    }
+}
+
+impl FromJson for bool {
+    fn from_json(json: &Json<'_>) -> Option<Self> {
+        json.boolean()
+    }
+}
+
+impl FromJson for Map<String, Value> {
+    fn from_json(json: &Json<'_>) -> Option<Self> {
+        json.object().map(Object::to_map)
+    }
+}
+
+impl<T: FromJson> FromJson for Vec<T> {
+    fn from_json(json: &Json<'_>) -> Option<Self> {
+        json.items()?.iter().map(T::from_json).collect()
+    }
+}
+
+macro_rules! from_text {
+    ($($name:ty),+) => {$(
+        impl FromJson for $name {
+            fn from_json(json: &Json<'_>) -> Option<Self> {
+                json.text()?.parse().ok()
+            }
+        }
+    )+};
+}
+
+from_text!(EventId, SessionId, SubscriptionId, ReplyToken, ToolCallId, OutputId, Timestamp, LanguageTag);
+
+/// A number that is written without a fraction where it has none, as it was most likely read.
+///
+/// ```
+/// use aaep_proto::record::Decimal;
+/// assert_eq!(serde_json::to_string(&Decimal(60.0))?, "60");
+/// assert_eq!(serde_json::to_string(&Decimal(0.5))?, "0.5");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Default)]
+pub struct Decimal(pub f64);
+
+impl FromJson for Decimal {
+    fn from_json(json: &Json<'_>) -> Option<Self> {
+        json.number().map(Decimal)
+    }
+}
+
+impl serde::Serialize for Decimal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Every whole number up to 2^53 is exact in both forms.
+        if self.0.fract() == 0.0 && self.0.abs() <= 9_007_199_254_740_992.0 {
+            serializer.serialize_i64(self.0 as i64)
+        } else {
+            serializer.serialize_f64(self.0)
+        }
+    }
+}
+
+/// Declares an object of the protocol: its struct, its table, its JSON form.
+macro_rules! record {
+    (
+        $(#[$meta:meta])*
+        $name:ident, $rules:expr, $unknown:expr, {
+            $( $(#[$fmeta:meta])* $field:ident $(as $wire:literal)? : $ty:ty = $kind:expr ),* $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name {
+            $( $(#[$fmeta])* pub $field: $ty, )*
+        }
+
+        impl $crate::record::Record for $name {
+            const SHAPE: $crate::record::Shape = $crate::record::Shape {
+                fields: &[$(
+                    $crate::record::Field {
+                        name: $crate::record::wire_name!($field $($wire)?),
+                        kind: $kind,
+                        required: <$ty as $crate::record::Slot>::REQUIRED,
+                    },
+                )*],
+                unknown: $unknown,
+                min_fields: 0,
+                rules: $rules,
+            };
+
+            fn read(object: &$crate::json::Object<'_>) -> Result<Self, $crate::record::Malformed> {
+                Ok(Self {
+                    $( $field: $crate::record::slot(object, $crate::record::wire_name!($field $($wire)?))?, )*
+                })
+            }
+
+            fn write<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+                $(
+                    if $crate::record::Slot::is_present(&self.$field) {
+                        map.serialize_entry($crate::record::wire_name!($field $($wire)?), &self.$field)?;
+                    }
+                )*
+                Ok(())
+            }
+        }
+
+        impl $crate::record::FromJson for $name {
+            fn from_json(json: &$crate::json::Json<'_>) -> Option<Self> {
+                <Self as $crate::record::Record>::read(json.object()?).ok()
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::SerializeMap as _;
+                let mut map = serializer.serialize_map(None)?;
+                $crate::record::Record::write(self, &mut map)?;
+                map.end()
+            }
+        }
+    };
+}
+
+macro_rules! wire_name {
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($field:ident $wire:literal) => {
+        $wire
+    };
+}
+
+pub(crate) use {record, wire_name};

@@ -1,0 +1,278 @@
+//! Every rule that the validator and the sequence checker can report, by the name it has in
+//! `docs/requirements.toml`.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// How bad a violation is.
+///
+/// ```
+/// use aaep_proto::Severity;
+/// assert!(Severity::Error > Severity::Warning);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// A SHOULD is not followed. The document is valid.
+    Warning,
+    /// A MUST is broken. The document is not valid.
+    Error,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        })
+    }
+}
+
+macro_rules! rules {
+    ($( $(#[$doc:meta])* $name:ident $id:literal $severity:ident $step:literal $($prose:ident)? ;)+) => {
+        /// One rule of the protocol.
+        ///
+        /// ```
+        /// use aaep_proto::Rule;
+        /// assert_eq!(Rule::EventId.id(), "env.event-id");
+        /// ```
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Rule {
+            $( $(#[$doc])* $name, )+
+        }
+
+        impl Rule {
+            /// All rules, in the order of the validation steps.
+            pub const ALL: &'static [Rule] = &[$(Rule::$name),+];
+
+            /// The name of the rule in the list of requirements.
+            pub fn id(self) -> &'static str {
+                match self { $( Rule::$name => $id, )+ }
+            }
+
+            /// How bad it is to break it.
+            pub fn severity(self) -> Severity {
+                match self { $( Rule::$name => Severity::$severity, )+ }
+            }
+
+            /// The step of validation (3.9) that looks at it; problems are reported in this order.
+            pub fn step(self) -> u8 {
+                match self { $( Rule::$name => $step, )+ }
+            }
+
+            /// Whether only prose states it, so that a JSON Schema cannot check it.
+            pub fn prose_only(self) -> bool {
+                match self { $( Rule::$name => false $(|| rules!(@$prose))?, )+ }
+            }
+        }
+    };
+    (@prose) => { true };
+}
+
+rules! {
+    /// The bytes are UTF-8 JSON.
+    Syntax "json.syntax" Error 0 prose;
+    /// A document is a JSON object.
+    Object "json.object" Error 1;
+    /// A key is written once.
+    DuplicateKey "json.duplicate-key" Error 1 prose;
+    /// Integers beyond 2^53 travel as strings.
+    IntegerRange "json.integer-range" Error 3 prose;
+    /// The envelope is complete.
+    EnvelopeRequired "env.required" Error 2;
+    /// A version is a semantic version.
+    Version "env.version" Error 3;
+    /// The sequence number is a whole number from 0.
+    SequenceNumber "env.sequence-number" Error 3;
+    /// The producer is named as the envelope demands.
+    ProducerShape "env.producer" Error 3;
+    /// The verbosity is a known word.
+    VerbosityWord "env.verbosity" Error 3;
+    /// The urgency is a known word.
+    UrgencyWord "env.urgency" Error 3;
+    /// The localization hints have their shape.
+    LocalizationShape "env.localization" Error 3;
+    /// The correlation id is text.
+    CorrelationId "env.correlation-id" Error 3;
+    /// A language tag has BCP 47 syntax.
+    LanguageTag "i18n.tag" Error 3;
+    /// The core context is there and first.
+    Context "env.context" Error 4;
+    /// The type is `prefix:name` or a URI.
+    TypeFormat "env.type" Error 5;
+    /// Only the twelve core names exist in the core namespace.
+    UnknownType "env.unknown-type" Error 5;
+    /// The event id has its form.
+    EventId "env.event-id" Error 6;
+    /// The session id has its form.
+    SessionId "env.session-id" Error 6;
+    /// The timestamp has its form.
+    Timestamp "env.timestamp" Error 6;
+    /// The timestamp names a day that exists.
+    TimestampDay "env.timestamp-day" Error 6 prose;
+    /// The payload is complete.
+    PayloadRequired "payload.required" Error 7;
+    /// A payload field has its type.
+    PayloadType "payload.type" Error 7;
+    /// A payload field keeps its limits.
+    PayloadLimit "payload.limit" Error 7;
+    /// A payload field holds a known word.
+    PayloadWord "payload.enum" Error 7;
+    /// A payload field has its form.
+    PayloadFormat "payload.format" Error 7;
+    /// Names that the protocol keeps for itself are not used at the top level.
+    ForbiddenField "env.forbidden-field" Error 7;
+    /// Custom data goes under `extensions`.
+    CustomField "env.custom-field" Error 7;
+    /// Errors, questions and handoffs are critical.
+    UrgencyCritical "urgency.critical" Error 7;
+    /// Other events have the urgency that fits them.
+    UrgencyRecommended "urgency.recommended" Warning 7;
+    /// Irreversible actions of medium or high risk default to reject.
+    DefaultReject "conf.default-reject" Error 7;
+    /// Other risky actions default to reject too.
+    DefaultShouldReject "conf.default-should-reject" Warning 7;
+    /// The allowed replies are ones that a reply can give.
+    AllowedReplies "conf.allowed-replies" Warning 7;
+    /// A multiple-choice question has choices.
+    Choices "clar.choices" Warning 7;
+    /// Text for people names its language.
+    LanguageDeclared "i18n.declared" Warning 7;
+    /// No secrets in text for people.
+    Secret "sec.secret" Error 7 prose;
+    /// No hidden or deceptive characters where the user decides.
+    DeceptiveText "sec.deceptive-text" Warning 7;
+    /// Extension data is an object of objects.
+    ExtensionShape "ext.shape" Error 8;
+    /// Extension prefixes are declared through the context.
+    UndeclaredPrefix "ext.undeclared-prefix" Error 8 prose;
+    /// Reserved prefixes are not used by extensions.
+    ReservedPrefix "ext.reserved-prefix" Error 8;
+    /// A document fits the largest message a transport carries.
+    MessageSize "limits.message-size" Error 9 prose;
+    /// An event stays within 64 KiB.
+    EventSize "limits.event-size" Warning 9;
+    /// An event has at most 32 top-level fields.
+    FieldCount "limits.fields" Warning 9;
+    /// An event nests at most 8 deep.
+    Depth "limits.depth" Warning 9;
+    /// A string stays within 16 KiB.
+    StringSize "limits.string" Warning 9;
+    /// A message is of a known type.
+    MessageUnknownType "msg.unknown-type" Error 5;
+    /// A message is complete.
+    MessageRequired "msg.required" Error 7;
+    /// A message field has its type.
+    MessageType "msg.type" Error 7;
+    /// A message field keeps its limits.
+    MessageLimit "msg.limit" Error 7;
+    /// A message field holds a known word.
+    MessageWord "msg.enum" Error 7;
+    /// A message field has its form.
+    MessageFormat "msg.format" Error 7;
+    /// A message has no other fields.
+    MessageUnknownField "msg.unknown-field" Error 7;
+    /// Capabilities have their types and ranges.
+    CapabilityValue "cap.values" Error 7;
+    /// Unknown capabilities are objects.
+    CapabilityExtension "cap.extension-object" Error 7;
+    /// Who claims level 2 can reply to confirmations.
+    CapabilityLevel2 "cap.level2-replies" Error 7;
+    /// A manifest has its fields.
+    Manifest "manifest.fields" Error 7;
+    /// A session starts with its started event.
+    StartedFirst "seq.started-first" Error 10 prose;
+    /// A session starts once.
+    StartedOnce "seq.started-once" Error 10 prose;
+    /// Nothing follows the end of a session.
+    AfterTerminal "seq.after-terminal" Error 10 prose;
+    /// The id of an ended session is not used again.
+    SessionReused "seq.session-reused" Error 10 prose;
+    /// An event id is used once.
+    EventIdReused "seq.event-id-reuse" Error 10 prose;
+    /// Time does not run backwards in a session.
+    TimestampOrder "seq.timestamp" Error 10 prose;
+    /// Sequence numbers count from 0 without gaps.
+    SequenceOrder "seq.number" Error 10 prose;
+    /// The first state change leaves `idle`.
+    StateFirst "seq.state-first" Error 10 prose;
+    /// A state change leaves the state that the last one entered.
+    StateChain "seq.state-chain" Error 10 prose;
+    /// A tool is completed only after it was invoked.
+    ToolUnpaired "seq.tool-unpaired" Error 10 prose;
+    /// A completed tool has the name it was invoked with.
+    ToolName "seq.tool-name" Error 10 prose;
+    /// A tool call id is used once in a session.
+    CallIdReused "seq.call-id-reused" Error 10 prose;
+    /// Every invoked tool is completed before the session ends.
+    ToolOpen "seq.tool-open" Error 10 prose;
+    /// An irreversible tool runs only after a confirmation was accepted.
+    IrreversibleUnconfirmed "seq.irreversible-unconfirmed" Error 10 prose;
+    /// What was rejected is not done.
+    ToolAfterReject "seq.tool-after-reject" Error 10 prose;
+    /// The same action is not asked about twice at once.
+    ConfirmAgain "seq.confirm-again" Error 10 prose;
+    /// A reply token is issued once.
+    TokenReused "seq.token-reuse" Error 10 prose;
+    /// No chunk follows the last chunk of an output.
+    OutputAfterComplete "seq.output-after-complete" Error 10 prose;
+    /// Every output is completed before the session ends.
+    OutputUnfinished "seq.output-unfinished" Error 10 prose;
+    /// A chunk starts where the last one ended.
+    Position "seq.position" Error 10 prose;
+    /// No question is open when a session completes.
+    PendingAtEnd "seq.pending-at-end" Warning 10 prose;
+    /// A stream does not stop in the middle of a session.
+    Unended "seq.unended" Warning 10 prose;
+    /// A reply answers a question that was asked.
+    ReplyUnknownToken "reply.unknown-token" Warning 10 prose;
+    /// A question is answered once.
+    ReplyDuplicate "reply.duplicate" Warning 10 prose;
+    /// A reply comes in time.
+    ReplyLate "reply.late" Warning 10 prose;
+    /// A decision is one of those allowed.
+    ReplyDecision "reply.decision" Error 10 prose;
+    /// A response is of a kind that was asked for.
+    ReplyResponse "reply.response-kind" Error 10 prose;
+    /// The checker keeps bounded state and had to let something go.
+    Forgotten "seq.forgotten" Warning 10 prose;
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.id())
+    }
+}
+
+/// One violation: which rule, where, how bad, and what to do.
+///
+/// ```
+/// use aaep_proto::{validate, Rule};
+/// let report = validate(br#"{"type":"confirmation.reply"}"#);
+/// assert!(report.problems.iter().any(|p| p.rule == Rule::MessageRequired));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The rule that is broken.
+    pub rule: Rule,
+    /// Where, as a JSON pointer (RFC 6901); empty for the whole document.
+    pub pointer: String,
+    /// How bad.
+    pub severity: Severity,
+    /// What to do, in a sentence.
+    pub message: String,
+}
+
+impl Problem {
+    /// A violation with the severity of its rule.
+    pub fn new(rule: Rule, pointer: impl Into<String>, message: impl Into<String>) -> Problem {
+        Problem { rule, pointer: pointer.into(), severity: rule.severity(), message: message.into() }
+    }
+}

@@ -1,0 +1,264 @@
+//! JSON Schemas (draft 2020-12) made from the tables that the types and the validator use.
+//!
+//! Each schema stands alone: no references to other files, so that any validator can load it.
+
+use serde_json::{Map, Value, json};
+
+use crate::language::SUFFIX_PATTERN;
+use crate::message::{CORE_CONTEXT, CORE_TYPES, CoreType, Envelope, MANIFEST_TYPE, MessageType};
+use crate::record::{Field, Kind, Record, Shape, Unknown};
+
+/// What the `$id` of every schema starts with.
+const BASE: &str = "urn:aaep:schema:1.0:";
+
+/// A schema that can be printed: its name and where it is kept under `schemas/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name: `agent.session.started`, `subscription.request`, `envelope`, `manifest`.
+    pub name: String,
+    /// The file under `schemas/`.
+    pub path: String,
+    subject: Subject,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Envelope,
+    Core(CoreType),
+    Message(MessageType),
+}
+
+impl Entry {
+    /// The schema itself.
+    pub fn schema(&self) -> Value {
+        match self.subject {
+            Subject::Envelope => envelope(),
+            Subject::Core(core) => event(core),
+            Subject::Message(message) => self::message(message),
+        }
+    }
+}
+
+/// All schemas: the envelope, the twelve events, the seven messages, the manifest.
+///
+/// ```
+/// let names: Vec<_> = aaep_proto::schema::all().into_iter().map(|e| e.name).collect();
+/// assert_eq!(names.len(), 21);
+/// assert!(names.contains(&"confirmation.reply".to_owned()));
+/// ```
+pub fn all() -> Vec<Entry> {
+    let entry = |name: &str, directory: &str, subject| Entry {
+        name: name.to_owned(),
+        path: format!("{directory}{name}.schema.json"),
+        subject,
+    };
+    let mut all = vec![entry("envelope", "", Subject::Envelope)];
+    for core in CoreType::ALL {
+        let name = core.as_str().trim_start_matches("aaep:");
+        all.push(entry(name, "core/", Subject::Core(*core)));
+    }
+    for message in MessageType::ALL {
+        all.push(match message {
+            MessageType::Manifest => entry("manifest", "", Subject::Message(*message)),
+            _ => entry(message.as_str(), "handshake/", Subject::Message(*message)),
+        });
+    }
+    all
+}
+
+/// The schema of this name, if there is one. A type as it stands on the wire is a name too.
+pub fn find(name: &str) -> Option<Entry> {
+    let name = if name == MANIFEST_TYPE { "manifest" } else { name.strip_prefix("aaep:").unwrap_or(name) };
+    all().into_iter().find(|e| e.name == name)
+}
+
+fn head(name: &str, title: &str) -> Map<String, Value> {
+    let mut map = Map::new();
+    map.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
+    map.insert("$id".into(), format!("{BASE}{name}").into());
+    map.insert("title".into(), title.into());
+    map.insert("type".into(), "object".into());
+    map
+}
+
+fn envelope() -> Value {
+    let mut schema = head("envelope", "What every AAEP event carries, whatever its type");
+    let core: Vec<String> = CoreType::ALL.iter().flat_map(|c| names(*c)).collect();
+    let mut properties = properties(Envelope::SHAPE.fields);
+    properties.insert(
+        "type".into(),
+        json!({"type": "string", "anyOf": [
+            {"enum": core},
+            {"pattern": "^[A-Za-z][A-Za-z0-9+._-]*:[^\\u0000-\\u0020\\u007f]+$",
+             "not": {"pattern": format!("^(aaep|xsd|rdf|rdfs):|^{}", CORE_TYPES.replace('.', "\\."))}}
+        ]}),
+    );
+    schema.insert("required".into(), required(&["type"], Envelope::SHAPE.fields));
+    schema.insert("properties".into(), properties.into());
+    schema.insert("propertyNames".into(), free_names());
+    schema.into()
+}
+
+/// Names at the top level that the protocol does not keep for itself.
+fn free_names() -> Value {
+    json!({"anyOf": [{"enum": ["@context", "aaep_version"]}, {"not": {"pattern": "^(@|aaep_)"}}]})
+}
+
+fn event(core: CoreType) -> Value {
+    let name = core.as_str().trim_start_matches("aaep:");
+    let shape = core.shape();
+    let mut schema = head(name, &format!("AAEP event {name}"));
+    let mut properties = properties(Envelope::SHAPE.fields);
+    properties.insert("type".into(), json!({"enum": names(core)}));
+    properties.extend(self::properties(shape.fields));
+    let mut needed = vec!["type"];
+    if core.must_be_critical() {
+        needed.push("urgency");
+        properties.insert("urgency".into(), json!({"const": "critical"}));
+    }
+    let fields: Vec<Field> = Envelope::SHAPE.fields.iter().chain(shape.fields).copied().collect();
+    schema.insert("required".into(), required(&needed, &fields));
+    schema.insert("properties".into(), properties.into());
+    let variants = variants(shape);
+    if !variants.is_empty() {
+        schema.insert("patternProperties".into(), variants.into());
+    }
+    schema.insert("additionalProperties".into(), false.into());
+    if core == CoreType::AwaitingConfirmation {
+        schema.insert("not".into(), silent_harm());
+    }
+    schema.into()
+}
+
+/// An irreversible action of more than low risk that silence would start (6.4.1).
+fn silent_harm() -> Value {
+    let is = |field: &str, value: Value| json!({"required": [field], "properties": {field: {"const": value}}});
+    json!({"allOf": [
+        is("default_decision", "accept".into()),
+        {"anyOf": [is("irreversible", true.into()), is("reversibility", "irreversible".into())]},
+        {"not": is("risk_level", "low".into())}
+    ]})
+}
+
+/// Language variants of the texts for people: `summary_normal_yo`.
+fn variants(shape: &Shape) -> Map<String, Value> {
+    let human = shape.fields.iter().filter(|f| matches!(f.kind, Kind::Human { .. }));
+    human.map(|f| (format!("^{}_{SUFFIX_PATTERN}$", f.name), kind(&f.kind))).collect()
+}
+
+fn message(message: MessageType) -> Value {
+    let name = if message == MessageType::Manifest { "manifest" } else { message.as_str() };
+    let mut schema = head(name, &format!("AAEP message {name}"));
+    schema.remove("type");
+    schema.extend(object(message.shape()));
+    let mut properties = properties(message.shape().fields);
+    properties.insert("type".into(), json!({"const": message.as_str()}));
+    schema.insert("required".into(), required(&["type"], message.shape().fields));
+    if message == MessageType::SubscriptionRequest
+        && let Some(capabilities) = properties.get_mut("capabilities").and_then(Value::as_object_mut)
+    {
+        capabilities.extend(level_2());
+    }
+    schema.insert("properties".into(), properties.into());
+    schema.into()
+}
+
+/// Who claims level 2 or 3 can answer confirmations (5.3.1.4).
+fn level_2() -> Map<String, Value> {
+    let rule = json!({
+        "if": {
+            "required": ["supported_conformance_levels"],
+            "properties": {"supported_conformance_levels": {"contains": {"enum": [2, 3]}}}
+        },
+        "then": {
+            "required": ["supports_confirmation_reply"],
+            "properties": {"supports_confirmation_reply": {"const": true}}
+        }
+    });
+    match rule {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn names(core: CoreType) -> [String; 2] {
+    let name = core.as_str().trim_start_matches("aaep:");
+    [format!("aaep:{name}"), format!("{CORE_TYPES}{name}")]
+}
+
+fn required(first: &[&str], fields: &[Field]) -> Value {
+    first.iter().copied().chain(fields.iter().filter(|f| f.required).map(|f| f.name)).collect()
+}
+
+fn properties(fields: &[Field]) -> Map<String, Value> {
+    fields.iter().map(|f| (f.name.to_owned(), kind(&f.kind))).collect()
+}
+
+fn object(shape: &Shape) -> Map<String, Value> {
+    let mut schema = Map::new();
+    schema.insert("type".into(), "object".into());
+    let needed: Vec<Value> = shape.fields.iter().filter(|f| f.required).map(|f| f.name.into()).collect();
+    if !needed.is_empty() {
+        schema.insert("required".into(), needed.into());
+    }
+    schema.insert("properties".into(), properties(shape.fields).into());
+    if shape.min_fields > 0 {
+        schema.insert("minProperties".into(), shape.min_fields.into());
+    }
+    match shape.unknown {
+        Unknown::Denied => schema.insert("additionalProperties".into(), false.into()),
+        Unknown::Objects => schema.insert("additionalProperties".into(), json!({"type": "object"})),
+        Unknown::Allowed => None,
+    };
+    schema
+}
+
+fn kind(kind: &Kind) -> Value {
+    match kind {
+        Kind::Human { min, max } | Kind::Text { min, max } => {
+            bounded(json!({"type": "string"}), ("minLength", *min), ("maxLength", *max))
+        }
+        Kind::Pattern(pattern) => json!({"type": "string", "pattern": pattern.regex}),
+        Kind::OneOf(words) => json!({"enum": words}),
+        Kind::OneOfIntegers(numbers) => json!({"enum": numbers}),
+        Kind::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Kind::Number { min, max } => json!({"type": "number", "minimum": min, "maximum": max}),
+        Kind::Boolean => json!({"type": "boolean"}),
+        Kind::List { of, min, max, unique } => {
+            let mut list = json!({"type": "array", "items": self::kind(of)});
+            if *unique {
+                list["uniqueItems"] = true.into();
+            }
+            bounded(list, ("minItems", *min), ("maxItems", *max))
+        }
+        Kind::Object(shape) => object(shape).into(),
+        Kind::AnyObject => json!({"type": "object"}),
+        Kind::Extensions => json!({
+            "type": "object",
+            "propertyNames": {"not": {"pattern": "^(aaep|xsd|rdf|rdfs)$|^@"}},
+            "additionalProperties": {"type": "object"}
+        }),
+        Kind::Context => {
+            let uri = self::kind(&crate::message::kinds::URI);
+            json!({"anyOf": [
+                {"const": CORE_CONTEXT},
+                {"type": "array", "minItems": 1, "prefixItems": [{"const": CORE_CONTEXT}], "items": uri}
+            ]})
+        }
+        Kind::Response => json!({"anyOf": [
+            {"type": "string", "minLength": 1, "maxLength": 16384},
+            {"type": "boolean"},
+            {"type": "number"}
+        ]}),
+    }
+}
+
+fn bounded(mut schema: Value, min: (&str, usize), max: (&str, usize)) -> Value {
+    if min.1 > 0 {
+        schema[min.0] = min.1.into();
+    }
+    if max.1 < usize::MAX {
+        schema[max.0] = max.1.into();
+    }
+    schema
+}

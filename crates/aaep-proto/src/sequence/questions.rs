@@ -1,0 +1,189 @@
+//! The open and settled questions of one session.
+
+use std::collections::BTreeMap;
+
+use crate::id::ReplyToken;
+use crate::limits;
+use crate::message::{
+    AwaitingClarification, AwaitingConfirmation, ClarificationReply, ConfirmationReply, Decision, Response,
+    ResponseKind,
+};
+use crate::rule::{Problem, Rule};
+use crate::time::Timestamp;
+
+#[derive(Clone, Debug)]
+struct Question {
+    deadline: Timestamp,
+    what: What,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Confirmation { action: String, default: Decision, allowed: Vec<String> },
+    Clarification { kinds: Vec<ResponseKind>, choices: Vec<String> },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Pending,
+    Accepted,
+    Refused,
+    /// Settled, and its permission used up if it gave one.
+    Spent,
+}
+
+/// What an irreversible tool has to say for itself.
+pub(super) enum Permission {
+    Granted,
+    Refused,
+    Missing,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Questions {
+    asked: BTreeMap<ReplyToken, Question>,
+}
+
+impl Questions {
+    pub(super) fn tokens(&self) -> impl Iterator<Item = &ReplyToken> {
+        self.asked.keys()
+    }
+
+    pub(super) fn pending(&self) -> usize {
+        self.asked.values().filter(|q| q.state == State::Pending).count()
+    }
+
+    pub(super) fn ask_confirmation(&mut self, asked: &AwaitingConfirmation, at: Timestamp, out: &mut Vec<Problem>) {
+        let again = self.asked.values().any(|q| {
+            q.state == State::Pending
+                && at < q.deadline
+                && matches!(&q.what, What::Confirmation { action, .. } if *action == asked.action)
+        });
+        if again {
+            let message = "Wait for the answer: the same action is already being asked about.";
+            out.push(Problem::new(Rule::ConfirmAgain, "/action", message));
+        }
+        let allowed = asked.allowed_replies.clone().unwrap_or_else(|| vec!["accept".into(), "reject".into()]);
+        let what =
+            What::Confirmation { action: asked.action.clone(), default: asked.default_decision.clone(), allowed };
+        self.add(&asked.reply_token, asked.timeout_seconds, what, at);
+    }
+
+    pub(super) fn ask_clarification(&mut self, asked: &AwaitingClarification, at: Timestamp) {
+        let kinds = asked.accepted_response_kinds.clone().unwrap_or_default();
+        let choices = asked.choices.iter().flatten().map(|c| c.value.clone()).collect();
+        self.add(&asked.reply_token, asked.timeout_seconds, What::Clarification { kinds, choices }, at);
+    }
+
+    fn add(&mut self, token: &ReplyToken, timeout: u32, what: What, at: Timestamp) {
+        if self.asked.len() >= limits::PER_SESSION {
+            self.asked.retain(|_, q| q.state != State::Spent);
+        }
+        if self.asked.len() < limits::PER_SESSION {
+            let deadline = at.plus_seconds(timeout.into());
+            self.asked.insert(token.clone(), Question { deadline, what, state: State::Pending });
+        }
+    }
+
+    pub(super) fn confirm(&mut self, reply: &ConfirmationReply, out: &mut Vec<Problem>) {
+        let Some(question) = self.open(&reply.reply_token, reply.timestamp, out) else { return };
+        let What::Confirmation { allowed, .. } = &question.what else {
+            out.push(Problem::new(
+                Rule::ReplyUnknownToken,
+                "/reply_token",
+                "Answer a clarification with clarification.reply.",
+            ));
+            return;
+        };
+        if !allowed.iter().any(|a| a == reply.decision.as_str()) {
+            let message = format!("Decide one of: {}.", allowed.join(", "));
+            out.push(Problem::new(Rule::ReplyDecision, "/decision", message));
+            return;
+        }
+        // A modified action is a refusal of the action that was asked about (6.3.2).
+        let accepted = reply.decision == Decision::Accept && reply.modified_action.is_none();
+        question.state = if accepted { State::Accepted } else { State::Refused };
+    }
+
+    pub(super) fn clarify(&mut self, reply: &ClarificationReply, out: &mut Vec<Problem>) {
+        let Some(question) = self.open(&reply.reply_token, reply.timestamp, out) else { return };
+        let What::Clarification { kinds, choices } = &question.what else {
+            out.push(Problem::new(
+                Rule::ReplyUnknownToken,
+                "/reply_token",
+                "Answer a confirmation with confirmation.reply.",
+            ));
+            return;
+        };
+        let takes = |kind: &ResponseKind| match (kind, &reply.response) {
+            (ResponseKind::Freetext, Response::Text(_)) => true,
+            (ResponseKind::MultipleChoice, Response::Text(text)) => choices.is_empty() || choices.contains(text),
+            (ResponseKind::YesNo, Response::Boolean(_)) => true,
+            (ResponseKind::Numeric, Response::Number(_)) => true,
+            (ResponseKind::Other(_), _) => true,
+            _ => false,
+        };
+        if !kinds.is_empty() && !kinds.iter().any(takes) {
+            let words: Vec<&str> = kinds.iter().map(ResponseKind::as_str).collect();
+            let message = format!("Answer with one of these kinds: {}.", words.join(", "));
+            out.push(Problem::new(Rule::ReplyResponse, "/response", message));
+            return;
+        }
+        question.state = State::Spent;
+    }
+
+    fn open(&mut self, token: &ReplyToken, at: Timestamp, out: &mut Vec<Problem>) -> Option<&mut Question> {
+        let question = self.asked.get_mut(token)?;
+        if question.state != State::Pending {
+            out.push(Problem::new(
+                Rule::ReplyDuplicate,
+                "/reply_token",
+                "This question is settled; the reply is ignored.",
+            ));
+            return None;
+        }
+        if at >= question.deadline {
+            out.push(Problem::new(
+                Rule::ReplyLate,
+                "/timestamp",
+                "The time for this answer is over; the reply is ignored.",
+            ));
+            return None;
+        }
+        Some(question)
+    }
+
+    /// A state change out of waiting settles a question: towards the tool it was accepted, back to
+    /// thinking it was refused or withdrawn (6.7.2, 6.8). Of several open ones nobody can tell which.
+    pub(super) fn settle_by_state(&mut self, to_state: &str, replies: bool) {
+        let mut pending = self.asked.values_mut().filter(|q| q.state == State::Pending);
+        let (Some(question), None) = (pending.next(), pending.next()) else { return };
+        match to_state {
+            "calling_tool" if !replies => question.state = State::Accepted,
+            "thinking" | "deciding" => question.state = State::Refused,
+            _ => {}
+        }
+    }
+
+    /// Takes the permission for one irreversible tool call.
+    pub(super) fn take_permission(&mut self, at: Timestamp, replies: bool) -> Permission {
+        let grants = |q: &Question| {
+            let What::Confirmation { default, .. } = &q.what else { return false };
+            match q.state {
+                State::Accepted => true,
+                State::Pending if !replies => true,
+                State::Pending => *default == Decision::Accept && at >= q.deadline,
+                State::Refused | State::Spent => false,
+            }
+        };
+        let accepted_first = |q: &&mut Question| u8::from(q.state != State::Accepted);
+        if let Some(question) = self.asked.values_mut().filter(|q| grants(q)).min_by_key(accepted_first) {
+            question.state = State::Spent;
+            return Permission::Granted;
+        }
+        let refused =
+            self.asked.values().any(|q| q.state == State::Refused && matches!(q.what, What::Confirmation { .. }));
+        if refused { Permission::Refused } else { Permission::Missing }
+    }
+}

@@ -1,0 +1,293 @@
+//! The order inside one session.
+
+use std::collections::BTreeMap;
+
+use super::View;
+use super::questions::{Permission, Questions};
+use super::recent::Recent;
+use crate::id::{OutputId, ReplyToken, ToolCallId};
+use crate::limits;
+use crate::message::{CoreType, Event, OutputStreaming, Payload, StateChanged, ToolCompleted, ToolInvoked};
+use crate::rule::{Problem, Rule};
+use crate::time::Timestamp;
+
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    pub(super) last_seen: u64,
+    pub(super) questions: Questions,
+    started: bool,
+    events: u64,
+    numbered: Option<bool>,
+    next_number: u64,
+    latest: Option<Timestamp>,
+    state: Option<String>,
+    /// States that other events than state changes imply, since the last state change.
+    implied: Vec<&'static str>,
+    calls: BTreeMap<ToolCallId, String>,
+    used_calls: Recent,
+    nameless_calls: BTreeMap<String, usize>,
+    outputs: BTreeMap<Option<OutputId>, Output>,
+    overflowed: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Output {
+    next: u64,
+    complete: bool,
+}
+
+/// All states that events imply; see [`implied_state`].
+const IMPLIED: [&str; 4] = ["calling_tool", "awaiting_input", "writing_output", "handing_off"];
+
+impl Session {
+    pub(super) fn new(starts: bool) -> Session {
+        Session {
+            last_seen: 0,
+            questions: Questions::default(),
+            // The first event is judged by whoever opens the session.
+            started: !starts,
+            events: 0,
+            numbered: None,
+            next_number: 0,
+            latest: None,
+            state: None,
+            implied: Vec::new(),
+            calls: BTreeMap::new(),
+            used_calls: Recent::new(limits::PER_SESSION),
+            nameless_calls: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            overflowed: false,
+        }
+    }
+
+    /// Looks at the next event; answers the token of a question that it asks.
+    pub(super) fn observe<'e>(
+        &mut self,
+        event: &'e Event,
+        view: View,
+        replies: bool,
+        out: &mut Vec<Problem>,
+    ) -> Option<&'e ReplyToken> {
+        self.check_envelope(event, view, out);
+        self.events += 1;
+        let at = event.envelope.timestamp;
+        let mut asks = None;
+        match &event.payload {
+            Payload::SessionStarted(_) => self.check_start(out),
+            Payload::StateChanged(change) => self.change_state(change, view, replies, out),
+            Payload::ToolInvoked(tool) => self.invoke(tool, at, replies, view, out),
+            Payload::ToolCompleted(tool) => self.complete(tool, view, out),
+            Payload::OutputStreaming(chunk) => self.stream(chunk, view, out),
+            Payload::AwaitingConfirmation(asked) => {
+                self.questions.ask_confirmation(asked, at, out);
+                asks = Some(&asked.reply_token);
+            }
+            Payload::AwaitingClarification(asked) => {
+                self.questions.ask_clarification(asked, at);
+                asks = Some(&asked.reply_token);
+            }
+            _ => {}
+        }
+        if let Some(core) = event.core_type() {
+            if let Some(state) = implied_state(core).filter(|s| !self.implied.contains(s)) {
+                self.implied.push(state);
+            }
+            if core.is_terminal() {
+                self.end(core, view, out);
+            }
+        }
+        asks
+    }
+
+    fn check_start(&mut self, out: &mut Vec<Problem>) {
+        if self.started {
+            out.push(Problem::new(Rule::StartedOnce, "/type", "Send agent.session.started once, at the beginning."));
+        }
+        self.started = true;
+    }
+
+    fn check_envelope(&mut self, event: &Event, view: View, out: &mut Vec<Problem>) {
+        let at = event.envelope.timestamp;
+        if self.latest.is_some_and(|latest| at < latest) {
+            let message = "Do not go back in time: an earlier event of the session is later.";
+            out.push(Problem::new(Rule::TimestampOrder, "/timestamp", message));
+        }
+        self.latest = self.latest.max(Some(at));
+        let number = event.envelope.sequence_number;
+        let first = self.events == 0;
+        match (self.numbered, number) {
+            (Some(true), None) | (Some(false), Some(_)) => {
+                let message = "Number all events of a session or none.";
+                out.push(Problem::new(Rule::SequenceOrder, "/sequence_number", message));
+            }
+            (_, Some(number)) => {
+                if number != self.next_number && !(first && view.is_midway()) {
+                    let message = format!("Count from 0 by one: {} was expected, not {number}.", self.next_number);
+                    out.push(Problem::new(Rule::SequenceOrder, "/sequence_number", message));
+                }
+                self.next_number = number.saturating_add(1);
+            }
+            _ => {}
+        }
+        self.numbered.get_or_insert(number.is_some());
+    }
+
+    fn change_state(&mut self, change: &StateChanged, view: View, replies: bool, out: &mut Vec<Problem>) {
+        let from = change.from_state.as_str();
+        let hidden = IMPLIED.contains(&from) && !CoreType::ALL.iter().all(|c| view.shows(*c));
+        let implied = hidden || self.implied.contains(&from);
+        match &self.state {
+            None if from != "idle" && !implied && !view.is_midway() => {
+                let message = format!("Leave idle first: the first state change leaves {from}.");
+                out.push(Problem::new(Rule::StateFirst, "/from_state", message));
+            }
+            Some(state) if from != state && !implied => {
+                let message = format!("Leave {state}: it is the state that was entered last, not {from}.");
+                out.push(Problem::new(Rule::StateChain, "/from_state", message));
+            }
+            _ => {}
+        }
+        if from == "awaiting_input" {
+            self.questions.settle_by_state(&change.to_state, replies);
+        }
+        self.state = Some(change.to_state.clone());
+        self.implied.clear();
+    }
+
+    fn invoke(&mut self, tool: &ToolInvoked, at: Timestamp, replies: bool, view: View, out: &mut Vec<Problem>) {
+        if tool.irreversible == Some(true) && view.shows(CoreType::AwaitingConfirmation) {
+            match self.questions.take_permission(at, replies) {
+                Permission::Granted => {}
+                Permission::Refused => {
+                    let message = format!("Do not run {}: the user said no.", tool.tool);
+                    out.push(Problem::new(Rule::ToolAfterReject, "/tool", message));
+                }
+                Permission::Missing if view.is_midway() => {}
+                Permission::Missing => {
+                    let message = format!("Ask first: {} cannot be undone and nobody has agreed to it.", tool.tool);
+                    out.push(Problem::new(Rule::IrreversibleUnconfirmed, "/tool", message));
+                }
+            }
+        }
+        match &tool.tool_call_id {
+            Some(id) => {
+                if !self.used_calls.insert(id.as_str()) {
+                    out.push(Problem::new(
+                        Rule::CallIdReused,
+                        "/tool_call_id",
+                        "Give every tool call an id of its own.",
+                    ));
+                }
+                if self.has_room(self.calls.len(), out) {
+                    self.calls.insert(id.clone(), tool.tool.clone());
+                }
+            }
+            None => {
+                if self.has_room(self.nameless_calls.len(), out) {
+                    *self.nameless_calls.entry(tool.tool.clone()).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    fn complete(&mut self, tool: &ToolCompleted, view: View, out: &mut Vec<Problem>) {
+        let unpaired = match &tool.tool_call_id {
+            Some(id) => match self.calls.remove(id) {
+                Some(name) if name != tool.tool => {
+                    let message = format!("Name the tool that was invoked: {name}.");
+                    out.push(Problem::new(Rule::ToolName, "/tool", message));
+                    false
+                }
+                Some(_) => false,
+                None => true,
+            },
+            None => match self.nameless_calls.get_mut(&tool.tool) {
+                Some(open) if *open > 1 => {
+                    *open -= 1;
+                    false
+                }
+                open => {
+                    let none = open.is_none();
+                    self.nameless_calls.remove(&tool.tool);
+                    none
+                }
+            },
+        };
+        let excused = self.overflowed || view.is_midway() || !view.shows(CoreType::ToolInvoked);
+        if unpaired && !excused {
+            let message = format!("Announce {} with agent.tool.invoked before it completes.", tool.tool);
+            let pointer = if tool.tool_call_id.is_some() { "/tool_call_id" } else { "/tool" };
+            out.push(Problem::new(Rule::ToolUnpaired, pointer, message));
+        }
+    }
+
+    fn stream(&mut self, chunk: &OutputStreaming, view: View, out: &mut Vec<Problem>) {
+        let length = chunk.chunk.chars().count() as u64;
+        let known = self.outputs.get(&chunk.output_id).copied();
+        match known {
+            Some(output) if output.complete => {
+                let message = "Start a new output: this one was complete.";
+                out.push(Problem::new(Rule::OutputAfterComplete, "/output_id", message));
+                return;
+            }
+            _ => {
+                let expected = known.map_or(0, |o| o.next);
+                let joined = known.is_none() && view.is_midway();
+                if chunk.position != expected && !joined {
+                    let message = format!(
+                        "Set position to {expected}, the number of characters sent before, not {}.",
+                        chunk.position
+                    );
+                    out.push(Problem::new(Rule::Position, "/position", message));
+                }
+            }
+        }
+        if known.is_some() || self.has_room(self.outputs.len(), out) {
+            let next = chunk.position.saturating_add(length);
+            self.outputs.insert(chunk.output_id.clone(), Output { next, complete: chunk.complete });
+        }
+    }
+
+    fn end(&mut self, core: CoreType, view: View, out: &mut Vec<Problem>) {
+        if view.shows(CoreType::ToolCompleted) {
+            for tool in self.calls.values().chain(self.nameless_calls.keys()) {
+                let message =
+                    format!("Complete {tool} before the session ends; an abandoned tool gets status timeout.");
+                out.push(Problem::new(Rule::ToolOpen, "/type", message));
+            }
+        }
+        for (id, _) in self.outputs.iter().filter(|(_, o)| !o.complete) {
+            let name = id.as_ref().map_or("the output", OutputId::as_str);
+            let message = format!("Send a last chunk of {name} with complete: true before the session ends.");
+            out.push(Problem::new(Rule::OutputUnfinished, "/type", message));
+        }
+        if core == CoreType::SessionCompleted && self.questions.pending() > 0 {
+            let message = "Settle or withdraw the open questions before the session completes.";
+            out.push(Problem::new(Rule::PendingAtEnd, "/type", message));
+        }
+    }
+
+    /// Whether one more entry may be followed; says once when not.
+    fn has_room(&mut self, used: usize, out: &mut Vec<Problem>) -> bool {
+        if used < limits::PER_SESSION {
+            return true;
+        }
+        if !self.overflowed {
+            self.overflowed = true;
+            let message = format!("More than {} open at once: the rest is not checked.", limits::PER_SESSION);
+            out.push(Problem::new(Rule::Forgotten, "/session_id", message));
+        }
+        false
+    }
+}
+
+/// The state that an event puts its session in without saying so (see the session of 4.6).
+fn implied_state(core: CoreType) -> Option<&'static str> {
+    match core {
+        CoreType::ToolInvoked | CoreType::ToolCompleted => Some("calling_tool"),
+        CoreType::AwaitingConfirmation | CoreType::AwaitingClarification => Some("awaiting_input"),
+        CoreType::OutputStreaming => Some("writing_output"),
+        CoreType::HandoffRequested => Some("handing_off"),
+        _ => None,
+    }
+}

@@ -1,0 +1,170 @@
+//! Validation of one document, in the order of 3.9, reporting every violation.
+//!
+//! The steps: it is an object; what is required is there; types and formats; the core context; a
+//! known type; ids and timestamp; the payload; extensions; limits. One walk over the fields finds
+//! everything; the report is then put into the order of the steps.
+
+mod deceptive;
+mod event;
+mod message;
+pub(crate) mod path;
+mod secret;
+mod value;
+
+use serde_json::Value;
+
+pub use deceptive::{Deception, find_deception};
+pub use secret::{Secret, SecretKind, find_secret};
+
+use crate::json::Json;
+use crate::limits;
+use crate::message::{CoreType, MessageType};
+use crate::rule::{Problem, Rule, Severity};
+
+/// What a document claims to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DocumentType {
+    /// One of the twelve core events.
+    Core(CoreType),
+    /// An event of an extension, or of no known type.
+    OtherEvent,
+    /// A handshake message, a reply or a manifest.
+    Message(MessageType),
+}
+
+/// What the validator found.
+///
+/// ```
+/// let report = aaep_proto::validate(b"[1, 2]");
+/// assert!(!report.is_valid());
+/// assert_eq!(report.problems[0].rule.id(), "json.object");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// What the document claims to be, if it is one of ours at all.
+    pub document: Option<DocumentType>,
+    /// Every violation, in the order of the validation steps.
+    pub problems: Vec<Problem>,
+}
+
+impl Report {
+    /// Whether no MUST is broken.
+    pub fn is_valid(&self) -> bool {
+        self.problems.iter().all(|p| p.severity < Severity::Error)
+    }
+}
+
+/// Validates one document given as bytes.
+///
+/// ```
+/// let event = br#"{"@context":"https://aaep-protocol.org/context/v1",
+///   "type":"aaep:agent.state.changed","event_id":"evt_1","session_id":"sess_1",
+///   "timestamp":"2026-05-24T14:22:13.108Z","producer":{"agent_id":"planner"},
+///   "urgency":"background","from_state":"idle","to_state":"thinking"}"#;
+/// assert!(aaep_proto::validate(event).is_valid());
+/// ```
+pub fn validate(bytes: &[u8]) -> Report {
+    Validator::new().check(bytes)
+}
+
+/// A validator that may know more than the specification: which extensions exist.
+#[derive(Clone, Debug, Default)]
+pub struct Validator {
+    extensions: Vec<(String, String)>,
+}
+
+impl Validator {
+    /// A validator that knows the specification only.
+    pub fn new() -> Validator {
+        Validator::default()
+    }
+
+    /// Makes an extension known: its prefix counts as declared exactly when its vocabulary is in the
+    /// context. Prefixes of unknown extensions are judged by number: each needs a vocabulary.
+    ///
+    /// ```
+    /// let validator = aaep_proto::Validator::new().with_extension("haptic", "https://example.org/haptic/v1");
+    /// assert!(validator.check(b"{}").problems.len() > 0);
+    /// ```
+    pub fn with_extension(mut self, prefix: impl Into<String>, uri: impl Into<String>) -> Validator {
+        self.extensions.push((prefix.into(), uri.into()));
+        self
+    }
+
+    /// Validates one document.
+    pub fn check(&self, bytes: &[u8]) -> Report {
+        match Json::parse(bytes) {
+            Ok(json) => self.check_json(&json, Some(bytes.len())),
+            Err(error) => Report {
+                document: None,
+                problems: vec![Problem::new(
+                    Rule::Syntax,
+                    "",
+                    format!("This is not JSON: {error}. Send one UTF-8 JSON object."),
+                )],
+            },
+        }
+    }
+
+    /// Validates a document that was built in memory.
+    pub fn check_value(&self, value: &Value) -> Report {
+        self.check_json(&Json::from(value), None)
+    }
+
+    /// Validates a parsed document whose length on the wire is known.
+    pub fn check_json(&self, json: &Json<'_>, length: Option<usize>) -> Report {
+        let mut out = Findings::default();
+        let document = match json.object() {
+            None => {
+                out.add(Rule::Object, "", format!("Send a JSON object; this is {}.", json.kind()));
+                None
+            }
+            Some(object) => match object.get("type").and_then(Json::text).and_then(MessageType::parse) {
+                Some(kind) => {
+                    message::check(kind, object, &mut out);
+                    Some(DocumentType::Message(kind))
+                }
+                None => Some(event::check(object, &self.extensions, &mut out)),
+            },
+        };
+        if let Some(length) = length.filter(|l| *l > limits::EVENT_BYTES) {
+            check_size(length, document, &mut out);
+        }
+        out.into_report(document)
+    }
+}
+
+fn check_size(length: usize, document: Option<DocumentType>, out: &mut Findings) {
+    if length > limits::MESSAGE_BYTES {
+        let message =
+            format!("Split it: {length} bytes are more than the {} that transports carry.", limits::MESSAGE_BYTES);
+        out.add(Rule::MessageSize, "", message);
+    } else if !matches!(document, None | Some(DocumentType::Message(_))) {
+        let message =
+            format!("Split it: {length} bytes are more than the {} an event should have.", limits::EVENT_BYTES);
+        out.add(Rule::EventSize, "", message);
+    }
+}
+
+/// Collects problems up to a bound.
+#[derive(Default)]
+pub(crate) struct Findings {
+    problems: Vec<Problem>,
+    errors: usize,
+}
+
+impl Findings {
+    pub(crate) fn add(&mut self, rule: Rule, pointer: impl Into<String>, message: impl Into<String>) {
+        let is_error = rule.severity() == Severity::Error;
+        // When the report is full, the first error still gets in: it decides validity.
+        if self.problems.len() < limits::PROBLEMS || (is_error && self.errors == 0) {
+            self.errors += usize::from(is_error);
+            self.problems.push(Problem::new(rule, pointer, message));
+        }
+    }
+
+    fn into_report(mut self, document: Option<DocumentType>) -> Report {
+        self.problems.sort_by_key(|p| p.rule.step());
+        Report { document, problems: self.problems }
+    }
+}

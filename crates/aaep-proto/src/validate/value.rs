@@ -1,0 +1,333 @@
+//! Checks one value against what its field may hold.
+
+use super::Findings;
+use super::path::Path;
+use super::secret::find_secret;
+use crate::json::{Json, Object};
+use crate::limits;
+use crate::message::CORE_CONTEXT;
+use crate::message::kinds::{MAX_EXACT, TAG_FORM, TIMESTAMP_FORM, URI};
+use crate::record::{Family, Kind, Pattern, Shape, Unknown};
+use crate::rule::Rule;
+
+/// Checks a value; `rules` says under which names its violations are reported.
+pub(super) fn check(kind: &Kind, json: &Json<'_>, rules: &Family, path: Path<'_>, out: &mut Findings) {
+    match kind {
+        Kind::Human { min, max } => {
+            if let Some(text) = text(json, rules, path, out) {
+                check_length(text, *min, *max, rules, path, out);
+                check_human(text, path, out);
+            }
+        }
+        Kind::Text { min, max } => {
+            if let Some(text) = text(json, rules, path, out) {
+                check_length(text, *min, *max, rules, path, out);
+            }
+        }
+        Kind::Pattern(pattern) => check_pattern(pattern, json, rules, path, out),
+        Kind::OneOf(words) => {
+            if let Some(text) = text(json, rules, path, out)
+                && !words.contains(&text)
+            {
+                out.add(rules.word, path.pointer(), format!("{} must be one of: {}.", path.name(), words.join(", ")));
+            }
+        }
+        Kind::Integer { min, max } => check_integer(json, *min, *max, rules, path, out),
+        Kind::OneOfIntegers(numbers) => {
+            if !json.integer().is_some_and(|n| numbers.iter().any(|m| i128::from(*m) == n)) {
+                out.add(rules.word, path.pointer(), format!("{} must be one of {numbers:?}.", path.name()));
+            }
+        }
+        Kind::Number { min, max } => match json.number() {
+            None => wrong_type("a number", json, rules, path, out),
+            Some(n) if n < *min || n > *max => {
+                out.add(rules.limit, path.pointer(), format!("{} must be from {min} to {max}.", path.name()));
+            }
+            Some(_) => {}
+        },
+        Kind::Boolean => {
+            if json.boolean().is_none() {
+                wrong_type("true or false", json, rules, path, out);
+            }
+        }
+        Kind::List { of, min, max, unique } => match json.items() {
+            None => wrong_type("an array", json, rules, path, out),
+            Some(items) => {
+                check_list(items, (*min, *max, *unique), rules, path, out);
+                for (i, item) in items.iter().enumerate() {
+                    check(of, item, rules, path.item(i), out);
+                }
+            }
+        },
+        Kind::Object(shape) => match json.object() {
+            None => wrong_type("an object", json, shape.rules, path, out),
+            Some(object) => check_shape(shape, object, path, out),
+        },
+        Kind::AnyObject => match json {
+            Json::Object(_) => check_free(json, path, 2, out),
+            _ => wrong_type("an object", json, rules, path, out),
+        },
+        Kind::Extensions => check_extensions(json, path, out),
+        Kind::Context => check_context(json, path, out),
+        Kind::Response => match json {
+            Json::String(text) => check_length(text, 1, 16384, rules, path, out),
+            Json::Bool(_) | Json::Number(_) => {}
+            _ => wrong_type("text, a number, or true or false", json, rules, path, out),
+        },
+    }
+}
+
+/// Checks the fields of an object against its table.
+pub(super) fn check_shape(shape: &Shape, object: &Object<'_>, path: Path<'_>, out: &mut Findings) {
+    check_duplicate(object, path, out);
+    let mut seen = 0u64;
+    let mut cursor = 0;
+    for (name, value) in object.iter() {
+        if let Some(index) = shape.find(name, &mut cursor) {
+            seen |= 1 << index;
+            check(&shape.fields[index].kind, value, shape.rules, path.field(name), out);
+            continue;
+        }
+        match (shape.unknown, path) {
+            // The `type` of a message was read to choose the table.
+            (_, Path::Root) if name == "type" => {}
+            (Unknown::Denied, _) => {
+                let message = format!("Remove {name}: it does not belong here.");
+                out.add(shape.rules.unknown, path.field(name).pointer(), message);
+            }
+            (Unknown::Objects, _) if value.object().is_none() => {
+                let message =
+                    format!("{name} is no capability of the protocol, so it must be an object of an extension.");
+                out.add(shape.rules.unknown, path.field(name).pointer(), message);
+            }
+            _ => check_free(value, path.field(name), 2, out),
+        }
+    }
+    for (index, field) in shape.fields.iter().enumerate() {
+        if field.required && seen & (1 << index) == 0 {
+            out.add(
+                shape.rules.required,
+                path.field(field.name).pointer(),
+                format!("Add {}: it is required.", field.name),
+            );
+        }
+    }
+    if object.len() < shape.min_fields {
+        out.add(shape.rules.limit, path.pointer(), format!("{} needs at least one field.", path.name()));
+    }
+}
+
+/// A key that is written twice means different things to different readers.
+pub(super) fn check_duplicate(object: &Object<'_>, path: Path<'_>, out: &mut Findings) {
+    if let Some(name) = object.duplicate() {
+        let message = format!("Write {name} once: readers disagree about which value counts.");
+        out.add(Rule::DuplicateKey, path.field(name).pointer(), message);
+    }
+}
+
+/// Text that people hear.
+pub(super) fn check_human(text: &str, path: Path<'_>, out: &mut Findings) {
+    if let Some(secret) = find_secret(text) {
+        let message = format!("Remove the {} from {}: people hear this text.", secret.kind, path.name());
+        out.add(Rule::Secret, path.pointer(), message);
+    }
+}
+
+/// A value that no table describes: only what holds for all JSON of the protocol.
+pub(super) fn check_free(json: &Json<'_>, path: Path<'_>, depth: usize, out: &mut Findings) {
+    match json {
+        Json::Number(n) => {
+            if json.integer().is_some_and(|n| n.unsigned_abs() > MAX_EXACT as u128) {
+                out.add(Rule::IntegerRange, path.pointer(), format!("Write {n} as a string: it is beyond 2^53."));
+            }
+        }
+        Json::String(text) => check_string_size(text, path, out),
+        Json::Array(items) => {
+            check_depth(depth, path, out);
+            for (i, item) in items.iter().enumerate() {
+                check_free(item, path.item(i), depth + 1, out);
+            }
+        }
+        Json::Object(object) => {
+            check_depth(depth, path, out);
+            check_duplicate(object, path, out);
+            for (name, value) in object.iter() {
+                check_free(value, path.field(name), depth + 1, out);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn check_depth(depth: usize, path: Path<'_>, out: &mut Findings) {
+    // Said once, where the bound is crossed.
+    if depth == limits::DEPTH + 1 {
+        out.add(
+            Rule::Depth,
+            path.pointer(),
+            format!("Flatten it: an event should nest at most {} deep.", limits::DEPTH),
+        );
+    }
+}
+
+fn check_string_size(text: &str, path: Path<'_>, out: &mut Findings) {
+    if text.len() > limits::STRING_BYTES {
+        let message = format!("Shorten {}: {} bytes are more than {}.", path.name(), text.len(), limits::STRING_BYTES);
+        out.add(Rule::StringSize, path.pointer(), message);
+    }
+}
+
+fn text<'j>(json: &'j Json<'_>, rules: &Family, path: Path<'_>, out: &mut Findings) -> Option<&'j str> {
+    let text = json.text();
+    if text.is_none() {
+        wrong_type("a string", json, rules, path, out);
+    }
+    text
+}
+
+fn wrong_type(wanted: &str, json: &Json<'_>, rules: &Family, path: Path<'_>, out: &mut Findings) {
+    out.add(rules.wrong_type, path.pointer(), format!("{} must be {wanted}, not {}.", path.name(), json.kind()));
+}
+
+fn check_length(text: &str, min: usize, max: usize, rules: &Family, path: Path<'_>, out: &mut Findings) {
+    // Characters are at most bytes, so counting is needed for long text only.
+    if text.len() > max {
+        let count = text.chars().count();
+        if count > max {
+            let message = format!("Shorten {}: {count} characters are more than {max}.", path.name());
+            out.add(rules.limit, path.pointer(), message);
+        }
+    } else if text.len() < min {
+        out.add(rules.limit, path.pointer(), format!("{} must not be empty.", path.name()));
+    }
+    check_string_size(text, path, out);
+}
+
+fn check_pattern(pattern: &'static Pattern, json: &Json<'_>, rules: &Family, path: Path<'_>, out: &mut Findings) {
+    let Some(text) = text(json, rules, path, out) else { return };
+    if !(pattern.matches)(text) {
+        let rule = if std::ptr::eq(pattern, &TAG_FORM) {
+            Rule::LanguageTag
+        } else if std::ptr::eq(pattern, &TIMESTAMP_FORM) && has_timestamp_shape(text) {
+            Rule::TimestampDay
+        } else {
+            rules.format
+        };
+        out.add(rule, path.pointer(), format!("{} {}.", path.name(), pattern.says));
+    }
+    check_string_size(text, path, out);
+}
+
+/// Whether only the calendar is wrong: on the first of the month it would be a timestamp.
+fn has_timestamp_shape(text: &str) -> bool {
+    let Some(day) = text.get(8..10) else { return false };
+    matches!(day, "29" | "30" | "31") && (TIMESTAMP_FORM.matches)(&format!("{}01{}", &text[..8], &text[10..]))
+}
+
+fn check_integer(json: &Json<'_>, min: i64, max: i64, rules: &Family, path: Path<'_>, out: &mut Findings) {
+    match json.integer() {
+        None => wrong_type("a whole number", json, rules, path, out),
+        Some(n) if n < i128::from(min) || n > i128::from(max) => {
+            out.add(rules.limit, path.pointer(), format!("{} must be from {min} to {max}.", path.name()));
+        }
+        Some(_) => {}
+    }
+}
+
+fn check_list(
+    items: &[Json<'_>],
+    (min, max, unique): (usize, usize, bool),
+    rules: &Family,
+    path: Path<'_>,
+    out: &mut Findings,
+) {
+    if items.len() < min || items.len() > max {
+        let message = match max {
+            usize::MAX => format!("{} needs at least {min}.", path.name()),
+            _ => format!("{} must have from {min} to {max} items.", path.name()),
+        };
+        out.add(rules.limit, path.pointer(), message);
+    }
+    if unique && let Some(index) = first_repeated(items) {
+        out.add(rules.limit, path.item(index).pointer(), format!("Name each item of {} once.", path.name()));
+    }
+}
+
+/// The first item that equals an earlier one. Sorting keeps long hostile lists cheap.
+fn first_repeated(items: &[Json<'_>]) -> Option<usize> {
+    if items.len() <= 16 {
+        return (1..items.len()).find(|&i| items[..i].iter().any(|other| same(other, &items[i])));
+    }
+    let mut texts: Vec<(String, usize)> = items.iter().enumerate().map(|(i, item)| (canonical(item), i)).collect();
+    texts.sort();
+    texts.windows(2).filter(|w| w[0].0 == w[1].0).map(|w| w[1].1).min()
+}
+
+fn same(a: &Json<'_>, b: &Json<'_>) -> bool {
+    match (a, b) {
+        (Json::String(a), Json::String(b)) => a == b,
+        (Json::String(_), _) | (_, Json::String(_)) => false,
+        _ => canonical(a) == canonical(b),
+    }
+}
+
+/// Text that is equal for values that JSON Schema calls equal: keys sorted, `1.0` as `1`.
+fn canonical(json: &Json<'_>) -> String {
+    match json {
+        Json::Number(_) => match json.integer() {
+            Some(n) => n.to_string(),
+            None => json.to_value().to_string(),
+        },
+        Json::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        Json::Object(object) => {
+            let mut fields: Vec<_> =
+                object.iter().map(|(k, v)| format!("{}:{}", serde_json::Value::from(k), canonical(v))).collect();
+            fields.sort();
+            format!("{{{}}}", fields.join(","))
+        }
+        other => other.to_value().to_string(),
+    }
+}
+
+fn check_context(json: &Json<'_>, path: Path<'_>, out: &mut Findings) {
+    let core_first = format!("@context must be {CORE_CONTEXT}, alone or first in an array of URIs.");
+    match json {
+        Json::String(text) if text == CORE_CONTEXT => {}
+        Json::Array(items) if items.first().and_then(Json::text) == Some(CORE_CONTEXT) => {
+            let Kind::Pattern(uri) = URI else { return };
+            for (i, item) in items.iter().enumerate().skip(1) {
+                if !item.text().is_some_and(uri.matches) {
+                    out.add(Rule::Context, path.item(i).pointer(), "Each further item of @context must be a URI.");
+                }
+            }
+        }
+        _ => out.add(Rule::Context, path.pointer(), core_first),
+    }
+}
+
+fn check_extensions(json: &Json<'_>, path: Path<'_>, out: &mut Findings) {
+    let Some(object) = json.object() else {
+        out.add(Rule::ExtensionShape, path.pointer(), format!("extensions must be an object, not {}.", json.kind()));
+        return;
+    };
+    check_duplicate(object, path, out);
+    for (prefix, value) in object.iter() {
+        let here = path.field(prefix);
+        if is_reserved(prefix) {
+            out.add(Rule::ReservedPrefix, here.pointer(), format!("Choose another prefix: {prefix} is reserved."));
+        }
+        match value {
+            Json::Object(_) => check_free(value, here, 3, out),
+            _ => out.add(
+                Rule::ExtensionShape,
+                here.pointer(),
+                format!("{prefix} must hold an object, not {}.", value.kind()),
+            ),
+        }
+    }
+}
+
+/// Prefixes that extensions may not use (chapter 7).
+pub(super) fn is_reserved(prefix: &str) -> bool {
+    matches!(prefix, "aaep" | "xsd" | "rdf" | "rdfs") || prefix.starts_with('@')
+}

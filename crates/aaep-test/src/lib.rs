@@ -1,0 +1,1 @@
+//! Holds nothing but tests.
