@@ -16,7 +16,7 @@ const PATTERNS: Kind = Kind::List { of: &NAME_256, min: 0, max: usize::MAX, uniq
 record! {
     /// Which event types a subscriber wants and which it does not.
     #[derive(Default)]
-    EventFilters, &CAPABILITY, Unknown::Denied, {
+    EventFilters, &FILTERS, Unknown::Denied, {
         /// Patterns of types to send; all core events if absent.
         include: Option<Vec<String>> = PATTERNS,
         /// Patterns of types not to send. They win over `include`.

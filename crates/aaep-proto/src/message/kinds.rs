@@ -181,5 +181,7 @@ pub(crate) static PRODUCER: Family = all(Rule::ProducerShape);
 pub(crate) static LOCALIZATION: Family = Family { format: Rule::LanguageTag, ..all(Rule::LocalizationShape) };
 /// Rules of capabilities.
 pub(crate) static CAPABILITY: Family = Family { unknown: Rule::CapabilityExtension, ..all(Rule::CapabilityValue) };
+/// Rules of event filters, which know no extensions.
+pub(crate) static FILTERS: Family = all(Rule::CapabilityValue);
 /// Rules of the manifest.
 pub(crate) static MANIFEST: Family = all(Rule::Manifest);

@@ -1,0 +1,527 @@
+//! One test per rule of the sequence checker; the name of a test is the name of its rule, with underscores.
+//! A stream is written as a list of short lines, see [`Stream::say`].
+
+use aaep_proto::message::{CoreType, Message};
+use aaep_proto::sequence::View;
+use aaep_proto::{Rule, Sequence, limits};
+use serde_json::{Value, json};
+
+/// A stream under test: each line is one event or reply of session `s`, unless it says otherwise.
+struct Stream {
+    sequence: Sequence,
+    second: u64,
+    found: Vec<(usize, Rule)>,
+    lines: usize,
+}
+
+impl Stream {
+    fn new(sequence: Sequence) -> Stream {
+        Stream { sequence, second: 0, found: Vec::new(), lines: 0 }
+    }
+
+    fn say(&mut self, kind: &str, fields: Value) -> &mut Stream {
+        self.second += 1;
+        let mut document = match kind {
+            "accept" | "reject" => json!({"type": "confirmation.reply", "reply_token": "rpl_1", "decision": kind,
+                "subscription_id": "sub_1"}),
+            "answer" => json!({"type": "clarification.reply", "reply_token": "rpl_1", "subscription_id": "sub_1"}),
+            _ => envelope(kind, self.lines),
+        };
+        document["timestamp"] = json!(format!("2026-05-24T14:{:02}:{:02}Z", self.second / 60, self.second % 60));
+        for (name, value) in fields.as_object().unwrap() {
+            document[name] = value.clone();
+        }
+        let message = Message::parse(document.to_string().as_bytes()).unwrap();
+        let line = self.lines;
+        self.found.extend(self.sequence.observe(&message).into_iter().map(|p| (line, p.rule)));
+        self.lines += 1;
+        self
+    }
+}
+
+fn envelope(kind: &str, line: usize) -> Value {
+    let (name, payload) = match kind {
+        "start" => ("session.started", json!({"summary_normal": "Go."})),
+        "done" => ("session.completed", json!({"summary_normal": "Done."})),
+        "error" => ("session.errored", json!({"error_category": "unknown", "summary_normal": "Oops."})),
+        "cancel" => ("session.cancelled", json!({"cancelled_by": "user", "summary_normal": "Stopped."})),
+        "state" => ("state.changed", json!({})),
+        "tool" => ("tool.invoked", json!({"tool": "t", "summary_normal": "Using t."})),
+        "tool done" => ("tool.completed", json!({"tool": "t", "status": "success"})),
+        "chunk" => ("output.streaming", json!({"complete": false, "output_id": "out_1"})),
+        "ask" => (
+            "awaiting.confirmation",
+            json!({"action": "Delete.", "consequence": "Gone.", "reply_token": "rpl_1",
+            "timeout_seconds": 60, "default_decision": "reject"}),
+        ),
+        "question" => {
+            ("awaiting.clarification", json!({"question": "Which?", "reply_token": "rpl_1", "timeout_seconds": 60}))
+        }
+        "handoff" => ("handoff.requested", json!({"reason": "Hard.", "target_kind": "human"})),
+        other => panic!("no line {other}"),
+    };
+    let mut document = json!({"@context": "https://aaep-protocol.org/context/v1", "type": format!("aaep:agent.{name}"),
+        "event_id": format!("evt_{line}"), "session_id": "sess_s", "producer": {"agent_id": "a"}});
+    document.as_object_mut().unwrap().extend(payload.as_object().unwrap().clone());
+    document
+}
+
+/// Says all lines and compares what was found: the line (from 0) and the rule.
+#[track_caller]
+fn check_with(sequence: Sequence, lines: &[(&str, Value)], expected: &[(usize, Rule)]) {
+    let mut stream = Stream::new(sequence);
+    for (kind, fields) in lines {
+        stream.say(kind, fields.clone());
+    }
+    assert_eq!(stream.found, expected);
+}
+
+#[track_caller]
+fn check(lines: &[(&str, Value)], expected: &[(usize, Rule)]) {
+    check_with(Sequence::new(), lines, expected);
+}
+
+fn none() -> Value {
+    json!({})
+}
+
+fn step(from: &str, to: &str) -> Value {
+    json!({"from_state": from, "to_state": to})
+}
+
+fn chunk(text: &str, position: u64) -> Value {
+    json!({"chunk": text, "position": position})
+}
+
+fn irreversible() -> Value {
+    json!({"irreversible": true})
+}
+
+/// The banking session of 4.6.
+fn banking(with_reply: bool) -> Vec<(&'static str, Value)> {
+    let mut lines = vec![
+        ("start", none()),
+        ("state", step("idle", "thinking")),
+        ("tool", json!({"tool": "fetch_balance"})),
+        ("tool done", json!({"tool": "fetch_balance"})),
+        ("state", step("thinking", "deciding")),
+        ("state", step("deciding", "thinking")),
+        ("ask", none()),
+        ("accept", none()),
+        ("tool", json!({"tool": "transfer_funds", "irreversible": true, "tool_call_id": "call_1"})),
+        ("tool done", json!({"tool": "transfer_funds", "tool_call_id": "call_1"})),
+        ("state", step("calling_tool", "writing_output")),
+        ("chunk", chunk("Transferred $500.", 0)),
+        ("chunk", json!({"chunk": " New balance: $12,000.", "position": 17, "complete": true})),
+        ("done", none()),
+    ];
+    lines.retain(|(kind, _)| with_reply || *kind != "accept");
+    lines
+}
+
+#[test]
+fn the_banking_session_is_in_order() {
+    check(&banking(true), &[]);
+    check(&banking(false), &[]);
+}
+
+#[test]
+fn seq_started_first() {
+    check(&[("state", step("idle", "thinking")), ("done", none())], &[(0, Rule::StartedFirst)]);
+}
+
+#[test]
+fn seq_started_once() {
+    check(&[("start", none()), ("start", none()), ("done", none())], &[(1, Rule::StartedOnce)]);
+}
+
+#[test]
+fn seq_after_terminal() {
+    for end in ["done", "error", "cancel"] {
+        check(
+            &[("start", none()), (end, none()), ("state", step("idle", "thinking")), ("done", none())],
+            &[(2, Rule::AfterTerminal), (3, Rule::AfterTerminal)],
+        );
+    }
+}
+
+#[test]
+fn seq_session_reused() {
+    check(&[("start", none()), ("done", none()), ("start", none())], &[(2, Rule::SessionReused)]);
+}
+
+#[test]
+fn seq_event_id_reuse() {
+    check(
+        &[("start", json!({"event_id": "evt_x"})), ("done", json!({"event_id": "evt_x"}))],
+        &[(1, Rule::EventIdReused)],
+    );
+}
+
+#[test]
+fn seq_timestamp() {
+    let early = json!({"timestamp": "2026-05-24T13:59:59.999Z"});
+    check(&[("start", none()), ("done", early)], &[(1, Rule::TimestampOrder)]);
+    // The same moment, and the same moment in another zone, are fine.
+    check(
+        &[
+            ("start", json!({"timestamp": "2026-05-24T14:00:00Z"})),
+            ("done", json!({"timestamp": "2026-05-24T16:00:00+02:00"})),
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn seq_number() {
+    let numbered = |n: u64| json!({"sequence_number": n});
+    check(&[("start", numbered(0)), ("handoff", numbered(1)), ("done", numbered(2))], &[]);
+    check(&[("start", numbered(1)), ("done", numbered(2))], &[(0, Rule::SequenceOrder)]);
+    check(&[("start", numbered(0)), ("done", numbered(2))], &[(1, Rule::SequenceOrder)]);
+    check(&[("start", numbered(0)), ("done", none())], &[(1, Rule::SequenceOrder)]);
+    check(&[("start", none()), ("done", numbered(1))], &[(1, Rule::SequenceOrder)]);
+}
+
+#[test]
+fn seq_state_first() {
+    check(&[("start", none()), ("state", step("thinking", "deciding"))], &[(1, Rule::StateFirst)]);
+}
+
+#[test]
+fn seq_state_chain() {
+    check(
+        &[("start", none()), ("state", step("idle", "thinking")), ("state", step("deciding", "idle"))],
+        &[(2, Rule::StateChain)],
+    );
+    // States with names of their own are fine, and so are those that other events imply.
+    check(
+        &[
+            ("start", none()),
+            ("state", step("idle", "dreaming")),
+            ("state", step("dreaming", "thinking")),
+            ("handoff", none()),
+            ("state", step("handing_off", "idle")),
+        ],
+        &[],
+    );
+    // What an event implies is over with the next state change.
+    check(
+        &[
+            ("start", none()),
+            ("handoff", none()),
+            ("state", step("handing_off", "thinking")),
+            ("state", step("handing_off", "idle")),
+        ],
+        &[(3, Rule::StateChain)],
+    );
+}
+
+#[test]
+fn seq_tool_unpaired() {
+    check(&[("start", none()), ("tool done", none())], &[(1, Rule::ToolUnpaired)]);
+    check(
+        &[
+            ("start", none()),
+            ("tool", json!({"tool_call_id": "call_1"})),
+            ("tool done", json!({"tool_call_id": "call_2"})),
+        ],
+        &[(2, Rule::ToolUnpaired)],
+    );
+    check(
+        &[("start", none()), ("tool", none()), ("tool done", none()), ("tool done", none())],
+        &[(3, Rule::ToolUnpaired)],
+    );
+    // Twice the same tool at once, paired by name.
+    check(
+        &[
+            ("start", none()),
+            ("tool", none()),
+            ("tool", none()),
+            ("tool done", none()),
+            ("tool done", none()),
+            ("done", none()),
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn seq_tool_name() {
+    let call = json!({"tool_call_id": "call_1"});
+    check(
+        &[("start", none()), ("tool", call), ("tool done", json!({"tool_call_id": "call_1", "tool": "u"}))],
+        &[(2, Rule::ToolName)],
+    );
+}
+
+#[test]
+fn seq_call_id_reused() {
+    let call = json!({"tool_call_id": "call_1"});
+    check(
+        &[
+            ("start", none()),
+            ("tool", call.clone()),
+            ("tool done", call.clone()),
+            ("tool", call.clone()),
+            ("tool done", call),
+        ],
+        &[(3, Rule::CallIdReused)],
+    );
+}
+
+#[test]
+fn seq_tool_open() {
+    check(
+        &[("start", none()), ("tool", json!({"tool_call_id": "call_1"})), ("tool", none()), ("error", none())],
+        &[(3, Rule::ToolOpen), (3, Rule::ToolOpen)],
+    );
+}
+
+#[test]
+fn seq_irreversible_unconfirmed() {
+    check(&[("start", none()), ("tool", irreversible())], &[(1, Rule::IrreversibleUnconfirmed)]);
+    // One agreement is for one call.
+    check(
+        &[("start", none()), ("ask", none()), ("accept", none()), ("tool", irreversible()), ("tool", irreversible())],
+        &[(4, Rule::IrreversibleUnconfirmed)],
+    );
+    // Where replies are seen, an open question is no agreement.
+    check_with(
+        Sequence::new().with_replies(),
+        &[("start", none()), ("ask", none()), ("tool", irreversible())],
+        &[(2, Rule::IrreversibleUnconfirmed)],
+    );
+    // An answer to a clarification is no agreement either.
+    check(
+        &[("start", none()), ("question", none()), ("answer", json!({"response": true})), ("tool", irreversible())],
+        &[(3, Rule::IrreversibleUnconfirmed)],
+    );
+    // Silence is one only when it was said to be, and only after the time.
+    let default = json!({"default_decision": "accept", "risk_level": "low"});
+    let late = json!({"irreversible": true, "timestamp": "2026-05-24T14:05:00Z"});
+    check_with(
+        Sequence::new().with_replies(),
+        &[("start", none()), ("ask", default.clone()), ("tool", late.clone())],
+        &[],
+    );
+    check_with(
+        Sequence::new().with_replies(),
+        &[("start", none()), ("ask", default), ("tool", irreversible())],
+        &[(2, Rule::IrreversibleUnconfirmed)],
+    );
+    check_with(
+        Sequence::new().with_replies(),
+        &[("start", none()), ("ask", none()), ("tool", late)],
+        &[(2, Rule::IrreversibleUnconfirmed)],
+    );
+}
+
+#[test]
+fn seq_tool_after_reject() {
+    check(
+        &[("start", none()), ("ask", none()), ("reject", none()), ("tool", irreversible())],
+        &[(3, Rule::ToolAfterReject)],
+    );
+    // Without replies, the way back to thinking tells.
+    check(
+        &[("start", none()), ("ask", none()), ("state", step("awaiting_input", "thinking")), ("tool", irreversible())],
+        &[(3, Rule::ToolAfterReject)],
+    );
+    check(
+        &[
+            ("start", none()),
+            ("ask", none()),
+            ("state", step("awaiting_input", "calling_tool")),
+            ("tool", irreversible()),
+        ],
+        &[],
+    );
+    // A modified action is not the action that was asked about.
+    check(
+        &[
+            ("start", none()),
+            ("ask", none()),
+            ("accept", json!({"modified_action": {"amount": 1}})),
+            ("tool", irreversible()),
+        ],
+        &[(3, Rule::ToolAfterReject)],
+    );
+}
+
+#[test]
+fn seq_confirm_again() {
+    check(&[("start", none()), ("ask", none()), ("ask", json!({"reply_token": "rpl_2"}))], &[(2, Rule::ConfirmAgain)]);
+    check(&[("start", none()), ("ask", none()), ("ask", json!({"reply_token": "rpl_2", "action": "Send."}))], &[]);
+    check(&[("start", none()), ("ask", none()), ("reject", none()), ("ask", json!({"reply_token": "rpl_2"}))], &[]);
+}
+
+#[test]
+fn seq_token_reuse() {
+    check(&[("start", none()), ("ask", none()), ("reject", none()), ("ask", none())], &[(3, Rule::TokenReused)]);
+    // Not in another session either.
+    check(
+        &[
+            ("start", none()),
+            ("ask", none()),
+            ("cancel", none()),
+            ("start", json!({"session_id": "sess_2"})),
+            ("question", json!({"session_id": "sess_2"})),
+        ],
+        &[(4, Rule::TokenReused)],
+    );
+}
+
+#[test]
+fn seq_output_after_complete() {
+    let last = json!({"chunk": "Hi.", "position": 0, "complete": true});
+    check(&[("start", none()), ("chunk", last), ("chunk", chunk("More.", 3))], &[(2, Rule::OutputAfterComplete)]);
+}
+
+#[test]
+fn seq_output_unfinished() {
+    check(&[("start", none()), ("chunk", chunk("Hi.", 0)), ("done", none())], &[(2, Rule::OutputUnfinished)]);
+}
+
+#[test]
+fn seq_position() {
+    // Characters, not bytes: five scalar values, the last two make one letter.
+    check(&[("start", none()), ("chunk", chunk("Ẹ kuo\u{300}", 0)), ("chunk", chunk("!", 6))], &[]);
+    check(&[("start", none()), ("chunk", chunk("Ẹ kuo\u{300}", 0)), ("chunk", chunk("!", 9))], &[(2, Rule::Position)]);
+    check(&[("start", none()), ("chunk", chunk("abc", 0)), ("chunk", chunk("b", 1))], &[(2, Rule::Position)]);
+    check(&[("start", none()), ("chunk", chunk("abc", 5))], &[(1, Rule::Position)]);
+    // Each output counts for itself.
+    let other = json!({"chunk": "x", "position": 0, "output_id": "out_2"});
+    check(&[("start", none()), ("chunk", chunk("abc", 0)), ("chunk", other), ("chunk", chunk("d", 3))], &[]);
+}
+
+#[test]
+fn seq_pending_at_end() {
+    check(&[("start", none()), ("ask", none()), ("done", none())], &[(2, Rule::PendingAtEnd)]);
+    check(&[("start", none()), ("ask", none()), ("cancel", none())], &[]);
+}
+
+#[test]
+fn seq_unended() {
+    let mut stream = Stream::new(Sequence::new());
+    stream.say("start", none()).say("start", json!({"session_id": "sess_t"})).say("done", none());
+    let unended = stream.sequence.finish();
+    assert_eq!(unended.len(), 1);
+    assert_eq!((unended[0].0.as_str(), unended[0].1.rule), ("sess_t", Rule::Unended));
+}
+
+#[test]
+fn reply_unknown_token() {
+    check(&[("start", none()), ("accept", none())], &[(1, Rule::ReplyUnknownToken)]);
+    // A reply of the other kind answers nothing.
+    check(&[("start", none()), ("ask", none()), ("answer", json!({"response": "x"}))], &[(2, Rule::ReplyUnknownToken)]);
+}
+
+#[test]
+fn reply_duplicate() {
+    check(
+        &[("start", none()), ("ask", none()), ("accept", none()), ("reject", none()), ("tool", irreversible())],
+        &[(3, Rule::ReplyDuplicate)],
+    );
+    check(&[("start", none()), ("ask", none()), ("cancel", none()), ("accept", none())], &[(3, Rule::ReplyDuplicate)]);
+}
+
+#[test]
+fn reply_late() {
+    let late = json!({"timestamp": "2026-05-24T14:01:02Z"});
+    check(
+        &[("start", none()), ("ask", none()), ("accept", late), ("tool", irreversible())],
+        &[(2, Rule::ReplyLate), (3, Rule::IrreversibleUnconfirmed)],
+    );
+}
+
+#[test]
+fn reply_decision() {
+    check(
+        &[
+            ("start", none()),
+            ("ask", json!({"allowed_replies": ["reject"]})),
+            ("accept", none()),
+            ("tool", irreversible()),
+        ],
+        &[(2, Rule::ReplyDecision), (3, Rule::IrreversibleUnconfirmed)],
+    );
+}
+
+#[test]
+fn reply_response_kind() {
+    let choices = json!([{"value": "a", "label": "A"}, {"value": "b", "label": "B"}]);
+    for (kinds, response, fits) in [
+        (json!(["freetext"]), json!("anything"), true),
+        (json!(["freetext"]), json!(true), false),
+        (json!(["yes_no"]), json!(true), true),
+        (json!(["yes_no"]), json!("yes"), false),
+        (json!(["multiple_choice"]), json!("b"), true),
+        (json!(["multiple_choice"]), json!("c"), false),
+        (json!(["numeric"]), json!(67), true),
+        (json!(["numeric"]), json!("67"), false),
+        (json!(["multiple_choice", "numeric"]), json!(67), true),
+    ] {
+        let question = json!({"accepted_response_kinds": kinds, "choices": choices});
+        let expected: &[(usize, Rule)] = if fits { &[] } else { &[(2, Rule::ReplyResponse)] };
+        check(&[("start", none()), ("question", question), ("answer", json!({"response": response}))], expected);
+    }
+}
+
+#[test]
+fn seq_forgotten() {
+    let mut stream = Stream::new(Sequence::new());
+    for i in 0..=limits::OPEN_SESSIONS {
+        stream.say("start", json!({"session_id": format!("sess_{i}"), "timestamp": "2026-05-24T14:00:00Z"}));
+    }
+    assert_eq!(stream.found, [(limits::OPEN_SESSIONS, Rule::Forgotten)]);
+    assert_eq!(stream.sequence.open_sessions(), limits::OPEN_SESSIONS);
+    // What was let go is not judged any more, rather than judged wrongly.
+    stream.say("done", json!({"session_id": "sess_0", "timestamp": "2026-05-24T14:00:00Z"}));
+    assert_eq!(stream.found.len(), 1);
+}
+
+#[test]
+fn memory_stays_bounded_over_many_sessions() {
+    let mut stream = Stream::new(Sequence::new());
+    let at = "2026-05-24T14:00:00Z";
+    for i in 0..20_000 {
+        let id = format!("sess_{i}");
+        stream.say("start", json!({"session_id": id, "timestamp": at}));
+        stream.say("done", json!({"session_id": id, "timestamp": at}));
+    }
+    assert_eq!(stream.found, []);
+    assert_eq!(stream.sequence.open_sessions(), 0);
+    stream.say("start", json!({"session_id": "sess_5", "timestamp": at}));
+    assert_eq!(stream.found.last().map(|f| f.1), Some(Rule::SessionReused));
+}
+
+#[test]
+fn sessions_may_interleave() {
+    let other = |mut fields: Value| {
+        fields["session_id"] = json!("sess_other");
+        fields
+    };
+    check(
+        &[
+            ("start", none()),
+            ("start", other(none())),
+            ("state", step("idle", "thinking")),
+            ("state", other(step("idle", "deciding"))),
+            ("state", step("thinking", "idle")),
+            ("done", other(none())),
+            ("done", none()),
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn a_partial_view_is_not_held_against_the_producer() {
+    let no_tools = View::of(|core| core != CoreType::ToolInvoked);
+    check_with(Sequence::with_view(no_tools), &[("start", none()), ("tool done", none()), ("done", none())], &[]);
+    check_with(
+        Sequence::with_view(View::WHOLE.midway()),
+        &[("tool done", none()), ("chunk", chunk("rest", 100)), ("state", step("writing_output", "idle"))],
+        &[],
+    );
+}

@@ -1,0 +1,252 @@
+//! The `aaep` command as a person or a script meets it.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use aaep_test::{example, root};
+use serde_json::Value;
+
+/// Builds the command once and answers where it is.
+fn aaep() -> &'static PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let built = Command::new(cargo)
+            .current_dir(root())
+            .args(["build", "--quiet", "-p", "aaep-cli", "--message-format=json"])
+            .stderr(Stdio::inherit())
+            .output()
+            .expect("cargo can be started");
+        assert!(built.status.success(), "the command does not build");
+        let text = String::from_utf8(built.stdout).unwrap();
+        let artifacts = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let paths = artifacts.filter_map(|a| a["executable"].as_str().map(PathBuf::from));
+        paths.last().expect("cargo names the executable")
+    })
+}
+
+fn run(args: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(aaep())
+        .current_dir(root())
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The command may stop reading before all is written; that is for the assertions to judge.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+struct Seen {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn see(args: &[&str], input: &[u8]) -> Seen {
+    let output = run(args, input);
+    Seen {
+        code: output.status.code().expect("it ends by itself"),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn json_lines(text: &str) -> Vec<Value> {
+    text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+#[test]
+fn valid_files_are_yes() {
+    let seen = see(&["validate", "--sequence", "examples/banking.ndjson"], b"");
+    assert_eq!((seen.code, seen.out.as_str(), seen.err.as_str()), (0, "14 documents: all valid, 0 warnings.\n", ""));
+    let seen = see(&["validate", "examples/events.ndjson", "examples/messages.ndjson"], b"");
+    assert_eq!((seen.code, seen.out.as_str()), (0, "22 documents: all valid, 0 warnings.\n"));
+}
+
+#[test]
+fn problems_are_lines_with_file_and_line() {
+    let mut lines = example("banking.ndjson");
+    lines[2] = lines[2].replace("call_51aa", "51aa");
+    let seen = see(&["validate", "-"], lines.join("\n").as_bytes());
+    assert_eq!(seen.code, 1);
+    assert_eq!(
+        seen.out,
+        "-:3: error payload.format at /tool_call_id: tool_call_id must be call_ followed by 1 to 64 letters or digits.\n\
+         14 documents: 1 not valid, 0 warnings.\n"
+    );
+}
+
+#[test]
+fn json_output_is_one_object_per_document_in_order() {
+    let input = format!("{}\nnot json\n{}", example("events.ndjson")[1], example("messages.ndjson")[4]);
+    let seen = see(&["validate", "--json"], input.as_bytes());
+    assert_eq!((seen.code, seen.err.as_str()), (1, ""));
+    let lines = json_lines(&seen.out);
+    let brief: Vec<_> = lines
+        .iter()
+        .map(|l| (l["source"].as_str().unwrap(), l["line"].as_u64().unwrap(), l["valid"].as_bool().unwrap()))
+        .collect();
+    assert_eq!(brief, [("-", 1, true), ("-", 2, false), ("-", 3, true)]);
+    let problem = &lines[1]["problems"][0];
+    assert_eq!(problem["rule"], "json.syntax");
+    assert_eq!(problem["pointer"], "");
+    assert_eq!(problem["severity"], "error");
+    assert!(problem["message"].as_str().unwrap().starts_with("This is not JSON"));
+}
+
+#[test]
+fn warnings_do_not_make_a_document_invalid() {
+    let input = example("events.ndjson")[1].replace("\"localization_hints\":{\"primary_language\":\"en-US\"},", "");
+    let seen = see(&["validate", "--json"], input.as_bytes());
+    let line = &json_lines(&seen.out)[0];
+    assert_eq!((seen.code, line["valid"].as_bool()), (0, Some(true)));
+    assert_eq!(line["problems"][0]["rule"], "i18n.declared");
+    assert_eq!(line["problems"][0]["severity"], "warning");
+}
+
+#[test]
+fn all_formats_are_told_apart() {
+    let lines = example("events.ndjson");
+    let values: Vec<Value> = lines.iter().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let array = serde_json::to_string_pretty(&values).unwrap();
+    let one = serde_json::to_string_pretty(&values[0]).unwrap();
+    let stream: String =
+        lines.iter().map(|l| format!("event: aaep.event\nid: evt_1\ndata: {l}\n\n: alive\n")).collect();
+    for (input, documents) in [(lines.join("\n"), 14), (array, 14), (one, 1), (stream, 14), (lines[0].clone(), 1)] {
+        let seen = see(&["validate", "--json"], input.as_bytes());
+        assert_eq!(seen.code, 0, "{}", seen.out);
+        assert_eq!(seen.out.lines().count(), documents, "{input}");
+    }
+}
+
+#[test]
+fn sequence_problems_come_with_their_event() {
+    let lines: Vec<String> = example("banking.ndjson")
+        .into_iter()
+        .filter(|l| !l.contains("awaiting.confirmation") && !l.contains("confirmation.reply"))
+        .collect();
+    let input = lines.join("\n");
+    assert_eq!(see(&["validate", "--quiet"], input.as_bytes()).code, 0);
+    let seen = see(&["validate", "--sequence"], input.as_bytes());
+    assert_eq!(seen.code, 1);
+    assert!(seen.out.starts_with("-:7: error seq.irreversible-unconfirmed at /tool: Ask first"), "{}", seen.out);
+}
+
+#[test]
+fn an_unended_session_is_a_warning() {
+    let lines = example("banking.ndjson");
+    let seen = see(&["validate", "--sequence", "--json"], lines[..3].join("\n").as_bytes());
+    assert_eq!((seen.code, seen.out.lines().count()), (0, 3));
+    assert!(seen.err.contains("seq.unended"), "{}", seen.err);
+}
+
+#[test]
+fn quiet_says_nothing() {
+    let seen = see(&["validate", "--quiet"], b"{}");
+    assert_eq!((seen.code, seen.out.as_str(), seen.err.as_str()), (1, "", ""));
+}
+
+#[test]
+fn bad_input_is_one_clear_line_and_the_right_code() {
+    let dir = std::env::temp_dir().join(format!("aaep-test-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = dir.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let whole = &example("events.ndjson")[0];
+    for (path, code, says) in [
+        (dir.join("nowhere").to_str().unwrap().to_owned(), 2, "does not exist"),
+        (dir.to_str().unwrap().to_owned(), 2, "is a directory"),
+        (file("empty", b""), 2, "holds no document"),
+        (file("blank", b"\n \n"), 2, "holds no document"),
+        (file("truncated", &whole.as_bytes()[..whole.len() / 2]), 1, "json.syntax"),
+        (file("latin1", b"{\"a\":\"caf\xe9\"}\n"), 1, "byte 10 is not UTF-8"),
+    ] {
+        let seen = see(&["validate", &path], b"");
+        assert_eq!(seen.code, code, "{path}: {}{}", seen.out, seen.err);
+        let lines: Vec<&str> = seen.out.lines().chain(seen.err.lines()).filter(|l| l.contains(says)).collect();
+        assert_eq!(lines.len(), 1, "{path}: {}{}", seen.out, seen.err);
+    }
+    let truncated_end = format!("{whole}\n{}", &whole[..100]);
+    let seen = see(&["validate", &file("cut", truncated_end.as_bytes())], b"");
+    assert_eq!(seen.code, 1);
+    assert!(seen.out.contains("cut:2: error json.syntax"), "{}", seen.out);
+    // A file that cannot be read does not hide the answer about the others.
+    let seen = see(&["validate", "examples/banking.ndjson", dir.join("nowhere").to_str().unwrap()], b"");
+    assert_eq!(seen.code, 2);
+    assert!(seen.out.contains("14 documents: all valid"), "{}", seen.out);
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn usage_errors_are_two() {
+    for args in [
+        &["validate", "--nonsense"][..],
+        &["nonsense"],
+        &[],
+        &["schema", "agent.nothing"],
+        &["validate", "--json", "--quiet"],
+    ] {
+        let seen = see(args, b"");
+        assert_eq!(seen.code, 2, "{args:?}");
+        assert!(!seen.err.is_empty());
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let mut child = Command::new(aaep())
+        .current_dir(root())
+        .args(["schema", "agent.awaiting.confirmation"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
+}
+
+#[test]
+fn schemas_are_printed() {
+    let names = see(&["schema"], b"");
+    assert_eq!((names.code, names.out.lines().count()), (0, 21));
+    for name in names.out.lines() {
+        let seen = see(&["schema", name], b"");
+        let schema: Value = serde_json::from_str(&seen.out).unwrap();
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{name}");
+    }
+    assert_eq!(see(&["schema", "aaep:agent.tool.invoked"], b"").out, see(&["schema", "agent.tool.invoked"], b"").out);
+}
+
+/// A stream far larger than the bound passes through in little memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_stays_flat_over_a_long_stream() {
+    let mut child =
+        Command::new(aaep()).args(["validate", "--sequence", "--quiet"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let line = example("events.ndjson")[3].clone() + "\n";
+    let block = line.repeat(200);
+    let peak = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find(|l| l.starts_with("VmHWM")).unwrap().to_owned();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+    };
+    for _ in 0..400 {
+        input.write_all(block.as_bytes()).unwrap();
+    }
+    let long_line = vec![b'x'; 64 << 20];
+    input.write_all(&long_line).unwrap();
+    let kib = peak(child.id());
+    drop(input);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(kib < 32 * 1024, "{kib} KiB");
+}
