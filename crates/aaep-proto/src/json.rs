@@ -206,40 +206,50 @@ impl<'a> Object<'a> {
         self.iter().map(|(key, value)| (key.to_owned(), value.to_value())).collect()
     }
 
-    /// Up to this many fields every pair is compared; above, keys are sorted first. Both keep the
-    /// cost of a hostile object with a million keys in proportion to its length.
-    const SMALL: usize = 24;
+    /// Up to this many fields a mark per key finds the few pairs to compare; above, keys are sorted.
+    /// Both keep the cost of a hostile object with a million keys in proportion to its length.
+    const SMALL: usize = 40;
 
     fn from_fields(mut fields: Vec<(Cow<'a, str>, Json<'a>)>) -> Object<'a> {
-        let mut duplicate = None;
-        if fields.len() <= Self::SMALL {
-            let mut i = 1;
-            while i < fields.len() {
-                if fields[..i].iter().any(|(key, _)| *key == fields[i].0) {
-                    duplicate.get_or_insert(fields.remove(i).0);
-                } else {
-                    i += 1;
-                }
-            }
-        } else {
-            let mut order: Vec<usize> = (0..fields.len()).collect();
-            order.sort_by(|&a, &b| fields[a].0.cmp(&fields[b].0).then(a.cmp(&b)));
-            let mut doubled: Vec<usize> =
-                order.windows(2).filter(|w| fields[w[0]].0 == fields[w[1]].0).map(|w| w[1]).collect();
-            doubled.sort_unstable();
-            if let Some(&first) = doubled.first() {
-                duplicate = Some(fields[first].0.clone());
-                let mut index = 0;
-                let mut doubled = doubled.into_iter().peekable();
-                fields.retain(|_| {
-                    let drop = doubled.next_if_eq(&index).is_some();
-                    index += 1;
-                    !drop
-                });
-            }
+        let doubled = if fields.len() <= Self::SMALL { doubled_of_few(&fields) } else { doubled_of_many(&fields) };
+        let duplicate = doubled.first().map(|&first| fields[first].0.clone());
+        if duplicate.is_some() {
+            let mut index = 0;
+            let mut doubled = doubled.into_iter().peekable();
+            fields.retain(|_| {
+                let drop = doubled.next_if_eq(&index).is_some();
+                index += 1;
+                !drop
+            });
         }
         Object { fields, duplicate }
     }
+}
+
+/// The places of keys that were there before, in order.
+fn doubled_of_few(fields: &[(Cow<'_, str>, Json<'_>)]) -> Vec<usize> {
+    let mut doubled = Vec::new();
+    let mut marks = 0u64;
+    for (i, (key, _)) in fields.iter().enumerate() {
+        let bytes = key.as_bytes();
+        let sum = bytes.len()
+            + 7 * usize::from(bytes.first().copied().unwrap_or(0))
+            + 31 * usize::from(bytes.last().copied().unwrap_or(0));
+        let mark = 1 << (sum % 64);
+        if marks & mark != 0 && fields[..i].iter().any(|(earlier, _)| earlier == key) {
+            doubled.push(i);
+        }
+        marks |= mark;
+    }
+    doubled
+}
+
+fn doubled_of_many(fields: &[(Cow<'_, str>, Json<'_>)]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..fields.len()).collect();
+    order.sort_by(|&a, &b| fields[a].0.cmp(&fields[b].0).then(a.cmp(&b)));
+    let mut doubled: Vec<usize> = order.windows(2).filter(|w| fields[w[0]].0 == fields[w[1]].0).map(|w| w[1]).collect();
+    doubled.sort_unstable();
+    doubled
 }
 
 /// A string that borrows from the input unless it had escapes.
@@ -326,8 +336,8 @@ impl<'de> Visitor<'de> for JsonVisitor {
         let mut fields = Vec::new();
         while let Some(Text(key)) = map.next_key()? {
             if fields.is_empty() {
-                // Most objects of the protocol are envelopes with a dozen or two fields.
-                fields.reserve(8);
+                // Most objects of the protocol are events with a dozen or two fields.
+                fields.reserve(16);
             }
             fields.push((key, map.next_value()?));
         }

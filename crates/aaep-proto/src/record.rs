@@ -136,6 +136,13 @@ pub struct Family {
     pub unknown: Rule,
 }
 
+impl Family {
+    /// One rule for everything.
+    pub(crate) const fn all(rule: Rule) -> Family {
+        Family { required: rule, wrong_type: rule, limit: rule, word: rule, format: rule, unknown: rule }
+    }
+}
+
 impl Shape {
     /// The row of this name. Fields usually come in the order of the table, so the search starts
     /// where the last one ended.

@@ -12,7 +12,7 @@ pub fn root() -> PathBuf {
 /// The lines of a file under `examples/`.
 pub fn example(name: &str) -> Vec<String> {
     let path = root().join("examples").join(name);
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
+    let text = std::fs::read_to_string(&path).expect("the file is under examples");
     text.lines().map(str::to_owned).collect()
 }
 

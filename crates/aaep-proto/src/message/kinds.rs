@@ -171,17 +171,14 @@ pub(crate) static MESSAGE: Family = Family {
     unknown: Rule::MessageUnknownField,
 };
 
-const fn all(rule: Rule) -> Family {
-    Family { required: rule, wrong_type: rule, limit: rule, word: rule, format: rule, unknown: rule }
-}
-
 /// Rules of the producer object.
-pub(crate) static PRODUCER: Family = all(Rule::ProducerShape);
+pub(crate) static PRODUCER: Family = Family::all(Rule::ProducerShape);
 /// Rules of localization hints.
-pub(crate) static LOCALIZATION: Family = Family { format: Rule::LanguageTag, ..all(Rule::LocalizationShape) };
+pub(crate) static LOCALIZATION: Family = Family { format: Rule::LanguageTag, ..Family::all(Rule::LocalizationShape) };
 /// Rules of capabilities.
-pub(crate) static CAPABILITY: Family = Family { unknown: Rule::CapabilityExtension, ..all(Rule::CapabilityValue) };
+pub(crate) static CAPABILITY: Family =
+    Family { unknown: Rule::CapabilityExtension, ..Family::all(Rule::CapabilityValue) };
 /// Rules of event filters, which know no extensions.
-pub(crate) static FILTERS: Family = all(Rule::CapabilityValue);
+pub(crate) static FILTERS: Family = Family::all(Rule::CapabilityValue);
 /// Rules of the manifest.
-pub(crate) static MANIFEST: Family = all(Rule::Manifest);
+pub(crate) static MANIFEST: Family = Family::all(Rule::Manifest);

@@ -7,7 +7,7 @@ mod session;
 use std::collections::BTreeMap;
 
 use recent::Recent;
-use session::Session;
+use session::{Scope, Session};
 
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
@@ -169,9 +169,10 @@ impl Sequence {
         if !self.sessions.contains_key(id) && !self.open(event, out) {
             return;
         }
+        let scope = Scope { view: self.view, replies: self.replies };
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.last_seen = self.clock;
-        if let Some(token) = session.observe(event, self.view, self.replies, out) {
+        if let Some(token) = session.observe(event, scope, out) {
             if !self.tokens.insert(token.as_str()) {
                 out.push(Problem::new(
                     Rule::TokenReused,

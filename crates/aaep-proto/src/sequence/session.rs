@@ -30,6 +30,14 @@ pub(super) struct Session {
     overflowed: bool,
 }
 
+/// What the checker knows about the stream as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scope {
+    pub(super) view: View,
+    /// Whether replies are part of the stream.
+    pub(super) replies: bool,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Output {
     next: u64,
@@ -64,18 +72,18 @@ impl Session {
     pub(super) fn observe<'e>(
         &mut self,
         event: &'e Event,
-        view: View,
-        replies: bool,
+        scope: Scope,
         out: &mut Vec<Problem>,
     ) -> Option<&'e ReplyToken> {
+        let view = scope.view;
         self.check_envelope(event, view, out);
         self.events += 1;
         let at = event.envelope.timestamp;
         let mut asks = None;
         match &event.payload {
             Payload::SessionStarted(_) => self.check_start(out),
-            Payload::StateChanged(change) => self.change_state(change, view, replies, out),
-            Payload::ToolInvoked(tool) => self.invoke(tool, at, replies, view, out),
+            Payload::StateChanged(change) => self.change_state(change, scope, out),
+            Payload::ToolInvoked(tool) => self.invoke(tool, at, scope, out),
             Payload::ToolCompleted(tool) => self.complete(tool, view, out),
             Payload::OutputStreaming(chunk) => self.stream(chunk, view, out),
             Payload::AwaitingConfirmation(asked) => {
@@ -132,7 +140,7 @@ impl Session {
         self.numbered.get_or_insert(number.is_some());
     }
 
-    fn change_state(&mut self, change: &StateChanged, view: View, replies: bool, out: &mut Vec<Problem>) {
+    fn change_state(&mut self, change: &StateChanged, Scope { view, replies }: Scope, out: &mut Vec<Problem>) {
         let from = change.from_state.as_str();
         let hidden = IMPLIED.contains(&from) && !CoreType::ALL.iter().all(|c| view.shows(*c));
         let implied = hidden || self.implied.contains(&from);
@@ -154,7 +162,7 @@ impl Session {
         self.implied.clear();
     }
 
-    fn invoke(&mut self, tool: &ToolInvoked, at: Timestamp, replies: bool, view: View, out: &mut Vec<Problem>) {
+    fn invoke(&mut self, tool: &ToolInvoked, at: Timestamp, Scope { view, replies }: Scope, out: &mut Vec<Problem>) {
         if tool.irreversible == Some(true) && view.shows(CoreType::AwaitingConfirmation) {
             match self.questions.take_permission(at, replies) {
                 Permission::Granted => {}

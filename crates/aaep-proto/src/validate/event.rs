@@ -10,6 +10,8 @@ use crate::message::{CORE_TYPES, CoreType, Envelope, envelope_rule};
 use crate::record::{Family, Kind, Record, Shape};
 use crate::rule::Rule;
 
+static ENVELOPE: Shape = Envelope::SHAPE;
+
 /// Everything one walk over the top level finds out.
 struct Walk {
     envelope: u64,
@@ -77,25 +79,34 @@ fn check_fields(object: &Object<'_>, core: Option<CoreType>, out: &mut Findings)
     let mut walk = Walk { envelope: 0, payload: 0, human_text: false };
     let payload = core.map(CoreType::shape);
     let (mut at, mut payload_at) = (0, 0);
+    let mut in_payload = false;
     for (name, json) in object.iter() {
         let path = Path::Root.field_of(name);
-        if let Some(index) = Envelope::SHAPE.find(name, &mut at) {
-            walk.envelope |= 1 << index;
-            let rule = envelope_rule(name);
-            let rules =
-                Family { required: rule, wrong_type: rule, limit: rule, word: rule, format: rule, unknown: rule };
-            value::check(&Envelope::SHAPE.fields[index].kind, json, &rules, path, out);
+        // Fields of a kind stand together, so the table that had the last one is asked first.
+        if !in_payload && let Some(index) = ENVELOPE.find(name, &mut at) {
+            check_envelope_field(index, json, &mut walk, path, out);
         } else if name == "type" {
         } else if let Some((shape, index)) = payload.and_then(|s| Some((s, s.find(name, &mut payload_at)?))) {
+            in_payload = true;
             walk.payload |= 1 << index;
             let kind = &shape.fields[index].kind;
             walk.human_text |= matches!(kind, Kind::Human { .. });
             value::check(kind, json, shape.rules, path, out);
+        } else if in_payload && let Some(index) = ENVELOPE.find(name, &mut at) {
+            in_payload = false;
+            check_envelope_field(index, json, &mut walk, path, out);
         } else {
             check_other(name, json, payload, out);
         }
     }
     walk
+}
+
+fn check_envelope_field(index: usize, json: &Json<'_>, walk: &mut Walk, path: Path<'_>, out: &mut Findings) {
+    walk.envelope |= 1 << index;
+    let field = &ENVELOPE.fields[index];
+    let rules = Family::all(envelope_rule(field.name));
+    value::check(&field.kind, json, &rules, path, out);
 }
 
 impl<'p> Path<'p> {
@@ -138,7 +149,7 @@ fn check_required(object: &Object<'_>, core: Option<CoreType>, walk: &Walk, out:
     if !object.contains("type") {
         out.add(Rule::EnvelopeRequired, "/type", "Add type: every event needs it.");
     }
-    for (index, field) in Envelope::SHAPE.fields.iter().enumerate() {
+    for (index, field) in ENVELOPE.fields.iter().enumerate() {
         if field.required && walk.envelope & (1 << index) == 0 {
             out.add(
                 Rule::EnvelopeRequired,

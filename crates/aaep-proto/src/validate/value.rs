@@ -13,15 +13,12 @@ use crate::rule::Rule;
 /// Checks a value; `rules` says under which names its violations are reported.
 pub(super) fn check(kind: &Kind, json: &Json<'_>, rules: &Family, path: Path<'_>, out: &mut Findings) {
     match kind {
-        Kind::Human { min, max } => {
+        Kind::Human { min, max } | Kind::Text { min, max } => {
             if let Some(text) = text(json, rules, path, out) {
-                check_length(text, *min, *max, rules, path, out);
-                check_human(text, path, out);
-            }
-        }
-        Kind::Text { min, max } => {
-            if let Some(text) = text(json, rules, path, out) {
-                check_length(text, *min, *max, rules, path, out);
+                check_length(text, (*min, *max), rules, path, out);
+                if matches!(kind, Kind::Human { .. }) {
+                    check_human(text, path, out);
+                }
             }
         }
         Kind::Pattern(pattern) => check_pattern(pattern, json, rules, path, out),
@@ -32,7 +29,7 @@ pub(super) fn check(kind: &Kind, json: &Json<'_>, rules: &Family, path: Path<'_>
                 out.add(rules.word, path.pointer(), format!("{} must be one of: {}.", path.name(), words.join(", ")));
             }
         }
-        Kind::Integer { min, max } => check_integer(json, *min, *max, rules, path, out),
+        Kind::Integer { min, max } => check_integer(json, (*min, *max), rules, path, out),
         Kind::OneOfIntegers(numbers) => {
             if !json.integer().is_some_and(|n| numbers.iter().any(|m| i128::from(*m) == n)) {
                 out.add(rules.word, path.pointer(), format!("{} must be one of {numbers:?}.", path.name()));
@@ -54,9 +51,7 @@ pub(super) fn check(kind: &Kind, json: &Json<'_>, rules: &Family, path: Path<'_>
             None => wrong_type("an array", json, rules, path, out),
             Some(items) => {
                 check_list(items, (*min, *max, *unique), rules, path, out);
-                for (i, item) in items.iter().enumerate() {
-                    check(of, item, rules, path.item(i), out);
-                }
+                items.iter().enumerate().for_each(|(i, item)| check(of, item, rules, path.item(i), out));
             }
         },
         Kind::Object(shape) => match json.object() {
@@ -70,7 +65,7 @@ pub(super) fn check(kind: &Kind, json: &Json<'_>, rules: &Family, path: Path<'_>
         Kind::Extensions => check_extensions(json, path, out),
         Kind::Context => check_context(json, path, out),
         Kind::Response => match json {
-            Json::String(text) => check_length(text, 1, 16384, rules, path, out),
+            Json::String(text) => check_length(text, (1, 16384), rules, path, out),
             Json::Bool(_) | Json::Number(_) => {}
             _ => wrong_type("text, a number, or true or false", json, rules, path, out),
         },
@@ -136,10 +131,8 @@ pub(super) fn check_human(text: &str, path: Path<'_>, out: &mut Findings) {
 /// A value that no table describes: only what holds for all JSON of the protocol.
 pub(super) fn check_free(json: &Json<'_>, path: Path<'_>, depth: usize, out: &mut Findings) {
     match json {
-        Json::Number(n) => {
-            if json.integer().is_some_and(|n| n.unsigned_abs() > MAX_EXACT as u128) {
-                out.add(Rule::IntegerRange, path.pointer(), format!("Write {n} as a string: it is beyond 2^53."));
-            }
+        Json::Number(n) if json.integer().is_some_and(|n| n.unsigned_abs() > MAX_EXACT as u128) => {
+            out.add(Rule::IntegerRange, path.pointer(), format!("Write {n} as a string: it is beyond 2^53."));
         }
         Json::String(text) => check_string_size(text, path, out),
         Json::Array(items) => {
@@ -189,7 +182,7 @@ fn wrong_type(wanted: &str, json: &Json<'_>, rules: &Family, path: Path<'_>, out
     out.add(rules.wrong_type, path.pointer(), format!("{} must be {wanted}, not {}.", path.name(), json.kind()));
 }
 
-fn check_length(text: &str, min: usize, max: usize, rules: &Family, path: Path<'_>, out: &mut Findings) {
+fn check_length(text: &str, (min, max): (usize, usize), rules: &Family, path: Path<'_>, out: &mut Findings) {
     // Characters are at most bytes, so counting is needed for long text only.
     if text.len() > max {
         let count = text.chars().count();
@@ -224,7 +217,7 @@ fn has_timestamp_shape(text: &str) -> bool {
     matches!(day, "29" | "30" | "31") && (TIMESTAMP_FORM.matches)(&format!("{}01{}", &text[..8], &text[10..]))
 }
 
-fn check_integer(json: &Json<'_>, min: i64, max: i64, rules: &Family, path: Path<'_>, out: &mut Findings) {
+fn check_integer(json: &Json<'_>, (min, max): (i64, i64), rules: &Family, path: Path<'_>, out: &mut Findings) {
     match json.integer() {
         None => wrong_type("a whole number", json, rules, path, out),
         Some(n) if n < i128::from(min) || n > i128::from(max) => {
@@ -290,7 +283,6 @@ fn canonical(json: &Json<'_>) -> String {
 }
 
 fn check_context(json: &Json<'_>, path: Path<'_>, out: &mut Findings) {
-    let core_first = format!("@context must be {CORE_CONTEXT}, alone or first in an array of URIs.");
     match json {
         Json::String(text) if text == CORE_CONTEXT => {}
         Json::Array(items) if items.first().and_then(Json::text) == Some(CORE_CONTEXT) => {
@@ -301,7 +293,10 @@ fn check_context(json: &Json<'_>, path: Path<'_>, out: &mut Findings) {
                 }
             }
         }
-        _ => out.add(Rule::Context, path.pointer(), core_first),
+        _ => {
+            let message = format!("@context must be {CORE_CONTEXT}, alone or first in an array of URIs.");
+            out.add(Rule::Context, path.pointer(), message);
+        }
     }
 }
 

@@ -1,0 +1,31 @@
+//! Streams: framing and sequencing never panic, and where the input is cut changes nothing.
+#![no_main]
+
+use aaep_proto::framing::{Mixed, Piece};
+use aaep_proto::message::Message;
+use aaep_proto::Sequence;
+use libfuzzer_sys::fuzz_target;
+
+fn read(chunks: &[&[u8]]) -> Vec<(u64, Vec<u8>)> {
+    let mut mixed = Mixed::new(4096);
+    let mut sequence = Sequence::new();
+    let mut documents = Vec::new();
+    let mut sink = |line: u64, piece: Piece<'_>| {
+        if let Piece::Document(bytes) = piece {
+            if let Ok(message) = Message::parse(bytes) {
+                sequence.observe(&message);
+            }
+            documents.push((line, bytes.to_vec()));
+        }
+    };
+    for chunk in chunks {
+        mixed.push(chunk, &mut sink);
+    }
+    mixed.finish(&mut sink);
+    documents
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    assert_eq!(read(&[bytes]), read(&[first, second]));
+});
