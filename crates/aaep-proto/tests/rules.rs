@@ -1,6 +1,8 @@
 //! One test per rule of the validator: what breaks it, where it is reported, and what does not break it.
 //! The name of a test is the name of its rule, with underscores.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
 use aaep_proto::message::CoreType;
 use aaep_proto::{Rule, Severity, Validator, validate};
 use serde_json::{Value, json};

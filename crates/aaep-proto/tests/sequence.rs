@@ -1,6 +1,8 @@
 //! One test per rule of the sequence checker; the name of a test is the name of its rule, with underscores.
 //! A stream is written as a list of short lines, see [`Stream::say`].
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
 use aaep_proto::message::{CoreType, Message};
 use aaep_proto::sequence::View;
 use aaep_proto::{Rule, Sequence, limits};

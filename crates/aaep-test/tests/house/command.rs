@@ -22,8 +22,8 @@ fn aaep() -> &'static PathBuf {
         assert!(built.status.success(), "the command does not build");
         let text = String::from_utf8(built.stdout).unwrap();
         let artifacts = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let paths = artifacts.filter_map(|a| a["executable"].as_str().map(PathBuf::from));
-        paths.last().expect("cargo names the executable")
+        let mut paths = artifacts.filter_map(|a| a["executable"].as_str().map(PathBuf::from));
+        paths.next_back().expect("cargo names the executable")
     })
 }
 
