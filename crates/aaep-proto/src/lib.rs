@@ -11,6 +11,10 @@
 //! - [`framing`]: from bytes to documents.
 //! - [`schema`]: the JSON Schemas, made from the same tables as the types.
 //! - [`record`]: those tables.
+//! - [`engine`]: the producer's state machine: sessions, subscriptions, questions.
+//! - [`negotiate`]: a request becomes terms or a refusal.
+//! - [`shape`], [`frame`]: what one subscription gets, and when.
+//! - [`confirm`]: questions, their outcomes, and the permit that an accepted one yields.
 //! - [`id`], [`time`], [`language`], [`json`], [`rule`], [`limits`]: the small parts.
 //!
 //! ```
@@ -27,16 +31,21 @@
 //! # Ok::<(), aaep_proto::message::Unreadable>(())
 //! ```
 
+pub mod confirm;
+pub mod engine;
+pub mod frame;
 pub mod framing;
 pub mod id;
 pub mod json;
 pub mod language;
 pub mod limits;
 pub mod message;
+pub mod negotiate;
 pub mod record;
 pub mod rule;
 pub mod schema;
 pub mod sequence;
+pub mod shape;
 pub mod time;
 pub mod validate;
 

@@ -22,3 +22,15 @@ pub const EVENT_IDS: usize = 65_536;
 pub const REPLY_TOKENS: usize = 16_384;
 /// Tool calls, outputs or questions that the sequence checker follows in one session.
 pub const PER_SESSION: usize = 1024;
+/// Most characters of one output chunk (4.3.3).
+pub const CHUNK_CHARS: usize = 16_384;
+/// Events that may wait for one subscription; above, it is closed, since nothing may be dropped.
+pub const HELD_EVENTS: usize = 1024;
+/// Bytes of text that may wait for one subscription.
+pub const HELD_BYTES: usize = 1024 * 1024;
+/// Questions that may be open at once in one session: more than a person can keep in mind.
+pub const OPEN_QUESTIONS: usize = 64;
+/// Sessions that a producer runs at once.
+pub const SESSIONS: usize = 4096;
+/// How long a stream that can be resumed may be away before it counts as gone (decision 2).
+pub const AWAY_SECONDS: u64 = 15;

@@ -1,4 +1,4 @@
-//! Timestamps as the wire writes them, and the arithmetic that deadlines need.
+//! Timestamps as the wire writes them, moments as deadlines need them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,6 +6,68 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const MICROS: i64 = 1_000_000;
+
+/// A reading of a clock that never goes back, in microseconds since some start. Deadlines count by it.
+///
+/// ```
+/// use aaep_proto::time::Moment;
+/// let later = Moment::from_millis(1_500).plus_millis(250);
+/// assert_eq!(later.since(Moment::from_millis(1_000)), 750_000);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(u64);
+
+impl Moment {
+    /// The moment this many microseconds after the start.
+    pub const fn from_micros(micros: u64) -> Moment {
+        Moment(micros)
+    }
+
+    /// The moment this many milliseconds after the start.
+    pub const fn from_millis(millis: u64) -> Moment {
+        Moment(millis * 1000)
+    }
+
+    /// Microseconds since the start.
+    pub const fn micros(self) -> u64 {
+        self.0
+    }
+
+    /// The moment this many microseconds later.
+    pub const fn plus_micros(self, micros: u64) -> Moment {
+        Moment(self.0.saturating_add(micros))
+    }
+
+    /// The moment this many milliseconds later.
+    pub const fn plus_millis(self, millis: u64) -> Moment {
+        self.plus_micros(millis.saturating_mul(1000))
+    }
+
+    /// The moment this many seconds later.
+    pub const fn plus_seconds(self, seconds: u64) -> Moment {
+        self.plus_micros(seconds.saturating_mul(1_000_000))
+    }
+
+    /// Microseconds since an earlier moment, 0 if it is later.
+    pub const fn since(self, earlier: Moment) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// One reading of both clocks: the one that deadlines count by, and the one on the wall.
+///
+/// ```
+/// use aaep_proto::time::{Moment, Now, Timestamp};
+/// let now = Now { moment: Moment::from_millis(5), wall: Timestamp::from_millis(1_779_632_531_342) };
+/// assert_eq!(now.wall.to_string(), "2026-05-24T14:22:11.342Z");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// Never goes back.
+    pub moment: Moment,
+    /// May jump: somebody sets the clock.
+    pub wall: Timestamp,
+}
 
 /// A moment in RFC 3339 form: `Z` or `±HH:MM`, with no fraction, 3 digits or 6.
 ///

@@ -32,7 +32,7 @@ pub const AAEP_VERSION: &str = "1.0.0";
 pub struct Context {
     extensions: Vec<String>,
     /// Written as an array although nothing follows the core context.
-    array: bool,
+    lone_array: bool,
 }
 
 impl Context {
@@ -43,7 +43,7 @@ impl Context {
 
     /// The core context and the vocabularies of extensions.
     pub fn with_extensions(uris: impl IntoIterator<Item = String>) -> Context {
-        Context { extensions: uris.into_iter().collect(), array: false }
+        Context { extensions: uris.into_iter().collect(), lone_array: false }
     }
 
     /// The vocabularies of extensions.
@@ -61,8 +61,8 @@ impl FromJson for Context {
                 if first.text()? != CORE_CONTEXT {
                     return None;
                 }
-                let extensions = rest.iter().map(String::from_json).collect::<Option<_>>()?;
-                Some(Context { extensions, array: true })
+                let extensions = rest.iter().map(String::from_json).collect::<Option<Vec<_>>>()?;
+                Some(Context { lone_array: extensions.is_empty(), extensions })
             }
             _ => None,
         }
@@ -71,7 +71,7 @@ impl FromJson for Context {
 
 impl Serialize for Context {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.extensions.is_empty() && !self.array {
+        if self.extensions.is_empty() && !self.lone_array {
             return serializer.serialize_str(CORE_CONTEXT);
         }
         serializer.collect_seq(std::iter::once(CORE_CONTEXT).chain(self.extensions.iter().map(String::as_str)))

@@ -1,8 +1,8 @@
 //! Whether a stream of events and replies keeps the order that the protocol demands (4.5, 6, appendix A).
 
 mod questions;
-mod recent;
-mod session;
+pub(crate) mod recent;
+pub(crate) mod session;
 
 use std::collections::BTreeMap;
 

@@ -41,13 +41,24 @@ pub(super) enum Permission {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Questions {
+pub(crate) struct Questions {
     asked: BTreeMap<ReplyToken, Question>,
 }
 
 impl Questions {
     pub(super) fn tokens(&self) -> impl Iterator<Item = &ReplyToken> {
         self.asked.keys()
+    }
+
+    /// Settles a question by decree: the producer knows the outcome without a reply.
+    pub(crate) fn settle(&mut self, token: &ReplyToken, accepted: bool) {
+        if let Some(question) = self.asked.get_mut(token) {
+            question.state = match (&question.what, accepted) {
+                (What::Clarification { .. }, _) => State::Spent,
+                (What::Confirmation { .. }, true) => State::Accepted,
+                (What::Confirmation { .. }, false) => State::Refused,
+            };
+        }
     }
 
     pub(super) fn pending(&self) -> usize {

@@ -12,9 +12,9 @@ use crate::rule::{Problem, Rule};
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug)]
-pub(super) struct Session {
-    pub(super) last_seen: u64,
-    pub(super) questions: Questions,
+pub(crate) struct Session {
+    pub(crate) last_seen: u64,
+    pub(crate) questions: Questions,
     started: bool,
     events: u64,
     numbered: Option<bool>,
@@ -32,10 +32,10 @@ pub(super) struct Session {
 
 /// What the checker knows about the stream as a whole.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scope {
-    pub(super) view: View,
+pub(crate) struct Scope {
+    pub(crate) view: View,
     /// Whether replies are part of the stream.
-    pub(super) replies: bool,
+    pub(crate) replies: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ struct Output {
 const IMPLIED: [&str; 4] = ["calling_tool", "awaiting_input", "writing_output", "handing_off"];
 
 impl Session {
-    pub(super) fn new(starts: bool) -> Session {
+    pub(crate) fn new(starts: bool) -> Session {
         Session {
             last_seen: 0,
             questions: Questions::default(),
@@ -69,7 +69,7 @@ impl Session {
     }
 
     /// Looks at the next event; answers the token of a question that it asks.
-    pub(super) fn observe<'e>(
+    pub(crate) fn observe<'e>(
         &mut self,
         event: &'e Event,
         scope: Scope,

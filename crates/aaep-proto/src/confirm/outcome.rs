@@ -1,0 +1,98 @@
+//! How a question ended, and the record that is kept of it.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::permit::Permit;
+use crate::id::{ReplyToken, SessionId, SubscriptionId};
+use crate::message::{Decision, Response};
+use crate::time::Timestamp;
+
+/// Why a question ended as it did. A timeout is never the user's refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The user said yes.
+    Accepted,
+    /// The user said no.
+    Rejected,
+    /// The user answered the question.
+    Answered,
+    /// Nobody answered in time.
+    TimedOut,
+    /// Nobody who listens could have answered.
+    NobodyCouldAnswer,
+    /// The last one who could have answered left.
+    SubscriberLeft,
+    /// The agent withdrew the question, or its session ended.
+    Cancelled,
+    /// Another question took its place.
+    Superseded,
+}
+
+impl Verdict {
+    /// The word for it on the wire and in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Accepted => "accepted",
+            Verdict::Rejected => "rejected",
+            Verdict::Answered => "answered",
+            Verdict::TimedOut => "timed_out",
+            Verdict::NobodyCouldAnswer => "nobody_could_answer",
+            Verdict::SubscriberLeft => "subscriber_left",
+            Verdict::Cancelled => "cancelled",
+            Verdict::Superseded => "superseded",
+        }
+    }
+}
+
+/// How a confirmation ended.
+#[derive(Debug, PartialEq)]
+pub struct Outcome {
+    /// What applies: the user's decision, or the default.
+    pub decision: Decision,
+    /// Why.
+    pub verdict: Verdict,
+    /// The permission, if the decision is accept.
+    pub permit: Option<Permit>,
+    /// What the user wants instead, if the agent said that it can handle that.
+    pub modified_action: Option<Map<String, Value>>,
+}
+
+/// How a clarification ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The user's answer, or the agent's own fallback, if there is either.
+    pub response: Option<Response>,
+    /// Why.
+    pub verdict: Verdict,
+}
+
+/// What is kept of every decision: who, when, on which subscription, how, and what was shown.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AuditRecord {
+    /// The question.
+    pub reply_token: ReplyToken,
+    /// The session that asked.
+    pub session_id: SessionId,
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// When it was decided.
+    pub decided_at: Timestamp,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// What applies then; nothing for a clarification.
+    pub decision: Option<Decision>,
+    /// Who answered, by the identity that the transport proved.
+    pub principal: Option<String>,
+    /// Who answered, by the subscriber's own word.
+    pub decided_by: Option<String>,
+    /// The subscription that answered.
+    pub subscription_id: Option<SubscriptionId>,
+    /// The action or question that was shown.
+    pub shown: String,
+    /// The consequence that was shown.
+    pub consequence: Option<String>,
+    /// The fingerprint of the call that was asked about.
+    pub call: Option<String>,
+}

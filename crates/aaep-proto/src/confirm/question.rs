@@ -1,0 +1,286 @@
+//! How questions are put. The table of 6.4.1 is enforced here: a confirmation that would let silence
+//! start something irreversible cannot be built.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use super::permit::CallDigest;
+use crate::id::ReplyToken;
+use crate::message::{
+    AwaitingClarification, AwaitingConfirmation, Choice, Decision, Response, ResponseKind, RiskLevel,
+};
+
+/// The extension under which questions carry the fingerprint of their call and notices their outcome.
+pub const CONSENT_PREFIX: &str = "consent";
+/// Its vocabulary; see `docs/consent.md`.
+pub const CONSENT_URI: &str = "urn:aaep:extension:consent:1";
+
+/// A default of accept for an action that silence must not start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnsafeDefault;
+
+impl fmt::Display for UnsafeDefault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an irreversible action of medium, high or unstated risk must default to reject")
+    }
+}
+
+impl std::error::Error for UnsafeDefault {}
+
+/// A question about an action.
+///
+/// ```
+/// use aaep_proto::confirm::Confirmation;
+/// use aaep_proto::message::RiskLevel;
+/// use serde_json::json;
+/// let ask = Confirmation::new("Delete 12 letters.", "They are gone for good.")
+///     .for_call("delete_mail", &json!({"folder": "old"}))
+///     .irreversible()
+///     .risk(RiskLevel::High);
+/// assert!(ask.clone().accept_on_timeout().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Confirmation {
+    action: String,
+    consequence: String,
+    default: Decision,
+    timeout_seconds: Option<u32>,
+    risk: Option<RiskLevel>,
+    irreversible: bool,
+    call: Option<(String, CallDigest)>,
+    summaries: [Option<String>; 3],
+    takes_modified: bool,
+}
+
+impl Confirmation {
+    /// Asks about an action and what follows from it. Without an answer it is rejected.
+    pub fn new(action: impl Into<String>, consequence: impl Into<String>) -> Confirmation {
+        Confirmation {
+            action: action.into(),
+            consequence: consequence.into(),
+            default: Decision::Reject,
+            timeout_seconds: None,
+            risk: None,
+            irreversible: false,
+            call: None,
+            summaries: [None, None, None],
+            takes_modified: false,
+        }
+    }
+
+    /// Binds the permission to exactly this call.
+    pub fn for_call(mut self, tool: impl Into<String>, arguments: &Value) -> Confirmation {
+        let tool = tool.into();
+        self.call = Some((tool.clone(), CallDigest::of(&tool, arguments)));
+        self
+    }
+
+    /// The action cannot be undone.
+    pub fn irreversible(mut self) -> Confirmation {
+        self.irreversible = true;
+        self
+    }
+
+    /// How much harm the action can do.
+    pub fn risk(mut self, risk: RiskLevel) -> Confirmation {
+        self.risk = Some(risk);
+        self
+    }
+
+    /// How long to wait; by default as 6.4.2 recommends for the risk.
+    pub fn timeout_seconds(mut self, seconds: u32) -> Confirmation {
+        self.timeout_seconds = Some(seconds.clamp(1, 86_400));
+        self
+    }
+
+    /// Other words for the announcement, from terse to detailed.
+    pub fn summaries(
+        mut self,
+        terse: Option<String>,
+        normal: Option<String>,
+        detailed: Option<String>,
+    ) -> Confirmation {
+        self.summaries = [terse, normal, detailed];
+        self
+    }
+
+    /// The agent can handle "yes, but otherwise": it is told what the user wants instead.
+    pub fn takes_modified_action(mut self) -> Confirmation {
+        self.takes_modified = true;
+        self
+    }
+
+    /// Goes ahead without an answer, where 6.4.1 allows it.
+    pub fn accept_on_timeout(mut self) -> Result<Confirmation, UnsafeDefault> {
+        self.default = Decision::Accept;
+        self.check()?;
+        Ok(self)
+    }
+
+    /// Whether the table of 6.4.1 is kept, also after later changes of risk.
+    pub(crate) fn check(&self) -> Result<(), UnsafeDefault> {
+        let harmless = self.risk == Some(RiskLevel::Low);
+        if self.default == Decision::Accept && self.irreversible && !harmless { Err(UnsafeDefault) } else { Ok(()) }
+    }
+
+    pub(crate) fn call(&self) -> Option<CallDigest> {
+        self.call.as_ref().map(|(_, digest)| *digest)
+    }
+
+    pub(crate) fn takes_modified(&self) -> bool {
+        self.takes_modified
+    }
+
+    /// The wait that 6.4.2 recommends.
+    pub(crate) fn timeout(&self) -> u32 {
+        self.timeout_seconds.unwrap_or(match (self.irreversible, &self.risk) {
+            (true, Some(RiskLevel::Low)) | (false, Some(RiskLevel::Medium)) => 90,
+            (true, Some(RiskLevel::Medium)) => 120,
+            (true, _) | (false, Some(RiskLevel::High)) => 300,
+            (false, _) => 60,
+        })
+    }
+
+    pub(crate) fn payload(&self, reply_token: ReplyToken, timeout_seconds: u32) -> AwaitingConfirmation {
+        let [summary_terse, summary_normal, summary_detailed] = self.summaries.clone();
+        AwaitingConfirmation {
+            action: self.action.clone(),
+            consequence: self.consequence.clone(),
+            reply_token,
+            timeout_seconds,
+            default_decision: self.default.clone(),
+            summary_terse,
+            summary_normal: summary_normal.or_else(|| Some(format!("{} {}", self.action, self.consequence))),
+            summary_detailed,
+            risk_level: self.risk.clone(),
+            irreversible: Some(self.irreversible),
+            reversibility: None,
+            allowed_replies: None,
+            extra_context: None,
+        }
+    }
+
+    /// What the extension says about the call.
+    pub(crate) fn consent(&self) -> Option<Map<String, Value>> {
+        let (tool, digest) = self.call.as_ref()?;
+        match json!({"tool": tool, "call_digest": digest.to_string()}) {
+            Value::Object(map) => Some(map),
+            _ => None,
+        }
+    }
+}
+
+/// A question about what the user wants.
+///
+/// ```
+/// use aaep_proto::confirm::Clarification;
+/// let ask = Clarification::choice("Which folder?", [("in", "Inbox"), ("old", "Old mail")]).default_response("in");
+/// # let _ = ask;
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clarification {
+    question: String,
+    kinds: Vec<ResponseKind>,
+    choices: Vec<(String, String)>,
+    context: Option<String>,
+    default_response: Option<String>,
+    timeout_seconds: u32,
+}
+
+impl Clarification {
+    fn new(question: impl Into<String>, kind: ResponseKind) -> Clarification {
+        Clarification {
+            question: question.into(),
+            kinds: vec![kind],
+            choices: Vec::new(),
+            context: None,
+            default_response: None,
+            timeout_seconds: 120,
+        }
+    }
+
+    /// Any text is an answer.
+    pub fn freetext(question: impl Into<String>) -> Clarification {
+        Clarification::new(question, ResponseKind::Freetext)
+    }
+
+    /// Yes or no.
+    pub fn yes_no(question: impl Into<String>) -> Clarification {
+        Clarification::new(question, ResponseKind::YesNo)
+    }
+
+    /// A number.
+    pub fn numeric(question: impl Into<String>) -> Clarification {
+        Clarification::new(question, ResponseKind::Numeric)
+    }
+
+    /// One of these, given as value and label.
+    pub fn choice<V: Into<String>, L: Into<String>>(
+        question: impl Into<String>,
+        choices: impl IntoIterator<Item = (V, L)>,
+    ) -> Clarification {
+        let mut ask = Clarification::new(question, ResponseKind::MultipleChoice);
+        ask.choices = choices.into_iter().map(|(v, l)| (v.into(), l.into())).collect();
+        ask
+    }
+
+    /// Another kind of answer is fine too.
+    pub fn or(mut self, kind: ResponseKind) -> Clarification {
+        self.kinds.push(kind);
+        self
+    }
+
+    /// Why the agent asks.
+    pub fn context(mut self, context: impl Into<String>) -> Clarification {
+        self.context = Some(context.into());
+        self
+    }
+
+    /// What the agent assumes without an answer.
+    pub fn default_response(mut self, response: impl Into<String>) -> Clarification {
+        self.default_response = Some(response.into());
+        self
+    }
+
+    /// How long to wait.
+    pub fn timeout_seconds(mut self, seconds: u32) -> Clarification {
+        self.timeout_seconds = seconds.clamp(1, 86_400);
+        self
+    }
+
+    pub(crate) fn timeout(&self) -> u32 {
+        self.timeout_seconds
+    }
+
+    pub(crate) fn fallback(&self) -> Option<Response> {
+        self.default_response.clone().map(Response::Text)
+    }
+
+    /// Whether the response is of a kind that was asked for (6.5.5).
+    pub(crate) fn takes(&self, response: &Response) -> bool {
+        self.kinds.iter().any(|kind| match (kind, response) {
+            (ResponseKind::Freetext, Response::Text(_)) => true,
+            (ResponseKind::MultipleChoice, Response::Text(text)) => self.choices.iter().any(|(value, _)| value == text),
+            (ResponseKind::YesNo, Response::Boolean(_)) => true,
+            (ResponseKind::Numeric, Response::Number(n)) => n.is_finite(),
+            _ => false,
+        })
+    }
+
+    pub(crate) fn payload(&self, reply_token: ReplyToken, timeout_seconds: u32) -> AwaitingClarification {
+        let choice = |(value, label): &(String, String)| Choice { value: value.clone(), label: label.clone() };
+        AwaitingClarification {
+            question: self.question.clone(),
+            reply_token,
+            timeout_seconds,
+            accepted_response_kinds: Some(self.kinds.clone()),
+            choices: (!self.choices.is_empty()).then(|| self.choices.iter().map(choice).collect()),
+            context: self.context.clone(),
+            default_response: self.default_response.clone(),
+            summary_terse: None,
+            summary_normal: Some(self.question.clone()),
+            summary_detailed: None,
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! From one event to everyone who gets it. Subscriptions with the same terms share a shape: the work of
+//! tailoring and serializing is done once per shape, not once per subscription.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::subscriptions::{Subscription, SubscriptionKey, Subscriptions};
+use super::{Cx, Engine, Output, Timer};
+use crate::frame::Frame;
+use crate::id::{EventId, OutputId, SessionId};
+use crate::message::{CoreType, Event, Payload, Urgency};
+use crate::negotiate::Terms;
+use crate::shape::filter::Filter;
+use crate::shape::outbox::{Release, Run};
+use crate::shape::tailor::Words;
+use crate::shape::text::{Cutting, Piece};
+
+/// What makes two subscriptions alike, apart from how fast they take it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ShapeKey {
+    filter: Filter,
+    words: Words,
+    cutting: Cutting,
+}
+
+impl ShapeKey {
+    pub(super) fn of(terms: &Terms) -> ShapeKey {
+        ShapeKey { filter: terms.filter().clone(), words: Words::of(terms), cutting: Cutting::of(terms) }
+    }
+
+    fn wants(&self, event: &Event) -> bool {
+        *event.urgency() == Urgency::Critical && event.core_type().is_some()
+            || self.filter.passes(event) && self.words.wants(event)
+    }
+}
+
+/// Names a shape for as long as somebody has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ShapeId(u64);
+
+/// One shape and who has it.
+#[derive(Debug)]
+struct Shape {
+    key: Arc<ShapeKey>,
+    members: Vec<SubscriptionKey>,
+    /// The last runs of text that were put together, for the others who held the same.
+    runs: Vec<(RunKey, Arc<Frame>)>,
+}
+
+impl Shape {
+    /// A state change that the load leaves out must not break the chain of those that follow.
+    fn skip(&self, event: &Event, subscriptions: &mut Subscriptions) {
+        if event.core_type() == Some(CoreType::StateChanged) && self.key.filter.passes(event) {
+            let frame = Frame::new(event.clone());
+            for member in &self.members {
+                if let Some(subscription) = subscriptions.get_mut(*member) {
+                    subscription.outbox.skip_state(&frame);
+                }
+            }
+        }
+    }
+}
+
+type RunKey = (SessionId, Option<OutputId>, EventId, EventId);
+
+/// How many runs are remembered per shape.
+const RUNS: usize = 8;
+
+/// All shapes in use.
+#[derive(Debug, Default)]
+pub(super) struct Shapes {
+    by_key: BTreeMap<Arc<ShapeKey>, ShapeId>,
+    by_id: BTreeMap<ShapeId, Shape>,
+    next: u64,
+}
+
+impl Shapes {
+    /// Adds a subscription; answers its shape and whether that is new.
+    pub(super) fn join(&mut self, key: ShapeKey, subscription: SubscriptionKey) -> (ShapeId, bool) {
+        if let Some(id) = self.by_key.get(&key) {
+            if let Some(shape) = self.by_id.get_mut(id) {
+                shape.members.push(subscription);
+            }
+            return (*id, false);
+        }
+        let id = ShapeId(self.next);
+        self.next += 1;
+        let key = Arc::new(key);
+        self.by_key.insert(key.clone(), id);
+        self.by_id.insert(id, Shape { key, members: vec![subscription], runs: Vec::new() });
+        (id, true)
+    }
+
+    /// Takes a subscription out; answers whether the shape is gone.
+    pub(super) fn leave(&mut self, id: ShapeId, subscription: SubscriptionKey) -> bool {
+        let Some(shape) = self.by_id.get_mut(&id) else { return true };
+        shape.members.retain(|k| *k != subscription);
+        if !shape.members.is_empty() {
+            return false;
+        }
+        self.by_key.remove(&shape.key);
+        self.by_id.remove(&id);
+        true
+    }
+
+    pub(super) fn is(&self, id: ShapeId, key: &ShapeKey) -> bool {
+        self.by_id.get(&id).is_some_and(|shape| *shape.key == *key)
+    }
+
+    pub(super) fn need_words(&self) -> bool {
+        self.by_key.keys().any(|k| k.cutting.needs_words())
+    }
+}
+
+impl Engine {
+    /// Sends an event to every subscription that should get it.
+    pub(super) fn deliver(&mut self, cx: &mut Cx<'_>, event: &Event) {
+        self.deliver_if(cx, event, |_| true);
+    }
+
+    /// Sends an event to those subscriptions for which the predicate holds.
+    pub(super) fn deliver_if(
+        &mut self,
+        cx: &mut Cx<'_>,
+        event: &Event,
+        mut wanted: impl FnMut(SubscriptionKey) -> bool,
+    ) {
+        let mut overfull = Vec::new();
+        for shape in self.shapes.by_id.values_mut() {
+            if !shape.key.wants(event) {
+                shape.skip(event, &mut self.subscriptions);
+                continue;
+            }
+            let frame = Arc::new(Frame::new(shape.key.words.tailor(event)));
+            let mut delivery = Delivery { runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
+            for member in &shape.members {
+                let Some(subscription) = self.subscriptions.get_mut(*member) else { continue };
+                if wanted(*member) && delivery.push(cx, *member, subscription, &frame) {
+                    overfull.push(*member);
+                }
+            }
+        }
+        self.close_overfull(cx, overfull);
+    }
+
+    /// Sends what has become ready of an output's text.
+    pub(super) fn deliver_text(&mut self, cx: &mut Cx<'_>, session_id: &SessionId, output_id: &OutputId) {
+        let Some(session) = self.sessions.get_mut(session_id) else { return };
+        let Some(mut output) = session.take_output(output_id) else { return };
+        let mut overfull = Vec::new();
+        for (id, shape) in &mut self.shapes.by_id {
+            let mut cursor = output.cursor(*id);
+            while let Some(piece) = output.text.next_piece(&mut cursor, shape.key.cutting) {
+                output.set_cursor(*id, cursor);
+                let event = session.text_event(cx, output_id, &output, &piece);
+                if !shape.key.wants(&event) {
+                    continue;
+                }
+                let frame = Arc::new(Frame::new(event));
+                let mut delivery = Delivery { runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
+                for member in &shape.members {
+                    let Some(subscription) = self.subscriptions.get_mut(*member) else { continue };
+                    let own = subscription.without_known(output_id, &piece).map(|rest| {
+                        rest.map(|piece| Arc::new(Frame::new(session.text_event(cx, output_id, &output, &piece))))
+                    });
+                    let full = match own {
+                        None => delivery.push(cx, *member, subscription, &frame),
+                        Some(Some(rest)) => delivery.push(cx, *member, subscription, &rest),
+                        Some(None) => false,
+                    };
+                    if full {
+                        overfull.push(*member);
+                    }
+                }
+            }
+        }
+        let cursors: Vec<_> = self.shapes.by_id.keys().map(|id| output.cursor(*id)).collect();
+        output.text.forget_before(cursors.into_iter());
+        session.put_output(output_id.clone(), output);
+        self.close_overfull(cx, overfull);
+    }
+
+    /// Sends one event to one subscription, whatever others get.
+    pub(super) fn deliver_to(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, event: &Event) {
+        let Some(subscription) = self.subscriptions.get_mut(key) else { return };
+        let Some(shape) = self.shapes.by_id.get_mut(&subscription.shape) else { return };
+        if !shape.key.wants(event) {
+            return;
+        }
+        let tailored = if event.core_type() == Some(CoreType::OutputStreaming) {
+            event.clone()
+        } else {
+            shape.key.words.tailor(event)
+        };
+        let frame = Arc::new(Frame::new(tailored));
+        let mut delivery = Delivery { runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
+        if delivery.push(cx, key, subscription, &frame) {
+            self.close_overfull(cx, vec![key]);
+        }
+    }
+
+    /// Sends what a subscription's outbox lets go by now.
+    pub(super) fn pump(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) {
+        let Some(subscription) = self.subscriptions.get_mut(key) else { return };
+        let Some(shape) = self.shapes.by_id.get_mut(&subscription.shape) else { return };
+        let mut delivery = Delivery { runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
+        delivery.pump(cx, key, subscription);
+    }
+}
+
+/// The parts of the engine that a delivery touches.
+struct Delivery<'e> {
+    runs: &'e mut Vec<(RunKey, Arc<Frame>)>,
+    out: &'e mut std::collections::VecDeque<Output>,
+    timers: &'e mut std::collections::BTreeSet<(crate::time::Moment, Timer)>,
+}
+
+impl Delivery<'_> {
+    /// Hands a frame to a subscription; answers whether its outbox is too full to go on.
+    fn push(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, to: &mut Subscription, frame: &Arc<Frame>) -> bool {
+        let (runs, out) = (&mut *self.runs, &mut *self.out);
+        let now = cx.now.moment;
+        to.outbox.push(frame, now, &mut |release| {
+            let frame = finish(cx, runs, release);
+            out.push_back(Output::Event(key, frame));
+        });
+        if to.outbox.waiting() > 0 || to.armed.is_some() {
+            self.arm(cx, key, to);
+        }
+        to.outbox.is_overfull()
+    }
+
+    fn pump(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, to: &mut Subscription) {
+        let (runs, out) = (&mut *self.runs, &mut *self.out);
+        let now = cx.now.moment;
+        to.outbox.pump(now, &mut |release| {
+            let frame = finish(cx, runs, release);
+            out.push_back(Output::Event(key, frame));
+        });
+        to.armed = None;
+        self.arm(cx, key, to);
+    }
+
+    fn arm(&mut self, cx: &Cx<'_>, key: SubscriptionKey, to: &mut Subscription) {
+        let ready = to.outbox.ready_at(cx.now.moment);
+        if ready == to.armed {
+            return;
+        }
+        if let Some(old) = to.armed {
+            self.timers.remove(&(old, Timer::Outbox(key)));
+        }
+        if let Some(at) = ready {
+            self.timers.insert((at, Timer::Outbox(key)));
+        }
+        to.armed = ready;
+    }
+}
+
+/// Makes the frame of what was released. What was folded is another event and has another id (decision 8).
+fn finish(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, release: Release) -> Arc<Frame> {
+    match release {
+        Release::Frame(frame) => frame,
+        Release::State(frame, from) => {
+            let mut event = frame.event().clone();
+            event.envelope.event_id = EventId::random(cx.entropy);
+            if let Payload::StateChanged(change) = &mut event.payload {
+                change.from_state = from;
+            }
+            Arc::new(Frame::new(event))
+        }
+        Release::Run(run) => {
+            let ids = |f: &Frame| f.event().envelope.event_id.clone();
+            let key = (run.first.session().clone(), run.output().cloned(), ids(&run.first), ids(&run.last));
+            if let Some((_, frame)) = runs.iter().find(|(k, _)| *k == key) {
+                return frame.clone();
+            }
+            let frame = Arc::new(Frame::new(join(cx, run)));
+            if runs.len() == RUNS {
+                runs.remove(0);
+            }
+            runs.push((key, frame.clone()));
+            frame
+        }
+    }
+}
+
+fn join(cx: &mut Cx<'_>, run: Run) -> Event {
+    let mut event = run.last.event().clone();
+    event.envelope.event_id = EventId::random(cx.entropy);
+    if let (Payload::OutputStreaming(last), Payload::OutputStreaming(first)) =
+        (&mut event.payload, &run.first.event().payload)
+    {
+        last.position = first.position;
+        last.chunk = run.text;
+    }
+    event
+}
+
+/// The part of a piece that comes after so many characters of the output.
+pub(super) fn rest_after(piece: &Piece, known: u64) -> Option<Piece> {
+    let end = piece.position + piece.text.chars().count() as u64;
+    if known >= end && !piece.complete {
+        return None;
+    }
+    let skip = known.saturating_sub(piece.position) as usize;
+    Some(Piece {
+        text: piece.text.chars().skip(skip).collect(),
+        position: known.max(piece.position).min(end),
+        ..piece.clone()
+    })
+}

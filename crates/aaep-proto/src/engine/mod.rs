@@ -1,0 +1,262 @@
+//! The producer's state machine: sessions, subscriptions, open questions.
+//!
+//! It does nothing by itself. The caller hands in what happens, each time with a [`Cx`] (the time and a
+//! source of random bytes), then takes outputs with [`Engine::poll_output`] until it answers
+//! [`Output::Idle`], and calls [`Engine::handle_timeout`] no later than the moment named there. One
+//! change, then drain.
+
+mod delivery;
+mod questions;
+mod sessions;
+mod subscriptions;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+pub use questions::ReplyFault;
+pub use sessions::SessionOptions;
+pub use subscriptions::{Binding, Presence, SubscriptionKey};
+
+use crate::confirm::{Answer, AuditRecord, Outcome, PermitMismatch, UnsafeDefault};
+use crate::frame::Frame;
+use crate::id::{Entropy, ReplyToken, SessionId, SubscriptionId};
+use crate::limits;
+use crate::message::{Message, Producer};
+use crate::negotiate::Offer;
+use crate::rule::Problem;
+use crate::sequence::recent::Recent;
+use crate::time::{Moment, Now};
+
+use delivery::Shapes;
+use questions::Question;
+use sessions::Session;
+use subscriptions::Subscriptions;
+
+/// What comes with every input: one reading of the clocks, and random bytes.
+pub struct Cx<'a> {
+    /// The time.
+    pub now: Now,
+    /// Where identifiers come from.
+    pub entropy: &'a mut dyn Entropy,
+}
+
+/// What the producer does when a question is asked and nobody is subscribed at all (decision 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenAlone {
+    /// Waits for the timeout: assistive technology that connects meanwhile is handed the question.
+    #[default]
+    Wait,
+    /// Applies the default at once.
+    DefaultAtOnce,
+}
+
+/// How an engine is set up.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Who produces.
+    pub producer: Producer,
+    /// What subscriptions can get.
+    pub offer: Offer,
+    /// What happens to a question that nobody is there to hear.
+    pub when_alone: WhenAlone,
+    /// How long a resumable stream may be away before it counts as gone.
+    pub away_seconds: u64,
+    /// Where the manifest is published.
+    pub manifest_uri: Option<String>,
+}
+
+impl Config {
+    /// The defaults for this producer.
+    pub fn new(producer: Producer) -> Config {
+        Config {
+            producer,
+            offer: Offer::default(),
+            when_alone: WhenAlone::Wait,
+            away_seconds: limits::AWAY_SECONDS,
+            manifest_uri: None,
+        }
+    }
+}
+
+/// What the caller has to do.
+#[derive(Debug, PartialEq)]
+pub enum Output {
+    /// Send an event to a subscription.
+    Event(SubscriptionKey, Arc<Frame>),
+    /// Send a message to a subscription.
+    Message(SubscriptionKey, Box<Message>),
+    /// The subscription has ended; nothing more comes for it.
+    Closed(SubscriptionKey, Closing),
+    /// A confirmation is decided.
+    Decided(ReplyToken, Outcome),
+    /// A clarification is answered, or not.
+    Answered(ReplyToken, Answer),
+    /// Keep this record.
+    Audit(Box<AuditRecord>),
+    /// A reply was ignored; to be logged, never to be told to its sender.
+    Ignored(SubscriptionId, ReplyFault),
+    /// Nothing more to do until then, or until the next input.
+    Idle(Option<Moment>),
+}
+
+/// Why a subscription ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closing {
+    /// For programs.
+    pub reason_code: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+/// The caller asked for something that must not be done. Nothing was sent and nothing has changed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Misuse {
+    /// There is no such session, or it has ended.
+    UnknownSession,
+    /// There is no such subscription.
+    UnknownSubscription,
+    /// There is no such output, or it is complete.
+    UnknownOutput,
+    /// There is no such question, or it is settled.
+    UnknownQuestion,
+    /// The event breaks rules by itself.
+    Invalid(Vec<Problem>),
+    /// The event breaks the order of its session.
+    OutOfOrder(Vec<Problem>),
+    /// An irreversible tool needs a permit.
+    NeedsPermit,
+    /// The permit is for something else.
+    WrongPermit(PermitMismatch),
+    /// The question's default would let silence do harm.
+    UnsafeDefault(UnsafeDefault),
+    /// Too many sessions or questions at once.
+    TooMany(&'static str),
+}
+
+impl std::fmt::Display for Misuse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let problems = |f: &mut std::fmt::Formatter<'_>, what: &str, list: &[Problem]| {
+            let first = list.first().map_or("", |p| p.message.as_str());
+            write!(f, "the event {what}: {first}")
+        };
+        match self {
+            Misuse::UnknownSession => f.write_str("there is no such session, or it has ended"),
+            Misuse::UnknownSubscription => f.write_str("there is no such subscription"),
+            Misuse::UnknownOutput => f.write_str("there is no such output, or it is complete"),
+            Misuse::UnknownQuestion => f.write_str("there is no such question, or it is settled"),
+            Misuse::Invalid(list) => problems(f, "is not valid", list),
+            Misuse::OutOfOrder(list) => problems(f, "is out of order", list),
+            Misuse::NeedsPermit => {
+                f.write_str("an irreversible tool runs only with a permit; ask for confirmation first")
+            }
+            Misuse::WrongPermit(e) => e.fmt(f),
+            Misuse::UnsafeDefault(e) => e.fmt(f),
+            Misuse::TooMany(what) => write!(f, "too many {what} at once"),
+        }
+    }
+}
+
+impl std::error::Error for Misuse {}
+
+/// What a deadline is for. One table holds them all.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// Something waits in an outbox.
+    Outbox(SubscriptionKey),
+    /// A resumable stream has been away for too long.
+    Away(SubscriptionKey),
+    /// Time to say how much time is left for an answer.
+    Countdown(ReplyToken),
+    /// Time for an answer is over.
+    Timeout(ReplyToken),
+}
+
+/// The state machine. See the module for how it is driven.
+///
+/// ```
+/// use aaep_proto::engine::{Config, Cx, Engine, Output, SessionOptions};
+/// use aaep_proto::id::Entropy;
+/// use aaep_proto::message::Producer;
+/// use aaep_proto::time::{Moment, Now, Timestamp};
+///
+/// struct Counter(u8);
+/// impl Entropy for Counter {
+///     fn fill(&mut self, bytes: &mut [u8]) { self.0 += 1; bytes.fill(self.0); }
+/// }
+/// let mut entropy = Counter(0);
+/// let now = Now { moment: Moment::default(), wall: Timestamp::from_millis(0) };
+/// let mut engine = Engine::new(Config::new(Producer::new("gardener")));
+/// let cx = &mut Cx { now, entropy: &mut entropy };
+/// let session = engine.start_session(cx, SessionOptions::new("Planning your garden."))?;
+/// engine.complete_session(cx, &session, "The plan is ready.")?;
+/// assert_eq!(engine.poll_output(), Output::Idle(None));
+/// # Ok::<(), aaep_proto::engine::Misuse>(())
+/// ```
+pub struct Engine {
+    config: Config,
+    sessions: BTreeMap<SessionId, Session>,
+    ended: Recent,
+    subscriptions: Subscriptions,
+    shapes: Shapes,
+    questions: BTreeMap<ReplyToken, Question>,
+    spent: Recent,
+    timers: BTreeSet<(Moment, Timer)>,
+    out: VecDeque<Output>,
+    /// The latest moment that was seen: a clock that goes back is not followed.
+    latest: Moment,
+}
+
+impl Engine {
+    /// An engine with nothing in it.
+    pub fn new(config: Config) -> Engine {
+        Engine {
+            config,
+            sessions: BTreeMap::new(),
+            ended: Recent::new(limits::ENDED_SESSIONS),
+            subscriptions: Subscriptions::default(),
+            shapes: Shapes::default(),
+            questions: BTreeMap::new(),
+            spent: Recent::new(limits::REPLY_TOKENS),
+            timers: BTreeSet::new(),
+            out: VecDeque::new(),
+            latest: Moment::default(),
+        }
+    }
+
+    /// What was set up.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The next thing to do. [`Output::Idle`] is the last.
+    pub fn poll_output(&mut self) -> Output {
+        self.out.pop_front().unwrap_or_else(|| Output::Idle(self.next_deadline()))
+    }
+
+    /// When [`Engine::handle_timeout`] is due.
+    pub fn next_deadline(&self) -> Option<Moment> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Does what is due by now.
+    pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
+        self.observe_time(cx);
+        while let Some((at, _)) = self.timers.first()
+            && *at <= cx.now.moment
+            && let Some((_, timer)) = self.timers.pop_first()
+        {
+            match timer {
+                Timer::Outbox(key) => self.pump(cx, key),
+                Timer::Away(key) => self.count_as_gone(cx, key),
+                Timer::Countdown(token) => self.count_down(cx, &token),
+                Timer::Timeout(token) => self.time_out(cx, &token),
+            }
+        }
+    }
+
+    /// Deadlines count by a clock that never goes back; if the caller's does, it stands still here.
+    fn observe_time(&mut self, cx: &mut Cx<'_>) {
+        self.latest = self.latest.max(cx.now.moment);
+        cx.now.moment = self.latest;
+    }
+}

@@ -1,0 +1,480 @@
+//! Open questions: how they are asked, answered, counted down and settled (chapter 6). Every way that a
+//! question can end goes through [`Engine::settle`], so there is one place to review.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::sessions::add_consent;
+use super::subscriptions::SubscriptionKey;
+use super::{Cx, Engine, Misuse, Output, Timer, WhenAlone};
+use crate::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome, Permit, Verdict};
+use crate::id::{ReplyToken, SessionId, SubscriptionId};
+use crate::limits;
+use crate::message::{
+    ClarificationReply, ConfirmationReply, Decision, Event, Payload, Progress, ProgressUpdated, Response, StateChanged,
+};
+use crate::time::{Moment, Timestamp};
+
+/// How far a reply's own time may lie before the question's: clocks differ (decision 11).
+const SKEW_SECONDS: u64 = 5;
+
+/// Above this, the time that is left is told (6.4.3, decision 17).
+const COUNTDOWN_ABOVE_SECONDS: u32 = 60;
+
+/// Why a reply was ignored. For logs only: its sender is never told (6.3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplyFault {
+    /// No such question was asked.
+    UnknownToken,
+    /// The question is settled.
+    Settled,
+    /// It came too late, by the producer's clock or by its own.
+    Late,
+    /// Its own time lies before the question.
+    Backdated,
+    /// It names another subscription than the one it came on.
+    WrongSubscription,
+    /// The subscription said that it cannot reply.
+    NotCapable,
+    /// The subscription never received the question.
+    NotReceived,
+    /// The decision is not among those allowed.
+    NotAllowed,
+    /// The response is of another kind than was asked for, or the reply is.
+    WrongKind,
+}
+
+/// A question that waits for its answer.
+pub(super) struct Question {
+    pub(super) session: SessionId,
+    asked: Asked,
+    event: Event,
+    timeout_seconds: u32,
+    deadline: Moment,
+    received: BTreeSet<SubscriptionKey>,
+    countdowns: Vec<(Moment, u32)>,
+}
+
+enum Asked {
+    Confirmation(Confirmation),
+    Clarification(Clarification),
+}
+
+impl Question {
+    fn is_confirmation(&self) -> bool {
+        matches!(self.asked, Asked::Confirmation(_))
+    }
+}
+
+/// How a question ends, and who ended it, if it was someone.
+struct Ending {
+    verdict: Verdict,
+    /// Whether a state change tells of it; the end of a session tells by itself.
+    told: bool,
+    subscription: Option<SubscriptionKey>,
+    decided_by: Option<String>,
+    response: Option<Response>,
+    modified: Option<Map<String, Value>>,
+}
+
+impl Ending {
+    /// An end that no reply brought about.
+    fn by_itself(verdict: Verdict) -> Ending {
+        Ending { verdict, told: true, subscription: None, decided_by: None, response: None, modified: None }
+    }
+}
+
+impl Engine {
+    /// Asks for the user's consent. The outcome comes as [`Output::Decided`] with this token.
+    pub fn ask(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        confirmation: Confirmation,
+    ) -> Result<ReplyToken, Misuse> {
+        confirmation.check().map_err(Misuse::UnsafeDefault)?;
+        let token = ReplyToken::random(cx.entropy);
+        let timeout = self.stretched(confirmation.timeout(), true);
+        let payload = confirmation.payload(token.clone(), timeout).into();
+        self.open_question(cx, session, payload, (token.clone(), timeout, Asked::Confirmation(confirmation)))?;
+        Ok(token)
+    }
+
+    /// Asks the user for what the agent needs to know. The answer comes as [`Output::Answered`].
+    pub fn clarify(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        clarification: Clarification,
+    ) -> Result<ReplyToken, Misuse> {
+        let token = ReplyToken::random(cx.entropy);
+        let timeout = self.stretched(clarification.timeout(), false);
+        let payload = clarification.payload(token.clone(), timeout).into();
+        self.open_question(cx, session, payload, (token.clone(), timeout, Asked::Clarification(clarification)))?;
+        Ok(token)
+    }
+
+    /// Withdraws a question that is no longer needed, or that another takes the place of (6.8).
+    pub fn withdraw(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, superseded: bool) -> Result<(), Misuse> {
+        self.observe_time(cx);
+        if !self.questions.contains_key(token) {
+            return Err(Misuse::UnknownQuestion);
+        }
+        let verdict = if superseded { Verdict::Superseded } else { Verdict::Cancelled };
+        self.settle(cx, token, Ending::by_itself(verdict));
+        Ok(())
+    }
+
+    /// How many questions wait for an answer.
+    pub fn open_questions(&self) -> usize {
+        self.questions.len()
+    }
+
+    /// The longest time that anyone who could answer asks for (6.4.2).
+    fn stretched(&self, seconds: u32, confirmation: bool) -> u32 {
+        let able = self.subscriptions.iter().filter(|(_, s)| Self::can_answer(s, confirmation));
+        able.map(|(_, s)| s.terms.more_time().stretch(seconds)).max().unwrap_or(seconds).max(seconds)
+    }
+
+    fn open_question(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        payload: Payload,
+        (token, timeout_seconds, asked): (ReplyToken, u32, Asked),
+    ) -> Result<(), Misuse> {
+        self.observe_time(cx);
+        if self.questions.values().filter(|q| q.session == *session).count() >= limits::OPEN_QUESTIONS {
+            return Err(Misuse::TooMany("questions"));
+        }
+        self.ensure_state(cx, session, "awaiting_input")?;
+        let consent = match &asked {
+            Asked::Confirmation(confirmation) => confirmation.consent(),
+            Asked::Clarification(_) => None,
+        };
+        let prepared = self.prepare(cx, session, payload, |event| add_consent(event, consent));
+        let event = match prepared {
+            Ok(event) => event,
+            Err(misuse) => {
+                self.ensure_state(cx, session, "thinking")?;
+                return Err(misuse);
+            }
+        };
+        let asked_at = cx.now.moment;
+        let deadline = asked_at.plus_seconds(timeout_seconds.into());
+        let question = Question {
+            session: session.clone(),
+            asked,
+            event,
+            timeout_seconds,
+            deadline,
+            received: BTreeSet::new(),
+            countdowns: countdowns(asked_at, timeout_seconds),
+        };
+        self.timers.insert((deadline, Timer::Timeout(token.clone())));
+        if let Some((at, _)) = question.countdowns.first() {
+            self.timers.insert((*at, Timer::Countdown(token.clone())));
+        }
+        let confirmation = question.is_confirmation();
+        self.questions.insert(token.clone(), question);
+        let able = self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));
+        let alone = self.subscriptions.len() == 0;
+        if able {
+            self.hand_over_questions(cx);
+        } else if !alone || self.config.when_alone == WhenAlone::DefaultAtOnce {
+            self.settle(cx, &token, Ending::by_itself(Verdict::NobodyCouldAnswer));
+        }
+        Ok(())
+    }
+
+    /// Sends every question that someone could answer to everyone who has not got it (decision 1).
+    pub(super) fn hand_over_questions(&mut self, cx: &mut Cx<'_>) {
+        let able = |confirmation| self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));
+        let (can_confirm, can_clarify) = (able(true), able(false));
+        let everyone: Vec<SubscriptionKey> = self.subscriptions.iter().map(|(key, _)| key).collect();
+        let mut to_send = Vec::new();
+        for question in self.questions.values_mut() {
+            let able = if question.is_confirmation() { can_confirm } else { can_clarify };
+            let missing: BTreeSet<SubscriptionKey> =
+                everyone.iter().copied().filter(|key| able && !question.received.contains(key)).collect();
+            if !missing.is_empty() {
+                question.received.extend(&missing);
+                to_send.push((question.event.clone(), missing));
+            }
+        }
+        for (event, missing) in to_send {
+            self.deliver_if(cx, &event, |key| missing.contains(&key));
+        }
+    }
+
+    pub(super) fn handle_confirmation_reply(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: SubscriptionKey,
+        reply: &ConfirmationReply,
+    ) {
+        match self.check_reply(cx, from, &reply.reply_token, (&reply.subscription_id, reply.timestamp)) {
+            Err(fault) => self.ignore(&reply.subscription_id, fault),
+            Ok(question) => {
+                let Asked::Confirmation(confirmation) = &question.asked else {
+                    return self.ignore(&reply.subscription_id, ReplyFault::WrongKind);
+                };
+                let verdict = match &reply.decision {
+                    // Something else than what was asked about is no yes to it (6.3.2).
+                    Decision::Accept if reply.modified_action.is_none() => Verdict::Accepted,
+                    Decision::Accept | Decision::Reject => Verdict::Rejected,
+                    Decision::Other(_) => return self.ignore(&reply.subscription_id, ReplyFault::NotAllowed),
+                };
+                let modified = reply.modified_action.clone().filter(|_| confirmation.takes_modified());
+                let ending = Ending {
+                    subscription: Some(from),
+                    decided_by: reply.decided_by.clone(),
+                    modified,
+                    ..Ending::by_itself(verdict)
+                };
+                self.settle(cx, &reply.reply_token, ending);
+            }
+        }
+    }
+
+    pub(super) fn handle_clarification_reply(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: SubscriptionKey,
+        reply: &ClarificationReply,
+    ) {
+        match self.check_reply(cx, from, &reply.reply_token, (&reply.subscription_id, reply.timestamp)) {
+            Err(fault) => self.ignore(&reply.subscription_id, fault),
+            Ok(question) => {
+                let fits = matches!(&question.asked, Asked::Clarification(c) if c.takes(&reply.response));
+                if !fits {
+                    return self.ignore(&reply.subscription_id, ReplyFault::WrongKind);
+                }
+                let ending = Ending {
+                    subscription: Some(from),
+                    decided_by: reply.decided_by.clone(),
+                    response: Some(reply.response.clone()),
+                    ..Ending::by_itself(Verdict::Answered)
+                };
+                self.settle(cx, &reply.reply_token, ending);
+            }
+        }
+    }
+
+    fn ignore(&mut self, subscription: &SubscriptionId, fault: ReplyFault) {
+        self.out.push_back(Output::Ignored(subscription.clone(), fault));
+    }
+
+    /// The checks of 6.3.4, entitlement (decision 10) and expiry by both clocks (decision 11).
+    fn check_reply(
+        &self,
+        cx: &Cx<'_>,
+        from: SubscriptionKey,
+        token: &ReplyToken,
+        (subscription_id, at): (&SubscriptionId, Timestamp),
+    ) -> Result<&Question, ReplyFault> {
+        let Some(question) = self.questions.get(token) else {
+            let known = self.spent.contains(token.as_str());
+            return Err(if known { ReplyFault::Settled } else { ReplyFault::UnknownToken });
+        };
+        let asked = question.event.envelope.timestamp;
+        if cx.now.moment >= question.deadline || at >= asked.plus_seconds(question.timeout_seconds.into()) {
+            return Err(ReplyFault::Late);
+        }
+        if at.plus_seconds(SKEW_SECONDS) < asked {
+            return Err(ReplyFault::Backdated);
+        }
+        let Some(subscription) = self.subscriptions.get(from).filter(|s| s.id == *subscription_id) else {
+            return Err(ReplyFault::WrongSubscription);
+        };
+        let terms = &subscription.terms;
+        let capable = if question.is_confirmation() { terms.can_confirm() } else { terms.can_clarify() };
+        if !capable {
+            return Err(ReplyFault::NotCapable);
+        }
+        if !question.received.contains(&from) {
+            return Err(ReplyFault::NotReceived);
+        }
+        Ok(question)
+    }
+
+    pub(super) fn time_out(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
+        self.settle(cx, token, Ending::by_itself(Verdict::TimedOut));
+    }
+
+    /// Settles with the default what nobody can answer any more (decision 2).
+    pub(super) fn default_what_nobody_can_answer(&mut self, cx: &mut Cx<'_>) {
+        let able = |confirmation| self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));
+        let (can_confirm, can_clarify) = (able(true), able(false));
+        let lost: Vec<ReplyToken> = self
+            .questions
+            .iter()
+            .filter(|(_, q)| !q.received.is_empty() && !if q.is_confirmation() { can_confirm } else { can_clarify })
+            .map(|(token, _)| token.clone())
+            .collect();
+        for token in lost {
+            self.settle(cx, &token, Ending::by_itself(Verdict::SubscriberLeft));
+        }
+    }
+
+    /// Settles all questions of a session that ends; its end is the notice.
+    pub(super) fn settle_all(&mut self, cx: &mut Cx<'_>, session: &SessionId, verdict: Verdict) {
+        let tokens: Vec<ReplyToken> =
+            self.questions.iter().filter(|(_, q)| q.session == *session).map(|(t, _)| t.clone()).collect();
+        for token in tokens {
+            self.settle(cx, &token, Ending { told: false, ..Ending::by_itself(verdict) });
+        }
+    }
+
+    /// The one place where a question ends. It is taken out first, so it can end only once.
+    fn settle(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: Ending) {
+        let verdict = ending.verdict;
+        let Some(question) = self.questions.remove(token) else { return };
+        self.spent.insert(token.as_str());
+        self.timers.remove(&(question.deadline, Timer::Timeout(token.clone())));
+        for (at, _) in &question.countdowns {
+            self.timers.remove(&(*at, Timer::Countdown(token.clone())));
+        }
+        let decision = decision_of(&question, verdict);
+        let accepted = decision == Some(Decision::Accept);
+        self.out.push_back(Output::Audit(Box::new(self.record(cx, token, &question, (decision.clone(), &ending)))));
+        if let Some(session) = self.sessions.get_mut(&question.session) {
+            session.settle(token, accepted);
+        }
+        match &question.asked {
+            Asked::Confirmation(confirmation) => {
+                let permit =
+                    accepted.then(|| Permit::grant(question.session.clone(), token.clone(), confirmation.call()));
+                let decision = decision.unwrap_or(Decision::Reject);
+                let outcome = Outcome { decision, verdict, permit, modified_action: ending.modified };
+                self.out.push_back(Output::Decided(token.clone(), outcome));
+            }
+            Asked::Clarification(clarification) => {
+                let withdrawn = matches!(verdict, Verdict::Cancelled | Verdict::Superseded);
+                let response = ending.response.or_else(|| clarification.fallback().filter(|_| !withdrawn));
+                self.out.push_back(Output::Answered(token.clone(), Answer { response, verdict }));
+            }
+        }
+        if ending.told {
+            self.tell_outcome(cx, token, &question, (verdict, accepted));
+        }
+    }
+
+    /// Tells everyone how a question ended: a state change out of waiting (6.7.2).
+    fn tell_outcome(
+        &mut self,
+        cx: &mut Cx<'_>,
+        token: &ReplyToken,
+        question: &Question,
+        (verdict, accepted): (Verdict, bool),
+    ) {
+        let Some(from) = self.sessions.get(&question.session).map(|s| s.state.clone()) else { return };
+        let calls = matches!(&question.asked, Asked::Confirmation(c) if accepted && c.call().is_some());
+        let mut change = StateChanged::new(from, if calls { "calling_tool" } else { "thinking" });
+        change.summary_normal = Some(notice(verdict, accepted, question.is_confirmation()).to_owned());
+        let consent = json!({"reply_token": token, "outcome": verdict.as_str()}).as_object().cloned();
+        // The session is there and the transition is legal; if not, the outcome itself is already out.
+        let told = self.change_state(cx, &question.session, change, consent);
+        debug_assert!(told.is_ok(), "{told:?}");
+        if self.questions.values().any(|q| q.session == question.session) {
+            let back = self.ensure_state(cx, &question.session, "awaiting_input");
+            debug_assert!(back.is_ok(), "{back:?}");
+        }
+    }
+
+    /// Says how much time is left, within the rate and in the background.
+    pub(super) fn count_down(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
+        let Some(question) = self.questions.get_mut(token) else { return };
+        if question.countdowns.is_empty() {
+            return;
+        }
+        let (_, seconds) = question.countdowns.remove(0);
+        if let Some((at, _)) = question.countdowns.first() {
+            self.timers.insert((*at, Timer::Countdown(token.clone())));
+        }
+        let session = question.session.clone();
+        let text = format!("{seconds} seconds left to answer.");
+        let progress = Progress { description: Some(text.clone()), ..Progress::default() };
+        let updated = ProgressUpdated { progress, summary_normal: Some(text), ..ProgressUpdated::default() };
+        let consent = json!({"reply_token": token, "seconds_left": seconds}).as_object().cloned();
+        let told = self.publish_with(cx, &session, updated.into(), |event| {
+            event.envelope.localization_hints = "en".parse().ok().map(crate::message::LocalizationHints::in_language);
+            add_consent(event, consent);
+        });
+        debug_assert!(told.is_ok(), "{told:?}");
+    }
+
+    fn record(
+        &self,
+        cx: &Cx<'_>,
+        token: &ReplyToken,
+        question: &Question,
+        (decision, ending): (Option<Decision>, &Ending),
+    ) -> AuditRecord {
+        let subscription = ending.subscription.and_then(|key| self.subscriptions.get(key));
+        let (shown, consequence, call) = match (&question.event.payload, &question.asked) {
+            (Payload::AwaitingConfirmation(c), Asked::Confirmation(asked)) => {
+                (c.action.clone(), Some(c.consequence.clone()), asked.call().map(|d| d.to_string()))
+            }
+            (Payload::AwaitingClarification(c), _) => (c.question.clone(), None, None),
+            _ => (String::new(), None, None),
+        };
+        AuditRecord {
+            reply_token: token.clone(),
+            session_id: question.session.clone(),
+            asked_at: question.event.envelope.timestamp,
+            decided_at: cx.now.wall,
+            verdict: ending.verdict,
+            decision,
+            principal: subscription.map(|s| s.principal.to_string()),
+            decided_by: ending.decided_by.clone(),
+            subscription_id: subscription.map(|s| s.id.clone()),
+            shown,
+            consequence,
+            call,
+        }
+    }
+}
+
+/// What applies to a confirmation that ended so. Nothing but the user's yes, or an allowed default
+/// after silence, starts anything.
+fn decision_of(question: &Question, verdict: Verdict) -> Option<Decision> {
+    let Payload::AwaitingConfirmation(asked) = &question.event.payload else { return None };
+    Some(match verdict {
+        Verdict::Accepted => Decision::Accept,
+        Verdict::TimedOut | Verdict::NobodyCouldAnswer | Verdict::SubscriberLeft => asked.default_decision.clone(),
+        Verdict::Rejected | Verdict::Answered | Verdict::Cancelled | Verdict::Superseded => Decision::Reject,
+    })
+}
+
+/// When to say how many seconds are left: at a half and at a tenth.
+fn countdowns(asked_at: Moment, timeout_seconds: u32) -> Vec<(Moment, u32)> {
+    if timeout_seconds <= COUNTDOWN_ABOVE_SECONDS {
+        return Vec::new();
+    }
+    [timeout_seconds / 2, timeout_seconds / 10]
+        .map(|left| (asked_at.plus_seconds(u64::from(timeout_seconds - left)), left))
+        .to_vec()
+}
+
+fn notice(verdict: Verdict, accepted: bool, confirmation: bool) -> &'static str {
+    match (verdict, confirmation, accepted) {
+        (Verdict::Accepted, ..) => "Accepted. Going ahead.",
+        (Verdict::Rejected, ..) => "Rejected. It will not be done.",
+        (Verdict::Answered, ..) => "Answered. Going on.",
+        (Verdict::TimedOut, true, true) => "No answer came in time. Going ahead, as announced.",
+        (Verdict::TimedOut, true, false) => "No answer came in time. It will not be done.",
+        (Verdict::TimedOut, false, _) => "No answer came in time. Going on without it.",
+        (Verdict::NobodyCouldAnswer, true, true) => "Nobody could answer. Going ahead, as announced.",
+        (Verdict::NobodyCouldAnswer, true, false) => "Nobody could answer. It will not be done.",
+        (Verdict::NobodyCouldAnswer, false, _) => "Nobody could answer. Going on without it.",
+        (Verdict::SubscriberLeft, true, true) => "The one who could answer left. Going ahead, as announced.",
+        (Verdict::SubscriberLeft, true, false) => "The one who could answer left. It will not be done.",
+        (Verdict::SubscriberLeft, false, _) => "The one who could answer left. Going on without it.",
+        (Verdict::Cancelled, ..) => "The question was withdrawn.",
+        (Verdict::Superseded, ..) => "Another question takes its place.",
+    }
+}

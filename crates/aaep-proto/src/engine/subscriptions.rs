@@ -1,0 +1,374 @@
+//! Subscriptions: how they begin, change and end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::delivery::{ShapeId, ShapeKey, rest_after};
+use super::sessions::ShapeChange;
+use super::{Closing, Cx, Engine, Misuse, Output, Timer};
+use crate::id::{OutputId, SubscriptionId};
+use crate::message::{Message, SubscriptionAccepted, SubscriptionClose, SubscriptionRenegotiate, SubscriptionRequest};
+use crate::negotiate::{self, Agreement, Refusal, Terms};
+use crate::shape::outbox::Outbox;
+use crate::shape::text::Piece;
+use crate::time::Moment;
+
+/// Names a subscription inside the engine: a place and how often it was used before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SubscriptionKey {
+    index: u32,
+    generation: u32,
+}
+
+/// What becomes of a subscription when its connection ends (decision 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// It ends with the connection: WebSocket, socket, gRPC, stdio.
+    Connection,
+    /// It may be resumed: an SSE stream.
+    Resumable,
+}
+
+/// Who listens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Presence {
+    /// How many subscriptions there are.
+    pub subscriptions: usize,
+    /// How many of them could answer a confirmation now.
+    pub can_confirm: usize,
+    /// How many of them could answer a clarification now.
+    pub can_clarify: usize,
+}
+
+/// One subscription.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    pub(super) id: SubscriptionId,
+    /// Who it belongs to, as the transport proved it.
+    pub(super) principal: Arc<str>,
+    pub(super) terms: Box<Terms>,
+    pub(super) shape: ShapeId,
+    pub(super) outbox: Outbox,
+    /// When the outbox wants to be looked at.
+    pub(super) armed: Option<Moment>,
+    binding: Binding,
+    away: Option<Moment>,
+    /// Away for too long: it no longer counts as someone who could answer.
+    gone: bool,
+    /// Outputs of which it already has more than its shape does, by characters.
+    known: Vec<(OutputId, u64)>,
+}
+
+impl Subscription {
+    /// What of a piece is new here: nothing means all of it.
+    pub(super) fn without_known(&mut self, output: &OutputId, piece: &Piece) -> Option<Option<Piece>> {
+        let index = self.known.iter().position(|(id, _)| id == output)?;
+        let known = self.known[index].1;
+        let end = piece.position + piece.text.chars().count() as u64;
+        if end >= known || piece.complete {
+            self.known.remove(index);
+        }
+        (known > piece.position).then(|| rest_after(piece, known))
+    }
+}
+
+/// All subscriptions, in places that are used again.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions {
+    places: Vec<(u32, Option<Subscription>)>,
+    free: Vec<u32>,
+    by_id: BTreeMap<SubscriptionId, SubscriptionKey>,
+}
+
+impl Subscriptions {
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub(super) fn get(&self, key: SubscriptionKey) -> Option<&Subscription> {
+        let (generation, place) = self.places.get(key.index as usize)?;
+        if *generation == key.generation { place.as_ref() } else { None }
+    }
+
+    pub(super) fn get_mut(&mut self, key: SubscriptionKey) -> Option<&mut Subscription> {
+        let (generation, place) = self.places.get_mut(key.index as usize)?;
+        if *generation == key.generation { place.as_mut() } else { None }
+    }
+
+    pub(super) fn find(&self, id: &SubscriptionId) -> Option<SubscriptionKey> {
+        self.by_id.get(id).copied()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (SubscriptionKey, &Subscription)> {
+        self.by_id.values().filter_map(|key| Some((*key, self.get(*key)?)))
+    }
+
+    /// The key that the next subscription gets.
+    fn reserve(&mut self) -> SubscriptionKey {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.places.push((0, None));
+            u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
+        });
+        SubscriptionKey { index, generation: self.places[index as usize].0 }
+    }
+
+    fn insert(&mut self, key: SubscriptionKey, subscription: Subscription) {
+        self.by_id.insert(subscription.id.clone(), key);
+        self.places[key.index as usize].1 = Some(subscription);
+    }
+
+    fn remove(&mut self, key: SubscriptionKey) -> Option<Subscription> {
+        self.get(key)?;
+        let (generation, place) = &mut self.places[key.index as usize];
+        *generation = generation.wrapping_add(1);
+        let subscription = place.take()?;
+        self.by_id.remove(&subscription.id);
+        self.free.push(key.index);
+        Some(subscription)
+    }
+}
+
+impl Engine {
+    /// A subscriber asks to be served. The answer is the first thing that goes out for it; a refusal
+    /// is handed back, since there is no subscription to send it to.
+    pub fn subscribe(
+        &mut self,
+        cx: &mut Cx<'_>,
+        request: &SubscriptionRequest,
+        principal: &str,
+        binding: Binding,
+    ) -> Result<SubscriptionKey, Refusal> {
+        self.observe_time(cx);
+        let agreement = negotiate::negotiate(request, &self.config.offer, self.subscriptions.len())?;
+        let key = self.subscriptions.reserve();
+        let id = SubscriptionId::random(cx.entropy);
+        let accepted = self.accepted(&id, &agreement);
+        let terms = Box::new(agreement.terms);
+        let (shape, is_new) = self.shapes.join(ShapeKey::of(&terms), key);
+        let outbox = Outbox::new(terms.rate(), terms.pace_wpm(), cx.now.moment);
+        let subscription = Subscription {
+            id,
+            principal: principal.into(),
+            terms,
+            shape,
+            outbox,
+            armed: None,
+            binding,
+            away: None,
+            gone: false,
+            known: Vec::new(),
+        };
+        self.subscriptions.insert(key, subscription);
+        self.out.push_back(Output::Message(key, Box::new(accepted.into())));
+        if is_new {
+            self.sessions.values_mut().for_each(|s| s.welcome(shape));
+        }
+        self.catch_up(cx, key);
+        self.hand_over_questions(cx);
+        Ok(key)
+    }
+
+    /// A message from the holder of a subscription. What it may say about which subscription is judged
+    /// by who sent it, never by the id alone (T1, T8).
+    pub fn handle_message(&mut self, cx: &mut Cx<'_>, from: SubscriptionKey, message: &Message) -> Result<(), Misuse> {
+        self.observe_time(cx);
+        let sender = self.subscriptions.get(from).ok_or(Misuse::UnknownSubscription)?;
+        let own = |id: &SubscriptionId| *id == sender.id;
+        match message {
+            Message::SubscriptionRenegotiate(change) if own(&change.subscription_id) => {
+                self.renegotiate(cx, from, change)
+            }
+            Message::SubscriptionClose(close) if own(&close.subscription_id) => {
+                let message = close.reason_message.clone().unwrap_or_else(|| "The subscriber closed it.".to_owned());
+                self.end(cx, from, Closing { reason_code: "subscriber_closed", message });
+            }
+            Message::ConfirmationReply(reply) => self.handle_confirmation_reply(cx, from, reply),
+            Message::ClarificationReply(reply) => self.handle_clarification_reply(cx, from, reply),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The subscription that an id names, if it belongs to this principal.
+    pub fn find_subscription(&self, id: &SubscriptionId, principal: &str) -> Option<SubscriptionKey> {
+        let key = self.subscriptions.find(id)?;
+        (self.subscriptions.get(key)?.principal.as_ref() == principal).then_some(key)
+    }
+
+    /// The id of a subscription.
+    pub fn subscription_id(&self, key: SubscriptionKey) -> Option<&SubscriptionId> {
+        self.subscriptions.get(key).map(|s| &s.id)
+    }
+
+    /// The terms of a subscription.
+    pub fn terms(&self, key: SubscriptionKey) -> Option<&Terms> {
+        self.subscriptions.get(key).map(|s| &*s.terms)
+    }
+
+    /// How many events wait for a subscription.
+    pub fn waiting(&self, key: SubscriptionKey) -> usize {
+        self.subscriptions.get(key).map_or(0, |s| s.outbox.waiting())
+    }
+
+    /// The connection of a subscription has ended.
+    pub fn disconnect(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) {
+        self.observe_time(cx);
+        let away_micros = self.config.away_seconds.saturating_mul(1_000_000);
+        let Some(subscription) = self.subscriptions.get_mut(key) else { return };
+        match subscription.binding {
+            Binding::Connection => {
+                let message = "The connection ended.".to_owned();
+                self.end(cx, key, Closing { reason_code: "connection_lost", message });
+            }
+            Binding::Resumable => {
+                let until = cx.now.moment.plus_micros(away_micros);
+                subscription.away = Some(until);
+                subscription.outbox.set_blocked(true);
+                self.timers.insert((until, Timer::Away(key)));
+            }
+        }
+    }
+
+    /// A stream that was away is back.
+    pub fn reconnect(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) -> Result<(), Misuse> {
+        self.observe_time(cx);
+        let subscription = self.subscriptions.get_mut(key).ok_or(Misuse::UnknownSubscription)?;
+        if let Some(until) = subscription.away.take() {
+            self.timers.remove(&(until, Timer::Away(key)));
+        }
+        subscription.gone = false;
+        subscription.outbox.set_blocked(false);
+        self.pump(cx, key);
+        self.hand_over_questions(cx);
+        Ok(())
+    }
+
+    /// The link of a subscription takes nothing at the moment, or does again.
+    pub fn set_blocked(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, blocked: bool) {
+        self.observe_time(cx);
+        if let Some(subscription) = self.subscriptions.get_mut(key) {
+            subscription.outbox.set_blocked(blocked || subscription.away.is_some());
+            self.pump(cx, key);
+        }
+    }
+
+    /// The producer ends a subscription.
+    pub fn close_subscription(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, closing: Closing) {
+        self.observe_time(cx);
+        if let Some(subscription) = self.subscriptions.get(key) {
+            let close = SubscriptionClose {
+                subscription_id: subscription.id.clone(),
+                reason_code: Some(closing.reason_code.to_owned()),
+                reason_message: Some(closing.message.clone()),
+                correlation_id: None,
+            };
+            self.out.push_back(Output::Message(key, Box::new(close.into())));
+            self.end(cx, key, closing);
+        }
+    }
+
+    /// Who listens, and whether anyone could answer.
+    pub fn presence(&self) -> Presence {
+        let mut presence = Presence::default();
+        for (_, subscription) in self.subscriptions.iter() {
+            presence.subscriptions += 1;
+            presence.can_confirm += usize::from(subscription.terms.can_confirm() && !subscription.gone);
+            presence.can_clarify += usize::from(subscription.terms.can_clarify() && !subscription.gone);
+        }
+        presence
+    }
+
+    pub(super) fn close_overfull(&mut self, cx: &mut Cx<'_>, keys: Vec<SubscriptionKey>) {
+        for key in keys {
+            let message = "Too much is waiting: the subscriber does not keep up.".to_owned();
+            self.close_subscription(cx, key, Closing { reason_code: "too_slow", message });
+        }
+    }
+
+    pub(super) fn count_as_gone(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) {
+        if let Some(subscription) = self.subscriptions.get_mut(key) {
+            subscription.gone = true;
+            self.default_what_nobody_can_answer(cx);
+        }
+    }
+
+    /// Whether a subscription could answer now.
+    pub(super) fn can_answer(subscription: &Subscription, confirmation: bool) -> bool {
+        let terms = &subscription.terms;
+        !subscription.gone && if confirmation { terms.can_confirm() } else { terms.can_clarify() }
+    }
+
+    fn accepted(&self, id: &SubscriptionId, agreement: &Agreement) -> SubscriptionAccepted {
+        SubscriptionAccepted {
+            subscription_id: id.clone(),
+            aaep_version: agreement.version.clone(),
+            producer: self.config.producer.clone(),
+            honored_capabilities: agreement.terms.honored().clone(),
+            manifest_uri: self.config.manifest_uri.clone(),
+            signed_manifest: None,
+            negotiation_notes: agreement.notes.clone(),
+        }
+    }
+
+    /// New terms for everything that is sent after the answer (5.7.2). A refusal ends the subscription.
+    fn renegotiate(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, change: &SubscriptionRenegotiate) {
+        let Some(subscription) = self.subscriptions.get(key) else { return };
+        let id = subscription.id.clone();
+        let agreement = match negotiate::renegotiate(&subscription.terms, &change.capabilities, &self.config.offer) {
+            Ok(agreement) => agreement,
+            Err(refusal) => {
+                self.out.push_back(Output::Message(key, Box::new(refusal.to_message().into())));
+                return self.end(cx, key, Closing { reason_code: "renegotiation_refused", message: refusal.message });
+            }
+        };
+        let accepted = self.accepted(&id, &agreement);
+        self.out.push_back(Output::Message(key, Box::new(accepted.into())));
+        self.apply_terms(cx, key, agreement.terms);
+        self.pump(cx, key);
+        self.default_what_nobody_can_answer(cx);
+        self.hand_over_questions(cx);
+    }
+
+    fn apply_terms(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, terms: Terms) {
+        let Some(subscription) = self.subscriptions.get_mut(key) else { return };
+        subscription.outbox.set_terms(terms.rate(), terms.pace_wpm(), cx.now.moment);
+        let (old, wanted) = (subscription.shape, ShapeKey::of(&terms));
+        *subscription.terms = terms;
+        if self.shapes.is(old, &wanted) {
+            return;
+        }
+        let (shape, is_new) = self.shapes.join(wanted, key);
+        subscription.shape = shape;
+        let mut missing = Vec::new();
+        for session in self.sessions.values_mut() {
+            for (output, change) in session.change_shape(old, shape, is_new) {
+                match change {
+                    ShapeChange::Ahead(chars) => subscription.known.push((output, chars)),
+                    ShapeChange::Behind(piece) => missing.push(session.missing_text(cx, &output, &piece)),
+                }
+            }
+        }
+        if self.shapes.leave(old, key) {
+            self.sessions.values_mut().for_each(|s| s.farewell(old));
+        }
+        for event in missing.into_iter().flatten() {
+            self.deliver_to(cx, key, &event);
+        }
+    }
+
+    /// Ends a subscription in the one place where that happens.
+    fn end(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, closing: Closing) {
+        let Some(subscription) = self.subscriptions.remove(key) else { return };
+        if self.shapes.leave(subscription.shape, key) {
+            self.sessions.values_mut().for_each(|s| s.farewell(subscription.shape));
+        }
+        if let Some(at) = subscription.armed {
+            self.timers.remove(&(at, Timer::Outbox(key)));
+        }
+        if let Some(at) = subscription.away {
+            self.timers.remove(&(at, Timer::Away(key)));
+        }
+        self.out.push_back(Output::Closed(key, closing));
+        self.default_what_nobody_can_answer(cx);
+    }
+}

@@ -1,0 +1,122 @@
+//! An event as it goes to subscriptions: typed, serialized once, and classed by how it is treated.
+
+use std::sync::Arc;
+
+use crate::id::{OutputId, SessionId};
+use crate::message::{CoreType, Event, Payload, Urgency};
+
+/// How an event is treated on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Never filtered, never delayed.
+    Critical,
+    /// The beginning of a session: goes before everything of it.
+    Started,
+    /// Output: waits, and folds into longer pieces.
+    Text,
+    /// A state change: folds into one transition.
+    State,
+    /// Progress: only the newest counts.
+    Progress,
+    /// Everything else: waits for its turn.
+    Other,
+}
+
+/// One event, ready to be sent to any number of subscriptions.
+///
+/// ```
+/// use aaep_proto::frame::{Class, Frame};
+/// let event = serde_json::from_str(r#"{"@context":"https://aaep-protocol.org/context/v1",
+///   "type":"aaep:agent.state.changed","event_id":"evt_1","session_id":"sess_1",
+///   "timestamp":"2026-05-24T14:22:13Z","producer":{"agent_id":"a"},"from_state":"idle","to_state":"thinking"}"#)?;
+/// let frame = Frame::new(event);
+/// assert_eq!(frame.class(), Class::State);
+/// assert!(frame.json().starts_with(b"{\"@context\""));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    event: Event,
+    json: Arc<[u8]>,
+    class: Class,
+}
+
+impl Frame {
+    /// Serializes an event.
+    pub fn new(event: Event) -> Frame {
+        // An event holds text, numbers and maps with text keys only: it can always be written.
+        let json = serde_json::to_vec(&event).expect("every event can be written as JSON");
+        let class = class_of(&event);
+        Frame { event, json: json.into(), class }
+    }
+
+    /// The event.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// The event as compact JSON on one line.
+    pub fn json(&self) -> &Arc<[u8]> {
+        &self.json
+    }
+
+    /// How it is treated.
+    pub fn class(&self) -> Class {
+        self.class
+    }
+
+    /// The session it belongs to.
+    pub fn session(&self) -> &SessionId {
+        &self.event.envelope.session_id
+    }
+
+    /// Whether it ends its session.
+    pub fn is_terminal(&self) -> bool {
+        self.event.core_type().is_some_and(CoreType::is_terminal)
+    }
+
+    /// The text of an output event, empty otherwise.
+    pub fn chunk(&self) -> &str {
+        match &self.event.payload {
+            Payload::OutputStreaming(output) => &output.chunk,
+            _ => "",
+        }
+    }
+
+    /// The output of an output event.
+    pub fn output(&self) -> Option<&OutputId> {
+        match &self.event.payload {
+            Payload::OutputStreaming(output) => output.output_id.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The state that a state change leaves.
+    pub fn from_state(&self) -> Option<&str> {
+        match &self.event.payload {
+            Payload::StateChanged(change) => Some(&change.from_state),
+            _ => None,
+        }
+    }
+
+    /// The state that a state change enters.
+    pub fn to_state(&self) -> Option<&str> {
+        match &self.event.payload {
+            Payload::StateChanged(change) => Some(&change.to_state),
+            _ => None,
+        }
+    }
+}
+
+fn class_of(event: &Event) -> Class {
+    if *event.urgency() == Urgency::Critical && event.core_type().is_some() {
+        return Class::Critical;
+    }
+    match event.core_type() {
+        Some(CoreType::SessionStarted) => Class::Started,
+        Some(CoreType::OutputStreaming) => Class::Text,
+        Some(CoreType::StateChanged) => Class::State,
+        Some(CoreType::ProgressUpdated) => Class::Progress,
+        _ => Class::Other,
+    }
+}

@@ -1,0 +1,425 @@
+//! The handshake's decision (5.2 to 5.5, 5.7): a request and what the producer offers become terms or a refusal.
+//!
+//! Terms can only be made here, by narrowing a request, so they are never wider than it (5.4.4).
+
+use serde_json::{Map, Value};
+
+use crate::language::LanguageTag;
+use crate::message::{
+    AAEP_VERSION, Boundary, Capabilities, CapabilityFields, CognitiveLoad, EventFilters, ReasonCode,
+    SubscriptionRejected, SubscriptionRequest, Verbosity,
+};
+use crate::shape::filter::Filter;
+
+/// The extension capability by which a subscriber asks for more time to answer; see `docs/more-time.md`.
+pub const MORE_TIME_PREFIX: &str = "more_time";
+/// Its vocabulary.
+pub const MORE_TIME_URI: &str = "urn:aaep:extension:more-time:1";
+
+/// What a producer can offer to a subscription.
+///
+/// ```
+/// use aaep_proto::negotiate::Offer;
+/// let offer = Offer { max_events_per_second: Some(50), ..Offer::default() };
+/// assert_eq!(offer.levels, [1, 2, 3]);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offer {
+    /// Languages the producer speaks, the primary one first.
+    pub languages: Vec<LanguageTag>,
+    /// Levels it implements.
+    pub levels: Vec<u32>,
+    /// Extensions it uses: prefix and vocabulary.
+    pub extensions: Vec<(String, String)>,
+    /// The most events per second it sends to one subscription.
+    pub max_events_per_second: Option<u32>,
+    /// The most subscriptions at once.
+    pub max_subscriptions: usize,
+    /// When to try again if there is no place.
+    pub retry_after_seconds: u32,
+    /// Whether it has a signed manifest.
+    pub signed_manifest: bool,
+}
+
+impl Default for Offer {
+    fn default() -> Offer {
+        Offer {
+            languages: "en-US".parse().into_iter().collect(),
+            levels: vec![1, 2, 3],
+            extensions: vec![(MORE_TIME_PREFIX.into(), MORE_TIME_URI.into())],
+            max_events_per_second: None,
+            max_subscriptions: 10_000,
+            retry_after_seconds: 30,
+            signed_manifest: false,
+        }
+    }
+}
+
+/// More time for those who need it (6.4.2, WCAG 2.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoreTime {
+    /// Timeouts are multiplied by this, 1 to 10.
+    pub factor: u32,
+    /// No timeout is shorter than this many seconds.
+    pub minimum_seconds: u32,
+}
+
+impl MoreTime {
+    /// As much time as the agent planned.
+    pub const NONE: MoreTime = MoreTime { factor: 1, minimum_seconds: 0 };
+
+    /// The timeout that a question gets.
+    pub fn stretch(self, seconds: u32) -> u32 {
+        seconds.saturating_mul(self.factor).max(self.minimum_seconds).clamp(1, 86_400)
+    }
+}
+
+/// What a subscription gets. Made by [`negotiate`] alone.
+#[doc(alias = "honored_capabilities")]
+#[derive(Clone, Debug, PartialEq)]
+pub struct Terms {
+    requested: Capabilities,
+    honored: Capabilities,
+    filter: Filter,
+    more_time: MoreTime,
+}
+
+/// Terms and what goes with them into the accepted message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agreement {
+    /// The version that will be spoken.
+    pub version: String,
+    /// The terms.
+    pub terms: Terms,
+    /// Where they differ from the request, in plain sentences.
+    pub notes: Option<String>,
+}
+
+/// Why there is no agreement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// For programs.
+    pub reason_code: ReasonCode,
+    /// For people.
+    pub message: String,
+    /// When to try again.
+    pub retry_after_seconds: Option<u32>,
+}
+
+impl Refusal {
+    fn new(reason_code: ReasonCode, message: impl Into<String>) -> Refusal {
+        Refusal { reason_code, message: message.into(), retry_after_seconds: None }
+    }
+
+    /// The message that says so.
+    pub fn to_message(&self) -> SubscriptionRejected {
+        SubscriptionRejected {
+            reason_code: self.reason_code.clone(),
+            reason_message: self.message.clone(),
+            retry_after_seconds: self.retry_after_seconds,
+            alternative_manifest_uri: None,
+        }
+    }
+}
+
+/// Decides about a request while so many subscriptions are open.
+///
+/// ```
+/// use aaep_proto::message::{Capabilities, SubscriptionRequest};
+/// use aaep_proto::negotiate::{Offer, negotiate};
+/// let capabilities: Capabilities = serde_json::from_str(r#"{"max_events_per_second": 3, "languages": ["yo", "en-US"]}"#)?;
+/// let request = SubscriptionRequest { aaep_version: "1.0.0".into(), subscriber_id: "reader".into(),
+///     subscriber_name: None, subscriber_version: None, subscriber_manifest_uri: None,
+///     correlation_id: None, capabilities, extensions: None };
+/// let agreement = negotiate(&request, &Offer::default(), 0).expect("terms");
+/// assert_eq!(agreement.terms.rate(), Some(3));
+/// assert_eq!(agreement.notes.as_deref(), Some("These languages are not available: yo."));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn negotiate(request: &SubscriptionRequest, offer: &Offer, open: usize) -> Result<Agreement, Refusal> {
+    let version = agree_version(&request.aaep_version)?;
+    if open >= offer.max_subscriptions {
+        let mut refusal = Refusal::new(ReasonCode::RateLimit, "All places are taken. Try again later.");
+        refusal.retry_after_seconds = Some(offer.retry_after_seconds);
+        return Err(refusal);
+    }
+    let mut agreement = agree(request.capabilities.clone(), offer)?;
+    if request.aaep_version != version {
+        let note = format!("Version {version} is spoken instead of {}.", request.aaep_version);
+        agreement.notes = Some(match agreement.notes {
+            Some(notes) => format!("{note} {notes}"),
+            None => note,
+        });
+    }
+    Ok(Agreement { version, ..agreement })
+}
+
+/// Decides about a change of terms; what the change does not name stays (5.7.1).
+pub fn renegotiate(terms: &Terms, changes: &Capabilities, offer: &Offer) -> Result<Agreement, Refusal> {
+    agree(merge(terms.requested.clone(), changes), offer)
+}
+
+fn agree_version(wanted: &str) -> Result<String, Refusal> {
+    let major = |version: &str| version.split('.').next().and_then(|m| m.parse::<u64>().ok());
+    if major(wanted) == major(AAEP_VERSION) {
+        return Ok(AAEP_VERSION.to_owned());
+    }
+    let message = format!("Version {wanted} is not spoken here. Ask for {AAEP_VERSION}.");
+    Err(Refusal::new(ReasonCode::VersionUnsupported, message))
+}
+
+fn merge(mut base: Capabilities, changes: &Capabilities) -> Capabilities {
+    macro_rules! take {
+        ($($field:ident),+) => {
+            $( if changes.fields.$field.is_some() { base.fields.$field = changes.fields.$field.clone(); } )+
+        };
+    }
+    take!(
+        max_events_per_second,
+        preferred_verbosity,
+        languages,
+        supports_confirmation_reply,
+        supports_clarification_reply,
+        coalesce_boundaries,
+        event_filters,
+        supported_conformance_levels,
+        supported_extensions,
+        cognitive_load,
+        pace_wpm,
+        accept_signed_manifests_only
+    );
+    base.extensions.extend(changes.extensions.clone());
+    base
+}
+
+fn agree(requested: Capabilities, offer: &Offer) -> Result<Agreement, Refusal> {
+    let asked = &requested.fields;
+    if asked.accept_signed_manifests_only == Some(true) && !offer.signed_manifest {
+        let message = "This producer has no signed manifest.";
+        return Err(Refusal::new(ReasonCode::ManifestSignatureRequired, message));
+    }
+    let mut notes = Vec::new();
+    let extensions = agree_extensions(asked, offer)?;
+    let honored = CapabilityFields {
+        max_events_per_second: agree_rate(asked, offer, &mut notes),
+        preferred_verbosity: Some(known_verbosity(asked, &mut notes)),
+        languages: agree_languages(asked, offer, &mut notes),
+        supports_confirmation_reply: Some(asked.supports_confirmation_reply == Some(true)),
+        supports_clarification_reply: Some(asked.supports_clarification_reply == Some(true)),
+        coalesce_boundaries: Some(agree_boundaries(asked, &mut notes)?),
+        event_filters: Some(agree_filters(asked)),
+        supported_conformance_levels: Some(agree_levels(asked, offer, &mut notes)?),
+        supported_extensions: extensions,
+        cognitive_load: Some(known_load(asked, &mut notes)),
+        pace_wpm: asked.pace_wpm,
+        accept_signed_manifests_only: asked.accept_signed_manifests_only,
+    };
+    let more_time = agree_more_time(&requested, &mut notes);
+    let mut honored = Capabilities { fields: honored, ..Capabilities::default() };
+    if let Some(more) = more_time {
+        honored.extensions.insert(MORE_TIME_PREFIX.into(), more_time_object(more));
+    }
+    let filter = Filter::new(honored.fields.event_filters.as_ref());
+    let terms = Terms { requested, honored, filter, more_time: more_time.unwrap_or(MoreTime::NONE) };
+    let notes = if notes.is_empty() { None } else { Some(notes.join(" ")) };
+    Ok(Agreement { version: AAEP_VERSION.to_owned(), terms, notes })
+}
+
+fn agree_rate(asked: &CapabilityFields, offer: &Offer, notes: &mut Vec<String>) -> Option<u32> {
+    match (asked.max_events_per_second, offer.max_events_per_second) {
+        (Some(asked), Some(most)) if most < asked => {
+            notes.push(format!("At most {most} events per second are sent, not {asked}."));
+            Some(most)
+        }
+        (None, Some(most)) => {
+            notes.push(format!("At most {most} events per second are sent."));
+            Some(most)
+        }
+        (asked, _) => asked,
+    }
+}
+
+fn known_verbosity(asked: &CapabilityFields, notes: &mut Vec<String>) -> Verbosity {
+    match &asked.preferred_verbosity {
+        Some(Verbosity::Other(word)) => {
+            notes.push(format!("Verbosity {word} is not known, normal is used."));
+            Verbosity::Normal
+        }
+        Some(known) => known.clone(),
+        None => Verbosity::Normal,
+    }
+}
+
+fn known_load(asked: &CapabilityFields, notes: &mut Vec<String>) -> CognitiveLoad {
+    match &asked.cognitive_load {
+        Some(CognitiveLoad::Other(word)) => {
+            notes.push(format!("Cognitive load {word} is not known, medium is used."));
+            CognitiveLoad::Medium
+        }
+        Some(known) => known.clone(),
+        None => CognitiveLoad::Medium,
+    }
+}
+
+/// The requested languages that can be served, as they were requested. Without any, events come in
+/// their primary language and the terms name none (R12).
+fn agree_languages(asked: &CapabilityFields, offer: &Offer, notes: &mut Vec<String>) -> Option<Vec<LanguageTag>> {
+    let requested = asked.languages.clone().unwrap_or_else(|| "en-US".parse().into_iter().collect());
+    let (served, missing): (Vec<_>, Vec<_>) =
+        requested.into_iter().partition(|tag| tag.find(&offer.languages).is_some());
+    if !missing.is_empty() {
+        let names: Vec<&str> = missing.iter().map(LanguageTag::as_str).collect();
+        notes.push(format!("These languages are not available: {}.", names.join(", ")));
+    }
+    if served.is_empty() {
+        if let Some(primary) = offer.languages.first() {
+            notes.push(format!("Events come in {primary}."));
+        }
+        return None;
+    }
+    Some(served)
+}
+
+fn agree_boundaries(asked: &CapabilityFields, notes: &mut Vec<String>) -> Result<Vec<Boundary>, Refusal> {
+    let Some(requested) = &asked.coalesce_boundaries else {
+        return Ok(vec![Boundary::Sentence, Boundary::Completion]);
+    };
+    let (known, unknown): (Vec<_>, Vec<_>) = requested.iter().cloned().partition(|b| !matches!(b, Boundary::Other(_)));
+    if known.is_empty() {
+        let message = "None of the requested coalesce boundaries can be offered.";
+        return Err(Refusal::new(ReasonCode::CapabilitiesIncompatible, message));
+    }
+    if !unknown.is_empty() {
+        let words: Vec<&str> = unknown.iter().map(Boundary::as_str).collect();
+        notes.push(format!("These boundaries are not known: {}.", words.join(", ")));
+    }
+    Ok(known)
+}
+
+fn agree_filters(asked: &CapabilityFields) -> EventFilters {
+    let filters = asked.event_filters.clone().unwrap_or_default();
+    EventFilters {
+        include: Some(filters.include.unwrap_or_else(|| vec!["aaep:agent.*".to_owned()])),
+        exclude: Some(filters.exclude.unwrap_or_default()),
+    }
+}
+
+fn agree_levels(asked: &CapabilityFields, offer: &Offer, notes: &mut Vec<String>) -> Result<Vec<u32>, Refusal> {
+    let requested = asked.supported_conformance_levels.clone().unwrap_or_else(|| vec![1]);
+    let can_reply = asked.supports_confirmation_reply == Some(true);
+    let mut levels: Vec<u32> = requested.iter().copied().filter(|l| offer.levels.contains(l)).collect();
+    if !can_reply && levels.iter().any(|l| *l > 1) {
+        levels.retain(|l| *l == 1);
+        notes.push("Levels 2 and 3 need supports_confirmation_reply; level 1 is served.".to_owned());
+        if levels.is_empty() {
+            levels.push(1);
+        }
+        return Ok(levels);
+    }
+    if levels.is_empty() {
+        let message = "None of the requested conformance levels can be offered.";
+        return Err(Refusal::new(ReasonCode::CapabilitiesIncompatible, message));
+    }
+    if levels.len() < requested.len() {
+        let names: Vec<String> = levels.iter().map(u32::to_string).collect();
+        notes.push(format!("Conformance level {} is served.", names.join(" and ")));
+    }
+    Ok(levels)
+}
+
+/// Extensions that both sides know. Two of them with one prefix cannot share a subscription (chapter 7).
+fn agree_extensions(asked: &CapabilityFields, offer: &Offer) -> Result<Option<Vec<String>>, Refusal> {
+    let Some(requested) = &asked.supported_extensions else { return Ok(None) };
+    let common: Vec<&(String, String)> = offer.extensions.iter().filter(|(_, uri)| requested.contains(uri)).collect();
+    for (i, (prefix, _)) in common.iter().enumerate() {
+        if common[..i].iter().any(|(earlier, _)| earlier == prefix) {
+            let message = format!("Two extensions use the prefix {prefix}. Ask for one of them.");
+            return Err(Refusal::new(ReasonCode::CapabilitiesIncompatible, message));
+        }
+    }
+    Ok(Some(common.into_iter().map(|(_, uri)| uri.clone()).collect()))
+}
+
+fn agree_more_time(requested: &Capabilities, notes: &mut Vec<String>) -> Option<MoreTime> {
+    let wish = requested.extensions.get(MORE_TIME_PREFIX)?;
+    let number = |name: &str, default: u64| wish.get(name).and_then(Value::as_u64).unwrap_or(default);
+    let (factor, minimum) = (number("factor", 1), number("minimum_seconds", 0));
+    // Both are bounded above: what does not fit was more than can be granted anyway.
+    let granted = MoreTime {
+        factor: u32::try_from(factor.clamp(1, 10)).unwrap_or(10),
+        minimum_seconds: u32::try_from(minimum.min(86_400)).unwrap_or(86_400),
+    };
+    if factor != u64::from(granted.factor) || minimum != u64::from(granted.minimum_seconds) {
+        notes.push(format!("Time to answer is at most ten times the usual, here {} times.", granted.factor));
+    }
+    Some(granted)
+}
+
+fn more_time_object(more: MoreTime) -> Map<String, Value> {
+    let mut map = Map::new();
+    map.insert("factor".into(), more.factor.into());
+    map.insert("minimum_seconds".into(), more.minimum_seconds.into());
+    map
+}
+
+impl Terms {
+    /// What goes into the accepted message.
+    pub fn honored(&self) -> &Capabilities {
+        &self.honored
+    }
+
+    /// Most non-critical events per second, if there is a bound.
+    pub fn rate(&self) -> Option<u32> {
+        self.honored.fields.max_events_per_second
+    }
+
+    /// Words announced per minute, if the subscriber said so.
+    pub fn pace_wpm(&self) -> Option<u32> {
+        self.honored.fields.pace_wpm
+    }
+
+    /// How much is said.
+    pub fn verbosity(&self) -> &Verbosity {
+        match (self.load(), &self.honored.fields.preferred_verbosity) {
+            (CognitiveLoad::Low, _) => &Verbosity::Terse,
+            (CognitiveLoad::High, _) if self.requested.fields.preferred_verbosity.is_none() => &Verbosity::Detailed,
+            (_, Some(verbosity)) => verbosity,
+            (_, None) => &Verbosity::Normal,
+        }
+    }
+
+    /// Languages in order of preference; empty means the primary language of each event.
+    pub fn languages(&self) -> &[LanguageTag] {
+        self.honored.fields.languages.as_deref().unwrap_or(&[])
+    }
+
+    /// Where output may be cut.
+    pub fn boundaries(&self) -> &[Boundary] {
+        self.honored.fields.coalesce_boundaries.as_deref().unwrap_or(&[])
+    }
+
+    /// How much the user wants to be told.
+    pub fn load(&self) -> &CognitiveLoad {
+        self.honored.fields.cognitive_load.as_ref().unwrap_or(&CognitiveLoad::Medium)
+    }
+
+    /// Which events are wanted.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// Whether confirmations can be answered.
+    pub fn can_confirm(&self) -> bool {
+        self.honored.fields.supports_confirmation_reply == Some(true)
+    }
+
+    /// Whether clarifications can be answered.
+    pub fn can_clarify(&self) -> bool {
+        self.honored.fields.supports_clarification_reply == Some(true)
+    }
+
+    /// How much more time the user needs.
+    pub fn more_time(&self) -> MoreTime {
+        self.more_time
+    }
+}

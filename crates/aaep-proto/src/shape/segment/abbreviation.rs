@@ -1,0 +1,184 @@
+//! Whether a full stop after a word can end a sentence.
+
+use super::Cluster;
+use super::class::is_thai;
+use super::language::Language;
+
+/// What a full stop means, as far as the word before it tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The end of a sentence.
+    End,
+    /// Part of an abbreviation or a number.
+    Part,
+    /// The end of a sentence unless a number follows.
+    EndUnlessNumber,
+    /// The end of a sentence only if the next word is one that begins sentences.
+    EndBeforeStarter,
+}
+
+/// The longest token that is looked at; longer ones are no abbreviations.
+const MAX_TOKEN: usize = 32;
+
+/// The text since the last space, as far as it may be an abbreviation.
+#[derive(Debug, Default)]
+pub(super) struct Token {
+    text: String,
+    too_long: bool,
+    /// Whether it looks like an address or code, where `?` and `!` are not punctuation.
+    pub(super) technical: bool,
+    /// Whether it comes first in its sentence or after a colon, where a number is a label.
+    pub(super) leads: bool,
+    ends_with_colon: bool,
+    /// Whether it announces a number, as `No.` does, and whether the token before did.
+    announces: bool,
+    announced: bool,
+}
+
+impl Token {
+    /// Starts a new token after a space.
+    pub(super) fn next(&mut self) {
+        if !self.is_empty() {
+            let (leads, announced) = (self.ends_with_colon, self.announces);
+            self.restart();
+            self.leads = leads;
+            self.announced = announced;
+        }
+    }
+
+    /// Starts a new token at the start of a sentence.
+    pub(super) fn restart(&mut self) {
+        self.text.clear();
+        self.too_long = false;
+        self.technical = false;
+        self.leads = true;
+        self.ends_with_colon = false;
+        self.announces = false;
+        self.announced = false;
+    }
+
+    pub(super) fn push(&mut self, cluster: &Cluster<'_>) {
+        let text = cluster.text;
+        self.technical |= matches!(cluster.first, '/' | '@' | '=' | '&' | '\\' | '#');
+        self.ends_with_colon = matches!(cluster.first, ':' | '：');
+        if self.text.len() + text.len() <= MAX_TOKEN {
+            self.text.push_str(text);
+        } else {
+            self.too_long = true;
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty() && !self.too_long
+    }
+
+    pub(super) fn last(&self) -> Option<char> {
+        self.text.chars().next_back().filter(|_| !self.too_long)
+    }
+
+    /// The word without opening punctuation.
+    fn word(&self) -> &str {
+        if self.too_long { "" } else { self.text.trim_start_matches(|c: char| !c.is_alphanumeric()) }
+    }
+
+    /// Whether the token is a word that begins sentences. A single letter may be an initial.
+    pub(super) fn is_starter(&self, language: &Language) -> bool {
+        !is_letter(self.word()) && contains(language.starters, &self.word().to_lowercase())
+    }
+
+    /// What a full stop after this token means.
+    pub(super) fn verdict(&mut self, language: &Language) -> Verdict {
+        let word = self.word();
+        let Some(first) = word.chars().next() else { return Verdict::End };
+        // Thai ends no sentence with a stop, but many abbreviations.
+        if word.chars().next_back().is_some_and(is_thai) {
+            return Verdict::Part;
+        }
+        if first.is_numeric() {
+            return self.number(word, language);
+        }
+        let lower = word.to_lowercase();
+        let announces = contains(language.before_number, &lower);
+        let verdict = if contains(language.never, &lower) {
+            Verdict::Part
+        } else if announces && !is_initial(word) {
+            Verdict::EndUnlessNumber
+        } else if contains(language.doubtful, &lower) || is_short_form(word, language) {
+            Verdict::EndBeforeStarter
+        } else {
+            Verdict::End
+        };
+        self.announces = announces;
+        verdict
+    }
+
+    fn number(&self, word: &str, language: &Language) -> Verdict {
+        if !word.chars().all(|c| c.is_numeric() || c == '.') {
+            return Verdict::End;
+        }
+        if self.leads && word.split('.').all(|part| part.chars().count() <= 3) {
+            return Verdict::Part;
+        }
+        if language.ordinals && word.len() <= 2 && !self.announced { Verdict::EndBeforeStarter } else { Verdict::End }
+    }
+}
+
+fn contains(table: &[&str], word: &str) -> bool {
+    table.contains(&word)
+}
+
+/// Whether it is an initial, an acronym or a Roman ordinal.
+fn is_short_form(word: &str, language: &Language) -> bool {
+    is_acronym(word)
+        || is_initial(word)
+        || (is_letter(word) && !language.letter_words)
+        || (language.ordinals && word.chars().all(|c| matches!(c, 'I' | 'V' | 'X')))
+}
+
+/// Whether it is one letter of a script with case; others have words of one letter.
+fn is_letter(word: &str) -> bool {
+    let mut chars = word.chars();
+    chars.next().is_some_and(|c| c.is_lowercase() || c.is_uppercase()) && chars.next().is_none()
+}
+
+fn is_initial(word: &str) -> bool {
+    is_letter(word) && word.chars().all(char::is_uppercase)
+}
+
+/// Whether it is short groups of letters with stops between, such as `U.S`, `Ph.D` or `J.-P`.
+fn is_acronym(word: &str) -> bool {
+    word.contains('.')
+        && word.split('.').map(|part| part.trim_start_matches('-')).all(|part| {
+            (1..=2).contains(&part.chars().count()) && part.chars().all(|c| c.is_lowercase() || c.is_uppercase())
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::language;
+    use super::*;
+
+    fn check(tag: &str, word: &str, expected: Verdict) {
+        let mut token = Token::default();
+        for (at, c) in word.char_indices() {
+            let text = &word[at..at + c.len_utf8()];
+            token.push(&Cluster { first: c, at: at as u64, text });
+        }
+        assert_eq!(token.verdict(language::of(tag)), expected, "{tag} {word}");
+    }
+
+    #[test]
+    fn words_before_a_stop() {
+        check("en", "(e.g", Verdict::Part);
+        check("en", "No", Verdict::EndUnlessNumber);
+        check("en", "U.S", Verdict::EndBeforeStarter);
+        check("en", "J", Verdict::EndBeforeStarter);
+        check("en", "done", Verdict::End);
+        check("en", "3", Verdict::End);
+        check("de", "3", Verdict::EndBeforeStarter);
+        check("de", "2024", Verdict::End);
+        check("vi", "ạ", Verdict::End);
+        check("th", "พ.ศ", Verdict::Part);
+        check("ko", "네", Verdict::End);
+    }
+}

@@ -1,0 +1,220 @@
+//! A world with one engine, a clock that moves by hand, and what everyone received.
+
+use std::collections::BTreeMap;
+
+use aaep_proto::confirm::{Answer, AuditRecord, Outcome};
+use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Output, ReplyFault, SessionOptions, SubscriptionKey};
+use aaep_proto::id::{Entropy, ReplyToken, SessionId};
+use aaep_proto::message::{CoreType, Event, Message, Payload, Producer, SubscriptionRequest};
+use aaep_proto::negotiate::Refusal;
+use aaep_proto::time::{Moment, Now, Timestamp};
+use serde_json::{Value, json};
+
+/// Random bytes that are the same in every run.
+pub struct Seeded(pub u64);
+
+impl Entropy for Seeded {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for b in bytes {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *b = (self.0 >> 56) as u8;
+        }
+    }
+}
+
+/// The wall clock at the start of every test.
+const START: i64 = 1_780_000_000_000;
+
+pub struct World {
+    pub engine: Engine,
+    pub entropy: Seeded,
+    pub millis: u64,
+    /// How far the wall clock is off.
+    pub skew_millis: i64,
+    /// What each subscription received, with the time.
+    pub received: BTreeMap<SubscriptionKey, Vec<(u64, Received)>>,
+    pub closed: Vec<(SubscriptionKey, Closing)>,
+    pub decided: Vec<(ReplyToken, Outcome)>,
+    pub answered: Vec<(ReplyToken, Answer)>,
+    pub audit: Vec<AuditRecord>,
+    pub ignored: Vec<ReplyFault>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Received {
+    Event(Box<Event>),
+    Message(Box<Message>),
+}
+
+impl World {
+    pub fn new() -> World {
+        World::with(|_| {})
+    }
+
+    pub fn with(configure: impl FnOnce(&mut Config)) -> World {
+        let mut config = Config::new(Producer::new("tester"));
+        configure(&mut config);
+        World {
+            engine: Engine::new(config),
+            entropy: Seeded(7),
+            millis: 0,
+            skew_millis: 0,
+            received: BTreeMap::new(),
+            closed: Vec::new(),
+            decided: Vec::new(),
+            answered: Vec::new(),
+            audit: Vec::new(),
+            ignored: Vec::new(),
+        }
+    }
+
+    pub fn wall(&self) -> Timestamp {
+        Timestamp::from_millis(START + self.millis as i64 + self.skew_millis)
+    }
+
+    /// One change, then drain.
+    pub fn act<T>(&mut self, input: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
+        let now = Now { moment: Moment::from_millis(self.millis), wall: self.wall() };
+        let result = input(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy });
+        self.drain();
+        result
+    }
+
+    fn drain(&mut self) {
+        loop {
+            match self.engine.poll_output() {
+                Output::Event(key, frame) => {
+                    let event: Event = serde_json::from_slice(frame.json()).unwrap();
+                    assert_eq!(&event, frame.event(), "the bytes say what the event says");
+                    let report = aaep_proto::validate(frame.json());
+                    assert!(report.is_valid(), "{:?} in {event:?}", report.problems);
+                    self.received.entry(key).or_default().push((self.millis, Received::Event(Box::new(event))));
+                }
+                Output::Message(key, message) => {
+                    let text = serde_json::to_vec(&message).unwrap();
+                    assert!(aaep_proto::validate(&text).is_valid(), "{message:?}");
+                    self.received.entry(key).or_default().push((self.millis, Received::Message(message)));
+                }
+                Output::Closed(key, closing) => self.closed.push((key, closing)),
+                Output::Decided(token, outcome) => self.decided.push((token, outcome)),
+                Output::Answered(token, answer) => self.answered.push((token, answer)),
+                Output::Audit(record) => self.audit.push(*record),
+                Output::Ignored(_, fault) => self.ignored.push(fault),
+                Output::Idle(_) => return,
+            }
+        }
+    }
+
+    /// Lets time pass, stopping at every deadline on the way.
+    pub fn pass(&mut self, millis: u64) {
+        let end = self.millis + millis;
+        while let Some(at) = self.engine.next_deadline() {
+            let due = at.micros().div_ceil(1000);
+            if due > end {
+                break;
+            }
+            self.millis = self.millis.max(due);
+            self.act(|engine, cx| engine.handle_timeout(cx));
+        }
+        self.millis = end;
+    }
+
+    pub fn try_join_as(
+        &mut self,
+        principal: &str,
+        binding: Binding,
+        capabilities: Value,
+    ) -> Result<SubscriptionKey, Refusal> {
+        let request = request(capabilities);
+        self.act(|engine, cx| engine.subscribe(cx, &request, principal, binding))
+    }
+
+    pub fn join(&mut self, capabilities: Value) -> SubscriptionKey {
+        self.try_join_as("user", Binding::Connection, capabilities).unwrap()
+    }
+
+    /// A subscriber that can answer everything and takes everything at once.
+    pub fn join_reader(&mut self) -> SubscriptionKey {
+        self.join(json!({"supports_confirmation_reply": true, "supports_clarification_reply": true}))
+    }
+
+    pub fn start(&mut self) -> SessionId {
+        self.act(|engine, cx| engine.start_session(cx, SessionOptions::new("Working."))).unwrap()
+    }
+
+    pub fn reply(&mut self, from: SubscriptionKey, token: &ReplyToken, decision: &str) {
+        self.reply_with(from, json!({"type": "confirmation.reply", "reply_token": token, "decision": decision}));
+    }
+
+    /// Sends a reply; what it does not say is filled in rightly.
+    pub fn reply_with(&mut self, from: SubscriptionKey, mut reply: Value) {
+        let id = self.engine.subscription_id(from).map(ToString::to_string).unwrap_or_else(|| "sub_gone".into());
+        for (name, value) in [("subscription_id", json!(id)), ("timestamp", json!(self.wall().to_string()))] {
+            if reply.get(name).is_none() {
+                reply[name] = value;
+            }
+        }
+        let message = Message::parse(reply.to_string().as_bytes()).unwrap();
+        let _ = self.act(|engine, cx| engine.handle_message(cx, from, &message));
+    }
+
+    pub fn send(&mut self, from: SubscriptionKey, message: Value) {
+        let message = Message::parse(message.to_string().as_bytes()).unwrap();
+        self.act(|engine, cx| engine.handle_message(cx, from, &message)).unwrap();
+    }
+
+    pub fn events(&self, key: SubscriptionKey) -> Vec<&Event> {
+        let all = self.received.get(&key).into_iter().flatten();
+        all.filter_map(|(_, r)| if let Received::Event(e) = r { Some(&**e) } else { None }).collect()
+    }
+
+    pub fn messages(&self, key: SubscriptionKey) -> Vec<&Message> {
+        let all = self.received.get(&key).into_iter().flatten();
+        all.filter_map(|(_, r)| if let Received::Message(m) = r { Some(&**m) } else { None }).collect()
+    }
+
+    /// Names of the received event types, short: `state.changed`.
+    pub fn names(&self, key: SubscriptionKey) -> Vec<String> {
+        self.events(key).iter().map(|e| e.type_name().replace("aaep:agent.", "")).collect()
+    }
+
+    pub fn count(&self, key: SubscriptionKey, core: CoreType) -> usize {
+        self.events(key).iter().filter(|e| e.core_type() == Some(core)).count()
+    }
+
+    /// The state changes that were received, as `from>to`.
+    pub fn states(&self, key: SubscriptionKey) -> Vec<String> {
+        let change = |e: &&Event| match &e.payload {
+            Payload::StateChanged(c) => Some(format!("{}>{}", c.from_state, c.to_state)),
+            _ => None,
+        };
+        self.events(key).iter().filter_map(change).collect()
+    }
+
+    /// The chunks that were received: text, position, hint, complete.
+    pub fn chunks(&self, key: SubscriptionKey) -> Vec<(String, u64, String, bool)> {
+        let chunk = |e: &&Event| match &e.payload {
+            Payload::OutputStreaming(o) => {
+                Some((o.chunk.clone(), o.position, o.coalesce_hint.as_ref().unwrap().to_string(), o.complete))
+            }
+            _ => None,
+        };
+        self.events(key).iter().filter_map(chunk).collect()
+    }
+
+    pub fn texts(&self, key: SubscriptionKey) -> Vec<String> {
+        self.chunks(key).into_iter().map(|c| c.0).collect()
+    }
+
+    pub fn clear(&mut self) {
+        self.received.clear();
+    }
+}
+
+pub fn request(capabilities: Value) -> SubscriptionRequest {
+    let document = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "reader", "capabilities": capabilities});
+    match Message::parse(document.to_string().as_bytes()).unwrap() {
+        Message::SubscriptionRequest(request) => *request,
+        other => panic!("{other:?}"),
+    }
+}

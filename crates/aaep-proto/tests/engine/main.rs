@@ -1,0 +1,12 @@
+//! The engine on fake time: inputs in, outputs out, no waiting.
+
+#![allow(unreachable_pub, reason = "one binary, many modules")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
+mod clarifications;
+mod confirmations;
+mod harness;
+mod negotiation;
+mod sessions;
+mod shaping;
+mod subscriptions;

@@ -1,0 +1,168 @@
+//! Sessions: legal order, and what is open is closed.
+
+use aaep_proto::engine::{Misuse, SessionOptions};
+use aaep_proto::message::{
+    ErrorCategory, HandoffRequested, HandoffTarget, Payload, Progress, ProgressUpdated, ToolCompleted, ToolInvoked,
+    ToolStatus,
+};
+use aaep_proto::time::Timestamp;
+use serde_json::json;
+
+use crate::harness::World;
+
+fn tool(name: &str) -> ToolInvoked {
+    ToolInvoked { tool: name.into(), summary_normal: format!("Using {name}."), ..ToolInvoked::default() }
+}
+
+fn done(name: &str, id: Option<aaep_proto::id::ToolCallId>) -> ToolCompleted {
+    ToolCompleted {
+        tool: name.into(),
+        tool_call_id: id,
+        status: ToolStatus::Success,
+        duration_ms: None,
+        summary_terse: None,
+        summary_normal: None,
+        summary_detailed: None,
+        error_message: None,
+    }
+}
+
+#[test]
+fn a_session_tells_its_states() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let session = world.start();
+    let id = world.act(|engine, cx| engine.invoke_tool(cx, &session, tool("look"))).unwrap();
+    world.act(|engine, cx| engine.complete_tool(cx, &session, done("look", Some(id)))).unwrap();
+    let output = world.act(|engine, cx| engine.open_output(cx, &session, "text/plain", None)).unwrap();
+    world.act(|engine, cx| engine.write(cx, &session, &output, "Done.")).unwrap();
+    world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+    world.act(|engine, cx| engine.complete_session(cx, &session, "All done.")).unwrap();
+    assert_eq!(
+        world.names(reader),
+        [
+            "session.started",
+            "state.changed",
+            "state.changed",
+            "tool.invoked",
+            "tool.completed",
+            "state.changed",
+            "state.changed",
+            "output.streaming",
+            "session.completed"
+        ]
+    );
+    assert_eq!(
+        world.states(reader),
+        ["idle>thinking", "thinking>calling_tool", "calling_tool>thinking", "thinking>writing_output"]
+    );
+}
+
+#[test]
+fn an_illegal_event_goes_back_and_is_never_sent() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let session = world.start();
+    world.clear();
+    let unpaired = world.act(|engine, cx| engine.complete_tool(cx, &session, done("look", None)));
+    assert!(matches!(unpaired, Err(Misuse::OutOfOrder(_))));
+    let nameless = world.act(|engine, cx| engine.invoke_tool(cx, &session, tool("9 lives")));
+    assert!(matches!(nameless, Err(Misuse::Invalid(_))));
+    let empty = ProgressUpdated { progress: Progress::default(), ..ProgressUpdated::default() };
+    assert!(matches!(world.act(|engine, cx| engine.emit(cx, &session, empty.into())), Err(Misuse::Invalid(_))));
+    let kinds: Vec<String> = world.names(reader);
+    assert!(kinds.iter().all(|k| k == "state.changed"), "{kinds:?}");
+    // The session goes on as if nothing had been tried.
+    world.act(|engine, cx| engine.complete_session(cx, &session, "Fine.")).unwrap();
+}
+
+#[test]
+fn an_invalid_start_starts_nothing() {
+    let mut world = World::new();
+    let started = world.act(|engine, cx| engine.start_session(cx, SessionOptions::new("")));
+    assert!(matches!(started, Err(Misuse::Invalid(_))));
+    assert_eq!(world.engine.next_deadline(), None);
+}
+
+#[test]
+fn an_ended_session_takes_nothing_more() {
+    let mut world = World::new();
+    let session = world.start();
+    world.act(|engine, cx| engine.complete_session(cx, &session, "Done.")).unwrap();
+    assert_eq!(world.act(|engine, cx| engine.set_state(cx, &session, "thinking", None)), Err(Misuse::UnknownSession));
+    assert_eq!(world.act(|engine, cx| engine.complete_session(cx, &session, "Done.")), Err(Misuse::UnknownSession));
+}
+
+#[test]
+fn a_session_with_open_tools_does_not_complete_but_can_fail() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let session = world.start();
+    world.act(|engine, cx| engine.invoke_tool(cx, &session, tool("look"))).unwrap();
+    let output = world.act(|engine, cx| engine.open_output(cx, &session, "text/plain", None)).unwrap();
+    world.act(|engine, cx| engine.write(cx, &session, &output, "Half a sen")).unwrap();
+    assert!(matches!(
+        world.act(|engine, cx| engine.complete_session(cx, &session, "Done.")),
+        Err(Misuse::OutOfOrder(_))
+    ));
+    world.clear();
+    world.act(|engine, cx| engine.fail_session(cx, &session, ErrorCategory::Transient, "It broke.")).unwrap();
+    assert_eq!(world.names(reader), ["tool.completed", "output.streaming", "session.errored"]);
+    assert!(matches!(&world.events(reader)[0].payload, Payload::ToolCompleted(t) if t.status == ToolStatus::Timeout));
+    assert_eq!(world.chunks(reader), [("Half a sen".into(), 0, "completion".into(), true)]);
+}
+
+#[test]
+fn secrets_are_blotted_out_before_anything_leaves() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let session = world.start();
+    let mut pay = tool("pay");
+    pay.args_summary = Some("card 4111 1111 1111 1111, api_key=sk-test-1234567890".into());
+    world.act(|engine, cx| engine.invoke_tool(cx, &session, pay)).unwrap();
+    let event = world.events(reader).pop().unwrap().clone();
+    let Payload::ToolInvoked(sent) = event.payload else { panic!() };
+    assert_eq!(sent.args_summary.as_deref(), Some("card [removed], api_key=[removed]"));
+}
+
+#[test]
+fn time_does_not_go_back_in_a_session() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let session = world.start();
+    world.skew_millis = -3_600_000;
+    world.act(|engine, cx| engine.set_state(cx, &session, "deciding", None)).unwrap();
+    let times: Vec<Timestamp> = world.events(reader).iter().map(|e| e.envelope.timestamp).collect();
+    assert!(times.is_sorted(), "{times:?}");
+}
+
+#[test]
+fn a_handoff_is_critical() {
+    let mut world = World::new();
+    let filtered = world.join(json!({"event_filters": {"include": []}, "max_events_per_second": 1}));
+    let session = world.start();
+    let handoff = HandoffRequested {
+        reason: "A person should look at this.".into(),
+        target_kind: HandoffTarget::Human,
+        target_uri: None,
+        urgency_for_handoff: None,
+        packaged_context: None,
+        summary_terse: None,
+        summary_normal: None,
+        summary_detailed: None,
+    };
+    world.act(|engine, cx| engine.emit(cx, &session, handoff.into())).unwrap();
+    assert_eq!(world.names(filtered), ["handoff.requested"]);
+}
+
+#[test]
+fn who_joins_late_is_told_where_things_stand() {
+    let mut world = World::new();
+    let session = world.start();
+    world.act(|engine, cx| engine.set_state(cx, &session, "deciding", None)).unwrap();
+    let reader = world.join_reader();
+    assert_eq!(world.names(reader), ["session.started", "state.changed"]);
+    assert_eq!(world.states(reader), ["idle>deciding"]);
+    world.act(|engine, cx| engine.set_state(cx, &session, "thinking", None)).unwrap();
+    assert_eq!(world.states(reader), ["idle>deciding", "deciding>thinking"]);
+}

@@ -1,0 +1,173 @@
+//! How subscriptions begin, change and end (5.7, 5.8, 5.9).
+
+use aaep_proto::engine::{Binding, Misuse, SubscriptionKey};
+use aaep_proto::id::SessionId;
+use aaep_proto::message::{CoreType, Message};
+use serde_json::{Value, json};
+
+use crate::harness::World;
+
+fn write(world: &mut World, session: &SessionId, text: &str) {
+    let output = world.act(|engine, cx| engine.open_output(cx, session, "text/plain", None)).unwrap();
+    world.act(|engine, cx| engine.write(cx, session, &output, text)).unwrap();
+    world.act(|engine, cx| engine.finish_output(cx, session, &output)).unwrap();
+}
+
+fn renegotiate(world: &mut World, key: SubscriptionKey, capabilities: Value) {
+    let id = world.engine.subscription_id(key).unwrap().clone();
+    world.send(key, json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": capabilities}));
+}
+
+#[test]
+fn the_answer_comes_before_any_event() {
+    let mut world = World::new();
+    world.start();
+    let reader = world.join(json!({"languages": ["en-US"]}));
+    assert!(
+        matches!(&world.received[&reader][0].1, crate::harness::Received::Message(m) if matches!(**m, Message::SubscriptionAccepted(_)))
+    );
+    assert!(world.received[&reader].len() > 1);
+}
+
+#[test]
+fn a_closed_subscription_gets_nothing_more() {
+    let mut world = World::new();
+    let (a, b) = (world.join_reader(), world.join_reader());
+    let id = world.engine.subscription_id(a).unwrap().clone();
+    world.send(a, json!({"type": "subscription.close", "subscription_id": id, "reason_code": "subscriber_shutdown"}));
+    world.start();
+    assert_eq!(world.events(a).len(), 0);
+    assert!(world.events(b).len() > 1);
+    let close =
+        Message::parse(json!({"type": "subscription.close", "subscription_id": id}).to_string().as_bytes()).unwrap();
+    assert_eq!(world.act(|engine, cx| engine.handle_message(cx, a, &close)), Err(Misuse::UnknownSubscription));
+}
+
+#[test]
+fn nobody_closes_or_changes_what_belongs_to_another() {
+    let mut world = World::new();
+    let (a, b) = (world.join_reader(), world.join_reader());
+    let id = world.engine.subscription_id(a).unwrap().clone();
+    world.send(b, json!({"type": "subscription.close", "subscription_id": id}));
+    world.send(b, json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {"max_events_per_second": 1}}));
+    assert_eq!(world.closed, []);
+    assert_eq!(world.engine.terms(a).unwrap().rate(), None);
+    assert_eq!(world.engine.find_subscription(&id, "someone else"), None);
+    assert_eq!(world.engine.find_subscription(&id, "user"), Some(a));
+}
+
+#[test]
+fn new_terms_hold_for_everything_after_the_answer() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let session = world.start();
+    renegotiate(
+        &mut world,
+        reader,
+        json!({"event_filters": {"exclude": ["aaep:agent.state.*"]}, "cognitive_load": "low"}),
+    );
+    assert_eq!(world.messages(reader).len(), 2);
+    world.clear();
+    world.act(|engine, cx| engine.set_state(cx, &session, "deciding", Some("Deciding."))).unwrap();
+    assert_eq!(world.events(reader).len(), 0);
+}
+
+#[test]
+fn a_refused_renegotiation_ends_the_subscription() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    renegotiate(&mut world, reader, json!({"accept_signed_manifests_only": true}));
+    assert!(matches!(world.messages(reader).last(), Some(Message::SubscriptionRejected(_))));
+    assert_eq!(world.closed.len(), 1);
+    world.start();
+    assert_eq!(world.events(reader).len(), 0);
+}
+
+/// Text is neither lost nor repeated when the terms change in the middle of an output.
+#[test]
+fn renegotiation_in_the_middle_of_an_output_loses_nothing() {
+    let wishes = [
+        json!(["none"]),
+        json!(["sentence"]),
+        json!(["paragraph", "completion"]),
+        json!(["completion"]),
+        json!(["word"]),
+    ];
+    for first in &wishes {
+        for second in &wishes {
+            for with_company in [false, true] {
+                let mut world = World::new();
+                let reader = world.join(json!({"coalesce_boundaries": first}));
+                if with_company {
+                    world.join(json!({"coalesce_boundaries": second}));
+                }
+                let session = world.start();
+                let output = world.act(|engine, cx| engine.open_output(cx, &session, "text/plain", None)).unwrap();
+                let text = "One is here. Two is there.\n\nThree is far. Four is gone.";
+                let (head, tail) = text.split_at(20);
+                world.act(|engine, cx| engine.write(cx, &session, &output, head)).unwrap();
+                renegotiate(&mut world, reader, json!({"coalesce_boundaries": second}));
+                world.act(|engine, cx| engine.write(cx, &session, &output, tail)).unwrap();
+                world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+                let chunks = world.chunks(reader);
+                let mut position = 0;
+                for (text, at, _, _) in &chunks {
+                    assert_eq!(*at, position, "{first} to {second}: {chunks:?}");
+                    position += text.chars().count() as u64;
+                }
+                assert_eq!(world.texts(reader).concat(), text, "{first} to {second}");
+                assert_eq!(chunks.iter().filter(|c| c.3).count(), 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn one_subscription_does_not_suffer_from_another() {
+    let mut alone = World::new();
+    let only = alone.join(json!({"max_events_per_second": 50}));
+    let session = alone.start();
+    write(&mut alone, &session, "A first sentence. A second one. And a third.");
+    let mut crowd = World::new();
+    let among = crowd.join(json!({"max_events_per_second": 50}));
+    let slow = crowd.join(json!({"max_events_per_second": 1, "pace_wpm": 50}));
+    crowd.act(|engine, cx| engine.set_blocked(cx, slow, true));
+    let session = crowd.start();
+    write(&mut crowd, &session, "A first sentence. A second one. And a third.");
+    assert_eq!(alone.names(only), crowd.names(among));
+    assert_eq!(alone.texts(only), crowd.texts(among));
+    assert_eq!(crowd.events(slow).len(), 0);
+}
+
+#[test]
+fn who_cannot_keep_up_is_closed_with_a_reason_not_cheated() {
+    let mut world = World::new();
+    let slow = world.join_reader();
+    let fine = world.join_reader();
+    world.act(|engine, cx| engine.set_blocked(cx, slow, true));
+    for _ in 0..2000 {
+        let session = world.start();
+        world.act(|engine, cx| engine.complete_session(cx, &session, "Done.")).unwrap();
+    }
+    assert_eq!(world.closed.len(), 1);
+    assert_eq!((world.closed[0].0, world.closed[0].1.reason_code), (slow, "too_slow"));
+    assert!(matches!(world.messages(slow).last(), Some(Message::SubscriptionClose(_))));
+    assert_eq!(world.count(fine, CoreType::SessionCompleted), 2000);
+}
+
+#[test]
+fn presence_tells_who_could_answer() {
+    let mut world = World::new();
+    world.join(json!({}));
+    world.join(json!({"supports_confirmation_reply": true}));
+    let reader = world.join_reader();
+    let presence = world.engine.presence();
+    assert_eq!((presence.subscriptions, presence.can_confirm, presence.can_clarify), (3, 2, 1));
+    world.act(|engine, cx| engine.disconnect(cx, reader));
+    assert_eq!(world.engine.presence().can_clarify, 0);
+    let away = world.try_join_as("user", Binding::Resumable, json!({"supports_clarification_reply": true})).unwrap();
+    world.act(|engine, cx| engine.disconnect(cx, away));
+    assert_eq!(world.engine.presence().can_clarify, 1);
+    world.pass(15_000);
+    assert_eq!(world.engine.presence().can_clarify, 0);
+}
