@@ -11,7 +11,7 @@ use crate::id::{EventId, OutputId, SessionId};
 use crate::message::{CoreType, Event, Payload, Urgency};
 use crate::negotiate::Terms;
 use crate::shape::filter::Filter;
-use crate::shape::outbox::{Release, Run};
+use crate::shape::outbox::{Release, Run, Sending};
 use crate::shape::tailor::Words;
 use crate::shape::text::{Cutting, Piece};
 
@@ -256,11 +256,12 @@ impl Delivery<'_> {
     }
 }
 
-/// Makes the frame of what was released. What was folded is another event and has another id (decision 8).
+/// Makes the frame of what was released. What was folded is another event and has another id (decision 8);
+/// what was overtaken is the same event, told later.
 fn finish(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, release: Release) -> Arc<Frame> {
-    match release {
-        Release::Frame(frame) => frame,
-        Release::State(frame, from) => {
+    let frame = match release.what {
+        Sending::Frame(frame) => frame,
+        Sending::State(frame, from) => {
             let mut event = frame.event().clone();
             event.envelope.event_id = EventId::random(cx.entropy);
             if let Payload::StateChanged(change) = &mut event.payload {
@@ -268,20 +269,30 @@ fn finish(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, release: Releas
             }
             Arc::new(Frame::new(event))
         }
-        Release::Run(run) => {
-            let ids = |f: &Frame| f.event().envelope.event_id.clone();
-            let key = (run.first.session().clone(), run.output().cloned(), ids(&run.first), ids(&run.last));
-            if let Some((_, frame)) = runs.iter().find(|(k, _)| *k == key) {
-                return frame.clone();
-            }
-            let frame = Arc::new(Frame::new(join(cx, run)));
-            if runs.len() == RUNS {
-                runs.remove(0);
-            }
-            runs.push((key, frame.clone()));
-            frame
+        Sending::Run(run) => finish_run(cx, runs, run),
+    };
+    match release.not_before {
+        Some(time) if frame.event().envelope.timestamp < time => {
+            let mut event = frame.event().clone();
+            event.envelope.timestamp = time;
+            Arc::new(Frame::new(event))
         }
+        _ => frame,
     }
+}
+
+fn finish_run(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, run: Run) -> Arc<Frame> {
+    let ids = |f: &Frame| f.event().envelope.event_id.clone();
+    let key = (run.first.session().clone(), run.output().cloned(), ids(&run.first), ids(&run.last));
+    if let Some((_, frame)) = runs.iter().find(|(k, _)| *k == key) {
+        return frame.clone();
+    }
+    let frame = Arc::new(Frame::new(join(cx, run)));
+    if runs.len() == RUNS {
+        runs.remove(0);
+    }
+    runs.push((key, frame.clone()));
+    frame
 }
 
 fn join(cx: &mut Cx<'_>, run: Run) -> Event {

@@ -52,8 +52,11 @@ pub(super) struct Question {
     pub(super) session: SessionId,
     asked: Asked,
     event: Event,
-    timeout_seconds: u32,
+    /// The wall clock when it was asked; the event may claim to be later if the clock was set back.
+    asked_wall: Timestamp,
     deadline: Moment,
+    /// When it expires by the latest word of those who got it.
+    expires: Option<Timestamp>,
     received: BTreeSet<SubscriptionKey>,
     countdowns: Vec<(Moment, u32)>,
 }
@@ -169,8 +172,9 @@ impl Engine {
             session: session.clone(),
             asked,
             event,
-            timeout_seconds,
+            asked_wall: cx.now.wall,
             deadline,
+            expires: None,
             received: BTreeSet::new(),
             countdowns: countdowns(asked_at, timeout_seconds),
         };
@@ -183,27 +187,38 @@ impl Engine {
         let able = self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));
         let alone = self.subscriptions.len() == 0;
         if able {
-            self.hand_over_questions(cx);
+            self.hand_over(cx, Some(&token));
         } else if !alone || self.config.when_alone == WhenAlone::DefaultAtOnce {
             self.settle(cx, &token, Ending::by_itself(Verdict::NobodyCouldAnswer));
         }
         Ok(())
     }
 
-    /// Sends every question that someone could answer to everyone who has not got it (decision 1).
+    /// Sends every question that someone could answer to everyone who has not got it (decision 1). Who comes
+    /// later gets it with the time that is left.
     pub(super) fn hand_over_questions(&mut self, cx: &mut Cx<'_>) {
+        self.hand_over(cx, None);
+    }
+
+    fn hand_over(&mut self, cx: &mut Cx<'_>, just_asked: Option<&ReplyToken>) {
         let able = |confirmation| self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));
         let (can_confirm, can_clarify) = (able(true), able(false));
         let everyone: Vec<SubscriptionKey> = self.subscriptions.iter().map(|(key, _)| key).collect();
         let mut to_send = Vec::new();
-        for question in self.questions.values_mut() {
+        for (token, question) in &mut self.questions {
             let able = if question.is_confirmation() { can_confirm } else { can_clarify };
             let missing: BTreeSet<SubscriptionKey> =
                 everyone.iter().copied().filter(|key| able && !question.received.contains(key)).collect();
-            if !missing.is_empty() {
-                question.received.extend(&missing);
-                to_send.push((question.event.clone(), missing));
+            if missing.is_empty() {
+                continue;
             }
+            let event = match self.sessions.get_mut(&question.session) {
+                Some(session) if just_asked != Some(token) => session.ask_again(cx, &question.event, question.deadline),
+                _ => question.event.clone(),
+            };
+            question.received.extend(&missing);
+            question.expires = question.expires.max(expiry_of(&event));
+            to_send.push((event, missing));
         }
         for (event, missing) in to_send {
             self.deliver_if(cx, &event, |key| missing.contains(&key));
@@ -280,11 +295,10 @@ impl Engine {
             let known = self.spent.contains(token.as_str());
             return Err(if known { ReplyFault::Settled } else { ReplyFault::UnknownToken });
         };
-        let asked = question.event.envelope.timestamp;
-        if cx.now.moment >= question.deadline || at >= asked.plus_seconds(question.timeout_seconds.into()) {
+        if cx.now.moment >= question.deadline || question.expires.is_some_and(|end| at >= end) {
             return Err(ReplyFault::Late);
         }
-        if at.plus_seconds(SKEW_SECONDS) < asked {
+        if at.plus_seconds(SKEW_SECONDS) < question.asked_wall.min(question.event.envelope.timestamp) {
             return Err(ReplyFault::Backdated);
         }
         let Some(subscription) = self.subscriptions.get(from).filter(|s| s.id == *subscription_id) else {
@@ -437,6 +451,16 @@ impl Engine {
             call,
         }
     }
+}
+
+/// When a question expires by its own words.
+fn expiry_of(event: &Event) -> Option<Timestamp> {
+    let seconds = match &event.payload {
+        Payload::AwaitingConfirmation(question) => question.timeout_seconds,
+        Payload::AwaitingClarification(question) => question.timeout_seconds,
+        _ => return None,
+    };
+    Some(event.envelope.timestamp.plus_seconds(seconds.into()))
 }
 
 /// What applies to a confirmation that ended so. Nothing but the user's yes, or an allowed default

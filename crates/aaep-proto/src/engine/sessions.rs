@@ -20,7 +20,7 @@ use crate::rule::{Problem, Rule, Severity};
 use crate::sequence::View;
 use crate::sequence::session::{Scope, Session as Order};
 use crate::shape::text::{Cursor, OutputText, Piece};
-use crate::time::Timestamp;
+use crate::time::{Moment, Timestamp};
 use crate::validate::{Validator, find_secret};
 
 /// How a session begins.
@@ -165,10 +165,9 @@ impl Session {
         self.event(cx, chunk.into())
     }
 
-    /// An event of this session, now. Time does not go back in a session, even if the clock does.
+    /// An event of this session, now.
     fn event(&mut self, cx: &mut Cx<'_>, payload: Payload) -> Event {
-        let timestamp = self.latest.map_or(cx.now.wall, |latest| latest.max(cx.now.wall));
-        self.latest = Some(timestamp);
+        let timestamp = self.timestamp(cx);
         let urgency = match payload.core_type() {
             Some(core) if core.must_be_critical() => Urgency::Critical,
             Some(CoreType::ProgressUpdated) => Urgency::Background,
@@ -189,6 +188,28 @@ impl Session {
             extensions: None,
         };
         Event { envelope, payload, extra: Map::new() }
+    }
+
+    /// A question put again to who was not there when it was asked: now, with the time that is left.
+    pub(super) fn ask_again(&mut self, cx: &mut Cx<'_>, asked: &Event, deadline: Moment) -> Event {
+        let seconds = deadline.since(cx.now.moment) / 1_000_000;
+        let left = u32::try_from(seconds.max(1)).unwrap_or(u32::MAX);
+        let mut event = asked.clone();
+        event.envelope.event_id = EventId::random(cx.entropy);
+        event.envelope.timestamp = self.timestamp(cx);
+        match &mut event.payload {
+            Payload::AwaitingConfirmation(question) => question.timeout_seconds = left,
+            Payload::AwaitingClarification(question) => question.timeout_seconds = left,
+            _ => {}
+        }
+        event
+    }
+
+    /// The time of an event now. It does not go back in a session, even if the clock does.
+    fn timestamp(&mut self, cx: &Cx<'_>) -> Timestamp {
+        let timestamp = self.latest.map_or(cx.now.wall, |latest| latest.max(cx.now.wall));
+        self.latest = Some(timestamp);
+        timestamp
     }
 
     pub(super) fn settle(&mut self, token: &crate::id::ReplyToken, accepted: bool) {

@@ -8,7 +8,7 @@ use super::budget::Budget;
 use crate::frame::{Class, Frame};
 use crate::id::{OutputId, SessionId};
 use crate::limits;
-use crate::time::Moment;
+use crate::time::{Moment, Timestamp};
 
 /// Text of one output that waited together.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,16 @@ pub struct Run {
 
 /// What may be sent now.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Release {
+pub struct Release {
+    /// The event.
+    pub what: Sending,
+    /// A critical event of the session with this time went before it, so it must not claim to be earlier.
+    pub not_before: Option<Timestamp>,
+}
+
+/// In which form an event is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sending {
     /// The frame as it is, shared with everyone of the same shape.
     Frame(Arc<Frame>),
     /// Several pieces of text as one.
@@ -63,6 +72,8 @@ pub struct Outbox {
     blocked: bool,
     /// The state that the subscriber last heard of, for sessions of which it did not hear every change.
     said: BTreeMap<SessionId, String>,
+    /// Critical events that overtook what still waits, by session: their times.
+    overtaken: BTreeMap<SessionId, Timestamp>,
     held_bytes: usize,
 }
 
@@ -77,6 +88,7 @@ impl Outbox {
             urgent: VecDeque::new(),
             blocked: false,
             said: BTreeMap::new(),
+            overtaken: BTreeMap::new(),
             held_bytes: 0,
         }
     }
@@ -150,6 +162,7 @@ impl Outbox {
                 self.let_go(held, now, out);
             }
         }
+        self.overtaken.clear();
     }
 
     /// When [`Outbox::pump`] should be called next, if anything waits.
@@ -198,9 +211,12 @@ impl Outbox {
             self.budget.owe(now);
             self.let_go(item, now, &mut |release| urgent.push(release));
         }
-        urgent.push(Release::Frame(frame.clone()));
+        urgent.push(Release { what: Sending::Frame(frame.clone()), not_before: None });
         if ends {
             self.said.remove(&session);
+            self.overtaken.remove(&session);
+        } else if self.held.iter().any(|h| *h.session() == session) {
+            self.overtaken.insert(session, frame.event().envelope.timestamp);
         }
         for release in urgent {
             let wait = self.blocked || !self.urgent.is_empty();
@@ -216,13 +232,13 @@ impl Outbox {
             }
             Class::Text => {
                 self.wait_for(frame.chunk(), now);
-                out(Release::Frame(frame.clone()));
+                self.send(Sending::Frame(frame.clone()), out);
             }
             _ => {
                 if frame.is_terminal() {
                     self.said.remove(frame.session());
                 }
-                out(Release::Frame(frame.clone()));
+                self.send(Sending::Frame(frame.clone()), out);
             }
         }
     }
@@ -233,7 +249,7 @@ impl Outbox {
                 self.held_bytes = self.held_bytes.saturating_sub(run.text.len());
                 self.wait_for(&run.text, now);
                 let alone = Arc::ptr_eq(&run.first, &run.last);
-                out(if alone { Release::Frame(run.first) } else { Release::Run(run) });
+                self.send(if alone { Sending::Frame(run.first) } else { Sending::Run(run) }, out);
             }
             Held::State(frame, from) => self.release_state(frame, from, out),
             Held::Other(frame) => self.release_frame(&frame, now, out),
@@ -245,11 +261,17 @@ impl Outbox {
             (Some(said), Some(to)) => std::mem::replace(said, to.to_owned()),
             _ => from,
         };
-        out(if frame.from_state() == Some(from.as_str()) {
-            Release::Frame(frame)
-        } else {
-            Release::State(frame, from)
-        });
+        let same = frame.from_state() == Some(from.as_str());
+        self.send(if same { Sending::Frame(frame) } else { Sending::State(frame, from) }, out);
+    }
+
+    fn send(&self, what: Sending, out: &mut impl FnMut(Release)) {
+        let session = match &what {
+            Sending::Frame(frame) | Sending::State(frame, _) => frame.session(),
+            Sending::Run(run) => run.last.session(),
+        };
+        let not_before = self.overtaken.get(session).copied();
+        out(Release { what, not_before });
     }
 
     /// Text is handed over no faster than it can be announced.

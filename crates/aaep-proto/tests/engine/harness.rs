@@ -1,6 +1,6 @@
 //! A world with one engine, a clock that moves by hand, and what everyone received.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aaep_proto::confirm::{Answer, AuditRecord, Outcome};
 use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Output, ReplyFault, SessionOptions, SubscriptionKey};
@@ -38,6 +38,11 @@ pub struct World {
     pub answered: Vec<(ReplyToken, Answer)>,
     pub audit: Vec<AuditRecord>,
     pub ignored: Vec<ReplyFault>,
+    /// When each question expires by the latest word that anyone got of it.
+    pub expires: BTreeMap<ReplyToken, i64>,
+    /// Subscriptions that a simulation keeps book of, and those that count as gone.
+    pub known: BTreeSet<SubscriptionKey>,
+    pub gone: BTreeSet<SubscriptionKey>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,6 +70,9 @@ impl World {
             answered: Vec::new(),
             audit: Vec::new(),
             ignored: Vec::new(),
+            expires: BTreeMap::new(),
+            known: BTreeSet::new(),
+            gone: BTreeSet::new(),
         }
     }
 
@@ -86,6 +94,11 @@ impl World {
                 Output::Event(key, frame) => {
                     let event: Event = serde_json::from_slice(frame.json()).unwrap();
                     assert_eq!(&event, frame.event(), "the bytes say what the event says");
+                    if let Some((token, seconds)) = question(&event) {
+                        let end = event.envelope.timestamp.plus_seconds(seconds.into()).millis();
+                        let expires = self.expires.entry(token).or_insert(end);
+                        *expires = end.max(*expires);
+                    }
                     let report = aaep_proto::validate(frame.json());
                     assert!(report.is_valid(), "{:?} in {event:?}", report.problems);
                     self.received.entry(key).or_default().push((self.millis, Received::Event(Box::new(event))));
@@ -208,6 +221,15 @@ impl World {
 
     pub fn clear(&mut self) {
         self.received.clear();
+    }
+}
+
+/// The token and the timeout of a question.
+fn question(event: &Event) -> Option<(ReplyToken, u32)> {
+    match &event.payload {
+        Payload::AwaitingConfirmation(q) => Some((q.reply_token.clone(), q.timeout_seconds)),
+        Payload::AwaitingClarification(q) => Some((q.reply_token.clone(), q.timeout_seconds)),
+        _ => None,
     }
 }
 

@@ -1,0 +1,80 @@
+//! What must hold for what a listener received.
+
+use aaep_proto::Rule;
+use aaep_proto::message::{CoreType, Event, Message, Payload, Urgency};
+
+use crate::listener::Listener;
+
+/// Looks at the events that one step brought to a listener.
+pub fn received(listener: &mut Listener, events: &[(u64, Event)], closed: bool) {
+    for (i, (at, event)) in events.iter().enumerate() {
+        listener.received += 1;
+        assert!(listener.wants(event), "an event came through the filter: {event:?}");
+        let critical = *event.urgency() == Urgency::Critical;
+        if !critical && !goes_along(event, &events[i + 1..]) {
+            listener.paced.push(*at);
+        }
+        keep_text(listener, event);
+        if let Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) = &event.payload {
+            listener.prompts.push(token_of(event));
+        }
+        let problems = listener.sequence.observe(&Message::Event(Box::new(event.clone())));
+        for problem in problems {
+            // Who joins late, or hears of a decision that nobody could take part in, may not have seen the question.
+            let excused =
+                matches!(problem.rule, Rule::IrreversibleUnconfirmed | Rule::ToolAfterReject | Rule::PendingAtEnd);
+            assert!(excused, "{problem:?}\nin {event:?}");
+        }
+    }
+    if !closed {
+        check_rate(listener);
+    }
+}
+
+/// Whether an event had to go out of turn, before a critical one of its session in the same moment.
+fn goes_along(event: &Event, later: &[(u64, Event)]) -> bool {
+    later.iter().any(|(_, e)| *e.urgency() == Urgency::Critical && e.envelope.session_id == event.envelope.session_id)
+}
+
+pub fn token_of(event: &Event) -> aaep_proto::id::ReplyToken {
+    match &event.payload {
+        Payload::AwaitingConfirmation(c) => c.reply_token.clone(),
+        Payload::AwaitingClarification(c) => c.reply_token.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn keep_text(listener: &mut Listener, event: &Event) {
+    let Payload::OutputStreaming(chunk) = &event.payload else { return };
+    assert!(chunk.chunk.chars().count() <= 16_384);
+    let id = chunk.output_id.as_ref().unwrap().to_string();
+    let entry = listener.texts.entry(id).or_insert_with(|| (chunk.position, String::new(), false));
+    assert_eq!(chunk.position, entry.0 + entry.1.chars().count() as u64, "positions are exact");
+    entry.1.push_str(&chunk.chunk);
+    entry.2 |= chunk.complete;
+}
+
+/// The bound of decision 4, in every window that ends now.
+fn check_rate(listener: &mut Listener) {
+    let Some(rate) = listener.rate() else {
+        listener.paced.clear();
+        return;
+    };
+    let Some(last) = listener.paced.last().copied() else { return };
+    for (count, start) in listener.paced.iter().rev().enumerate() {
+        let seconds = (last - start) as f64 / 1000.0;
+        let most = f64::from(rate) * seconds + f64::from(rate);
+        assert!(
+            (count + 1) as f64 <= most + 0.011 * f64::from(rate),
+            "{} events in {seconds} seconds at rate {rate}",
+            count + 1
+        );
+    }
+    let keep = listener.paced.len().saturating_sub(400);
+    listener.paced.drain(..keep);
+}
+
+/// Whether a terminal event of core type.
+pub fn is_terminal(event: &Event) -> bool {
+    event.core_type().is_some_and(CoreType::is_terminal)
+}

@@ -1,0 +1,132 @@
+//! One subscriber: its terms, what it received, what it will still say.
+
+use aaep_proto::Sequence;
+use aaep_proto::engine::{Binding, SubscriptionKey};
+use aaep_proto::id::ReplyToken;
+use aaep_proto::message::{Capabilities, CoreType, Event};
+use aaep_proto::sequence::View;
+use aaep_proto::shape::filter::Filter;
+use serde_json::{Value, json};
+
+use crate::random::Random;
+
+pub struct Listener {
+    pub key: SubscriptionKey,
+    pub binding: Binding,
+    pub capabilities: Capabilities,
+    pub filter: Filter,
+    pub sequence: Sequence,
+    pub blocked: bool,
+    pub away: bool,
+    /// It was away for too long to count as someone who could answer.
+    pub gone_at: Option<u64>,
+    /// Times of non-critical events that count against the rate, since the rate last changed.
+    pub paced: Vec<u64>,
+    /// Questions it received.
+    pub prompts: Vec<ReplyToken>,
+    /// Text received per output: where it began, and the text.
+    pub texts: std::collections::BTreeMap<String, (u64, String, bool)>,
+    /// Whether it was there from the start and never changed its terms.
+    pub constant: bool,
+    pub joined_at_step: usize,
+    pub received: usize,
+}
+
+impl Listener {
+    pub fn new(key: SubscriptionKey, binding: Binding, wish: &Value, sessions_open: bool, step: usize) -> Listener {
+        let capabilities: Capabilities = serde_json::from_value(wish.clone()).unwrap();
+        let filter = Filter::new(capabilities.fields.event_filters.as_ref());
+        let view = View::of(|core| core.must_be_critical() || filter.passes_core(core));
+        let view = if sessions_open { view.midway() } else { view };
+        Listener {
+            key,
+            binding,
+            capabilities,
+            filter,
+            sequence: Sequence::with_view(view),
+            blocked: false,
+            away: false,
+            gone_at: None,
+            paced: Vec::new(),
+            prompts: Vec::new(),
+            texts: std::collections::BTreeMap::new(),
+            constant: true,
+            joined_at_step: step,
+            received: 0,
+        }
+    }
+
+    pub fn can_confirm(&self) -> bool {
+        self.capabilities.fields.supports_confirmation_reply == Some(true)
+    }
+
+    pub fn can_clarify(&self) -> bool {
+        self.capabilities.fields.supports_clarification_reply == Some(true)
+    }
+
+    pub fn rate(&self) -> Option<u32> {
+        self.capabilities.fields.max_events_per_second
+    }
+
+    /// Takes everything at once: nothing may ever wait for it.
+    pub fn is_unlimited(&self) -> bool {
+        self.rate().is_none() && self.capabilities.fields.pace_wpm.is_none() && !self.blocked && !self.away
+    }
+
+    pub fn wants(&self, event: &Event) -> bool {
+        event.core_type().is_some_and(CoreType::must_be_critical) || self.filter.passes(event)
+    }
+}
+
+/// Random terms.
+pub fn wish(random: &mut Random) -> Value {
+    let mut wish = json!({});
+    if random.chance(50) {
+        wish["max_events_per_second"] = json!(random.pick(&[1, 2, 5, 30]));
+    }
+    if random.chance(60) {
+        wish["supports_confirmation_reply"] = json!(random.chance(70));
+        wish["supports_clarification_reply"] = json!(random.chance(70));
+    }
+    if random.chance(50) {
+        wish["coalesce_boundaries"] = random
+            .pick(&[
+                json!(["none"]),
+                json!(["word"]),
+                json!(["sentence"]),
+                json!(["paragraph", "completion"]),
+                json!(["completion"]),
+            ])
+            .clone();
+    }
+    if random.chance(30) {
+        wish["event_filters"] = random
+            .pick(&[
+                json!({"exclude": ["aaep:agent.tool.*"]}),
+                json!({"exclude": ["aaep:agent.progress.updated", "aaep:agent.state.changed"]}),
+                json!({"include": ["aaep:agent.session.*", "aaep:agent.output.streaming"]}),
+                json!({"include": []}),
+            ])
+            .clone();
+    }
+    if random.chance(30) {
+        wish["cognitive_load"] = json!(random.pick(&["low", "medium", "high"]));
+    }
+    if random.chance(20) {
+        wish["pace_wpm"] = json!(random.pick(&[60, 180, 600]));
+    }
+    if random.chance(20) {
+        wish["more_time"] = json!({"factor": random.pick(&[1, 2, 5]), "minimum_seconds": 5});
+    }
+    if random.chance(30) {
+        wish["preferred_verbosity"] = json!(random.pick(&["terse", "normal", "detailed"]));
+    }
+    wish
+}
+
+/// A change of terms; filters stay, so that one view of the stream holds.
+pub fn change(random: &mut Random) -> Value {
+    let mut change = wish(random);
+    change.as_object_mut().unwrap().remove("event_filters");
+    change
+}

@@ -1,0 +1,44 @@
+//! A whole world on a virtual clock: several producers, many subscribers with random terms that join, leave,
+//! crash, renegotiate, answer late, twice, forged and on the wrong subscription, over links that delay, lose and
+//! double replies, with clocks that jump. After every step the invariants are checked against plain truth.
+//!
+//! A failing seed is printed; `AAEP_SEED=<n> cargo test -p aaep-proto --test simulation` replays it.
+
+#![allow(unreachable_pub, dead_code, reason = "the harness serves two binaries")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
+mod agent;
+mod check;
+#[path = "../engine/harness.rs"]
+mod harness;
+mod listener;
+mod random;
+mod run;
+
+/// How many seeds CI runs; `AAEP_SEEDS` changes it.
+const SEEDS: u64 = 3000;
+
+#[test]
+fn the_world_keeps_its_invariants() {
+    if let Some(seed) = number("AAEP_SEED") {
+        run::seed(seed);
+        return;
+    }
+    let seeds = number("AAEP_SEEDS").unwrap_or(SEEDS);
+    let mut totals = run::Totals::default();
+    for seed in 0..seeds {
+        match std::panic::catch_unwind(|| run::seed(seed)) {
+            Ok(one) => totals.add(&one),
+            Err(panic) => {
+                eprintln!("seed {seed} failed; replay: AAEP_SEED={seed} cargo test -p aaep-proto --test simulation");
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+    println!("{seeds} seeds: {totals:?}");
+    totals.assert_interesting();
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}

@@ -1,0 +1,523 @@
+//! One seed: a world, its people, and the checks after every step.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aaep_proto::confirm::Verdict;
+use aaep_proto::engine::{Binding, SubscriptionKey};
+use aaep_proto::id::{OutputId, ReplyToken};
+use aaep_proto::limits;
+use aaep_proto::message::{Decision, Event, Message, Urgency};
+use aaep_proto::time::Timestamp;
+use serde_json::{Value, json};
+use unicode_normalization::UnicodeNormalization;
+
+use crate::agent::Session;
+use crate::check;
+use crate::harness::{Received, World};
+use crate::listener::{Listener, change, wish};
+use crate::random::Random;
+
+const STEPS: usize = 120;
+
+/// How much happened, over all seeds: a simulation in which nothing happens proves nothing.
+#[derive(Debug, Default)]
+pub struct Totals {
+    pub events: usize,
+    pub accepted: usize,
+    pub rejected: usize,
+    pub timed_out: usize,
+    pub left: usize,
+    pub nobody: usize,
+    pub ignored: usize,
+    pub irreversible: usize,
+    pub closed: usize,
+    pub outputs: usize,
+}
+
+impl Totals {
+    pub fn add(&mut self, other: &Totals) {
+        self.events += other.events;
+        self.accepted += other.accepted;
+        self.rejected += other.rejected;
+        self.timed_out += other.timed_out;
+        self.left += other.left;
+        self.nobody += other.nobody;
+        self.ignored += other.ignored;
+        self.irreversible += other.irreversible;
+        self.closed += other.closed;
+        self.outputs += other.outputs;
+    }
+
+    pub fn assert_interesting(&self) {
+        let all = [
+            self.accepted,
+            self.rejected,
+            self.timed_out,
+            self.left,
+            self.nobody,
+            self.ignored,
+            self.irreversible,
+            self.closed,
+            self.outputs,
+        ];
+        assert!(all.iter().all(|n| *n > 20), "{self:?}");
+    }
+}
+
+/// A reply on its way to the producer.
+struct Flying {
+    arrives: u64,
+    from: SubscriptionKey,
+    reply: Value,
+}
+
+struct Sim {
+    world: World,
+    random: Random,
+    sessions: Vec<Session>,
+    /// Sessions that ended: their questions are settled for ever.
+    listeners: BTreeMap<SubscriptionKey, Listener>,
+    flying: Vec<Flying>,
+    settled: BTreeSet<ReplyToken>,
+    /// The truth about finished outputs, and when they began.
+    finished: Vec<(OutputId, String, usize)>,
+    began: BTreeMap<OutputId, usize>,
+    /// Someone who takes everything and never leaves, in half of the worlds: what it gets when is the truth.
+    observer: Option<SubscriptionKey>,
+    totals: Totals,
+    step: usize,
+}
+
+pub fn seed(seed: u64) -> Totals {
+    let mut producers: Vec<Sim> = (0..1 + seed % 3).map(|n| Sim::new(seed * 7 + n)).collect();
+    for step in 0..STEPS {
+        for sim in &mut producers {
+            sim.step = step;
+            sim.do_something();
+            sim.check_step();
+        }
+    }
+    let mut totals = Totals::default();
+    for mut sim in producers {
+        sim.wind_down();
+        totals.add(&sim.totals);
+    }
+    totals
+}
+
+impl Sim {
+    fn new(seed: u64) -> Sim {
+        let mut world = World::new();
+        world.entropy.0 = seed;
+        let observer = (seed % 2 == 0).then(|| world.join(json!({})));
+        world.known.extend(observer);
+        let listeners = observer.map(|key| (key, Listener::new(key, Binding::Connection, &json!({}), false, 0)));
+        Sim {
+            world,
+            random: Random(seed),
+            observer,
+            sessions: Vec::new(),
+            listeners: listeners.into_iter().collect(),
+            flying: Vec::new(),
+            settled: BTreeSet::new(),
+            finished: Vec::new(),
+            began: BTreeMap::new(),
+            totals: Totals::default(),
+            step: 0,
+        }
+    }
+
+    fn do_something(&mut self) {
+        match self.random.below(20) {
+            0 | 1 if self.listeners.len() < 6 => self.join(),
+            2 => self.leave(),
+            3 => self.renegotiate(),
+            4 => self.block(),
+            5 | 6 if self.sessions.len() < 3 => {
+                let session = Session::start(&mut self.world);
+                self.sessions.push(session);
+            }
+            7 | 8 => self.reply(),
+            9 | 10 => self.pass_time(),
+            11 => self.world.skew_millis = self.random.below(20_000) as i64 - 10_000,
+            _ => self.act(),
+        }
+        self.land();
+    }
+
+    fn join(&mut self) {
+        let wish = wish(&mut self.random);
+        let binding = if self.random.chance(30) { Binding::Resumable } else { Binding::Connection };
+        let key = self.world.try_join_as("user", binding, wish.clone()).unwrap();
+        self.world.known.insert(key);
+        let midway = !self.sessions.is_empty();
+        self.listeners.insert(key, Listener::new(key, binding, &wish, midway, self.step));
+    }
+
+    fn pick_listener(&mut self) -> Option<SubscriptionKey> {
+        let keys: Vec<SubscriptionKey> = self.listeners.keys().copied().filter(|k| Some(*k) != self.observer).collect();
+        (!keys.is_empty()).then(|| *self.random.pick(&keys))
+    }
+
+    fn leave(&mut self) {
+        let Some(key) = self.pick_listener() else { return };
+        let listener = &self.listeners[&key];
+        match (listener.binding, listener.away, self.random.below(3)) {
+            (Binding::Resumable, true, _) => {
+                self.world.act(|e, cx| e.reconnect(cx, key)).unwrap();
+                self.world.gone.remove(&key);
+                let listener = self.listeners.get_mut(&key).unwrap();
+                (listener.away, listener.gone_at, listener.blocked) = (false, None, false);
+            }
+            (Binding::Resumable, false, 0 | 1) => {
+                self.world.act(|e, cx| e.disconnect(cx, key));
+                let gone = self.world.millis + 15_000;
+                let listener = self.listeners.get_mut(&key).unwrap();
+                (listener.away, listener.gone_at) = (true, Some(gone));
+            }
+            (Binding::Connection, _, 0) => self.world.act(|e, cx| e.disconnect(cx, key)),
+            _ if self.random.chance(50) => {
+                let id = self.world.engine.subscription_id(key).unwrap().clone();
+                self.world.send(key, json!({"type": "subscription.close", "subscription_id": id}));
+            }
+            _ => {}
+        }
+    }
+
+    fn renegotiate(&mut self) {
+        let Some(key) = self.pick_listener() else { return };
+        let change = change(&mut self.random);
+        let id = self.world.engine.subscription_id(key).unwrap().clone();
+        // What was received before follows the old terms.
+        self.check_step();
+        self.world
+            .send(key, json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": change}));
+        if let Some(listener) = self.listeners.get_mut(&key) {
+            let fields: aaep_proto::message::Capabilities = serde_json::from_value(change).unwrap();
+            let old = listener.rate();
+            macro_rules! take {
+                ($($f:ident),+) => { $( if fields.fields.$f.is_some() { listener.capabilities.fields.$f = fields.fields.$f.clone(); } )+ };
+            }
+            take!(
+                max_events_per_second,
+                supports_confirmation_reply,
+                supports_clarification_reply,
+                coalesce_boundaries,
+                cognitive_load,
+                pace_wpm
+            );
+            if listener.rate() != old {
+                listener.paced.clear();
+            }
+            listener.constant = false;
+        }
+    }
+
+    fn block(&mut self) {
+        let Some(key) = self.pick_listener() else { return };
+        let listener = self.listeners.get_mut(&key).unwrap();
+        if !listener.away {
+            listener.blocked = !listener.blocked;
+            let blocked = listener.blocked;
+            self.world.act(|e, cx| e.set_blocked(cx, key, blocked));
+        }
+    }
+
+    fn act(&mut self) {
+        if self.sessions.is_empty() {
+            return;
+        }
+        let index = self.random.below(self.sessions.len());
+        let before: BTreeSet<OutputId> = self.sessions[index].outputs.keys().cloned().collect();
+        let (ended, finished) = self.sessions[index].step(&mut self.world, &mut self.random);
+        for id in self.sessions[index].outputs.keys().filter(|id| !before.contains(*id)) {
+            self.began.insert(id.clone(), self.step);
+        }
+        for (id, text) in finished {
+            let began = self.began[&id];
+            self.finished.push((id, text, began));
+            self.totals.outputs += 1;
+        }
+        self.take_outcomes();
+        if ended {
+            let session = self.sessions.remove(index);
+            assert!(session.ran <= session.agreed, "more irreversible calls ran than were agreed to");
+            self.totals.irreversible += session.ran;
+            self.settled.extend(session.questions.into_keys());
+        }
+    }
+
+    /// A user answers something, rightly or wrongly; the reply may be delayed, lost or doubled.
+    fn reply(&mut self) {
+        let Some(from) = self.pick_listener() else { return };
+        let mut tokens: Vec<ReplyToken> = self.listeners[&from].prompts.clone();
+        tokens.extend(self.sessions.iter().flat_map(|s| s.questions.keys().cloned()));
+        tokens.extend(self.settled.iter().next().cloned());
+        if self.random.chance(5) || tokens.is_empty() {
+            tokens = vec!["rpl_forged".parse().unwrap()];
+        }
+        let token = self.random.pick(&tokens).clone();
+        let confirmation = self.question(&token).is_none_or(|q| q.confirmation) || self.random.chance(5);
+        let decision = if self.random.chance(60) { "accept" } else { "reject" };
+        let mut reply = match confirmation {
+            true => json!({"type": "confirmation.reply", "reply_token": token, "decision": decision}),
+            false => json!({"type": "clarification.reply", "reply_token": token, "response": self.random.chance(50)}),
+        };
+        let at = match self.random.below(10) {
+            0 => self.world.wall().millis() - 60_000,
+            1 => self.world.wall().millis() + 400_000,
+            _ => self.world.wall().millis(),
+        };
+        reply["timestamp"] = json!(Timestamp::from_millis(at).to_string());
+        if self.random.chance(10) {
+            reply["subscription_id"] = json!("sub_stolen");
+        }
+        let lost = self.random.chance(10);
+        let copies = if self.random.chance(20) { 2 } else { 1 };
+        for _ in 0..if lost { 0 } else { copies } {
+            let arrives = self.world.millis + self.random.below(3_000) as u64;
+            self.flying.push(Flying { arrives, from, reply: reply.clone() });
+        }
+    }
+
+    /// Delivers the replies that have arrived, each checked against the truth.
+    fn land(&mut self) {
+        self.flying.sort_by_key(|f| f.arrives);
+        while self.flying.first().is_some_and(|f| f.arrives <= self.world.millis) {
+            let flying = self.flying.remove(0);
+            if self.world.engine.subscription_id(flying.from).is_none() {
+                continue;
+            }
+            let token: ReplyToken = serde_json::from_value(flying.reply["reply_token"].clone()).unwrap();
+            // Nobody can answer what still waits in a full link: it has not been read.
+            let listener = &self.listeners[&flying.from];
+            if (listener.blocked || listener.away) && !self.was_handed(&flying, &token) {
+                continue;
+            }
+            let counts = self.should_count(&flying, &token);
+            let (decided, answered, ignored) =
+                (self.world.decided.len(), self.world.answered.len(), self.world.ignored.len());
+            self.world.reply_with(flying.from, flying.reply.clone());
+            let settled = self.world.decided.len() + self.world.answered.len() - decided - answered;
+            assert_eq!(settled == 1, counts, "{} {:?}", flying.reply, self.world.ignored.last());
+            assert_eq!(self.world.ignored.len() - ignored, usize::from(!counts));
+            if counts && let Some((_, outcome)) = self.world.decided.last() {
+                let yes = flying.reply["decision"] == "accept";
+                assert_eq!(outcome.permit.is_some(), yes && outcome.decision == Decision::Accept);
+            }
+            self.take_outcomes();
+        }
+    }
+
+    fn question(&self, token: &ReplyToken) -> Option<&crate::agent::Asked> {
+        self.sessions.iter().find_map(|s| s.questions.get(token))
+    }
+
+    /// Whether the listener has read the question.
+    fn was_handed(&self, flying: &Flying, token: &ReplyToken) -> bool {
+        let just_now = self.world.received.get(&flying.from).into_iter().flatten();
+        self.listeners[&flying.from].prompts.contains(token)
+            || just_now.into_iter().any(|(_, r)| matches!(r, Received::Event(e) if check_token(e, token)))
+    }
+
+    /// The checks of chapter 6, written down plainly once more.
+    fn should_count(&self, flying: &Flying, token: &ReplyToken) -> bool {
+        let Some(question) = self.question(token) else { return false };
+        let listener = &self.listeners[&flying.from];
+        let kind =
+            if flying.reply["type"] == "confirmation.reply" { question.confirmation } else { !question.confirmation };
+        let capable = if question.confirmation { listener.can_confirm() } else { listener.can_clarify() };
+        let handed = self.was_handed(flying, token);
+        let at: Timestamp = serde_json::from_value(flying.reply["timestamp"].clone()).unwrap();
+        let expires = self.world.expires.get(token).copied().unwrap_or(i64::MAX);
+        let in_time = self.world.millis < question.deadline_millis
+            && at.millis() < expires
+            && at.millis() + 5_000 >= question.asked_wall_millis;
+        !question.settled && kind && capable && handed && in_time && flying.reply.get("subscription_id").is_none()
+    }
+
+    fn pass_time(&mut self) {
+        let millis = *self.random.pick(&[10, 200, 1_000, 4_000, 20_000]);
+        let end = self.world.millis + millis;
+        // Replies land on the way.
+        while let Some(next) = self.flying.iter().map(|f| f.arrives).filter(|a| *a <= end).min() {
+            let step = next.saturating_sub(self.world.millis);
+            self.world.pass(step);
+            self.note_gone();
+            self.take_outcomes();
+            self.land();
+        }
+        let rest = end.saturating_sub(self.world.millis);
+        self.world.pass(rest);
+        self.note_gone();
+        self.take_outcomes();
+    }
+
+    fn note_gone(&mut self) {
+        for (key, listener) in &self.listeners {
+            if listener.gone_at.is_some_and(|at| at <= self.world.millis) {
+                self.world.gone.insert(*key);
+            }
+        }
+    }
+
+    /// Books the outcomes: each question once, each with a reason that fits.
+    fn take_outcomes(&mut self) {
+        for (token, outcome) in std::mem::take(&mut self.world.decided) {
+            assert!(self.settled.insert(token.clone()), "{token} was decided twice");
+            let accepted = outcome.decision == Decision::Accept;
+            assert_eq!(outcome.permit.is_some(), accepted);
+            match outcome.verdict {
+                Verdict::Accepted => self.totals.accepted += 1,
+                Verdict::Rejected => self.totals.rejected += 1,
+                Verdict::TimedOut => self.totals.timed_out += 1,
+                Verdict::SubscriberLeft => self.totals.left += 1,
+                Verdict::NobodyCouldAnswer => self.totals.nobody += 1,
+                _ => assert!(!accepted),
+            }
+            for session in &mut self.sessions {
+                let Some(question) = session.questions.get_mut(&token) else { continue };
+                question.settled = true;
+                if outcome.verdict == Verdict::TimedOut {
+                    assert!(self.world.millis >= question.deadline_millis, "timed out too early");
+                }
+                assert!(
+                    !accepted || outcome.verdict == Verdict::Accepted || question.default_accept,
+                    "silence started something"
+                );
+                if let Some(permit) = outcome.permit {
+                    session.agreed += 1;
+                    session.permits.push((permit, question.call.clone().unwrap()));
+                }
+                break;
+            }
+        }
+        for (token, _) in std::mem::take(&mut self.world.answered) {
+            assert!(self.settled.insert(token.clone()), "{token} was answered twice");
+            self.sessions.iter_mut().filter_map(|s| s.questions.get_mut(&token)).for_each(|q| q.settled = true);
+        }
+        self.totals.ignored += std::mem::take(&mut self.world.ignored).len();
+        for session in &self.sessions {
+            let late = session.questions.values().find(|q| !q.settled && q.deadline_millis < self.world.millis);
+            assert!(late.is_none(), "a question outlived its deadline");
+        }
+    }
+
+    /// What came in this step, for everyone.
+    fn check_step(&mut self) {
+        self.take_outcomes();
+        let received = std::mem::take(&mut self.world.received);
+        let closed: BTreeSet<SubscriptionKey> =
+            std::mem::take(&mut self.world.closed).into_iter().map(|(k, _)| k).collect();
+        self.totals.closed += closed.len();
+        let mut critical: BTreeMap<String, Event> = BTreeMap::new();
+        for (key, items) in &received {
+            let events: Vec<(u64, Event)> = items
+                .iter()
+                .filter_map(|(at, r)| if let Received::Event(e) = r { Some((*at, (**e).clone())) } else { None })
+                .collect();
+            self.totals.events += events.len();
+            for (_, event) in events.iter().filter(|_| Some(*key) == self.observer) {
+                if *event.urgency() == Urgency::Critical {
+                    critical.insert(event.envelope.event_id.to_string(), event.clone());
+                }
+            }
+            check_honored(items);
+            if let Some(listener) = self.listeners.get_mut(key) {
+                check::received(listener, &events, closed.contains(key));
+            }
+        }
+        self.check_critical(&received, &critical, &closed);
+        for key in &closed {
+            self.listeners.remove(key);
+            self.world.known.remove(key);
+        }
+        for (key, listener) in &self.listeners {
+            let waiting = self.world.engine.waiting(*key);
+            assert!(waiting <= limits::HELD_EVENTS, "{waiting} events wait");
+            assert!(!listener.is_unlimited() || waiting == 0, "something waits for who takes everything");
+        }
+    }
+
+    /// A critical event that the observer got, everyone got in the same step who could take it.
+    fn check_critical(
+        &self,
+        received: &BTreeMap<SubscriptionKey, Vec<(u64, Received)>>,
+        critical: &BTreeMap<String, Event>,
+        closed: &BTreeSet<SubscriptionKey>,
+    ) {
+        for (id, event) in critical {
+            for (key, listener) in &self.listeners {
+                let open = !listener.blocked && !listener.away && !closed.contains(key);
+                if open && listener.joined_at_step < self.step {
+                    let is_it = |r: &Received| matches!(r, Received::Event(e) if e.envelope.event_id.as_str() == id);
+                    let got = received.get(key).into_iter().flatten().any(|(_, r)| is_it(r));
+                    // A question may have reached it in an earlier step, before the observer was let in.
+                    let had = listener.prompts.iter().any(|t| check_token(event, t));
+                    assert!(got || had, "{key:?} lacks the critical event {event:?}");
+                }
+            }
+        }
+    }
+
+    /// Everyone opens up, all time passes: what was written is what was read.
+    fn wind_down(&mut self) {
+        for key in self.listeners.keys().copied().collect::<Vec<_>>() {
+            let _ = self.world.act(|e, cx| e.reconnect(cx, key));
+            self.world.act(|e, cx| e.set_blocked(cx, key, false));
+            let listener = self.listeners.get_mut(&key).unwrap();
+            (listener.blocked, listener.away, listener.gone_at) = (false, false, None);
+        }
+        self.world.gone.clear();
+        self.check_step();
+        for mut session in std::mem::take(&mut self.sessions) {
+            let id = session.id.clone();
+            for (output, text) in std::mem::take(&mut session.outputs) {
+                let began = self.began[&output];
+                self.finished.push((output, text, began));
+            }
+            self.world.act(|e, cx| e.cancel_session(cx, &id, "system".into(), "The end.")).unwrap();
+            self.settled.extend(session.questions.into_keys());
+            self.world.decided.clear();
+            self.world.answered.clear();
+        }
+        for _ in 0..200 {
+            self.world.pass(30_000);
+            self.world.decided.clear();
+            self.check_step();
+            if self.world.engine.next_deadline().is_none() {
+                break;
+            }
+        }
+        assert_eq!(self.world.engine.next_deadline(), None, "a timer is left behind");
+        for listener in
+            self.listeners.values().filter(|l| l.filter.passes_core(aaep_proto::message::CoreType::OutputStreaming))
+        {
+            for (id, truth, began) in &self.finished {
+                if *began <= listener.joined_at_step {
+                    continue;
+                }
+                let truth: String = truth.nfc().collect();
+                let got = listener.texts.get(id.as_str()).unwrap_or_else(|| panic!("{id} never came"));
+                assert_eq!((got.0, &got.1, got.2), (0, &truth, true), "the whole text of {id}");
+            }
+        }
+    }
+}
+
+fn check_token(event: &Event, token: &ReplyToken) -> bool {
+    use aaep_proto::message::Payload::*;
+    matches!(&event.payload, AwaitingConfirmation(c) if c.reply_token == *token)
+        || matches!(&event.payload, AwaitingClarification(c) if c.reply_token == *token)
+}
+
+/// Terms are never wider than what was asked for; here: nothing was capped, so they are the same.
+fn check_honored(items: &[(u64, Received)]) {
+    for (_, item) in items {
+        if let Received::Message(message) = item
+            && let Message::SubscriptionAccepted(accepted) = &**message
+        {
+            assert!(!accepted.honored_capabilities.fields.coalesce_boundaries.as_ref().unwrap().is_empty());
+        }
+    }
+}
