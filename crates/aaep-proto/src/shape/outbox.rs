@@ -158,7 +158,7 @@ impl Outbox {
             if !spoken || !self.budget.take(now) {
                 return;
             }
-            if let Some(held) = self.held.pop_front() {
+            if let Some(held) = self.pop() {
                 self.let_go(held, now, out);
             }
         }
@@ -302,9 +302,7 @@ impl Outbox {
         let chars = chunk.chars().count();
         self.held_bytes += chunk.len();
         if let Some(Held::Text(run)) = self.held.back_mut()
-            && run.first.output() == frame.output()
-            && run.first.session() == frame.session()
-            && run.chars + chars <= limits::CHUNK_CHARS
+            && run.takes(frame, chars)
         {
             run.text.push_str(chunk);
             run.chars += chars;
@@ -317,27 +315,47 @@ impl Outbox {
 
     /// Neighbouring state changes fold into one that leaves the first and enters the last.
     fn hold_state(&mut self, frame: &Arc<Frame>) {
-        let own = frame.from_state().unwrap_or_default().to_owned();
-        let back = self.held.iter().rposition(|h| !matches!(h, Held::Other(f) if f.class() == Class::Progress));
-        let from = match back.map(|i| &self.held[i]) {
-            Some(Held::State(earlier, from)) if earlier.session() == frame.session() => {
-                let from = from.clone();
-                if let Some(i) = back {
-                    self.held.remove(i);
-                }
-                from
-            }
-            _ => own,
-        };
+        if let Some(Held::State(last, _)) = self.held.back_mut()
+            && last.session() == frame.session()
+        {
+            *last = frame.clone();
+            return;
+        }
+        let from = frame.from_state().unwrap_or_default().to_owned();
         self.held.push_back(Held::State(frame.clone(), from));
+    }
+
+    /// Takes what goes next, with everything that has become its neighbour since it was held.
+    fn pop(&mut self) -> Option<Held> {
+        let mut first = self.held.pop_front()?;
+        loop {
+            match (&mut first, self.held.front()) {
+                (Held::Text(run), Some(Held::Text(next))) if run.takes(&next.first, next.chars) => {
+                    run.text.push_str(&next.text);
+                    run.chars += next.chars;
+                    run.last = next.last.clone();
+                }
+                (Held::State(last, _), Some(Held::State(next, _))) if last.session() == next.session() => {
+                    *last = next.clone()
+                }
+                _ => return Some(first),
+            }
+            self.held.pop_front();
+        }
     }
 }
 
-/// The output that a run of text belongs to, for those who compare.
 impl Run {
-    /// The output.
+    /// The output that the text belongs to.
     pub fn output(&self) -> Option<&OutputId> {
         self.first.output()
+    }
+
+    /// Whether the run can grow by this.
+    fn takes(&self, frame: &Frame, chars: usize) -> bool {
+        self.first.output() == frame.output()
+            && self.first.session() == frame.session()
+            && self.chars + chars <= limits::CHUNK_CHARS
     }
 }
 

@@ -1,6 +1,6 @@
 //! The engine on fake time: inputs in, outputs out, no waiting.
 
-#![allow(unreachable_pub, reason = "one binary, many modules")]
+#![allow(unreachable_pub, dead_code, reason = "the harness serves two binaries")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
 mod clarifications;

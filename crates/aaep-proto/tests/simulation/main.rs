@@ -4,6 +4,7 @@
 //!
 //! A failing seed is printed; `AAEP_SEED=<n> cargo test -p aaep-proto --test simulation` replays it.
 
+#![allow(clippy::disallowed_methods, reason = "the seed comes from outside; the ban is for the core")]
 #![allow(unreachable_pub, dead_code, reason = "the harness serves two binaries")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 

@@ -109,7 +109,7 @@ impl Sim {
     fn new(seed: u64) -> Sim {
         let mut world = World::new();
         world.entropy.0 = seed;
-        let observer = (seed % 2 == 0).then(|| world.join(json!({})));
+        let observer = seed.is_multiple_of(2).then(|| world.join(json!({})));
         world.known.extend(observer);
         let listeners = observer.map(|key| (key, Listener::new(key, Binding::Connection, &json!({}), false, 0)));
         Sim {

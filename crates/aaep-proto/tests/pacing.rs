@@ -1,0 +1,324 @@
+//! A plain model of pacing and folding, slow and obviously right, run against the real outbox under random input.
+//!
+//! The model keeps every frame as it came, works out the budget anew from the whole history each time, and folds
+//! only at the moment of sending. The outbox folds early and keeps running totals. They must say the same.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
+use std::sync::Arc;
+
+use aaep_proto::frame::{Class, Frame};
+use aaep_proto::shape::outbox::{Outbox, Release, Sending, spoken_words};
+use aaep_proto::time::Moment;
+use proptest::prelude::*;
+use serde_json::json;
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+enum Step {
+    Push(Kind),
+    /// Microseconds pass, deadline by deadline.
+    Pass(u64),
+    Block(bool),
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Text(u8, &'static str),
+    State(u8),
+    Progress(u8),
+    Tool,
+    Critical,
+}
+
+/// What is sent, in words, so that both sides can be compared.
+type Said = (u64, String);
+
+const WORDS: [&str; 5] = ["one ", "two words ", "three of them ", "日本語", "x"];
+
+/// Makes frames with a counter in them; states form a chain.
+struct Maker {
+    count: u64,
+    state: u8,
+    position: [u64; 2],
+}
+
+impl Maker {
+    fn frame(&mut self, kind: &Kind) -> Arc<Frame> {
+        self.count += 1;
+        let (name, urgency, payload) = match kind {
+            Kind::Text(output, text) => {
+                let output = usize::from(*output % 2);
+                let position = self.position[output];
+                self.position[output] += text.chars().count() as u64;
+                (
+                    "output.streaming",
+                    "normal",
+                    json!({"chunk": text, "position": position, "complete": false, "output_id": format!("out_{output}")}),
+                )
+            }
+            Kind::State(to) => {
+                let from = self.state;
+                self.state = *to % 4;
+                (
+                    "state.changed",
+                    "background",
+                    json!({"from_state": format!("s{from}"), "to_state": format!("s{}", self.state)}),
+                )
+            }
+            Kind::Progress(percent) => {
+                ("progress.updated", "background", json!({"progress": {"percent": percent % 101}}))
+            }
+            Kind::Tool => ("tool.invoked", "normal", json!({"tool": "t", "summary_normal": "x"})),
+            Kind::Critical => ("handoff.requested", "critical", json!({"reason": "x", "target_kind": "human"})),
+        };
+        let mut event = json!({"@context": "https://aaep-protocol.org/context/v1", "type": format!("aaep:agent.{name}"),
+            "event_id": format!("evt_{}", self.count), "session_id": "sess_1", "timestamp": "2026-05-24T14:00:00.000Z",
+            "producer": {"agent_id": "a"}, "urgency": urgency});
+        event.as_object_mut().unwrap().extend(payload.as_object().unwrap().clone());
+        Arc::new(Frame::new(serde_json::from_value(event).unwrap()))
+    }
+}
+
+fn text_said(position: u64, text: &str) -> String {
+    format!("text {position} {text:?}")
+}
+
+fn said(release: &Release) -> String {
+    let position = |f: &Frame| serde_json::to_value(f.event()).unwrap()["position"].as_u64().unwrap();
+    let state = |f: &Frame, from: &str| format!("state {from}>{}", f.to_state().unwrap());
+    match &release.what {
+        Sending::Run(run) => text_said(position(&run.first), &run.text),
+        Sending::State(frame, from) => state(frame, from),
+        Sending::Frame(frame) => match frame.class() {
+            Class::Text => text_said(position(frame), frame.chunk()),
+            Class::State => state(frame, frame.from_state().unwrap()),
+            _ => frame.event().envelope.event_id.to_string(),
+        },
+    }
+}
+
+/// The model.
+struct Model {
+    rate: Option<u32>,
+    pace: Option<u32>,
+    now: u64,
+    blocked: bool,
+    /// Everything that waits, as it came.
+    waiting: Vec<Arc<Frame>>,
+    urgent: Vec<String>,
+    /// When a token was taken.
+    taken: Vec<u64>,
+    /// When the voice is free.
+    free_at: u64,
+    /// The state that was said last, once any was left out.
+    believed: Option<String>,
+    said: Vec<Said>,
+}
+
+impl Model {
+    /// Tokens in millionths, from the whole history.
+    fn tokens(&self) -> u64 {
+        let Some(rate) = self.rate.map(u64::from) else { return u64::MAX };
+        let full = rate * 1_000_000;
+        let (mut level, mut last) = (full, 0);
+        for at in &self.taken {
+            level = full.min(level + (at - last) * rate) - 1_000_000;
+            last = *at;
+        }
+        full.min(level + (self.now - last) * rate)
+    }
+
+    fn push(&mut self, frame: Arc<Frame>) {
+        if frame.class() == Class::Critical {
+            for stale in self.waiting.iter().filter(|f| f.class() == Class::State) {
+                self.believed.get_or_insert(stale.from_state().unwrap().to_owned());
+            }
+            self.waiting.retain(|f| !matches!(f.class(), Class::State | Class::Progress));
+            let word = frame.event().envelope.event_id.to_string();
+            if self.blocked {
+                self.urgent.push(word)
+            } else {
+                self.said.push((self.now, word))
+            }
+            return;
+        }
+        self.waiting.push(frame);
+        self.send_what_may_go();
+    }
+
+    fn send_what_may_go(&mut self) {
+        if self.blocked {
+            return;
+        }
+        let now = self.now;
+        self.said.extend(self.urgent.drain(..).map(|word| (now, word)));
+        while let Some((used, word, words)) = self.next() {
+            let is_text = words.is_some();
+            if self.tokens() < 1_000_000 || (is_text && self.now < self.free_at) {
+                return;
+            }
+            if let Some(words) = words
+                && let Some(pace) = self.pace
+            {
+                self.free_at = self.free_at.max(self.now) + words * 60_000_000 / u64::from(pace);
+            }
+            if self.rate.is_some() {
+                self.taken.push(self.now);
+            }
+            let last_state = used.iter().filter_map(|i| self.waiting[*i].to_state()).next_back().map(str::to_owned);
+            if let (Some(believed), Some(to)) = (&mut self.believed, last_state) {
+                *believed = to;
+            }
+            for index in used.into_iter().rev() {
+                self.waiting.remove(index);
+            }
+            self.said.push((self.now, word));
+        }
+    }
+
+    /// The next thing to say: which waiting frames it uses up, in what words, and for text how many words.
+    fn next(&self) -> Option<(Vec<usize>, String, Option<u64>)> {
+        // Old progress is not worth saying; it stands in nobody's way.
+        let newest_progress = self.waiting.iter().rposition(|f| f.class() == Class::Progress);
+        let live: Vec<usize> = (0..self.waiting.len())
+            .filter(|i| self.waiting[*i].class() != Class::Progress || Some(*i) == newest_progress)
+            .collect();
+        let first = *live.first()?;
+        let stale: Vec<usize> = (0..first).collect();
+        let frame = &self.waiting[first];
+        let mut used = stale;
+        match frame.class() {
+            Class::Text => {
+                let mut text = String::new();
+                // Neighbours of the same output go together; anything between them keeps them apart.
+                for i in first..self.waiting.len() {
+                    let f = &self.waiting[i];
+                    if f.class() == Class::Progress && Some(i) != newest_progress {
+                        used.push(i);
+                        continue;
+                    }
+                    if f.class() != Class::Text || f.output() != frame.output() {
+                        break;
+                    }
+                    text.push_str(f.chunk());
+                    used.push(i);
+                }
+                let position = serde_json::to_value(frame.event()).unwrap()["position"].as_u64().unwrap();
+                let words = spoken_words(&text);
+                Some((used, text_said(position, &text), Some(words)))
+            }
+            Class::State => {
+                let mut last = frame;
+                for i in first..self.waiting.len() {
+                    match self.waiting[i].class() {
+                        Class::State => {
+                            last = &self.waiting[i];
+                            used.push(i);
+                        }
+                        Class::Progress if Some(i) != newest_progress => used.push(i),
+                        _ => break,
+                    }
+                }
+                let from = self.believed.as_deref().or(frame.from_state()).unwrap();
+                Some((used, format!("state {from}>{}", last.to_state().unwrap()), None))
+            }
+            _ => {
+                used.push(first);
+                Some((used, frame.event().envelope.event_id.to_string(), None))
+            }
+        }
+    }
+}
+
+/// What the real outbox says.
+fn real(rate: Option<u32>, pace: Option<u32>, steps: &[Step]) -> Vec<Said> {
+    let mut outbox = Outbox::new(rate, pace, Moment::default());
+    let mut maker = Maker { count: 0, state: 0, position: [0, 0] };
+    let (mut now, mut all) = (0u64, Vec::new());
+    for step in steps {
+        let mut out = |release: Release| all.push((now, said(&release)));
+        match step {
+            Step::Push(kind) => outbox.push(&maker.frame(kind), Moment::from_micros(now), &mut out),
+            Step::Block(blocked) => {
+                outbox.set_blocked(*blocked);
+                outbox.pump(Moment::from_micros(now), &mut out);
+            }
+            Step::Pass(micros) => {
+                let end = now + micros;
+                while let Some(at) =
+                    outbox.ready_at(Moment::from_micros(now)).map(Moment::micros).filter(|at| *at <= end)
+                {
+                    now = now.max(at);
+                    outbox.pump(Moment::from_micros(now), &mut |release| all.push((now, said(&release))));
+                }
+                now = end;
+            }
+        }
+    }
+    all
+}
+
+/// What the model says: it looks at every tenth of a millisecond.
+fn plain(rate: Option<u32>, pace: Option<u32>, steps: &[Step]) -> Vec<Said> {
+    let mut model = Model {
+        rate,
+        pace,
+        now: 0,
+        blocked: false,
+        waiting: Vec::new(),
+        urgent: Vec::new(),
+        taken: Vec::new(),
+        free_at: 0,
+        believed: None,
+        said: Vec::new(),
+    };
+    let mut maker = Maker { count: 0, state: 0, position: [0, 0] };
+    for step in steps {
+        match step {
+            Step::Push(kind) => model.push(maker.frame(kind)),
+            Step::Block(blocked) => {
+                model.blocked = *blocked;
+                model.send_what_may_go();
+            }
+            Step::Pass(micros) => {
+                let end = model.now + micros;
+                while model.now < end {
+                    model.now = end.min(model.now + 100);
+                    model.send_what_may_go();
+                }
+            }
+        }
+    }
+    model.said
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let kind = prop_oneof![
+        4 => (0u8..2, proptest::sample::select(WORDS.to_vec())).prop_map(|(o, w)| Kind::Text(o, w)),
+        3 => (0u8..4).prop_map(Kind::State),
+        2 => any::<u8>().prop_map(Kind::Progress),
+        2 => Just(Kind::Tool),
+        1 => Just(Kind::Critical),
+    ];
+    prop_oneof![
+        6 => kind.prop_map(Step::Push),
+        // Whole tenths of a millisecond, so that the model looks at the right moments.
+        3 => (0u64..6000).prop_map(|tenths| Step::Pass(tenths * 100)),
+        1 => any::<bool>().prop_map(Step::Block),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_outbox_says_what_the_plain_model_says(
+        // Rates and paces whose periods are whole tenths of a millisecond.
+        rate in proptest::option::of(proptest::sample::select(vec![1u32, 2, 4, 5, 10, 20])),
+        pace in proptest::option::of(proptest::sample::select(vec![60u32, 120, 300, 600])),
+        steps in proptest::collection::vec(step(), 1..40),
+    ) {
+        prop_assert_eq!(real(rate, pace, &steps), plain(rate, pace, &steps));
+    }
+}
