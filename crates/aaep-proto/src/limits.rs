@@ -24,6 +24,9 @@ pub const REPLY_TOKENS: usize = 16_384;
 pub const PER_SESSION: usize = 1024;
 /// Most characters of one output chunk (4.3.3).
 pub const CHUNK_CHARS: usize = 16_384;
+/// Text that is put together for a listener with a pace takes at most this long to announce: a question that
+/// comes meanwhile must not wait behind minutes of speech.
+pub const SPOKEN_SECONDS: u64 = 20;
 /// Events that may wait for one subscription; above, it is closed, since nothing may be dropped.
 pub const HELD_EVENTS: usize = 1024;
 /// Bytes of text that may wait for one subscription.

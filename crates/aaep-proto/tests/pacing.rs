@@ -106,6 +106,9 @@ struct Model {
     blocked: bool,
     /// Everything that waits, as it came.
     waiting: Vec<Arc<Frame>>,
+    /// With a pace, which frames were put together as they came: neighbours, up to twenty seconds of speech.
+    groups: Vec<usize>,
+    next_group: usize,
     urgent: Vec<String>,
     /// When a token was taken.
     taken: Vec<u64>,
@@ -134,7 +137,12 @@ impl Model {
             for stale in self.waiting.iter().filter(|f| f.class() == Class::State) {
                 self.believed.get_or_insert(stale.from_state().unwrap().to_owned());
             }
-            self.waiting.retain(|f| !matches!(f.class(), Class::State | Class::Progress));
+            let keep: Vec<bool> =
+                self.waiting.iter().map(|f| !matches!(f.class(), Class::State | Class::Progress)).collect();
+            let mut kept = keep.iter();
+            self.groups.retain(|_| *kept.next().unwrap());
+            let mut kept = keep.iter();
+            self.waiting.retain(|_| *kept.next().unwrap());
             let word = frame.event().envelope.event_id.to_string();
             if self.blocked {
                 self.urgent.push(word)
@@ -143,8 +151,22 @@ impl Model {
             }
             return;
         }
+        self.groups.push(self.group_of(&frame));
+        self.next_group += 1;
         self.waiting.push(frame);
         self.send_what_may_go();
+    }
+
+    /// The group that a frame joins: that of the last one waiting, if it is text of the same output and bearable.
+    fn group_of(&self, frame: &Frame) -> usize {
+        let (Some(last), Some(group), Some(pace)) = (self.waiting.last(), self.groups.last(), self.pace) else {
+            return self.next_group;
+        };
+        let text: String =
+            (0..self.waiting.len()).filter(|i| self.groups[*i] == *group).map(|i| self.waiting[i].chunk()).collect();
+        let alike = last.class() == Class::Text && frame.class() == Class::Text && last.output() == frame.output();
+        let words = spoken_words(&text) + spoken_words(frame.chunk());
+        if alike && words <= u64::from(pace) / 3 { *group } else { self.next_group }
     }
 
     fn send_what_may_go(&mut self) {
@@ -172,6 +194,7 @@ impl Model {
             }
             for index in used.into_iter().rev() {
                 self.waiting.remove(index);
+                self.groups.remove(index);
             }
             self.said.push((self.now, word));
         }
@@ -198,7 +221,8 @@ impl Model {
                         used.push(i);
                         continue;
                     }
-                    if f.class() != Class::Text || f.output() != frame.output() {
+                    let apart = self.pace.is_some() && self.groups[i] != self.groups[first];
+                    if f.class() != Class::Text || f.output() != frame.output() || apart {
                         break;
                     }
                     text.push_str(f.chunk());
@@ -267,6 +291,8 @@ fn plain(rate: Option<u32>, pace: Option<u32>, steps: &[Step]) -> Vec<Said> {
         now: 0,
         blocked: false,
         waiting: Vec::new(),
+        groups: Vec::new(),
+        next_group: 0,
         urgent: Vec::new(),
         taken: Vec::new(),
         free_at: 0,

@@ -152,10 +152,10 @@ impl Engine {
             let mut cursor = output.cursor(*id);
             while let Some(piece) = output.text.next_piece(&mut cursor, shape.key.cutting) {
                 output.set_cursor(*id, cursor);
-                let event = session.text_event(cx, output_id, &output, &piece);
-                if !shape.key.wants(&event) {
+                if !shape.key.filter.passes_core(CoreType::OutputStreaming) {
                     continue;
                 }
+                let event = session.text_event(cx, output_id, &output, &piece);
                 let frame = Arc::new(Frame::new(event));
                 let mut delivery = Delivery { runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
                 for member in &shape.members {

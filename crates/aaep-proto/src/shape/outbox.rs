@@ -302,7 +302,7 @@ impl Outbox {
         let chars = chunk.chars().count();
         self.held_bytes += chunk.len();
         if let Some(Held::Text(run)) = self.held.back_mut()
-            && run.takes(frame, chars)
+            && run.takes(frame, chunk, self.pace_wpm)
         {
             run.text.push_str(chunk);
             run.chars += chars;
@@ -330,7 +330,9 @@ impl Outbox {
         let mut first = self.held.pop_front()?;
         loop {
             match (&mut first, self.held.front()) {
-                (Held::Text(run), Some(Held::Text(next))) if run.takes(&next.first, next.chars) => {
+                (Held::Text(run), Some(Held::Text(next)))
+                    if self.pace_wpm.is_none() && run.takes(&next.first, &next.text, None) =>
+                {
                     run.text.push_str(&next.text);
                     run.chars += next.chars;
                     run.last = next.last.clone();
@@ -351,11 +353,16 @@ impl Run {
         self.first.output()
     }
 
-    /// Whether the run can grow by this.
-    fn takes(&self, frame: &Frame, chars: usize) -> bool {
+    /// Whether the run can grow by this. Who listens at a pace gets pieces of a bearable length.
+    fn takes(&self, frame: &Frame, text: &str, pace_wpm: Option<u32>) -> bool {
+        let bearable = |pace: u32| {
+            let most = u64::from(pace) * limits::SPOKEN_SECONDS / 60;
+            spoken_words(&self.text) + spoken_words(text) <= most
+        };
         self.first.output() == frame.output()
             && self.first.session() == frame.session()
-            && self.chars + chars <= limits::CHUNK_CHARS
+            && self.chars + text.chars().count() <= limits::CHUNK_CHARS
+            && pace_wpm.is_none_or(bearable)
     }
 }
 
