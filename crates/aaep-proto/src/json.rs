@@ -73,10 +73,21 @@ impl fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
+/// What to say about text in the encoding that some editors save by default.
+pub(crate) const IS_UTF_16: &str = "it is UTF-16; convert it to UTF-8";
+
+/// Whether the byte order mark of UTF-16 is at the start.
+pub(crate) fn is_utf_16(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF")
+}
+
 impl<'a> Json<'a> {
     /// Reads one JSON document. A byte order mark at the start is ignored (RFC 8259, section 8.1).
     pub fn parse(bytes: &'a [u8]) -> Result<Json<'a>, SyntaxError> {
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+        if is_utf_16(bytes) {
+            return Err(SyntaxError { message: IS_UTF_16.to_owned(), place: None });
+        }
         let text = std::str::from_utf8(bytes)
             .map_err(|e| SyntaxError { message: format!("byte {} is not UTF-8", e.valid_up_to() + 1), place: None })?;
         Json::parse_str(text)

@@ -12,6 +12,8 @@ pub const DEPTH: usize = 8;
 pub const STRING_BYTES: usize = 16 * 1024;
 /// Most problems kept per document: a hostile document must not grow a report without end.
 pub const PROBLEMS: usize = 256;
+/// Most characters of a name that a report repeats.
+pub const NAME_CHARACTERS: usize = 128;
 /// Sessions that the sequence checker follows at once; beyond, the longest silent one is let go.
 pub const OPEN_SESSIONS: usize = 4096;
 /// Ended sessions whose ids are remembered.

@@ -21,6 +21,13 @@ pub enum Kind {
         /// Most characters.
         max: usize,
     },
+    /// A name that people may hear: it has no language variants and must not carry secrets.
+    Name {
+        /// Fewest characters.
+        min: usize,
+        /// Most characters.
+        max: usize,
+    },
     /// Text that people are not meant to hear.
     Text {
         /// Fewest characters.
@@ -65,6 +72,8 @@ pub enum Kind {
     Object(&'static Shape),
     /// Any object.
     AnyObject,
+    /// Any object whose texts people may hear, so it must not carry secrets.
+    HumanObject,
     /// An object whose values are objects: extension data by prefix.
     Extensions,
     /// The `@context` of an event.

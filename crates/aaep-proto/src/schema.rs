@@ -215,7 +215,7 @@ fn object(shape: &Shape) -> Map<String, Value> {
 
 fn kind(kind: &Kind) -> Value {
     match kind {
-        Kind::Human { min, max } | Kind::Text { min, max } => {
+        Kind::Human { min, max } | Kind::Name { min, max } | Kind::Text { min, max } => {
             bounded(json!({"type": "string"}), ("minLength", *min), ("maxLength", *max))
         }
         Kind::Pattern(pattern) => json!({"type": "string", "pattern": pattern.regex}),
@@ -232,7 +232,7 @@ fn kind(kind: &Kind) -> Value {
             bounded(list, ("minItems", *min), ("maxItems", *max))
         }
         Kind::Object(shape) => object(shape).into(),
-        Kind::AnyObject => json!({"type": "object"}),
+        Kind::AnyObject | Kind::HumanObject => json!({"type": "object"}),
         Kind::Extensions => json!({
             "type": "object",
             "propertyNames": {"not": {"pattern": "^(aaep|xsd|rdf|rdfs)$|^@"}},

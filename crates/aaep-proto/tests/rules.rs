@@ -151,6 +151,10 @@ fn json_syntax() {
     ] {
         text_breaks(text, Rule::Syntax);
     }
+    for text in [&b"\xff\xfe{\0}\0"[..], b"\xfe\xff\0{\0}"] {
+        let message = &validate(text).problems[0].message;
+        assert!(message.contains("UTF-16") && message.contains("UTF-8"), "{message}");
+    }
 }
 
 #[test]
@@ -177,6 +181,9 @@ fn json_integer_range() {
     keeps(with(json!("9007199254740993")));
     breaks(with(json!((1u64 << 53) + 1)), "json.integer-range", "/packaged_context/deep/0");
     breaks(with(json!(-(1i64 << 53) - 1)), "json.integer-range", "/packaged_context/deep/0");
+    // Written with an exponent it is no integer.
+    keeps(with(json!(6.02e23)));
+    keeps(with(json!(1e20)));
 }
 
 #[test]
@@ -395,6 +402,7 @@ fn payload_limit() {
         ("session.started", "expected_duration_ms", json!(86_400_000), json!(86_400_001)),
         ("awaiting.confirmation", "timeout_seconds", json!(86_400), json!(0)),
         ("awaiting.clarification", "context", long(4096), json!("")),
+        ("tool.invoked", "description", long(4096), json!("")),
         ("output.streaming", "chunk", json!(""), json!("a".repeat(16_385))),
         ("session.completed", "tool_invocations_count", json!(0), json!(-1)),
     ] {
@@ -408,6 +416,8 @@ fn payload_limit() {
         "/progress/percent",
     );
     breaks(merge(event("progress.updated"), json!({"progress": {"step": 0}})), "payload.limit", "/progress/step");
+    let nameless = json!({"progress": {"description": ""}});
+    breaks(merge(event("progress.updated"), nameless), "payload.limit", "/progress/description");
     let one_choice = json!({"choices": [{"value": "a", "label": "A"}]});
     breaks(merge(event("awaiting.clarification"), one_choice), "payload.limit", "/choices");
     let twice = json!({"tools_available": ["a", "b", "a"]});
@@ -463,7 +473,21 @@ fn urgency_recommended() {
     breaks(merge(event("progress.updated"), json!({"urgency": "normal"})), "urgency.recommended", "/urgency");
     breaks(merge(event("tool.invoked"), json!({"urgency": "critical"})), "urgency.recommended", "/urgency");
     keeps(merge(event("state.changed"), json!({"urgency": "background"})));
+    for (name, urgency, wanted) in [
+        ("progress.updated", "normal", "Set urgency to background"),
+        ("state.changed", "critical", "Set urgency to background or normal"),
+        ("tool.completed", "background", "Set urgency to normal"),
+    ] {
+        let report = validate(merge(event(name), json!({"urgency": urgency})).to_string().as_bytes());
+        assert!(report.problems[0].message.starts_with(wanted), "{}", report.problems[0].message);
+    }
     assert_eq!(Rule::UrgencyRecommended.severity(), Severity::Warning);
+}
+
+/// An event of an extension that declares its vocabulary.
+fn extension_event() -> Value {
+    let context = json!(["https://aaep-protocol.org/context/v1", "https://example.org/haptic/v1"]);
+    merge(event("state.changed"), json!({"@context": context, "type": "haptic:pulse"}))
 }
 
 fn confirmation(irreversible: bool, risk: Option<&str>, default: &str) -> Value {
@@ -515,6 +539,13 @@ fn i18n_declared() {
         "/localization_hints/primary_language",
     );
     keeps(merge(event("state.changed"), json!({"localization_hints": null})));
+    let here = "/localization_hints/primary_language";
+    let described = json!({"localization_hints": null, "progress": {"description": "Reading."}});
+    breaks(merge(event("progress.updated"), described), "i18n.declared", here);
+    keeps(merge(event("progress.updated"), json!({"localization_hints": null})));
+    let announced = json!({"localization_hints": null, "summary_normal": "A pulse."});
+    breaks(merge(extension_event(), announced), "i18n.declared", here);
+    keeps(merge(extension_event(), json!({"localization_hints": null})));
     assert_eq!(Rule::LanguageDeclared.severity(), Severity::Warning);
 }
 
@@ -536,6 +567,26 @@ fn sec_secret() {
     let choices =
         json!({"choices": [{"value": "a", "label": "Card 4111111111111111"}, {"value": "b", "label": "Other"}]});
     breaks(merge(event("awaiting.clarification"), choices), "sec.secret", "/choices/0/label");
+    let card = "Card 4111111111111111";
+    for (name, change, pointer) in [
+        ("awaiting.confirmation", json!({"extra_context": {"deep": [card]}}), "/extra_context/deep/0"),
+        ("handoff.requested", json!({"packaged_context": {"note": card}}), "/packaged_context/note"),
+        ("handoff.requested", json!({"packaged_context": {"password": "hunter22"}}), "/packaged_context/password"),
+        (
+            "handoff.requested",
+            json!({"packaged_context": {"password": "password=hunter22"}}),
+            "/packaged_context/password",
+        ),
+        ("state.changed", json!({"producer": {"agent_id": "a", "agent_name": card}}), "/producer/agent_name"),
+        ("session.started", json!({"requested_by": card}), "/requested_by"),
+        ("session.started", json!({"tools_available": ["t", card]}), "/tools_available/1"),
+    ] {
+        breaks(merge(event(name), change), "sec.secret", pointer);
+    }
+    for field in ["summary_terse", "summary_normal", "summary_detailed_pt_BR"] {
+        breaks(merge(extension_event(), json!({field: card})), "sec.secret", &format!("/{field}"));
+    }
+    keeps(merge(extension_event(), json!({"strength": card})));
 }
 
 #[test]
@@ -544,12 +595,20 @@ fn sec_deceptive_text() {
         ("awaiting.confirmation", "action"),
         ("awaiting.confirmation", "consequence_fr"),
         ("awaiting.clarification", "question"),
+        ("awaiting.confirmation", "summary_normal"),
+        ("awaiting.clarification", "summary_terse_de"),
     ] {
-        for text in ["Pay \u{202e}001$", "Pay b\u{200b}ob", "Open p\u{0430}ypal"] {
+        for text in ["Pay \u{202e}001$", "Pay b\u{200b}ob", "Open p\u{0430}ypal", "Pay \u{0440}\u{0430}\u{0443}"] {
             breaks(merge(event(name), json!({field: text})), "sec.deceptive-text", &format!("/{field}"));
         }
     }
-    keeps(merge(event("session.started"), json!({"summary_normal": "soft\u{ad}hyphen"})));
+    let choices = json!({"choices": [{"value": "a", "label": "A"}, {"value": "b", "label": "p\u{0430}ypal"}]});
+    breaks(merge(event("awaiting.clarification"), choices), "sec.deceptive-text", "/choices/1/label");
+    keeps(merge(event("session.started"), json!({"summary_normal": "b\u{200b}ob"})));
+    // A word in Cyrillic letters is honest where the language is written in them.
+    keeps(merge(event("awaiting.confirmation"), json!({"action_ru": "Pay \u{0440}\u{0430}\u{0443}"})));
+    let hints = json!({"localization_hints": {"primary_language": "ru"}, "action": "Pay \u{0440}\u{0430}\u{0443}"});
+    keeps(merge(event("awaiting.confirmation"), hints));
 }
 
 #[test]
@@ -582,6 +641,31 @@ fn ext_undeclared_prefix() {
     assert!(known.check_value(&right).is_valid());
     // An event type of an extension needs its vocabulary too.
     breaks(merge(event("state.changed"), json!({"type": "haptic:pulse"})), "ext.undeclared-prefix", "/type");
+    let full = json!({"type": "https://example.org/types/pulse"});
+    breaks(merge(event("state.changed"), full.clone()), "ext.undeclared-prefix", "/type");
+    keeps(merge(extension_event(), full));
+}
+
+#[test]
+fn each_prefix_needs_a_vocabulary_of_its_own() {
+    let core = "https://aaep-protocol.org/context/v1";
+    let haptic = "https://example.org/haptic/v1";
+    let with = |context: Value, name: &str, extensions: Value| {
+        merge(event("state.changed"), json!({"@context": context, "type": name, "extensions": extensions}))
+    };
+    let state = "aaep:agent.state.changed";
+    let rule = "ext.undeclared-prefix";
+    // The core says nothing about extensions, however often it is named; nor does one twice.
+    breaks(with(json!([core, core]), state, json!({"haptic": {}})), rule, "/extensions/haptic");
+    let two = json!({"haptic": {}, "taste": {}});
+    breaks(with(json!([core, haptic, haptic]), state, two), rule, "/extensions/taste");
+    // The prefix of the type counts, once.
+    breaks(with(json!([core, haptic]), "haptic:x", json!({"taste": {}})), rule, "/extensions/taste");
+    keeps(with(json!([core, haptic]), "haptic:x", json!({"haptic": {}})));
+    keeps(with(json!([core, haptic, "https://example.org/taste"]), "haptic:x", json!({"taste": {}})));
+    // What belongs to a known extension declares no other.
+    let known = Validator::new().with_extension("haptic", haptic);
+    assert!(!known.check_value(&with(json!([core, haptic]), state, json!({"taste": {}}))).is_valid());
 }
 
 #[test]
@@ -677,6 +761,8 @@ fn msg_limit() {
         ("clarification.reply", "confidence", json!(1.1)),
         ("clarification.reply", "response", json!("")),
         ("confirmation.reply", "decision_rationale", json!("x".repeat(4097))),
+        ("subscription.close", "reason_code", json!("")),
+        ("subscription.close", "reason_code", json!("x".repeat(257))),
     ] {
         breaks(merge(message(name), json!({field: bad})), "msg.limit", &format!("/{field}"));
     }
@@ -696,7 +782,6 @@ fn msg_format() {
         ("confirmation.reply", "timestamp", "now"),
         ("subscription.request", "aaep_version", "one"),
         ("subscription.accepted", "signed_manifest", "not a jws"),
-        ("subscription.close", "reason_code", "Bye bye"),
     ] {
         breaks(merge(message(name), json!({field: bad})), "msg.format", &format!("/{field}"));
     }
@@ -712,8 +797,10 @@ fn msg_unknown_field() {
 
 #[test]
 fn msg_unknown_type() {
-    breaks_also(json!({"type": "subscription.pause"}), "msg.unknown-type", "/type");
-    breaks_also(json!({"type": "vote.reply"}), "msg.unknown-type", "/type");
+    breaks(json!({"type": "subscription.pause"}), "msg.unknown-type", "/type");
+    breaks(json!({"type": "vote.reply"}), "msg.unknown-type", "/type");
+    // Nothing in the specification gives the reason of a close a form.
+    keeps(merge(message("subscription.close"), json!({"reason_code": "Bye bye"})));
 }
 
 fn request(capabilities: Value) -> Value {
@@ -819,4 +906,20 @@ fn the_invalid_examples_of_chapter_3_are_refused() {
         "/extensions/haptic",
     );
     breaks(merge(event("session.started"), json!({"my_field": 1})), "env.custom-field", "/my_field");
+}
+
+/// A report repeats names of the document, but not without end.
+#[test]
+fn long_names_are_cut_in_reports() {
+    let long = "n".repeat(100_000);
+    let mut document = event("state.changed");
+    document[&long] = json!(1);
+    document["type"] = json!(format!("aaep:{long}"));
+    document["extensions"] = json!({&long: 1});
+    let report = validate(document.to_string().as_bytes());
+    assert!(report.problems.len() >= 2, "{:?}", report.problems);
+    for problem in report.problems {
+        assert!(problem.pointer.len() < 300 && problem.message.len() < 400, "{problem:?}");
+        assert!(problem.pointer.len() < 100 || problem.pointer.contains('\u{2026}'), "{problem:?}");
+    }
 }

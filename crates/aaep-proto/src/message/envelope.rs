@@ -93,7 +93,7 @@ record! {
         /// Version of the agent.
         agent_version: Option<String> = ANY_TEXT,
         /// Name of the agent for people.
-        agent_name: Option<String> = ANY_TEXT,
+        agent_name: Option<String> = SPOKEN_NAME,
         /// The model behind the agent.
         model: Option<String> = ANY_TEXT,
         /// Where the manifest of the agent is.

@@ -88,7 +88,7 @@ record! {
         /// The subscription to end.
         subscription_id: SubscriptionId = SUBSCRIPTION_ID,
         /// Why, for programs.
-        reason_code: Option<String> = REASON,
+        reason_code: Option<String> = NAME_256,
         /// Why, for people.
         reason_message: Option<String> = NOTE_OR_EMPTY,
         /// Trace identifier.
@@ -189,7 +189,7 @@ record! {
         /// Its version.
         agent_version: Option<String> = ANY_TEXT,
         /// Its name for people.
-        agent_name: Option<String> = ANY_TEXT,
+        agent_name: Option<String> = SPOKEN_NAME,
         /// Versions of the protocol it speaks.
         aaep_versions_supported: Vec<String> = Kind::List { of: &VERSION, min: 1, max: usize::MAX, unique: true },
         /// Levels it implements.

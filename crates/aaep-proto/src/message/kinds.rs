@@ -18,6 +18,8 @@ pub(crate) const TIMEOUT: Kind = Kind::Integer { min: 1, max: 86_400 };
 pub(crate) const NAME_256: Kind = Kind::Text { min: 1, max: 256 };
 pub(crate) const ANY_TEXT: Kind = Kind::Text { min: 0, max: usize::MAX };
 pub(crate) const SOME_TEXT: Kind = Kind::Text { min: 1, max: usize::MAX };
+pub(crate) const SPOKEN_NAME: Kind = Kind::Name { min: 0, max: usize::MAX };
+pub(crate) const SPOKEN_NAME_256: Kind = Kind::Name { min: 1, max: 256 };
 pub(crate) const RISK: Kind = Kind::OneOf(crate::message::RiskLevel::WORDS);
 
 /// The largest integer that every JSON reader takes exactly.

@@ -29,11 +29,11 @@ record! {
         /// How long it may take.
         expected_duration_ms: Option<u64> = DURATION_MS,
         /// Who asked.
-        requested_by: Option<String> = NAME_256,
+        requested_by: Option<String> = SPOKEN_NAME_256,
         /// What was asked, in the user's words.
         request_text: Option<String> = PROSE_OR_EMPTY,
         /// What the agent can use.
-        tools_available: Option<Vec<String>> = Kind::List { of: &NAME_256, min: 0, max: 256, unique: true },
+        tools_available: Option<Vec<String>> = Kind::List { of: &SPOKEN_NAME_256, min: 0, max: 256, unique: true },
     }
 }
 
@@ -150,7 +150,7 @@ record! {
         /// How many steps there are.
         total_steps: Option<u64> = STEP,
         /// What the current step is.
-        description: Option<String> = NOTE_OR_EMPTY,
+        description: Option<String> = NOTE,
     }
 }
 
@@ -183,7 +183,7 @@ record! {
         /// Ties the end of the call to this beginning.
         tool_call_id: Option<ToolCallId> = TOOL_CALL_ID,
         /// What the tool is for.
-        description: Option<String> = NOTE_OR_EMPTY,
+        description: Option<String> = NOTE,
         /// The arguments, fit to be heard, without secrets.
         args_summary: Option<String> = PROSE_OR_EMPTY,
         /// In few words.
@@ -272,7 +272,7 @@ record! {
         /// What a reply may say; accept and reject if absent.
         allowed_replies: Option<Vec<String>> = Kind::List { of: &ANY_TEXT, min: 1, max: 32, unique: true },
         /// More that a subscriber may show.
-        extra_context: Option<Map<String, Value>> = Kind::AnyObject,
+        extra_context: Option<Map<String, Value>> = Kind::HumanObject,
     }
 }
 
@@ -333,7 +333,7 @@ record! {
         /// How soon.
         urgency_for_handoff: Option<RiskLevel> = RISK,
         /// What the one who takes over needs to know.
-        packaged_context: Option<Map<String, Value>> = Kind::AnyObject,
+        packaged_context: Option<Map<String, Value>> = Kind::HumanObject,
         /// In few words.
         summary_terse: Option<String> = TERSE,
         /// What happens now.

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use unicode_security::MixedScript;
 use unicode_security::confusable_detection::skeleton;
+
+use super::path::Brief;
 
 /// Why a text may deceive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ impl fmt::Display for Deception {
         match self {
             Deception::Hidden(c) => write!(f, "the hidden character U+{:04X}", *c as u32),
             Deception::Direction(c) => write!(f, "the direction control U+{:04X}", *c as u32),
-            Deception::LookAlike(word) => write!(f, "the look-alike letters of \"{word}\""),
+            Deception::LookAlike(word) => write!(f, "the look-alike letters of \"{}\"", Brief(word)),
         }
     }
 }
@@ -29,7 +30,8 @@ impl fmt::Display for Deception {
 /// Finds the first hidden, reordering or look-alike character.
 ///
 /// Characters that a script needs are left alone: joiners between Persian or Devanagari letters
-/// and inside emoji, direction marks in text that runs from right to left.
+/// and inside emoji, word breaks in Khmer or Thai, direction marks in text that runs from right
+/// to left.
 ///
 /// ```
 /// use aaep_proto::validate::{Deception, find_deception};
@@ -37,55 +39,113 @@ impl fmt::Display for Deception {
 /// assert_eq!(find_deception("Pay $100"), None);
 /// ```
 pub fn find_deception(text: &str) -> Option<Deception> {
+    find_deception_in(text, None)
+}
+
+/// The same for a text of which the language is known: in Russian, a word in Cyrillic letters
+/// deceives nobody.
+///
+/// ```
+/// use aaep_proto::validate::find_deception_in;
+/// assert!(find_deception_in("Pay \u{0440}\u{0430}\u{0443}", Some("en")).is_some());
+/// assert!(find_deception_in("Pay \u{0440}\u{0430}\u{0443}", Some("ru")).is_none());
+/// ```
+pub fn find_deception_in(text: &str, language: Option<&str>) -> Option<Deception> {
     if text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
         return None;
     }
-    find_character(text).or_else(|| find_look_alike(text))
+    find_character(text).or_else(|| find_look_alike(text, language))
 }
 
 fn find_character(text: &str) -> Option<Deception> {
     let runs_right_to_left = text.chars().any(is_right_to_left);
-    let mut previous = ' ';
-    for c in text.chars() {
-        let found = match c {
-            '\t' | '\n' | '\r' => None,
-            c if c.is_control() => Some(Deception::Hidden(c)),
-            '\u{202A}'..='\u{202E}' => Some(Deception::Direction(c)),
-            '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}' | '\u{061C}' if !runs_right_to_left => {
-                Some(Deception::Direction(c))
+    let mut isolates = Vec::new();
+    let mut before = Before::default();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        let next = rest.chars().next().unwrap_or(' ');
+        match c {
+            '\u{2066}'..='\u{2068}' if runs_right_to_left => isolates.push(c),
+            '\u{2069}' if runs_right_to_left => {
+                if isolates.pop().is_none() {
+                    return Some(Deception::Direction(c));
+                }
             }
-            '\u{200C}' | '\u{200D}' if !joins(previous) => Some(Deception::Hidden(c)),
-            '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}' if previous.is_ascii_alphabetic() => {
-                Some(Deception::Hidden(c))
-            }
-            // Tags are invisible except after the black flag, where they spell a region's flag.
-            '\u{E0000}'..='\u{E007F}' if !is_flag_part(previous) => Some(Deception::Hidden(c)),
-            '\u{00AD}'
-            | '\u{034F}'
-            | '\u{115F}'
-            | '\u{1160}'
-            | '\u{17B4}'
-            | '\u{17B5}'
-            | '\u{180E}'
-            | '\u{200B}'
-            | '\u{2060}'..='\u{2064}'
-            | '\u{206A}'..='\u{206F}'
-            | '\u{3164}'
-            | '\u{FEFF}'
-            | '\u{FFA0}' => Some(Deception::Hidden(c)),
-            _ => None,
-        };
-        if found.is_some() {
-            return found;
+            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => return Some(Deception::Direction(c)),
+            '\u{200E}' | '\u{200F}' | '\u{061C}' if !runs_right_to_left => return Some(Deception::Direction(c)),
+            // The black flag and the tags that spell a region stand and fall together.
+            '\u{1F3F4}' => rest = &rest[region_of_flag(rest)..],
+            c if is_hidden(c, before, next) => return Some(Deception::Hidden(c)),
+            _ => {}
         }
-        previous = c;
+        before = before.then(c);
     }
-    None
+    // What is never closed reorders all that follows.
+    isolates.pop().map(Deception::Direction)
+}
+
+/// What stands before a character.
+#[derive(Clone, Copy)]
+struct Before {
+    /// The last character.
+    last: char,
+    /// The last one that is no joiner.
+    base: char,
+    /// How many joiners stand after it.
+    joiners: u8,
+}
+
+impl Default for Before {
+    fn default() -> Before {
+        Before { last: ' ', base: ' ', joiners: 0 }
+    }
+}
+
+impl Before {
+    fn then(self, c: char) -> Before {
+        match c {
+            '\u{200C}' | '\u{200D}' => Before { last: c, joiners: self.joiners.saturating_add(1), ..self },
+            _ => Before { last: c, base: c, joiners: 0 },
+        }
+    }
+}
+
+fn is_hidden(c: char, before: Before, next: char) -> bool {
+    match c {
+        '\t' | '\n' | '\r' => false,
+        // Typing one twice is an honest slip; more could spell something.
+        '\u{200C}' | '\u{200D}' => !joins(before.base) || before.joiners >= 2,
+        '\u{200B}' => !breaks_without_space(before.last),
+        '\u{00AD}' => !before.last.is_alphabetic() || !next.is_alphabetic(),
+        '\u{FE0E}' | '\u{FE0F}' if matches!(before.last, '0'..='9' | '#' | '*') => false,
+        '\u{FE00}'..='\u{FE0F}' => !takes_variation(before.last),
+        '\u{E0100}'..='\u{E01EF}' => !is_ideograph(before.last),
+        '\u{180B}'..='\u{180D}' | '\u{180F}' => !matches!(before.last, '\u{1820}'..='\u{18AA}'),
+        '\u{034F}'
+        | '\u{115F}'
+        | '\u{1160}'
+        | '\u{17B4}'
+        | '\u{17B5}'
+        | '\u{180E}'
+        | '\u{2028}'
+        | '\u{2029}'
+        | '\u{2060}'..='\u{2065}'
+        | '\u{206A}'..='\u{206F}'
+        | '\u{3164}'
+        | '\u{FEFF}'
+        | '\u{FFA0}'
+        | '\u{FFF9}'..='\u{FFFB}'
+        | '\u{1BCA0}'..='\u{1BCA3}'
+        | '\u{1D173}'..='\u{1D17A}'
+        | '\u{E0000}'..='\u{E0FFF}' => true,
+        c => c.is_control(),
+    }
 }
 
 fn is_right_to_left(c: char) -> bool {
-    matches!(c, '\u{0590}'..='\u{08FF}' | '\u{FB1D}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFC}' | '\u{10800}'..='\u{10FFF}' | '\u{1E800}'..='\u{1EFFF}')
-        && c != '\u{061C}'
+    let here = matches!(c, '\u{0590}'..='\u{08FF}' | '\u{FB1D}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFC}' | '\u{10800}'..='\u{10FFF}' | '\u{1E800}'..='\u{1EFFF}');
+    here && c.is_alphabetic()
 }
 
 /// Scripts and symbols in which a joiner changes the shape of what it stands after.
@@ -93,25 +153,125 @@ fn joins(previous: char) -> bool {
     matches!(previous, '\u{0600}'..='\u{1CFF}' | '\u{2190}'..='\u{2BFF}' | '\u{FE0F}' | '\u{1F000}'..='\u{1FAFF}')
 }
 
-fn is_flag_part(previous: char) -> bool {
-    matches!(previous, '\u{1F3F4}' | '\u{E0020}'..='\u{E007E}')
+/// Scripts that write words without spaces and mark where a line may break: Thai, Lao, Myanmar, Khmer.
+fn breaks_without_space(previous: char) -> bool {
+    matches!(previous, '\u{0E01}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}')
 }
 
-fn find_look_alike(text: &str) -> Option<Deception> {
-    let words = || text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty());
-    if let Some(mixed) = words().find(|w| !w.is_ascii() && !w.is_single_script()) {
-        return Some(Deception::LookAlike(mixed.to_owned()));
+/// Symbols, emoji and the scripts that have standardized variants.
+fn takes_variation(previous: char) -> bool {
+    matches!(previous, '\u{A9}' | '\u{AE}' | '\u{1000}'..='\u{109F}' | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205E}'
+        | '\u{20A0}'..='\u{2BFF}' | '\u{3001}'..='\u{9FFF}' | '\u{A840}'..='\u{A87F}' | '\u{F900}'..='\u{FAFF}'
+        | '\u{10000}'..='\u{3FFFF}')
+}
+
+fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
+}
+
+/// The bytes of the tags that make a black flag the flag of a region: one to six letters or digits
+/// and the end. Zero if they do not.
+fn region_of_flag(after: &str) -> usize {
+    let is_part = |c: char| matches!(c, '\u{E0030}'..='\u{E0039}' | '\u{E0061}'..='\u{E007A}');
+    let count = after.chars().take(7).take_while(|c| is_part(*c)).count();
+    let ended = after.chars().nth(count) == Some('\u{E007F}');
+    // Every tag is four bytes long.
+    if ended && (1..=6).contains(&count) { 4 * (count + 1) } else { 0 }
+}
+
+/// The scripts that have letters like those of the Latin one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Script {
+    Latin,
+    Greek,
+    Cyrillic,
+    Armenian,
+    Cherokee,
+}
+
+fn script_of(c: char) -> Option<Script> {
+    match c {
+        'A'..='Z' | 'a'..='z' | '\u{C0}'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}' if c.is_alphabetic() => {
+            Some(Script::Latin)
+        }
+        '\u{0370}'..='\u{03FF}' | '\u{1F00}'..='\u{1FFF}' => Some(Script::Greek),
+        '\u{0400}'..='\u{052F}' | '\u{1C80}'..='\u{1C8F}' | '\u{A640}'..='\u{A69F}' => Some(Script::Cyrillic),
+        '\u{0531}'..='\u{0589}' => Some(Script::Armenian),
+        '\u{13A0}'..='\u{13FF}' | '\u{AB70}'..='\u{ABBF}' => Some(Script::Cherokee),
+        _ => None,
     }
-    // A whole word in another script that reads like Latin, inside a text that is mostly Latin.
-    let latin = words().filter(|w| w.bytes().all(|b| b.is_ascii_alphabetic())).count();
-    let other = words().filter(|w| !w.chars().any(|c| c.is_ascii())).count();
-    if latin <= other {
+}
+
+/// The script that a language is written in, where it is one that can be mistaken for Latin.
+fn script_of_language(tag: &str) -> Option<Script> {
+    let mut subtags = tag.split(['-', '_']);
+    let language = subtags.next().unwrap_or_default().to_ascii_lowercase();
+    for script in subtags.filter(|s| s.len() == 4) {
+        match script.to_ascii_lowercase().as_str() {
+            "cyrl" => return Some(Script::Cyrillic),
+            "latn" => return None,
+            _ => {}
+        }
+    }
+    match language.as_str() {
+        "ru" | "uk" | "be" | "bg" | "sr" | "mk" | "kk" | "ky" | "tg" | "mn" | "tt" | "ba" | "cv" | "ce" | "os"
+        | "ab" | "av" | "rue" | "sah" | "udm" | "cu" => Some(Script::Cyrillic),
+        "el" | "grc" => Some(Script::Greek),
+        "hy" | "hyw" => Some(Script::Armenian),
+        "chr" => Some(Script::Cherokee),
+        _ => None,
+    }
+}
+
+/// What the letters of a word are.
+struct Word<'t> {
+    text: &'t str,
+    latin: bool,
+    /// The script of letters that are not Latin.
+    foreign: Option<Script>,
+    /// Whether each of those looks like an ASCII letter.
+    alike: bool,
+    letters: usize,
+}
+
+fn word(text: &str) -> Word<'_> {
+    let mut word = Word { text, latin: false, foreign: None, alike: true, letters: 0 };
+    let mut buffer = [0; 4];
+    for c in text.chars() {
+        word.letters += usize::from(c.is_alphabetic());
+        match script_of(c) {
+            Some(Script::Latin) => word.latin = true,
+            Some(script) => {
+                word.foreign = Some(script);
+                word.alike = word.alike && skeleton(c.encode_utf8(&mut buffer)).all(|s| s.is_ascii_alphabetic());
+            }
+            None => {}
+        }
+    }
+    word
+}
+
+fn find_look_alike(text: &str, language: Option<&str>) -> Option<Deception> {
+    // A combining mark belongs to the letter before it.
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '\u{0300}'..='\u{036F}');
+    let words = || text.split(|c| !is_part(c)).filter(|w| !w.is_empty()).map(word);
+    let found = |word: Word<'_>| Deception::LookAlike(word.text.to_owned());
+    if let Some(mixed) = words().find(|w| w.latin && w.foreign.is_some() && w.alike) {
+        return Some(found(mixed));
+    }
+    // A whole word in another script that reads like Latin, beside Latin words. In a language of
+    // that script it is honest; where no language is given, other words of the script vouch for it.
+    if !words().any(|w| w.latin) {
         return None;
     }
-    words()
-        .filter(|w| w.chars().count() >= 3 && !w.chars().any(|c| c.is_ascii()))
-        .find(|w| skeleton(w).all(|c| c.is_ascii_alphabetic()))
-        .map(|w| Deception::LookAlike(w.to_owned()))
+    let native = language.and_then(script_of_language);
+    let vouched = |script| language.is_none() && words().any(|w| w.foreign == Some(script) && !w.alike);
+    let whole = |w: &Word<'_>| !w.latin && w.alike && w.letters >= 3 && w.foreign.is_some() && w.foreign != native;
+    let candidate = words().find(whole)?;
+    match candidate.foreign {
+        Some(script) if vouched(script) => None,
+        _ => Some(found(candidate)),
+    }
 }
 
 #[cfg(test)]
@@ -130,6 +290,28 @@ mod tests {
             ("plain \u{2066}text\u{2069}", Deception::Direction('\u{2066}')),
             ("Pay p\u{0430}ypal now", Deception::LookAlike("p\u{0430}ypal".into())),
             ("Pay \u{0440}\u{0430}\u{0443} now please", Deception::LookAlike("\u{0440}\u{0430}\u{0443}".into())),
+            ("Pay аррӏе", Deception::LookAlike("аррӏе".into())),
+            ("😀\u{E0100}\u{E0101}\u{E0102}", Deception::Hidden('\u{E0100}')),
+            ("❤\u{FE0F}\u{FE0F}", Deception::Hidden('\u{FE0F}')),
+            ("1\u{E0155}", Deception::Hidden('\u{E0155}')),
+            ("é\u{FE01}", Deception::Hidden('\u{FE01}')),
+            ("\u{1F3F4}\u{E0067}\u{E0062}", Deception::Hidden('\u{E0067}')),
+            (
+                "\u{1F3F4}\u{E0061}\u{E0062}\u{E0063}\u{E0064}\u{E0065}\u{E0066}\u{E0067}\u{E007F}",
+                Deception::Hidden('\u{E0061}'),
+            ),
+            ("a\u{FFF9}b", Deception::Hidden('\u{FFF9}')),
+            ("a\u{1D173}", Deception::Hidden('\u{1D173}')),
+            ("a\u{1BCA0}", Deception::Hidden('\u{1BCA0}')),
+            ("a\u{2065}", Deception::Hidden('\u{2065}')),
+            ("a\u{E0080}", Deception::Hidden('\u{E0080}')),
+            ("a\u{180F}", Deception::Hidden('\u{180F}')),
+            ("a\u{2028}b", Deception::Hidden('\u{2028}')),
+            ("a\u{2029}b", Deception::Hidden('\u{2029}')),
+            ("pay \u{AD}bob", Deception::Hidden('\u{AD}')),
+            ("می\u{200C}\u{200D}\u{200C}خواهم", Deception::Hidden('\u{200C}')),
+            ("א Pay \u{2066}100", Deception::Direction('\u{2066}')),
+            ("א Pay 100\u{2069}", Deception::Direction('\u{2069}')),
         ] {
             assert_eq!(find_deception(text), Some(expected), "{text:?}");
         }
@@ -150,6 +332,24 @@ mod tests {
             "東京タワーへ行きますか",
             "서울로 보내기",
             "line\nbreak",
+            "将500美元从A账户转到B账户",
+            "PDFを山田さんに送信します",
+            "보고서 PDF를 보내기",
+            "T恤 购买",
+            "ส่งไฟล์PDFให้แม่",
+            "बिल का PDFको भेजें",
+            "الـPDF إرسال",
+            "10 μg of medicine",
+            "10 \u{B5}g of medicine",
+            "5 kΩ resistor",
+            "Δt is 5",
+            "ខ្ញុំ\u{200B}ចង់\u{200B}ផ្ញើ",
+            "می\u{200C}\u{200C}خواهم",
+            "Donau\u{AD}dampf\u{AD}schiff",
+            "Press 1\u{FE0F}\u{20E3} now ☎\u{FE0E}",
+            "葛\u{E0100}城市",
+            "שלום \u{2066}abc\u{2069} שלום",
+            "Она сама купит PayPal",
         ] {
             assert_eq!(find_deception(text), None, "{text:?}");
         }

@@ -21,6 +21,7 @@ fn check_level_2(request: &Object<'_>, out: &mut Findings) {
     let replies = capabilities.get("supports_confirmation_reply").and_then(Json::boolean);
     if claims && replies != Some(true) {
         let message = "Set supports_confirmation_reply to true, or claim level 1 only.";
-        out.add(Rule::CapabilityLevel2, "/capabilities/supports_confirmation_reply", message);
+        let path = Path::top("capabilities");
+        out.add(Rule::CapabilityLevel2, path.field("supports_confirmation_reply"), message);
     }
 }

@@ -7,13 +7,19 @@
 mod deceptive;
 mod event;
 mod message;
+mod number;
 pub(crate) mod path;
 mod secret;
 mod value;
+mod vocabulary;
+
+use std::fmt::Display;
 
 use serde_json::Value;
 
-pub use deceptive::{Deception, find_deception};
+use path::Path;
+
+pub use deceptive::{Deception, find_deception, find_deception_in};
 pub use secret::{Secret, SecretKind, find_secret};
 
 use crate::json::Json;
@@ -116,7 +122,7 @@ impl Validator {
         let mut out = Findings::default();
         let document = match json.object() {
             None => {
-                out.add(Rule::Object, "", format!("Send a JSON object; this is {}.", json.kind()));
+                out.add(Rule::Object, Path::Root, format_args!("Send a JSON object; this is {}.", json.kind()));
                 None
             }
             Some(object) => match object.get("type").and_then(Json::text).and_then(MessageType::parse) {
@@ -136,13 +142,13 @@ impl Validator {
 
 fn check_size(length: usize, document: Option<DocumentType>, out: &mut Findings) {
     if length > limits::MESSAGE_BYTES {
-        let message =
-            format!("Split it: {length} bytes are more than the {} that transports carry.", limits::MESSAGE_BYTES);
-        out.add(Rule::MessageSize, "", message);
+        let most = limits::MESSAGE_BYTES;
+        let message = format_args!("Split it: {length} bytes are more than the {most} that transports carry.");
+        out.add(Rule::MessageSize, Path::Root, message);
     } else if !matches!(document, None | Some(DocumentType::Message(_))) {
-        let message =
-            format!("Split it: {length} bytes are more than the {} an event should have.", limits::EVENT_BYTES);
-        out.add(Rule::EventSize, "", message);
+        let most = limits::EVENT_BYTES;
+        let message = format_args!("Split it: {length} bytes are more than the {most} an event should have.");
+        out.add(Rule::EventSize, Path::Root, message);
     }
 }
 
@@ -154,12 +160,14 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    pub(crate) fn add(&mut self, rule: Rule, pointer: impl Into<String>, message: impl Into<String>) {
+    /// Writes a problem down if there is room. Place and message become text only then: a hostile
+    /// document can break a rule a hundred thousand times.
+    pub(crate) fn add(&mut self, rule: Rule, path: Path<'_>, message: impl Display) {
         let is_error = rule.severity() == Severity::Error;
         // When the report is full, the first error still gets in: it decides validity.
         if self.problems.len() < limits::PROBLEMS || (is_error && self.errors == 0) {
             self.errors += usize::from(is_error);
-            self.problems.push(Problem::new(rule, pointer, message));
+            self.problems.push(Problem::new(rule, path.pointer(), message.to_string()));
         }
     }
 

@@ -1,6 +1,8 @@
 //! Where in a document the validator is. Costs nothing until a problem has to be written down.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+
+use crate::limits;
 
 /// A step on the way down, linked to the steps before it.
 #[derive(Clone, Copy)]
@@ -11,6 +13,11 @@ pub(crate) enum Path<'p> {
 }
 
 impl<'p> Path<'p> {
+    /// A field of the document itself.
+    pub(crate) fn top(name: &'p str) -> Path<'p> {
+        Path::Field(&Path::Root, name)
+    }
+
     pub(crate) fn field(&'p self, name: &'p str) -> Path<'p> {
         Path::Field(self, name)
     }
@@ -20,30 +27,47 @@ impl<'p> Path<'p> {
     }
 
     /// The last step in words: the name of a field.
-    pub(crate) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> Brief<'p> {
         match self {
-            Path::Root => "The document",
-            Path::Field(_, name) => name,
+            Path::Root => Brief("The document"),
+            Path::Field(_, name) => Brief(name),
             Path::Item(parent, _) => parent.name(),
         }
     }
 
-    /// The way as a JSON pointer (RFC 6901).
+    /// The way as a JSON pointer (RFC 6901). Names of unreasonable length are cut.
     pub(crate) fn pointer(&self) -> String {
-        match self {
-            Path::Root => String::new(),
+        let mut text = String::new();
+        self.write(&mut text);
+        text
+    }
+
+    fn write(&self, text: &mut String) {
+        // Writing to a string cannot fail.
+        let _ = match self {
+            Path::Root => Ok(()),
             Path::Field(parent, name) => {
-                let mut text = parent.pointer();
-                text.push('/');
-                text.push_str(&name.replace('~', "~0").replace('/', "~1"));
-                text
+                parent.write(text);
+                let name = Brief(name).to_string();
+                write!(text, "/{}", name.replace('~', "~0").replace('/', "~1"))
             }
             Path::Item(parent, index) => {
-                let mut text = parent.pointer();
-                // Writing to a string cannot fail.
-                let _ = write!(text, "/{index}");
-                text
+                parent.write(text);
+                write!(text, "/{index}")
             }
+        };
+    }
+}
+
+/// Text of the document inside a sentence for people, cut where it goes on without end.
+#[derive(Clone, Copy)]
+pub(crate) struct Brief<'p>(pub(crate) &'p str);
+
+impl fmt::Display for Brief<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.char_indices().nth(limits::NAME_CHARACTERS) {
+            Some((cut, _)) => write!(f, "{}\u{2026}", &self.0[..cut]),
+            None => f.write_str(self.0),
         }
     }
 }

@@ -4,12 +4,14 @@
 use std::fmt;
 use std::ops::Range;
 
+use super::number;
+
 /// What kind of secret it looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretKind {
     /// A key of a known service.
     ApiKey,
-    /// A payment card number that passes the Luhn check.
+    /// A payment card number: a known issuer, its length, the Luhn check.
     CardNumber,
     /// A United States social security number.
     SocialSecurityNumber,
@@ -17,7 +19,7 @@ pub enum SecretKind {
     BearerToken,
     /// A private key in PEM form.
     PrivateKey,
-    /// A password or key given as `name=value`.
+    /// A password or key given by name, or inside a URL.
     Password,
 }
 
@@ -43,6 +45,10 @@ pub struct Secret {
     pub range: Range<usize>,
 }
 
+/// How far a scan looks before it decides. Without a bound, a text made of beginnings alone would
+/// be read again from each of them.
+const REACH: usize = 512;
+
 /// Finds the first likely secret.
 ///
 /// ```
@@ -56,35 +62,34 @@ pub fn find_secret(text: &str) -> Option<Secret> {
     if !may_hold_secret(bytes) {
         return None;
     }
-    let mut at_word_start = true;
+    let mut previous = b' ';
     for (i, &b) in bytes.iter().enumerate() {
-        let is_word = b.is_ascii_alphanumeric() || b == b'_' || b >= 0x80;
-        if at_word_start && is_word {
-            let found = if b.is_ascii_digit() { find_number(bytes, i) } else { find_word(bytes, i) };
-            if found.is_some() {
-                return found;
-            }
-        } else if b == b'-'
-            && at_word_start
-            && let Some(found) = find_pem(text, i)
-        {
-            return Some(found);
+        let found = match b {
+            b'0'..=b'9' | 0xEF if !previous.is_ascii_alphanumeric() => number::find(bytes, i),
+            b'A'..=b'Z' | b'a'..=b'z' if !previous.is_ascii_alphanumeric() => find_word(bytes, i),
+            b'=' | b':' => find_assigned(bytes, i),
+            b'-' if previous != b'-' => find_pem(text, i),
+            _ => None,
+        };
+        if found.is_some() {
+            return found;
         }
-        at_word_start = !is_word;
+        previous = b;
     }
     None
 }
 
-/// Every secret we know holds a digit or an equals sign; most prose does not. Whole blocks are
-/// looked at without a branch, which the compiler turns into wide instructions.
+/// Every secret we know holds a digit, an equals sign or an at sign; most prose does not. `0xEF`
+/// begins a full-width digit. Whole blocks are looked at without a branch, which the compiler
+/// turns into wide instructions.
 fn may_hold_secret(bytes: &[u8]) -> bool {
-    let block = |block: &[u8]| block.iter().fold(false, |found, b| found | b.is_ascii_digit() | (*b == b'='));
+    let counts = |b: &u8| b.is_ascii_digit() | (*b == b'=') | (*b == b'@') | (*b == 0xEF);
+    let block = |block: &[u8]| block.iter().fold(false, |found, b| found | counts(b));
     bytes.chunks(64).any(block)
 }
 
 /// Prefixes of keys that services hand out, and how many characters follow at least.
 const KEYS: &[(&[u8], usize)] = &[
-    (b"sk-", 8),
     (b"sk_live_", 8),
     (b"sk_test_", 8),
     (b"rk_live_", 8),
@@ -107,91 +112,180 @@ const KEYS: &[(&[u8], usize)] = &[
     (b"ya29.", 20),
 ];
 
-/// Names that stand before a secret.
-const NAMES: &[&[u8]] = &[
-    b"password",
-    b"passwd",
-    b"pwd",
-    b"passphrase",
-    b"api_key",
-    b"apikey",
-    b"api-key",
-    b"secret",
-    b"client_secret",
-    b"access_token",
-    b"auth_token",
-    b"token",
-    b"private_key",
-];
-
+/// A key of a known service or a bearer token that begins here.
 fn find_word(bytes: &[u8], start: usize) -> Option<Secret> {
     let rest = &bytes[start..];
     let found = |kind, len| Some(Secret { kind, range: start..start + len });
     match rest[0] {
+        b's' if rest.starts_with(b"sk-") && is_sk_key(&rest[3..]) => {
+            found(SecretKind::ApiKey, 3 + length(&rest[3..], is_token))
+        }
         b's' | b'r' | b'g' | b'x' | b'A' | b'h' | b'n' | b'y' => {
-            for (prefix, least) in KEYS {
-                if rest.starts_with(prefix) {
-                    let tail = token_len(&rest[prefix.len()..]);
-                    let value = &rest[prefix.len()..prefix.len() + tail];
-                    if tail >= *least && value.iter().any(u8::is_ascii_digit) {
-                        return found(SecretKind::ApiKey, prefix.len() + tail);
-                    }
-                }
-            }
+            let (prefix, least) = KEYS.iter().find(|(prefix, _)| rest.starts_with(prefix))?;
+            let value = near(&rest[prefix.len()..], is_token);
+            let is_key = value.len() >= *least && value.iter().any(u8::is_ascii_digit);
+            is_key.then(|| found(SecretKind::ApiKey, prefix.len() + length(&rest[prefix.len()..], is_token)))?
         }
         b'e' if rest.starts_with(b"eyJ") => {
-            let len = rest.iter().take_while(|b| is_token(**b) || **b == b'.').count();
-            if len >= 30 && rest[..len].iter().filter(|b| **b == b'.').count() >= 2 {
-                return found(SecretKind::BearerToken, len);
-            }
+            // The head of a JSON Web Token, a dot, and the part that follows.
+            let head = near(rest, is_token).len();
+            let is_token_pair =
+                head >= 15 && rest.get(head) == Some(&b'.') && near(&rest[head + 1..], is_token).len() >= 8;
+            is_token_pair.then(|| found(SecretKind::BearerToken, length(rest, |b| is_token(b) || b == b'.')))?
         }
         b'B' | b'b' if starts_with_ignoring_case(rest, b"bearer ") => {
-            let tail = rest[7..]
-                .iter()
-                .take_while(|b| is_token(**b) || matches!(**b, b'.' | b'+' | b'/' | b'=' | b'~'))
-                .count();
-            if tail >= 8 && rest[7..7 + tail].iter().any(|b| b.is_ascii_digit() || *b == b'=') {
-                return found(SecretKind::BearerToken, 7 + tail);
-            }
+            let value_start = 7 + skip_spaces(&rest[7..]);
+            let is_part = |b| is_token(b) || matches!(b, b'.' | b'+' | b'/' | b'=' | b'~');
+            let value = near(&rest[value_start..], is_part);
+            let coded = value.iter().any(|b| b.is_ascii_digit() || *b == b'=');
+            let is_bearer = value.len() >= 8 && coded && value.iter().any(u8::is_ascii_alphabetic) && !is_date(value);
+            is_bearer.then(|| found(SecretKind::BearerToken, value_start + length(&rest[value_start..], is_part)))?
         }
-        _ => {}
+        _ => None,
     }
-    if !matches!(rest[0] | 0x20, b'p' | b'a' | b's' | b'c' | b't') {
+}
+
+/// What follows `sk-`: one part of a key is long and has digits. Names of branches and versions
+/// have words and short numbers; a number alone counts only where a key says what it is for.
+fn is_sk_key(tail: &[u8]) -> bool {
+    let tail = near(tail, is_token);
+    let mut before: &[u8] = b"";
+    tail.split(|b| *b == b'-').any(|part| {
+        let purpose = matches!(before, b"test" | b"live" | b"proj");
+        before = part;
+        let mixed = part.iter().any(u8::is_ascii_alphabetic);
+        part.len() >= 8 && part.iter().any(u8::is_ascii_digit) && (mixed || purpose)
+    })
+}
+
+/// Names that stand before a secret, by their words.
+const NAMES: &[&[&[u8]]] = &[
+    &[b"password"],
+    &[b"passwd"],
+    &[b"passphrase"],
+    &[b"secret"],
+    &[b"token"],
+    &[b"api", b"key"],
+    &[b"access", b"key"],
+    &[b"secret", b"key"],
+    &[b"private", b"key"],
+];
+
+/// The name of a secret that ends these bytes: `DB_PASSWORD`, `"apiKey"`, `API key `.
+fn secret_name(before: &[u8]) -> Option<&'static [&'static [u8]]> {
+    // Quick to refuse: most signs stand after something else.
+    let before = &before[before.len().saturating_sub(64)..];
+    let before = before.trim_ascii_end();
+    let before = before.strip_suffix(b"\"").or_else(|| before.strip_suffix(b"'")).unwrap_or(before);
+    let before = before.strip_suffix(b"\\").unwrap_or(before);
+    if !matches!(before.last()? | 0x20, b'd' | b'e' | b't' | b'n' | b'y') {
         return None;
     }
-    let name = NAMES.iter().find(|name| starts_with_ignoring_case(rest, name) && is_assignment(&rest[name.len()..]))?;
-    let gap = rest[name.len()..].iter().take_while(|b| matches!(**b, b'=' | b':' | b' ' | b'"' | b'\'')).count();
-    let value_start = name.len() + gap;
-    let value_len = rest[value_start..]
-        .iter()
-        .take_while(|b| !b.is_ascii_whitespace() && !matches!(**b, b',' | b';' | b'"' | b'\'' | b')'))
-        .count();
-    is_secret_value(&rest[value_start..value_start + value_len], rest[name.len()])
-        .then(|| Secret { kind: SecretKind::Password, range: start + value_start..start + value_start + value_len })
+    NAMES.iter().copied().find(|words| {
+        let mut rest = before;
+        words.iter().rev().enumerate().all(|(i, word)| {
+            if i > 0 && matches!(rest.last(), Some(b'_' | b'-' | b' ')) {
+                rest = &rest[..rest.len() - 1];
+            }
+            let Some(cut) = rest.len().checked_sub(word.len()) else { return false };
+            let is_word = rest[cut..].eq_ignore_ascii_case(word);
+            rest = &rest[..cut];
+            is_word
+        })
+    })
 }
 
-fn is_assignment(after_name: &[u8]) -> bool {
-    matches!(after_name.first(), Some(b'=' | b':'))
+/// A value that the name before a sign gives away, or the password of a URL.
+fn find_assigned(bytes: &[u8], sign: usize) -> Option<Secret> {
+    let after = &bytes[sign + 1..];
+    if bytes[sign] == b':' && after.starts_with(b"//") {
+        return find_in_url(bytes, sign + 3);
+    }
+    let name = secret_name(&bytes[..sign])?;
+    let gap = after.iter().take(8).take_while(|b| matches!(**b, b' ' | b'\t' | b'"' | b'\'' | b'\\')).count();
+    let is_part =
+        |b: u8| !b.is_ascii_whitespace() && !matches!(b, b',' | b';' | b'"' | b'\'' | b')' | b'}' | b'&' | b'\\');
+    let value = near(&after[gap..], is_part);
+    let start = sign + 1 + gap;
+    is_secret_value(value, name, bytes[sign])
+        .then(|| Secret { kind: SecretKind::Password, range: start..start + length(&after[gap..], is_part) })
 }
 
-/// After `=` any value counts; after `:` prose may follow, so it must look like a code. What is
-/// already blotted out is no secret.
-fn is_secret_value(value: &[u8], sign: u8) -> bool {
-    let blotted = value.iter().all(|b| !b.is_ascii_alphanumeric())
-        || value.first().is_some_and(|b| matches!(b, b'[' | b'<' | b'*'))
-        || [&b"redacted"[..], b"hidden", b"none", b"null", b"true", b"false"]
+/// `bob:hunter22@` after `//`.
+fn find_in_url(bytes: &[u8], start: usize) -> Option<Secret> {
+    let user = near(&bytes[start..], |b| !b.is_ascii_whitespace() && !matches!(b, b'/' | b'?' | b'#' | b'"' | b'@'));
+    let colon = user.iter().position(|b| *b == b':')?;
+    let password = &user[colon + 1..];
+    let is_secret = bytes.get(start + user.len()) == Some(&b'@') && password.len() >= 4 && !is_blotted(password);
+    is_secret.then(|| Secret { kind: SecretKind::Password, range: start + colon + 1..start + user.len() })
+}
+
+/// Whether a field of this name gives away its value: `"password": "hunter22"` in free data.
+pub(crate) fn is_secret_field(name: &str, value: &str) -> bool {
+    let value = value.as_bytes();
+    secret_name(name.as_bytes()).is_some_and(|name| !value.contains(&b' ') && is_secret_value(value, name, b':'))
+}
+
+/// Whether a value looks chosen or made to be secret. After a colon prose may follow, so a value
+/// that is put together from words and numbers (`step2of5`) is none there.
+fn is_secret_value(value: &[u8], name: &[&[u8]], sign: u8) -> bool {
+    let digit = value.iter().any(u8::is_ascii_digit);
+    let letter = value.iter().any(u8::is_ascii_alphabetic);
+    let pin = sign == b'=' && name[0].starts_with(b"pass");
+    value.len() >= 6
+        && digit
+        && (letter || pin)
+        && !is_blotted(value)
+        && !is_date(value)
+        && (sign == b'=' || !is_words_and_numbers(value))
+}
+
+/// What is already blotted out, to be filled in, or a path is no secret.
+fn is_blotted(value: &[u8]) -> bool {
+    value.iter().all(|b| !b.is_ascii_alphanumeric())
+        || value.first().is_some_and(|b| matches!(b, b'[' | b'<' | b'*' | b'{' | b'$' | b'%' | b'/' | b'~'))
+        || [&b"redacted"[..], b"hidden", b"none", b"null", b"true", b"false", b"http"]
             .iter()
-            .any(|w| starts_with_ignoring_case(value, w));
-    let mixed = value.iter().any(u8::is_ascii_digit) && value.iter().any(u8::is_ascii_alphabetic);
-    value.len() >= 4 && !blotted && (sign == b'=' || (mixed && value.len() >= 6))
+            .any(|w| starts_with_ignoring_case(value, w))
+}
+
+fn is_date(value: &[u8]) -> bool {
+    value.len() >= 10
+        && value[..10].iter().enumerate().all(|(i, b)| if i == 4 || i == 7 { *b == b'-' } else { b.is_ascii_digit() })
+}
+
+/// Words in small letters around short numbers: `min8chars`, `step2of5`.
+fn is_words_and_numbers(value: &[u8]) -> bool {
+    let value = value.trim_ascii_end();
+    let value = value.strip_suffix(b".").unwrap_or(value);
+    let mut words = 0;
+    let plain = value.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()).all(|run| {
+        if run[0].is_ascii_digit() {
+            return run.len() <= 2;
+        }
+        words += 1;
+        run.len() >= 2 && run.iter().all(|b| b.is_ascii_lowercase() || *b == b'-')
+    });
+    plain && words >= 2
 }
 
 fn is_token(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_' || b == b'-'
 }
 
-fn token_len(bytes: &[u8]) -> usize {
-    bytes.iter().take_while(|b| is_token(**b)).count()
+/// The bytes from here on that belong together, as far as a decision needs them.
+fn near(bytes: &[u8], is_part: impl Fn(u8) -> bool) -> &[u8] {
+    let bytes = &bytes[..bytes.len().min(REACH)];
+    &bytes[..length(bytes, is_part)]
+}
+
+/// How many bytes from here on belong together.
+fn length(bytes: &[u8], is_part: impl Fn(u8) -> bool) -> usize {
+    bytes.iter().take_while(|b| is_part(**b)).count()
+}
+
+fn skip_spaces(bytes: &[u8]) -> usize {
+    bytes.iter().take(8).take_while(|b| **b == b' ').count()
 }
 
 fn starts_with_ignoring_case(bytes: &[u8], prefix: &[u8]) -> bool {
@@ -200,70 +294,10 @@ fn starts_with_ignoring_case(bytes: &[u8], prefix: &[u8]) -> bool {
 
 fn find_pem(text: &str, start: usize) -> Option<Secret> {
     let rest = text.get(start..)?.strip_prefix("-----BEGIN ")?;
-    let label = &rest[..rest.find("-----")?];
+    let label = near(rest.as_bytes(), |b| b.is_ascii_uppercase() || b == b' ');
+    let is_key = label.ends_with(b"PRIVATE KEY") && rest.as_bytes()[label.len()..].starts_with(b"-----");
     let end = start + "-----BEGIN ".len() + label.len() + "-----".len();
-    label.ends_with("PRIVATE KEY").then_some(Secret { kind: SecretKind::PrivateKey, range: start..end })
-}
-
-/// Digits in groups: a card number or a social security number.
-fn find_number(bytes: &[u8], start: usize) -> Option<Secret> {
-    if start > 0 && matches!(bytes[start - 1], b'-' | b'.') && start > 1 && bytes[start - 2].is_ascii_alphanumeric() {
-        return None;
-    }
-    let mut digits = [0u8; 20];
-    let mut count = 0;
-    let mut end = start;
-    while end < bytes.len() {
-        match bytes[end] {
-            b if b.is_ascii_digit() => {
-                if count == digits.len() {
-                    return None;
-                }
-                digits[count] = b - b'0';
-                count += 1;
-            }
-            b' ' | b'-' if bytes.get(end + 1).is_some_and(u8::is_ascii_digit) => {}
-            _ => break,
-        }
-        end += 1;
-    }
-    if bytes.get(end).is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_') {
-        return None;
-    }
-    let found = |kind| Some(Secret { kind, range: start..end });
-    if count == 9 && is_ssn(&bytes[start..end]) {
-        return found(SecretKind::SocialSecurityNumber);
-    }
-    if (13..=19).contains(&count) && is_card(&digits[..count]) {
-        return found(SecretKind::CardNumber);
-    }
-    None
-}
-
-fn is_ssn(text: &[u8]) -> bool {
-    text.len() == 11
-        && text[3] == b'-'
-        && text[6] == b'-'
-        && text[0] != b'9'
-        && !matches!(&text[..3], b"000" | b"666")
-        && &text[4..6] != b"00"
-        && &text[7..] != b"0000"
-}
-
-fn is_card(digits: &[u8]) -> bool {
-    let issuer = matches!(digits[0], 3..=6) || (digits[0] == 2 && digits.len() == 16);
-    let varied = digits.iter().any(|d| *d != digits[0]);
-    let sum: u32 = digits
-        .iter()
-        .rev()
-        .enumerate()
-        .map(|(i, d)| match (i % 2, u32::from(*d)) {
-            (0, d) => d,
-            (_, d) if d > 4 => 2 * d - 9,
-            (_, d) => 2 * d,
-        })
-        .sum();
-    issuer && varied && sum.is_multiple_of(10)
+    is_key.then_some(Secret { kind: SecretKind::PrivateKey, range: start..end })
 }
 
 #[cfg(test)]
@@ -294,6 +328,62 @@ mod tests {
         check("-----BEGIN RSA PRIVATE KEY-----\nMIIEow1B", Some((PrivateKey, "-----BEGIN RSA PRIVATE KEY-----")));
         check("password=hunter2 ok", Some((Password, "hunter2")));
         check("Password: hunter2", Some((Password, "hunter2")));
+    }
+
+    #[test]
+    fn secrets_are_found_in_all_their_forms() {
+        use SecretKind::*;
+        check("{\"password\": \"hunter22\"}", Some((Password, "hunter22")));
+        check("{\\\"password\\\": \\\"hunter22\\\"}", Some((Password, "hunter22")));
+        check("password = hunter22", Some((Password, "hunter22")));
+        check("DB_PASSWORD=hunter22", Some((Password, "hunter22")));
+        check("dbPassword=hunter22", Some((Password, "hunter22")));
+        check("password=12345678", Some((Password, "12345678")));
+        let hex = "9f8e7d6c5b4a39281706f5e4d3c2b1a0";
+        for name in ["API key", "api-key", "apiKey", "\"api_key\"", "Access token", "client_secret"] {
+            check(&format!("{name}: {hex}"), Some((Password, hex)));
+        }
+        check("?token=abc123def456&x=1", Some((Password, "abc123def456")));
+        check("Authorization: Bearer  abc123456", Some((BearerToken, "Bearer  abc123456")));
+        check("postgres://bob:hunter22@db", Some((Password, "hunter22")));
+        check("postgres://bob:secretly@db", Some((Password, "secretly")));
+        check("sk-ant-api03-abcDEF123456789", Some((ApiKey, "sk-ant-api03-abcDEF123456789")));
+        check("密钥sk-proj-1234567890abcdef。", Some((ApiKey, "sk-proj-1234567890abcdef")));
+        // A secret longer than a scan reaches is covered whole.
+        let long = format!("ghp_{}", "a1".repeat(REACH));
+        check(&format!("key {long} end"), Some((ApiKey, &long)));
+    }
+
+    #[test]
+    fn honest_values_are_left_alone() {
+        for text in [
+            "pwd=/home/anna/project",
+            "pwd=/home/anna/project2",
+            "sk-project-2024 branch",
+            "sk-release-20240524 branch",
+            "token=accepted",
+            "password=required",
+            "Password: min8chars",
+            "Token: step2of5",
+            "Token: 2026-05-24T14:22:11Z",
+            "BEARER 2026-05-24 note",
+            "max_token=100000",
+            "tokens: 4096tok",
+            "password=${DB_PASSWORD_1}",
+            "https://example.org:8080/a@b1",
+            "Write to anna1@example.org: she knows.",
+            "https://bob:***@db1",
+        ] {
+            check(text, None);
+        }
+    }
+
+    /// Beginnings of secrets without ends: each is looked at once, as far as a decision needs.
+    #[test]
+    fn beginnings_alone_are_cheap() {
+        for (unit, times) in [("sk-", 20_000), ("eyJ-", 20_000), ("token:", 10_000), ("://a:", 10_000)] {
+            check(&format!("1 {}", unit.repeat(times)), None);
+        }
     }
 
     #[test]

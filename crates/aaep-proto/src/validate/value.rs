@@ -1,8 +1,8 @@
 //! Checks one value against what its field may hold.
 
 use super::Findings;
-use super::path::Path;
-use super::secret::find_secret;
+use super::path::{Brief, Path};
+use super::secret::{find_secret, is_secret_field};
 use crate::json::{Json, Object};
 use crate::limits;
 use crate::message::CORE_CONTEXT;
@@ -13,10 +13,10 @@ use crate::rule::Rule;
 /// Checks a value; `rules` says under which names its violations are reported.
 pub(super) fn check(kind: &Kind, json: &Json<'_>, rules: &Family, path: Path<'_>, out: &mut Findings) {
     match kind {
-        Kind::Human { min, max } | Kind::Text { min, max } => {
+        Kind::Human { min, max } | Kind::Name { min, max } | Kind::Text { min, max } => {
             if let Some(text) = text(json, rules, path, out) {
                 check_length(text, (*min, *max), rules, path, out);
-                if matches!(kind, Kind::Human { .. }) {
+                if !matches!(kind, Kind::Text { .. }) {
                     check_human(text, path, out);
                 }
             }
@@ -26,19 +26,19 @@ pub(super) fn check(kind: &Kind, json: &Json<'_>, rules: &Family, path: Path<'_>
             if let Some(text) = text(json, rules, path, out)
                 && !words.contains(&text)
             {
-                out.add(rules.word, path.pointer(), format!("{} must be one of: {}.", path.name(), words.join(", ")));
+                out.add(rules.word, path, format_args!("{} must be one of: {}.", path.name(), words.join(", ")));
             }
         }
         Kind::Integer { min, max } => check_integer(json, (*min, *max), rules, path, out),
         Kind::OneOfIntegers(numbers) => {
             if !json.integer().is_some_and(|n| numbers.iter().any(|m| i128::from(*m) == n)) {
-                out.add(rules.word, path.pointer(), format!("{} must be one of {numbers:?}.", path.name()));
+                out.add(rules.word, path, format_args!("{} must be one of {numbers:?}.", path.name()));
             }
         }
         Kind::Number { min, max } => match json.number() {
             None => wrong_type("a number", json, rules, path, out),
             Some(n) if n < *min || n > *max => {
-                out.add(rules.limit, path.pointer(), format!("{} must be from {min} to {max}.", path.name()));
+                out.add(rules.limit, path, format_args!("{} must be from {min} to {max}.", path.name()));
             }
             Some(_) => {}
         },
@@ -58,8 +58,8 @@ pub(super) fn check(kind: &Kind, json: &Json<'_>, rules: &Family, path: Path<'_>
             None => wrong_type("an object", json, shape.rules, path, out),
             Some(object) => check_shape(shape, object, path, out),
         },
-        Kind::AnyObject => match json {
-            Json::Object(_) => check_free(json, path, 2, out),
+        Kind::AnyObject | Kind::HumanObject => match json {
+            Json::Object(_) => check_free(json, path, Free { depth: 2, heard: matches!(kind, Kind::HumanObject) }, out),
             _ => wrong_type("an object", json, rules, path, out),
         },
         Kind::Extensions => check_extensions(json, path, out),
@@ -87,65 +87,85 @@ pub(super) fn check_shape(shape: &Shape, object: &Object<'_>, path: Path<'_>, ou
             // The `type` of a message was read to choose the table.
             (_, Path::Root) if name == "type" => {}
             (Unknown::Denied, _) => {
-                let message = format!("Remove {name}: it does not belong here.");
-                out.add(shape.rules.unknown, path.field(name).pointer(), message);
+                let message = format_args!("Remove {}: it does not belong here.", Brief(name));
+                out.add(shape.rules.unknown, path.field(name), message);
             }
             (Unknown::Objects, _) if value.object().is_none() => {
-                let message =
-                    format!("{name} is no capability of the protocol, so it must be an object of an extension.");
-                out.add(shape.rules.unknown, path.field(name).pointer(), message);
+                let message = format_args!(
+                    "{} is no capability of the protocol, so it must be an object of an extension.",
+                    Brief(name)
+                );
+                out.add(shape.rules.unknown, path.field(name), message);
             }
-            _ => check_free(value, path.field(name), 2, out),
+            _ => check_free(value, path.field(name), Free { depth: 2, heard: false }, out),
         }
     }
     for (index, field) in shape.fields.iter().enumerate() {
         if field.required && seen & (1 << index) == 0 {
-            out.add(
-                shape.rules.required,
-                path.field(field.name).pointer(),
-                format!("Add {}: it is required.", field.name),
-            );
+            out.add(shape.rules.required, path.field(field.name), format_args!("Add {}: it is required.", field.name));
         }
     }
     if object.len() < shape.min_fields {
-        out.add(shape.rules.limit, path.pointer(), format!("{} needs at least one field.", path.name()));
+        out.add(shape.rules.limit, path, format_args!("{} needs at least one field.", path.name()));
     }
 }
 
 /// A key that is written twice means different things to different readers.
 pub(super) fn check_duplicate(object: &Object<'_>, path: Path<'_>, out: &mut Findings) {
     if let Some(name) = object.duplicate() {
-        let message = format!("Write {name} once: readers disagree about which value counts.");
-        out.add(Rule::DuplicateKey, path.field(name).pointer(), message);
+        let message = format_args!("Write {} once: readers disagree about which value counts.", Brief(name));
+        out.add(Rule::DuplicateKey, path.field(name), message);
     }
 }
 
 /// Text that people hear.
 pub(super) fn check_human(text: &str, path: Path<'_>, out: &mut Findings) {
     if let Some(secret) = find_secret(text) {
-        let message = format!("Remove the {} from {}: people hear this text.", secret.kind, path.name());
-        out.add(Rule::Secret, path.pointer(), message);
+        let message = format_args!("Remove the {} from {}: people hear this text.", secret.kind, path.name());
+        out.add(Rule::Secret, path, message);
     }
 }
 
+/// How a value that no table describes is looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Free {
+    /// How deep it stands, the document being 1.
+    pub(super) depth: usize,
+    /// Whether people may hear its texts.
+    pub(super) heard: bool,
+}
+
 /// A value that no table describes: only what holds for all JSON of the protocol.
-pub(super) fn check_free(json: &Json<'_>, path: Path<'_>, depth: usize, out: &mut Findings) {
+pub(super) fn check_free(json: &Json<'_>, path: Path<'_>, free: Free, out: &mut Findings) {
+    let inside = Free { depth: free.depth + 1, ..free };
     match json {
-        Json::Number(n) if json.integer().is_some_and(|n| n.unsigned_abs() > MAX_EXACT as u128) => {
-            out.add(Rule::IntegerRange, path.pointer(), format!("Write {n} as a string: it is beyond 2^53."));
+        // A number that was written with a fraction or an exponent is no integer.
+        Json::Number(n) if !n.is_f64() && json.integer().is_some_and(|n| n.unsigned_abs() > MAX_EXACT as u128) => {
+            out.add(Rule::IntegerRange, path, format_args!("Write {n} as a string: it is beyond 2^53."));
         }
-        Json::String(text) => check_string_size(text, path, out),
+        Json::String(text) => {
+            check_string_size(text, path, out);
+            if free.heard {
+                check_human(text, path, out);
+            }
+        }
         Json::Array(items) => {
-            check_depth(depth, path, out);
+            check_depth(free.depth, path, out);
             for (i, item) in items.iter().enumerate() {
-                check_free(item, path.item(i), depth + 1, out);
+                check_free(item, path.item(i), inside, out);
             }
         }
         Json::Object(object) => {
-            check_depth(depth, path, out);
+            check_depth(free.depth, path, out);
             check_duplicate(object, path, out);
             for (name, value) in object.iter() {
-                check_free(value, path.field(name), depth + 1, out);
+                check_free(value, path.field(name), inside, out);
+                if free.heard
+                    && value.text().is_some_and(|text| is_secret_field(name, text) && find_secret(text).is_none())
+                {
+                    let message = format_args!("Remove the password from {}: people hear this text.", Brief(name));
+                    out.add(Rule::Secret, path.field(name), message);
+                }
             }
         }
         _ => {}
@@ -155,18 +175,15 @@ pub(super) fn check_free(json: &Json<'_>, path: Path<'_>, depth: usize, out: &mu
 fn check_depth(depth: usize, path: Path<'_>, out: &mut Findings) {
     // Said once, where the bound is crossed.
     if depth == limits::DEPTH + 1 {
-        out.add(
-            Rule::Depth,
-            path.pointer(),
-            format!("Flatten it: an event should nest at most {} deep.", limits::DEPTH),
-        );
+        out.add(Rule::Depth, path, format_args!("Flatten it: an event should nest at most {} deep.", limits::DEPTH));
     }
 }
 
 fn check_string_size(text: &str, path: Path<'_>, out: &mut Findings) {
     if text.len() > limits::STRING_BYTES {
-        let message = format!("Shorten {}: {} bytes are more than {}.", path.name(), text.len(), limits::STRING_BYTES);
-        out.add(Rule::StringSize, path.pointer(), message);
+        let (length, most) = (text.len(), limits::STRING_BYTES);
+        let message = format_args!("Shorten {}: {length} bytes are more than {most}.", path.name());
+        out.add(Rule::StringSize, path, message);
     }
 }
 
@@ -179,7 +196,7 @@ fn text<'j>(json: &'j Json<'_>, rules: &Family, path: Path<'_>, out: &mut Findin
 }
 
 fn wrong_type(wanted: &str, json: &Json<'_>, rules: &Family, path: Path<'_>, out: &mut Findings) {
-    out.add(rules.wrong_type, path.pointer(), format!("{} must be {wanted}, not {}.", path.name(), json.kind()));
+    out.add(rules.wrong_type, path, format_args!("{} must be {wanted}, not {}.", path.name(), json.kind()));
 }
 
 fn check_length(text: &str, (min, max): (usize, usize), rules: &Family, path: Path<'_>, out: &mut Findings) {
@@ -187,11 +204,11 @@ fn check_length(text: &str, (min, max): (usize, usize), rules: &Family, path: Pa
     if text.len() > max {
         let count = text.chars().count();
         if count > max {
-            let message = format!("Shorten {}: {count} characters are more than {max}.", path.name());
-            out.add(rules.limit, path.pointer(), message);
+            let message = format_args!("Shorten {}: {count} characters are more than {max}.", path.name());
+            out.add(rules.limit, path, message);
         }
     } else if text.len() < min {
-        out.add(rules.limit, path.pointer(), format!("{} must not be empty.", path.name()));
+        out.add(rules.limit, path, format_args!("{} must not be empty.", path.name()));
     }
     check_string_size(text, path, out);
 }
@@ -206,7 +223,7 @@ fn check_pattern(pattern: &'static Pattern, json: &Json<'_>, rules: &Family, pat
         } else {
             rules.format
         };
-        out.add(rule, path.pointer(), format!("{} {}.", path.name(), pattern.says));
+        out.add(rule, path, format_args!("{} {}.", path.name(), pattern.says));
     }
     check_string_size(text, path, out);
 }
@@ -221,7 +238,7 @@ fn check_integer(json: &Json<'_>, (min, max): (i64, i64), rules: &Family, path: 
     match json.integer() {
         None => wrong_type("a whole number", json, rules, path, out),
         Some(n) if n < i128::from(min) || n > i128::from(max) => {
-            out.add(rules.limit, path.pointer(), format!("{} must be from {min} to {max}.", path.name()));
+            out.add(rules.limit, path, format_args!("{} must be from {min} to {max}.", path.name()));
         }
         Some(_) => {}
     }
@@ -235,14 +252,14 @@ fn check_list(
     out: &mut Findings,
 ) {
     if items.len() < min || items.len() > max {
-        let message = match max {
-            usize::MAX => format!("{} needs at least {min}.", path.name()),
-            _ => format!("{} must have from {min} to {max} items.", path.name()),
-        };
-        out.add(rules.limit, path.pointer(), message);
+        let name = path.name();
+        match max {
+            usize::MAX => out.add(rules.limit, path, format_args!("{name} needs at least {min}.")),
+            _ => out.add(rules.limit, path, format_args!("{name} must have from {min} to {max} items.")),
+        }
     }
     if unique && let Some(index) = first_repeated(items) {
-        out.add(rules.limit, path.item(index).pointer(), format!("Name each item of {} once.", path.name()));
+        out.add(rules.limit, path.item(index), format_args!("Name each item of {} once.", path.name()));
     }
 }
 
@@ -289,35 +306,35 @@ fn check_context(json: &Json<'_>, path: Path<'_>, out: &mut Findings) {
             let Kind::Pattern(uri) = URI else { return };
             for (i, item) in items.iter().enumerate().skip(1) {
                 if !item.text().is_some_and(uri.matches) {
-                    out.add(Rule::Context, path.item(i).pointer(), "Each further item of @context must be a URI.");
+                    out.add(Rule::Context, path.item(i), "Each further item of @context must be a URI.");
                 }
             }
         }
         _ => {
-            let message = format!("@context must be {CORE_CONTEXT}, alone or first in an array of URIs.");
-            out.add(Rule::Context, path.pointer(), message);
+            let message = format_args!("@context must be {CORE_CONTEXT}, alone or first in an array of URIs.");
+            out.add(Rule::Context, path, message);
         }
     }
 }
 
 fn check_extensions(json: &Json<'_>, path: Path<'_>, out: &mut Findings) {
     let Some(object) = json.object() else {
-        out.add(Rule::ExtensionShape, path.pointer(), format!("extensions must be an object, not {}.", json.kind()));
+        out.add(Rule::ExtensionShape, path, format_args!("extensions must be an object, not {}.", json.kind()));
         return;
     };
     check_duplicate(object, path, out);
     for (prefix, value) in object.iter() {
         let here = path.field(prefix);
         if is_reserved(prefix) {
-            out.add(Rule::ReservedPrefix, here.pointer(), format!("Choose another prefix: {prefix} is reserved."));
+            let message = format_args!("Choose another prefix: {} is reserved.", Brief(prefix));
+            out.add(Rule::ReservedPrefix, here, message);
         }
         match value {
-            Json::Object(_) => check_free(value, here, 3, out),
-            _ => out.add(
-                Rule::ExtensionShape,
-                here.pointer(),
-                format!("{prefix} must hold an object, not {}.", value.kind()),
-            ),
+            Json::Object(_) => check_free(value, here, Free { depth: 3, heard: false }, out),
+            _ => {
+                let message = format_args!("{} must hold an object, not {}.", Brief(prefix), value.kind());
+                out.add(Rule::ExtensionShape, here, message);
+            }
         }
     }
 }

@@ -87,6 +87,9 @@ fn cost_grows_in_proportion() {
     check_linear("a long string", |n| event_with(&format!("\"summary_normal\":\"{}\"", "a".repeat(n))), 1 << 20);
     check_linear("digits", |n| event_with(&format!("\"summary_normal\":\"{}\"", "4 ".repeat(n))), 1 << 18);
     check_linear("words", |n| event_with(&format!("\"summary_normal\":\"{}\"", "sk-".repeat(n))), 1 << 18);
+    for unit in ["sk-", "eyJ-", "token:", "://a:"] {
+        check_linear(unit, |n| event_with(&format!("\"summary_normal\":\"1 {}\"", unit.repeat(n))), 1 << 13);
+    }
     check_linear("a long list", |n| event_with(&format!("\"x\":[{}]", vec!["{}"; n].join(","))), 20_000);
     check_linear("deep nesting", |n| "[".repeat(n).into_bytes(), 100_000);
     check_linear(
@@ -106,6 +109,19 @@ fn a_list_with_many_equal_items_is_cheap() {
         format!(r#"{{"type":"subscription.request","aaep_version":"1.0.0","subscriber_id":"x","capabilities":{{"event_filters":{{"include":[{}]}}}}}}"#, patterns.join(",")).into_bytes()
     };
     check_linear("unique patterns", request, 20_000);
+}
+
+/// Every item breaks a rule under a name of hundreds of kilobytes: the report stays small.
+#[test]
+fn a_long_name_over_many_violations_is_cheap() {
+    let document = |n: usize| {
+        let items = vec!["9007199254740993"; n].join(",");
+        event_with(&format!("\"extensions\":{{\"x\":{{\"{}\":[{items}]}}}}", "k".repeat(n * 4)))
+    };
+    check_linear("a long name", document, 6_000);
+    let report = validate(&document(48_000));
+    let written: usize = report.problems.iter().map(|p| p.pointer.len() + p.message.len()).sum();
+    assert!(!report.is_valid() && written < 200_000, "{written} bytes");
 }
 
 #[test]

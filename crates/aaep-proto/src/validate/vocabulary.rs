@@ -1,0 +1,81 @@
+//! Whether the context of an event declares what its extensions use (chapter 7).
+
+use super::event::is_type;
+use super::path::{Brief, Path};
+use super::{Findings, value};
+use crate::json::{Json, Object};
+use crate::message::{CORE_CONTEXT, CORE_TYPES};
+use crate::rule::Rule;
+
+/// The vocabularies of one event and what has been asked of them.
+struct Vocabularies<'j> {
+    uris: Vec<&'j str>,
+    known: &'j [(String, String)],
+    /// How many vocabularies belong to no known extension.
+    free: usize,
+    /// Prefixes that were counted against them.
+    counted: usize,
+}
+
+/// Checks the prefix of an extension's type, then those of its data. `by_extension` says that the
+/// type is none of the core.
+pub(super) fn check(object: &Object<'_>, by_extension: bool, known: &[(String, String)], out: &mut Findings) {
+    let mut vocabularies = Vocabularies::of(object, known);
+    let type_name = object.get("type").and_then(Json::text).filter(|t| by_extension && is_type(t));
+    let prefix = type_name.and_then(|name| check_type(name, &mut vocabularies, out));
+    let extensions = object.get("extensions").and_then(Json::object);
+    for (name, _) in extensions.iter().flat_map(|e| e.iter()).filter(|(name, _)| !value::is_reserved(name)) {
+        if prefix != Some(name) && !vocabularies.declare(name) {
+            undeclared(name, Path::top("extensions").field(name), out);
+        }
+    }
+}
+
+/// An extension's event type needs its vocabulary as much as its data does. Answers its prefix.
+fn check_type<'t>(name: &'t str, vocabularies: &mut Vocabularies<'_>, out: &mut Findings) -> Option<&'t str> {
+    let (prefix, rest) = name.split_once(':')?;
+    let path = Path::top("type");
+    if prefix == "aaep" || name.starts_with(CORE_TYPES) {
+        return None;
+    }
+    if value::is_reserved(prefix) {
+        out.add(Rule::ReservedPrefix, path, format_args!("Choose another prefix: {} is reserved.", Brief(prefix)));
+        return None;
+    }
+    if rest.starts_with("//") {
+        // A full URI has no prefix; which vocabulary it belongs to cannot be told from outside.
+        if vocabularies.uris.is_empty() {
+            out.add(Rule::UndeclaredPrefix, path, "Name the vocabulary of this type in @context.");
+        }
+        return None;
+    }
+    if !vocabularies.declare(prefix) {
+        undeclared(prefix, path, out);
+    }
+    Some(prefix)
+}
+
+fn undeclared(prefix: &str, path: Path<'_>, out: &mut Findings) {
+    out.add(Rule::UndeclaredPrefix, path, format_args!("Name the vocabulary of {} in @context.", Brief(prefix)));
+}
+
+impl<'j> Vocabularies<'j> {
+    fn of(object: &'j Object<'_>, known: &'j [(String, String)]) -> Vocabularies<'j> {
+        let items = object.get("@context").and_then(Json::items).unwrap_or(&[]);
+        let mut uris: Vec<&str> = items.iter().filter_map(Json::text).filter(|uri| *uri != CORE_CONTEXT).collect();
+        uris.sort_unstable();
+        uris.dedup();
+        let free = uris.iter().filter(|uri| !known.iter().any(|(_, known)| known == *uri)).count();
+        Vocabularies { uris, known, free, counted: 0 }
+    }
+
+    /// Whether the context declares a prefix. Of a known extension the vocabulary must be there; of
+    /// unknown ones we can only count, since one extension has one vocabulary and one prefix.
+    fn declare(&mut self, prefix: &str) -> bool {
+        if let Some((_, uri)) = self.known.iter().find(|(known, _)| known == prefix) {
+            return self.uris.binary_search(&uri.as_str()).is_ok();
+        }
+        self.counted += 1;
+        self.counted <= self.free
+    }
+}
