@@ -197,6 +197,14 @@ impl<'a> Object<'a> {
         self.fields.iter().map(|(key, value)| (key.as_ref(), value))
     }
 
+    /// The same with another value for this field, or without it.
+    pub(crate) fn with(&self, name: &'static str, value: Option<Json<'a>>) -> Object<'a> {
+        let mut fields = self.fields.clone();
+        fields.retain(|(key, _)| key != name);
+        fields.extend(value.map(|value| (Cow::Borrowed(name), value)));
+        Object { fields, duplicate: self.duplicate.clone() }
+    }
+
     /// How many fields there are.
     pub fn len(&self) -> usize {
         self.fields.len()

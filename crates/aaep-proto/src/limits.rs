@@ -22,6 +22,8 @@ pub const ENDED_SESSIONS: usize = 65_536;
 pub const EVENT_IDS: usize = 65_536;
 /// Reply tokens remembered to find one issued twice.
 pub const REPLY_TOKENS: usize = 16_384;
+/// How far the clocks of a producer and a subscriber may differ, in seconds.
+pub const CLOCK_SKEW_SECONDS: u64 = 5;
 /// Tool calls, outputs or questions that the sequence checker follows in one session.
 pub const PER_SESSION: usize = 1024;
 /// Most characters of one output chunk (4.3.3).

@@ -191,6 +191,8 @@ rules! {
     SessionReused "seq.session-reused" Error 10 prose;
     /// An event id is used once.
     EventIdReused "seq.event-id-reuse" Error 10 prose;
+    /// An event is delivered once where the transport can tell.
+    Redelivered "seq.redelivered" Warning 10 prose;
     /// Time does not run backwards in a session.
     TimestampOrder "seq.timestamp" Error 10 prose;
     /// Sequence numbers count from 0 without gaps.

@@ -5,7 +5,7 @@
 
 use aaep_proto::message::{CoreType, Message};
 use aaep_proto::sequence::View;
-use aaep_proto::{Rule, Sequence, limits};
+use aaep_proto::{Rule, Sequence, Severity, limits};
 use serde_json::{Value, json};
 
 /// A stream under test: each line is one event or reply of session `s`, unless it says otherwise.
@@ -133,7 +133,18 @@ fn seq_started_first() {
 }
 
 #[test]
+fn an_extension_event_before_the_start_is_not_a_start() {
+    let pulse = json!({"type": "haptic:pulse"});
+    check(&[("state", pulse), ("start", none()), ("done", none())], &[(0, Rule::StartedFirst)]);
+}
+
+#[test]
 fn seq_started_once() {
+    check_with(
+        Sequence::with_view(View::WHOLE.midway()),
+        &[("handoff", none()), ("start", none()), ("done", none())],
+        &[(1, Rule::StartedOnce)],
+    );
     check(&[("start", none()), ("start", none()), ("done", none())], &[(1, Rule::StartedOnce)]);
 }
 
@@ -161,6 +172,71 @@ fn seq_event_id_reuse() {
 }
 
 #[test]
+fn seq_redelivered() {
+    let again =
+        json!({"event_id": "evt_x", "timestamp": "2026-05-24T14:00:02Z", "from_state": "idle", "to_state": "thinking"});
+    check(
+        &[("start", none()), ("state", again.clone()), ("state", again.clone()), ("done", none()), ("state", again)],
+        &[(2, Rule::Redelivered), (4, Rule::Redelivered)],
+    );
+    // Whether it is numbered or late does not matter: it is the same event.
+    let numbered = |n: u64, at: &str| json!({"sequence_number": n, "event_id": format!("evt_{n}x"), "timestamp": at});
+    check(
+        &[
+            ("start", numbered(0, "2026-05-24T14:00:00Z")),
+            ("handoff", numbered(1, "2026-05-24T14:00:01Z")),
+            ("start", numbered(0, "2026-05-24T14:00:00Z")),
+            ("done", numbered(2, "2026-05-24T14:00:02Z")),
+        ],
+        &[(2, Rule::Redelivered)],
+    );
+    assert_eq!(Rule::Redelivered.severity(), Severity::Warning);
+}
+
+#[test]
+fn ids_are_unique_per_producer() {
+    let by_other = |mut fields: Value| {
+        fields["producer"] = json!({"agent_id": "b"});
+        fields
+    };
+    let id = |n: u64| json!({"event_id": format!("evt_x{n}")});
+    check(
+        &[
+            ("start", id(0)),
+            ("start", by_other(id(0))),
+            ("ask", id(1)),
+            ("ask", by_other(id(1))),
+            ("accept", none()),
+            ("accept", none()),
+            ("accept", none()),
+            ("tool", irreversible()),
+            ("tool", by_other(irreversible())),
+            ("tool done", none()),
+            ("tool done", by_other(none())),
+            ("done", none()),
+            ("state", by_other(step("idle", "thinking"))),
+            ("done", by_other(none())),
+        ],
+        &[(6, Rule::ReplyDuplicate)],
+    );
+}
+
+#[test]
+fn a_lost_event_stops_the_check_of_its_session() {
+    let mut stream = Stream::new(Sequence::new());
+    stream.say("start", none()).say("ask", none());
+    let lost = stream.sequence.lose(&"sess_s".parse().unwrap());
+    assert_eq!(lost.iter().map(|p| p.rule).collect::<Vec<_>>(), [Rule::Forgotten]);
+    assert!(stream.sequence.lose(&"sess_s".parse().unwrap()).is_empty());
+    stream.say("state", step("deciding", "idle")).say("tool done", none());
+    // Nor are the answers to its questions, old and new.
+    stream.say("ask", json!({"reply_token": "rpl_2"})).say("accept", none());
+    stream.say("accept", json!({"reply_token": "rpl_2"}));
+    assert_eq!(stream.found, []);
+    assert!(stream.sequence.finish().is_empty());
+}
+
+#[test]
 fn seq_timestamp() {
     let early = json!({"timestamp": "2026-05-24T13:59:59.999Z"});
     check(&[("start", none()), ("done", early)], &[(1, Rule::TimestampOrder)]);
@@ -182,6 +258,11 @@ fn seq_number() {
     check(&[("start", numbered(0)), ("done", numbered(2))], &[(1, Rule::SequenceOrder)]);
     check(&[("start", numbered(0)), ("done", none())], &[(1, Rule::SequenceOrder)]);
     check(&[("start", none()), ("done", numbered(1))], &[(1, Rule::SequenceOrder)]);
+    // An event without its number is blamed, those after it are not.
+    check(
+        &[("start", numbered(0)), ("handoff", none()), ("handoff", numbered(2)), ("done", numbered(3))],
+        &[(1, Rule::SequenceOrder)],
+    );
 }
 
 #[test]
@@ -338,6 +419,30 @@ fn seq_tool_after_reject() {
         ],
         &[],
     );
+    // An agent may think about what to do with a yes; nobody saw it say no.
+    check(
+        &[
+            ("start", none()),
+            ("ask", none()),
+            ("state", step("awaiting_input", "thinking")),
+            ("state", step("thinking", "calling_tool")),
+            ("tool", irreversible()),
+            ("tool", irreversible()),
+        ],
+        &[(5, Rule::IrreversibleUnconfirmed)],
+    );
+    // Where replies are seen, there was none.
+    check_with(
+        Sequence::new().with_replies(),
+        &[
+            ("start", none()),
+            ("ask", none()),
+            ("state", step("awaiting_input", "thinking")),
+            ("state", step("thinking", "calling_tool")),
+            ("tool", irreversible()),
+        ],
+        &[(4, Rule::ToolAfterReject)],
+    );
     // A modified action is not the action that was asked about.
     check(
         &[
@@ -437,6 +542,22 @@ fn reply_late() {
 }
 
 #[test]
+fn a_reply_older_than_its_question_counts_for_nothing() {
+    let at = |second: u64| json!({"timestamp": format!("2026-05-24T14:00:{second:02}Z")});
+    check(
+        &[
+            ("start", at(0)),
+            ("ask", at(30)),
+            ("accept", at(24)),
+            ("tool", json!({"irreversible": true, "timestamp": "2026-05-24T14:00:31Z"})),
+        ],
+        &[(2, Rule::ReplyLate), (3, Rule::IrreversibleUnconfirmed)],
+    );
+    // Clocks may differ a little.
+    check(&[("start", at(0)), ("ask", at(30)), ("accept", at(25))], &[]);
+}
+
+#[test]
 fn reply_decision() {
     check(
         &[
@@ -495,6 +616,57 @@ fn memory_stays_bounded_over_many_sessions() {
     assert_eq!(stream.sequence.open_sessions(), 0);
     stream.say("start", json!({"session_id": "sess_5", "timestamp": at}));
     assert_eq!(stream.found.last().map(|f| f.1), Some(Rule::SessionReused));
+}
+
+#[test]
+fn many_outputs_one_after_the_other_are_followed() {
+    let mut stream = Stream::new(Sequence::new());
+    let at = "2026-05-24T14:00:00Z";
+    let piece = |i: usize, position: u64, complete: bool| json!({"output_id": format!("out_{i}"), "chunk": "ab", "position": position, "complete": complete, "timestamp": at});
+    stream.say("start", json!({"timestamp": at}));
+    for i in 0..limits::PER_SESSION + 100 {
+        stream.say("chunk", piece(i, 0, false)).say("chunk", piece(i, 2, true));
+    }
+    assert_eq!(stream.found, []);
+    stream.say("chunk", piece(limits::PER_SESSION + 50, 4, false));
+    assert_eq!(stream.found.pop().map(|f| f.1), Some(Rule::OutputAfterComplete));
+    // More at once than can be followed: said once, and the rest is not judged.
+    for i in 0..limits::PER_SESSION + 2 {
+        stream.say("chunk", piece(10_000 + i, 0, false));
+    }
+    stream.say("chunk", piece(10_000 + limits::PER_SESSION + 1, 2, true));
+    let found: Vec<Rule> = stream.found.iter().map(|f| f.1).collect();
+    assert_eq!(found, [Rule::Forgotten]);
+}
+
+#[test]
+fn many_settled_questions_do_not_hide_a_new_one() {
+    let mut stream = Stream::new(Sequence::new());
+    let at = "2026-05-24T14:00:00Z";
+    let with = |i: usize| json!({"reply_token": format!("rpl_{i}"), "timestamp": at});
+    stream.say("start", json!({"timestamp": at}));
+    for i in 0..limits::PER_SESSION + 100 {
+        stream.say("ask", with(i)).say("reject", with(i));
+    }
+    stream.say("ask", with(9999)).say("accept", with(9999));
+    stream.say("tool", json!({"irreversible": true, "timestamp": at}));
+    assert_eq!(stream.found, []);
+    // The reply to one that had to be let go is a second one.
+    stream.say("accept", with(3));
+    assert_eq!(stream.found.pop().map(|f| f.1), Some(Rule::ReplyDuplicate));
+}
+
+#[test]
+fn open_questions_without_end_are_not_judged_wrongly() {
+    let mut stream = Stream::new(Sequence::new().with_replies());
+    let at = "2026-05-24T14:00:00Z";
+    let with = |i: usize| json!({"reply_token": format!("rpl_{i}"), "timestamp": at, "action": format!("Do {i}.")});
+    stream.say("start", json!({"timestamp": at}));
+    for i in 0..limits::PER_SESSION + 10 {
+        stream.say("ask", with(i));
+    }
+    stream.say("tool", json!({"irreversible": true, "timestamp": at}));
+    assert_eq!(stream.found, []);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod envelope;
 mod event;
 mod handshake;
 pub(crate) mod kinds;
+mod lenient;
 mod payload;
 mod values;
 

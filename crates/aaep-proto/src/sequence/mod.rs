@@ -6,12 +6,12 @@ pub(crate) mod session;
 
 use std::collections::BTreeMap;
 
-use recent::Recent;
+use recent::{Recent, fingerprint, fingerprint_of};
 use session::{Scope, Session};
 
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
-use crate::message::{CoreType, Event, Message};
+use crate::message::{CoreType, Event, Message, Payload};
 use crate::rule::{Problem, Rule};
 
 /// Which part of a stream is looked at. A subscription that filters sees less than the producer
@@ -56,7 +56,9 @@ impl View {
     }
 }
 
-/// A checker over a stream: one producer, any number of interleaved sessions.
+/// A checker over a stream: any number of producers and of interleaved sessions.
+///
+/// Ids are unique per producer, so each producer is followed by itself.
 ///
 /// Memory is bounded: ended sessions are forgotten, but their ids are not accepted again.
 ///
@@ -73,17 +75,39 @@ impl View {
 #[derive(Clone, Debug)]
 pub struct Sequence {
     view: View,
-    sessions: BTreeMap<SessionId, Session>,
+    sessions: BTreeMap<Key, Session>,
     ended: Recent,
     let_go: Recent,
     event_ids: Recent,
     tokens: Recent,
-    /// Which session asked an open question.
-    asked_by: BTreeMap<ReplyToken, SessionId>,
+    /// Tokens of sessions that are not followed: replies to them are not judged.
+    unfollowed: Recent,
+    /// Which session of which producer asked an open question.
+    asked_by: BTreeMap<(ReplyToken, Agent), SessionId>,
     /// Whether the stream holds replies; if not, acceptance is inferred from what follows.
     replies: bool,
     /// Counts observations, to find the session that was silent longest.
     clock: u64,
+}
+
+/// A producer, by the fingerprint of its name: names have no bound, and there are many keys.
+type Agent = u64;
+
+/// A session of a producer.
+type Key = (Agent, SessionId);
+
+/// An id of a producer, to be remembered.
+fn scoped(agent: Agent, id: &str) -> String {
+    format!("{agent:x} {id}")
+}
+
+/// The token of the question that an event asks.
+fn token_of(event: &Event) -> Option<&ReplyToken> {
+    match &event.payload {
+        Payload::AwaitingConfirmation(asked) => Some(&asked.reply_token),
+        Payload::AwaitingClarification(asked) => Some(&asked.reply_token),
+        _ => None,
+    }
 }
 
 impl Default for Sequence {
@@ -106,7 +130,9 @@ impl Sequence {
             ended: Recent::new(limits::ENDED_SESSIONS),
             let_go: Recent::new(limits::ENDED_SESSIONS),
             event_ids: Recent::new(limits::EVENT_IDS),
-            tokens: Recent::new(limits::REPLY_TOKENS),
+            // Each token is remembered for its producer and for replies, which name none.
+            tokens: Recent::new(2 * limits::REPLY_TOKENS),
+            unfollowed: Recent::new(limits::REPLY_TOKENS),
             asked_by: BTreeMap::new(),
             replies: false,
             clock: 0,
@@ -150,49 +176,89 @@ impl Sequence {
 
     /// Ends the stream and reports the sessions that did not end.
     pub fn finish(self) -> Vec<(SessionId, Problem)> {
-        let unended = |id: SessionId| {
+        let unended = |(_, id): Key| {
             let message = format!("End {id} with completed, errored or cancelled: the stream stops before.");
             (id, Problem::new(Rule::Unended, "/session_id", message))
         };
         self.sessions.into_keys().map(unended).collect()
     }
 
-    fn observe_event(&mut self, event: &Event, out: &mut Vec<Problem>) {
-        let id = &event.envelope.session_id;
-        if !self.event_ids.insert(event.envelope.event_id.as_str()) {
-            out.push(Problem::new(Rule::EventIdReused, "/event_id", "Give every event an id of its own."));
+    /// Takes note that an event of this session cannot be read: its order is no longer checked,
+    /// since what follows would be blamed for what is missing.
+    pub fn lose(&mut self, session: &SessionId) -> Vec<Problem> {
+        let keys: Vec<Key> = self.sessions.keys().filter(|(_, id)| id == session).cloned().collect();
+        keys.iter().for_each(|key| self.unfollow(key));
+        if !self.let_go.insert(session.as_str()) {
+            return Vec::new();
         }
-        if self.let_go.contains(id.as_str()) {
+        let message = format!("An event of {session} cannot be read: its order is no longer checked.");
+        vec![Problem::new(Rule::Forgotten, "/session_id", message)]
+    }
+
+    fn observe_event(&mut self, event: &Event, out: &mut Vec<Problem>) {
+        let agent = fingerprint(&event.envelope.producer.agent_id);
+        if self.is_redelivered(agent, event, out) {
             return;
         }
-        let core = event.core_type();
-        if !self.sessions.contains_key(id) && !self.open(event, out) {
+        let key = (agent, event.envelope.session_id.clone());
+        if self.let_go.contains(key.1.as_str()) || self.let_go.contains(&scoped(agent, key.1.as_str())) {
+            if let Some(token) = token_of(event) {
+                self.unfollowed.insert(token.as_str());
+            }
+            return;
+        }
+        if !self.sessions.contains_key(&key) && !self.open(&key, event, out) {
             return;
         }
         let scope = Scope { view: self.view, replies: self.replies };
-        let Some(session) = self.sessions.get_mut(id) else { return };
+        let Some(session) = self.sessions.get_mut(&key) else { return };
         session.last_seen = self.clock;
-        if let Some(token) = session.observe(event, scope, out) {
-            if !self.tokens.insert(token.as_str()) {
-                out.push(Problem::new(
-                    Rule::TokenReused,
-                    "/reply_token",
-                    "Make a fresh reply token for every question.",
-                ));
-            }
-            self.asked_by.insert(token.clone(), id.clone());
+        let asked = session.observe(event, scope, out);
+        if let Some(token) = session.questions.take_evicted() {
+            self.asked_by.remove(&(token, agent));
         }
-        if core.is_some_and(CoreType::is_terminal) {
-            self.close(id);
-            self.ended.insert(id.as_str());
+        if let Some(token) = asked {
+            self.note_token(token, &key, out);
+        }
+        if event.core_type().is_some_and(CoreType::is_terminal) {
+            self.close(&key);
+            self.ended.insert(&scoped(agent, key.1.as_str()));
         }
     }
 
+    /// Whether this is an event that came before. A transport may deliver one twice (8.2.4); the
+    /// same id on another event is a fault of the producer.
+    fn is_redelivered(&mut self, agent: Agent, event: &Event, out: &mut Vec<Problem>) -> bool {
+        let content = fingerprint_of(event);
+        let id = scoped(agent, event.envelope.event_id.as_str());
+        match self.event_ids.remember(&id, content) {
+            None => false,
+            Some(known) if known == content => {
+                let message = "This event came before; it is not checked again.";
+                out.push(Problem::new(Rule::Redelivered, "/event_id", message));
+                true
+            }
+            Some(_) => {
+                out.push(Problem::new(Rule::EventIdReused, "/event_id", "Give every event an id of its own."));
+                false
+            }
+        }
+    }
+
+    fn note_token(&mut self, token: &ReplyToken, (agent, id): &Key, out: &mut Vec<Problem>) {
+        if !self.tokens.insert(&scoped(*agent, token.as_str())) {
+            let message = "Make a fresh reply token for every question.";
+            out.push(Problem::new(Rule::TokenReused, "/reply_token", message));
+        }
+        self.tokens.insert(token.as_str());
+        self.asked_by.insert((token.clone(), *agent), id.clone());
+    }
+
     /// Opens a session; answers whether its events can be followed.
-    fn open(&mut self, event: &Event, out: &mut Vec<Problem>) -> bool {
-        let id = &event.envelope.session_id;
+    fn open(&mut self, key: &Key, event: &Event, out: &mut Vec<Problem>) -> bool {
+        let (agent, id) = key;
         let starts = event.core_type() == Some(CoreType::SessionStarted);
-        if self.ended.contains(id.as_str()) {
+        if self.ended.contains(&scoped(*agent, id.as_str())) {
             out.push(if starts {
                 Problem::new(
                     Rule::SessionReused,
@@ -211,37 +277,79 @@ impl Sequence {
         if self.sessions.len() >= limits::OPEN_SESSIONS {
             self.let_go_one(out);
         }
-        self.sessions.insert(id.clone(), Session::new(starts));
+        self.sessions.insert(key.clone(), Session::new(starts));
         true
     }
 
     fn let_go_one(&mut self, out: &mut Vec<Problem>) {
-        let silent = self.sessions.iter().min_by_key(|(_, s)| s.last_seen).map(|(id, _)| id.clone());
-        if let Some(id) = silent {
-            let message = format!("More than {} sessions are open: {id} is no longer checked.", limits::OPEN_SESSIONS);
+        let silent = self.sessions.iter().min_by_key(|(_, s)| s.last_seen).map(|(key, _)| key.clone());
+        if let Some(key) = silent {
+            let (most, id) = (limits::OPEN_SESSIONS, &key.1);
+            let message = format!("More than {most} sessions are open: {id} is no longer checked.");
             out.push(Problem::new(Rule::Forgotten, "/session_id", message));
-            self.close(&id);
-            self.let_go.insert(id.as_str());
+            self.unfollow(&key);
+            self.let_go.insert(&scoped(key.0, key.1.as_str()));
         }
     }
 
-    fn close(&mut self, id: &SessionId) {
-        if let Some(session) = self.sessions.remove(id) {
-            for token in session.questions.tokens() {
-                self.asked_by.remove(token);
+    fn unfollow(&mut self, key: &Key) {
+        for token in self.sessions.get(key).into_iter().flat_map(|session| session.questions.tokens()) {
+            self.unfollowed.insert(token.as_str());
+        }
+        self.close(key);
+    }
+
+    fn close(&mut self, key: &Key) {
+        let Some(session) = self.sessions.remove(key) else { return };
+        for token in session.questions.tokens() {
+            // A token that was issued again belongs to the session that has it now.
+            let asked = (token.clone(), key.0);
+            if self.asked_by.get(&asked) == Some(&key.1) {
+                self.asked_by.remove(&asked);
             }
         }
     }
 
     fn session_of(&mut self, token: &ReplyToken, out: &mut Vec<Problem>) -> Option<&mut Session> {
-        let session = self.asked_by.get(token).and_then(|id| self.sessions.get_mut(id));
-        if session.is_none() {
+        let key = self.key_of(token);
+        if key.is_none() && !self.unfollowed.contains(token.as_str()) {
             out.push(if self.tokens.contains(token.as_str()) {
                 Problem::new(Rule::ReplyDuplicate, "/reply_token", "This question is settled; the reply is ignored.")
             } else {
                 Problem::new(Rule::ReplyUnknownToken, "/reply_token", "Echo the token of a question that was asked.")
             });
         }
-        session
+        key.and_then(|key| self.sessions.get_mut(&key))
+    }
+
+    /// The session that a token belongs to. A reply names no producer; if several issued the same
+    /// token, it is taken as the answer to a question that is still open.
+    fn key_of(&self, token: &ReplyToken) -> Option<Key> {
+        let all = (token.clone(), Agent::MIN)..=(token.clone(), Agent::MAX);
+        let mut keys = self.asked_by.range(all).map(|((_, agent), id)| (*agent, id.clone()));
+        let first = keys.next()?;
+        let is_open = |key: &Key| self.sessions.get(key).is_some_and(|s| s.questions.is_pending(token));
+        if is_open(&first) { Some(first) } else { keys.find(is_open).or(Some(first)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_kept_only_as_long_as_their_questions() {
+        let mut sequence = Sequence::with_view(View::WHOLE.midway());
+        for i in 0..3 * limits::PER_SESSION {
+            let text = format!(
+                r#"{{"@context":"https://aaep-protocol.org/context/v1","type":"aaep:agent.awaiting.clarification",
+                "event_id":"evt_{i}","session_id":"sess_1","timestamp":"2026-05-24T14:22:13Z",
+                "producer":{{"agent_id":"a"}},"question":"Which?","reply_token":"rpl_{i}","timeout_seconds":60}}"#
+            );
+            sequence.observe(&Message::parse(text.as_bytes()).unwrap());
+        }
+        assert_eq!(sequence.asked_by.len(), limits::PER_SESSION);
+        sequence.lose(&"sess_1".parse().unwrap());
+        assert_eq!(sequence.asked_by.len(), 0);
     }
 }

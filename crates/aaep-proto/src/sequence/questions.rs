@@ -13,6 +13,9 @@ use crate::time::Timestamp;
 
 #[derive(Clone, Debug)]
 struct Question {
+    /// Which one it is in the session, to find the oldest.
+    number: u64,
+    asked: Timestamp,
     deadline: Timestamp,
     what: What,
     state: State,
@@ -29,6 +32,8 @@ enum State {
     Pending,
     Accepted,
     Refused,
+    /// Left for another state, which looks like a refusal where replies are not seen.
+    Doubted,
     /// Settled, and its permission used up if it gave one.
     Spent,
 }
@@ -43,6 +48,11 @@ pub(super) enum Permission {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Questions {
     asked: BTreeMap<ReplyToken, Question>,
+    count: u64,
+    /// The token of the question that was let go last, until it is fetched.
+    evicted: Option<ReplyToken>,
+    /// Whether one that could still give permission was let go.
+    lost: bool,
 }
 
 impl Questions {
@@ -59,6 +69,15 @@ impl Questions {
                 (What::Confirmation { .. }, false) => State::Refused,
             };
         }
+    }
+
+    /// The token of the question that the last one pushed out, if it did.
+    pub(super) fn take_evicted(&mut self) -> Option<ReplyToken> {
+        self.evicted.take()
+    }
+
+    pub(super) fn is_pending(&self, token: &ReplyToken) -> bool {
+        self.asked.get(token).is_some_and(|q| q.state == State::Pending)
     }
 
     pub(super) fn pending(&self) -> usize {
@@ -88,13 +107,30 @@ impl Questions {
     }
 
     fn add(&mut self, token: &ReplyToken, timeout: u32, what: What, at: Timestamp) {
-        if self.asked.len() >= limits::PER_SESSION {
-            self.asked.retain(|_, q| q.state != State::Spent);
+        if self.asked.len() >= limits::PER_SESSION && !self.asked.contains_key(token) {
+            self.evict(at);
         }
-        if self.asked.len() < limits::PER_SESSION {
-            let deadline = at.plus_seconds(timeout.into());
-            self.asked.insert(token.clone(), Question { deadline, what, state: State::Pending });
-        }
+        let deadline = at.plus_seconds(timeout.into());
+        self.count += 1;
+        let question = Question { number: self.count, asked: at, deadline, what, state: State::Pending };
+        self.asked.insert(token.clone(), question);
+    }
+
+    /// Lets go of the question that matters least: the oldest of those that are settled, then of
+    /// those whose time is over, then of those that can still give permission.
+    fn evict(&mut self, now: Timestamp) {
+        let rank = |q: &Question| match q.state {
+            State::Spent => 0,
+            State::Refused | State::Doubted => 1,
+            State::Pending if now >= q.deadline => 2,
+            State::Accepted => 3,
+            State::Pending => 4,
+        };
+        let least = self.asked.iter().min_by_key(|(_, q)| (rank(q), q.number));
+        let Some((token, rank)) = least.map(|(token, q)| (token.clone(), rank(q))) else { return };
+        self.lost |= rank >= 2;
+        self.asked.remove(&token);
+        self.evicted = Some(token);
     }
 
     pub(super) fn confirm(&mut self, reply: &ConfirmationReply, out: &mut Vec<Problem>) {
@@ -154,6 +190,11 @@ impl Questions {
             ));
             return None;
         }
+        if at.plus_seconds(limits::CLOCK_SKEW_SECONDS) < question.asked {
+            let message = "This answer is older than its question; the reply is ignored.";
+            out.push(Problem::new(Rule::ReplyLate, "/timestamp", message));
+            return None;
+        }
         if at >= question.deadline {
             out.push(Problem::new(
                 Rule::ReplyLate,
@@ -172,8 +213,18 @@ impl Questions {
         let (Some(question), None) = (pending.next(), pending.next()) else { return };
         match to_state {
             "calling_tool" if !replies => question.state = State::Accepted,
+            "thinking" | "deciding" if !replies => question.state = State::Doubted,
             "thinking" | "deciding" => question.state = State::Refused,
             _ => {}
+        }
+    }
+
+    /// Where replies are not seen, an agent may think between the answer and the tool: on the way to
+    /// the tool, what looked like a refusal was none.
+    pub(super) fn reconsider(&mut self) {
+        let doubted = self.asked.values_mut().filter(|q| q.state == State::Doubted);
+        if let Some(question) = doubted.max_by_key(|q| q.number) {
+            question.state = State::Accepted;
         }
     }
 
@@ -185,7 +236,7 @@ impl Questions {
                 State::Accepted => true,
                 State::Pending if !replies => true,
                 State::Pending => *default == Decision::Accept && at >= q.deadline,
-                State::Refused | State::Spent => false,
+                State::Refused | State::Doubted | State::Spent => false,
             }
         };
         let accepted_first = |q: &&mut Question| u8::from(q.state != State::Accepted);
@@ -193,8 +244,14 @@ impl Questions {
             question.state = State::Spent;
             return Permission::Granted;
         }
-        let refused =
-            self.asked.values().any(|q| q.state == State::Refused && matches!(q.what, What::Confirmation { .. }));
-        if refused { Permission::Refused } else { Permission::Missing }
+        let refuses = |q: &Question| {
+            matches!(q.state, State::Refused | State::Doubted) && matches!(q.what, What::Confirmation { .. })
+        };
+        match self.asked.values().any(refuses) {
+            // It may have been given by a question that had to be let go.
+            _ if self.lost => Permission::Granted,
+            true => Permission::Refused,
+            false => Permission::Missing,
+        }
     }
 }

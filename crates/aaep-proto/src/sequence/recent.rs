@@ -1,6 +1,9 @@
 //! A set that remembers the newest members only, in a fixed amount of memory.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+use serde::Serialize;
 
 /// Remembers up to a fixed number of names by fingerprint and forgets the oldest.
 ///
@@ -10,41 +13,88 @@ use std::collections::{BTreeSet, VecDeque};
 pub(crate) struct Recent {
     capacity: usize,
     order: VecDeque<u64>,
-    members: BTreeSet<u64>,
+    /// What each was remembered with.
+    members: BTreeMap<u64, u64>,
 }
 
 impl Recent {
     pub(crate) fn new(capacity: usize) -> Recent {
-        Recent { capacity, order: VecDeque::new(), members: BTreeSet::new() }
+        Recent { capacity, order: VecDeque::new(), members: BTreeMap::new() }
     }
 
     /// Remembers a name; answers whether it is new.
     pub(crate) fn insert(&mut self, name: &str) -> bool {
+        self.remember(name, 0).is_none()
+    }
+
+    /// Remembers a name with the fingerprint of what it names, unless it is known; then answers
+    /// what it was known with.
+    pub(crate) fn remember(&mut self, name: &str, content: u64) -> Option<u64> {
         let fingerprint = fingerprint(name);
-        if !self.members.insert(fingerprint) {
-            return false;
+        if let Some(known) = self.members.get(&fingerprint) {
+            return Some(*known);
         }
+        self.members.insert(fingerprint, content);
         self.order.push_back(fingerprint);
         if self.order.len() > self.capacity
             && let Some(oldest) = self.order.pop_front()
         {
             self.members.remove(&oldest);
         }
-        true
+        None
     }
 
     pub(crate) fn contains(&self, name: &str) -> bool {
-        self.members.contains(&fingerprint(name))
+        self.members.contains_key(&fingerprint(name))
     }
 }
 
-/// FNV-1a with a final mix: the same on every machine and in every run.
-fn fingerprint(name: &str) -> u64 {
-    let mut hash =
-        name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-    hash ^= hash >> 33;
-    hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
-    hash ^ (hash >> 33)
+/// The fingerprint of a name: the same on every machine and in every run.
+pub(super) fn fingerprint(name: &str) -> u64 {
+    let mut hash = Fnv::default();
+    hash.add(name.as_bytes());
+    hash.finish()
+}
+
+/// The fingerprint of what a value says, however it was written.
+pub(super) fn fingerprint_of(value: &impl Serialize) -> u64 {
+    let mut hash = Fnv::default();
+    // The writer never fails, and what cannot be written as JSON came from no JSON.
+    let _ = serde_json::to_writer(&mut hash, value);
+    hash.finish()
+}
+
+/// FNV-1a with a final mix.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Fnv {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    fn add(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
+    }
+
+    fn finish(self) -> u64 {
+        let mut hash = self.0;
+        hash ^= hash >> 33;
+        hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
+        hash ^ (hash >> 33)
+    }
+}
+
+impl io::Write for Fnv {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.add(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

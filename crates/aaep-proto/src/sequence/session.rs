@@ -15,6 +15,8 @@ use crate::time::Timestamp;
 pub(crate) struct Session {
     pub(crate) last_seen: u64,
     pub(crate) questions: Questions,
+    /// Whether the started event was the first that was seen.
+    begins: bool,
     started: bool,
     events: u64,
     numbered: Option<bool>,
@@ -26,7 +28,10 @@ pub(crate) struct Session {
     calls: BTreeMap<ToolCallId, String>,
     used_calls: Recent,
     nameless_calls: BTreeMap<String, usize>,
-    outputs: BTreeMap<Option<OutputId>, Output>,
+    /// The outputs that go on, by what the next chunk has to say.
+    outputs: BTreeMap<Option<OutputId>, u64>,
+    /// The outputs that were complete.
+    complete_outputs: Recent,
     overflowed: bool,
 }
 
@@ -38,22 +43,17 @@ pub(crate) struct Scope {
     pub(crate) replies: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Output {
-    next: u64,
-    complete: bool,
-}
-
 /// All states that events imply; see [`implied_state`].
 const IMPLIED: [&str; 4] = ["calling_tool", "awaiting_input", "writing_output", "handing_off"];
 
 impl Session {
+    /// A session whose first event is, or is not, its started event. Whoever opens it judges that.
     pub(crate) fn new(starts: bool) -> Session {
         Session {
             last_seen: 0,
             questions: Questions::default(),
-            // The first event is judged by whoever opens the session.
-            started: !starts,
+            begins: starts,
+            started: false,
             events: 0,
             numbered: None,
             next_number: 0,
@@ -64,6 +64,7 @@ impl Session {
             used_calls: Recent::new(limits::PER_SESSION),
             nameless_calls: BTreeMap::new(),
             outputs: BTreeMap::new(),
+            complete_outputs: Recent::new(limits::PER_SESSION),
             overflowed: false,
         }
     }
@@ -81,7 +82,7 @@ impl Session {
         let at = event.envelope.timestamp;
         let mut asks = None;
         match &event.payload {
-            Payload::SessionStarted(_) => self.check_start(out),
+            Payload::SessionStarted(_) => self.check_start(view, out),
             Payload::StateChanged(change) => self.change_state(change, scope, out),
             Payload::ToolInvoked(tool) => self.invoke(tool, at, scope, out),
             Payload::ToolCompleted(tool) => self.complete(tool, view, out),
@@ -107,8 +108,9 @@ impl Session {
         asks
     }
 
-    fn check_start(&mut self, out: &mut Vec<Problem>) {
-        if self.started {
+    fn check_start(&mut self, view: View, out: &mut Vec<Problem>) {
+        // Who joined midway and saw other events first has missed the beginning.
+        if self.started || (view.is_midway() && !self.begins) {
             out.push(Problem::new(Rule::StartedOnce, "/type", "Send agent.session.started once, at the beginning."));
         }
         self.started = true;
@@ -127,6 +129,9 @@ impl Session {
             (Some(true), None) | (Some(false), Some(_)) => {
                 let message = "Number all events of a session or none.";
                 out.push(Problem::new(Rule::SequenceOrder, "/sequence_number", message));
+                // Said where it changes; the events after it count on from here.
+                self.next_number = number.unwrap_or(self.next_number).saturating_add(1);
+                self.numbered = Some(true);
             }
             (_, Some(number)) => {
                 if number != self.next_number && !(first && view.is_midway()) {
@@ -157,6 +162,9 @@ impl Session {
         }
         if from == "awaiting_input" {
             self.questions.settle_by_state(&change.to_state, replies);
+        }
+        if change.to_state == "calling_tool" && !replies {
+            self.questions.reconsider();
         }
         self.state = Some(change.to_state.clone());
         self.implied.clear();
@@ -231,28 +239,26 @@ impl Session {
 
     fn stream(&mut self, chunk: &OutputStreaming, view: View, out: &mut Vec<Problem>) {
         let length = chunk.chunk.chars().count() as u64;
+        let name = chunk.output_id.as_ref().map_or("", OutputId::as_str);
         let known = self.outputs.get(&chunk.output_id).copied();
-        match known {
-            Some(output) if output.complete => {
-                let message = "Start a new output: this one was complete.";
-                out.push(Problem::new(Rule::OutputAfterComplete, "/output_id", message));
-                return;
-            }
-            _ => {
-                let expected = known.map_or(0, |o| o.next);
-                let joined = known.is_none() && view.is_midway();
-                if chunk.position != expected && !joined {
-                    let message = format!(
-                        "Set position to {expected}, the number of characters sent before, not {}.",
-                        chunk.position
-                    );
-                    out.push(Problem::new(Rule::Position, "/position", message));
-                }
-            }
+        if known.is_none() && self.complete_outputs.contains(name) {
+            let message = "Start a new output: this one was complete.";
+            out.push(Problem::new(Rule::OutputAfterComplete, "/output_id", message));
+            return;
         }
-        if known.is_some() || self.has_room(self.outputs.len(), out) {
-            let next = chunk.position.saturating_add(length);
-            self.outputs.insert(chunk.output_id.clone(), Output { next, complete: chunk.complete });
+        let expected = known.unwrap_or(0);
+        // Of an output that is not followed, nobody knows how far it is.
+        let unknown = known.is_none() && (view.is_midway() || self.overflowed);
+        if chunk.position != expected && !unknown {
+            let message =
+                format!("Set position to {expected}, the number of characters sent before, not {}.", chunk.position);
+            out.push(Problem::new(Rule::Position, "/position", message));
+        }
+        if chunk.complete {
+            self.outputs.remove(&chunk.output_id);
+            self.complete_outputs.insert(name);
+        } else if known.is_some() || self.has_room(self.outputs.len(), out) {
+            self.outputs.insert(chunk.output_id.clone(), chunk.position.saturating_add(length));
         }
     }
 
@@ -264,7 +270,7 @@ impl Session {
                 out.push(Problem::new(Rule::ToolOpen, "/type", message));
             }
         }
-        for (id, _) in self.outputs.iter().filter(|(_, o)| !o.complete) {
+        for id in self.outputs.keys() {
             let name = id.as_ref().map_or("the output", OutputId::as_str);
             let message = format!("Send a last chunk of {name} with complete: true before the session ends.");
             out.push(Problem::new(Rule::OutputUnfinished, "/type", message));
