@@ -1,13 +1,71 @@
 //! What the command says to people.
 
-use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::fmt::{self, Display, Write as _};
+use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 /// One line on standard error.
 pub(crate) fn complain(message: impl Display) {
     // Nobody is left to tell when standard error is closed.
-    let _ = writeln!(std::io::stderr(), "aaep: {message}");
+    let _ = writeln!(std::io::stderr(), "aaep: {}", Plain(&message.to_string()));
+}
+
+/// Text from the input, safe to print: what would move the cursor, forge a line or turn the order
+/// of the letters is shown as its code.
+pub(crate) struct Plain<'a>(pub(crate) &'a str);
+
+impl Display for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_unsafe = |c: char| {
+            let turns =
+                matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+            c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
+        };
+        for c in self.0.chars() {
+            if is_unsafe(c) {
+                write!(f, "\\u{{{:04X}}}", c as u32)?;
+            } else {
+                f.write_char(c)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A writer that outlives its reader: when nobody reads any more it goes on in silence, so that
+/// the exit code still tells the whole truth.
+pub(crate) struct Patient<W> {
+    inner: W,
+    closed: bool,
+}
+
+impl<W: Write> Patient<W> {
+    pub(crate) fn new(inner: W) -> Patient<W> {
+        Patient { inner, closed: false }
+    }
+
+    fn unless_closed<T>(&mut self, silent: T, work: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+        if self.closed {
+            return Ok(silent);
+        }
+        match work(&mut self.inner) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(silent)
+            }
+            result => result,
+        }
+    }
+}
+
+impl<W: Write> Write for Patient<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.unless_closed(bytes.len(), |inner| inner.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.unless_closed((), Write::flush)
+    }
 }
 
 /// Tells how long work is going, on a terminal only: one plain line after a second, then one every

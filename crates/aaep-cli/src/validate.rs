@@ -4,14 +4,15 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
-use aaep_proto::framing::{Mixed, Piece};
+use aaep_proto::framing::{Format, Mixed, Piece};
+use aaep_proto::id::SessionId;
 use aaep_proto::json::Json;
 use aaep_proto::message::Message;
 use aaep_proto::{Problem, Rule, Sequence, Severity, Validator, limits};
 use serde::Serialize;
 
 use crate::Outcome;
-use crate::output::{Progress, complain, count};
+use crate::output::{Patient, Plain, Progress, complain, count};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let files = if args.files.is_empty() { &standard_input[..] } else { &args.files };
     let mut run = Run {
         args,
-        out: BufWriter::with_capacity(64 * 1024, io::stdout().lock()),
+        out: BufWriter::with_capacity(64 * 1024, Patient::new(io::stdout().lock())),
         validator: Validator::new(),
         progress: Progress::start(),
         totals: Totals::default(),
@@ -116,7 +117,9 @@ impl<W: Write> Run<'_, W> {
             }
         });
         result?;
-        if self.totals.documents == before {
+        // An empty array or a stream of heartbeats is well-formed; an empty file is a mistake.
+        let well_formed = matches!(mixed.format(), Some(Format::Values | Format::EventStream));
+        if self.totals.documents == before && !well_formed {
             return self.give_up(&name, "holds no document; there is nothing to check");
         }
         self.unended(&name, sequence)
@@ -146,9 +149,13 @@ impl<W: Write> Run<'_, W> {
         let Some(sequence) = sequence else { return self.validator.check(bytes).problems };
         let Ok(json) = Json::parse(bytes) else { return self.validator.check(bytes).problems };
         let mut problems = self.validator.check_json(&json, Some(bytes.len())).problems;
-        // What cannot be read as a message has been reported already and has no place in the order.
-        if let Ok(message) = Message::from_json(&json) {
-            problems.extend(sequence.observe(&message));
+        // What cannot be read has been reported already; the events after it are not to be blamed.
+        match Message::from_json_lenient(&json) {
+            Ok(message) => problems.extend(sequence.observe(&message)),
+            Err(_) => {
+                let session = json.get("session_id").and_then(Json::text).and_then(|id| id.parse::<SessionId>().ok());
+                problems.extend(session.map(|id| sequence.lose(&id)).unwrap_or_default());
+            }
         }
         problems
     }
@@ -164,7 +171,8 @@ impl<W: Write> Run<'_, W> {
         }
         if !self.args.quiet {
             for Problem { rule, pointer, severity, message } in problems {
-                let place = if pointer.is_empty() { String::new() } else { format!(" at {pointer}") };
+                let place = if pointer.is_empty() { String::new() } else { format!(" at {}", Plain(pointer)) };
+                let (source, message) = (Plain(source), Plain(message));
                 writeln!(self.out, "{source}:{line}: {severity} {rule}{place}: {message}")?;
             }
         }
@@ -175,7 +183,7 @@ impl<W: Write> Run<'_, W> {
     fn unended(&mut self, source: &str, sequence: Option<Sequence>) -> io::Result<()> {
         for (_, problem) in sequence.map(Sequence::finish).unwrap_or_default() {
             self.totals.warnings += 1;
-            let line = format!("{source}: {} {}: {}", problem.severity, problem.rule, problem.message);
+            let line = format!("{}: {} {}: {}", Plain(source), problem.severity, problem.rule, problem.message);
             if self.args.json {
                 let _ = writeln!(io::stderr(), "{line}");
             } else if !self.args.quiet {
@@ -187,7 +195,7 @@ impl<W: Write> Run<'_, W> {
 
     fn finish(mut self) -> io::Result<Outcome> {
         let Totals { documents, invalid, warnings, .. } = self.totals;
-        if !self.args.json && !self.args.quiet && documents > 0 {
+        if !self.args.json && !self.args.quiet && (documents > 0 || !self.failed) {
             let verdict = match invalid {
                 0 => "all valid".to_owned(),
                 _ => format!("{invalid} not valid"),

@@ -2,7 +2,7 @@
 //! captured event stream. It is told apart by its first bytes.
 
 use super::{Line, Lines, Piece, Sse, Values};
-use crate::json::Json;
+use crate::json::{IS_UTF_16, Json, is_utf_16};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -39,6 +39,8 @@ enum Decoder {
     Lines(Lines),
     Values(Values),
     EventStream(Box<Sse>),
+    /// Input that cannot be JSON; it has been said.
+    Refused,
 }
 
 impl Mixed {
@@ -50,7 +52,7 @@ impl Mixed {
     /// The format, once it is clear.
     pub fn format(&self) -> Option<Format> {
         match self.decoder {
-            Decoder::Undecided(_) => None,
+            Decoder::Undecided(_) | Decoder::Refused => None,
             Decoder::Lines(_) => Some(Format::Lines),
             Decoder::Values(_) => Some(Format::Values),
             Decoder::EventStream(_) => Some(Format::EventStream),
@@ -61,7 +63,10 @@ impl Mixed {
     pub fn push(&mut self, bytes: &[u8], mut sink: impl FnMut(u64, Piece<'_>)) {
         if let Decoder::Undecided(start) = &mut self.decoder {
             start.extend_from_slice(bytes);
-            if let Some(format) = recognize(start, self.max, false) {
+            if is_utf_16(start) {
+                self.decoder = Decoder::Refused;
+                sink(1, Piece::Broken(IS_UTF_16));
+            } else if let Some(format) = recognize(start, self.max, false) {
                 self.decide(format, &mut sink);
             }
             return;
@@ -77,7 +82,7 @@ impl Mixed {
             self.decide(format, &mut sink);
         }
         match &mut self.decoder {
-            Decoder::Undecided(_) => {}
+            Decoder::Undecided(_) | Decoder::Refused => {}
             Decoder::Lines(lines) => lines.finish(|number, line| document(number, line, &mut sink)),
             Decoder::Values(values) => values.finish(sink),
             Decoder::EventStream(sse) => sse.finish(|event| dispatched(event, &mut sink)),
@@ -101,6 +106,7 @@ impl Mixed {
             Decoder::Lines(lines) => lines.push(bytes, |number, line| document(number, line, sink)),
             Decoder::Values(values) => values.push(bytes, sink),
             Decoder::EventStream(sse) => sse.push(bytes, |event| dispatched(event, sink)),
+            Decoder::Refused => {}
         }
     }
 }
@@ -117,7 +123,11 @@ fn document(number: u64, line: Line<'_>, sink: &mut impl FnMut(u64, Piece<'_>)) 
     }
 }
 
+/// Other kinds of events share the stream: pings, messages of an application.
 fn dispatched(event: super::SseEvent, sink: &mut impl FnMut(u64, Piece<'_>)) {
+    if !matches!(event.event.as_str(), "" | "message" | "aaep.event") {
+        return;
+    }
     match event.too_long {
         Some(length) => sink(event.line, Piece::TooLong(length)),
         None => sink(event.line, Piece::Document(&event.data)),
@@ -129,7 +139,7 @@ fn dispatched(event: super::SseEvent, sink: &mut impl FnMut(u64, Piece<'_>)) {
 fn recognize(start: &[u8], max: usize, ended: bool) -> Option<Format> {
     let ended = ended || start.len() > max;
     let window = &start[..start.len().min(max.saturating_add(1))];
-    if !ended && BYTE_ORDER_MARK.starts_with(window) {
+    if !ended && (BYTE_ORDER_MARK.starts_with(window) || matches!(window, [0xFF] | [0xFE])) {
         return None;
     }
     let text = window.strip_prefix(BYTE_ORDER_MARK).unwrap_or(window).trim_ascii_start();
@@ -156,11 +166,13 @@ fn recognize_object(text: &[u8], ended: bool) -> Option<Format> {
 }
 
 fn recognize_field(text: &[u8], ended: bool) -> Option<Format> {
-    const FIELDS: [&[u8]; 5] = [b":", b"data:", b"event:", b"id:", b"retry:"];
-    if FIELDS.iter().any(|f| text.starts_with(f)) {
+    const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
+    // A name alone on its line is a field without a value.
+    let is_field = |name: &&[u8]| matches!(text.strip_prefix(*name), Some([b':' | b'\n' | b'\r', ..]));
+    if text.starts_with(b":") || FIELDS.iter().any(is_field) {
         return Some(Format::EventStream);
     }
-    let may_become = !ended && FIELDS.iter().any(|f| f.starts_with(text));
+    let may_become = !ended && FIELDS.iter().any(|name| name.starts_with(text));
     (!may_become).then_some(Format::Lines)
 }
 
@@ -207,7 +219,13 @@ mod tests {
         check("\n{\n \"a\": 1\n}\n{}\n", &[(2, "{\n \"a\": 1\n}"), (5, "{}")]);
         check("[{},\n{\"a\":\"]\"}]\n", &[(1, "{}"), (2, "{\"a\":\"]\"}")]);
         check("[1, \"x,\\\"\", null]", &[(1, "1"), (1, "\"x,\\\"\""), (1, "null")]);
-        check("data: {}\n\nevent: e\ndata: {\"a\":\ndata: 1}\n\n", &[(1, "{}"), (4, "{\"a\":\n1}")]);
+        check("data: {}\n\nevent: message\ndata: {\"a\":\ndata: 1}\n\n", &[(1, "{}"), (4, "{\"a\":\n1}")]);
+        check("data\ndata: {}\n\n", &[(1, "\n{}")]);
+        check("retry\ndata: {}\n\n", &[(2, "{}")]);
+        check("event: ping\ndata: 1\n\nevent: aaep.event\ndata: {}\n\n", &[(5, "{}")]);
+        check(": alive\n\n: alive\n\n", &[]);
+        check("data", &[(1, "data")]);
+        check("[]", &[]);
         check(": c\r\rdata:{}\r\r", &[(3, "{}")]);
         check("data: {}", &[(1, "{}")]);
         check("\u{feff}data: {}\n\n", &[(1, "{}")]);
@@ -221,6 +239,23 @@ mod tests {
         check("[{} {}]", &[(1, "{}"), (1, "broken: a comma is missing between two items of the array"), (1, "{}")]);
         check("[] []", &[(1, "broken: there is more text after the end of the array")]);
         check("{\n\"a", &[(1, "broken: the input ends in the middle of a value")]);
+    }
+
+    #[test]
+    fn missing_items_of_an_array_are_named() {
+        check("[{},]", &[(1, "{}"), (1, "broken: an item of the array is missing after the last comma")]);
+        check("[,{}]", &[(1, "broken: an item of the array is missing before a comma"), (1, "{}")]);
+        check("[{},,{}]", &[(1, "{}"), (1, "broken: an item of the array is missing before a comma"), (1, "{}")]);
+    }
+
+    #[test]
+    fn utf_16_is_named_once() {
+        for bytes in [&b"\xFF\xFE{\0}\0\n\0{\0}\0"[..], b"\xFE\xFF\0{\0}\0\n\0{\0}"] {
+            for step in [1, 2, 100] {
+                let expected = [(1, "broken: it is UTF-16; convert it to UTF-8".to_owned())];
+                assert_eq!(cut(bytes, step, 20), expected);
+            }
+        }
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub struct Values {
     in_array: bool,
     /// Inside an array: whether a comma or the end must come next.
     after_value: bool,
+    /// Inside an array: whether a value must come next.
+    after_comma: bool,
     value: Value,
 }
 
@@ -48,7 +50,15 @@ struct Value {
 impl Values {
     /// A decoder that skips values longer than the bound.
     pub fn new(max: usize) -> Values {
-        Values { max, line: 1, place: Place::Start, in_array: false, after_value: false, value: Value::default() }
+        Values {
+            max,
+            line: 1,
+            place: Place::Start,
+            in_array: false,
+            after_value: false,
+            after_comma: false,
+            value: Value::default(),
+        }
     }
 
     /// Takes more bytes and hands out the values that they complete, with the line each starts on.
@@ -91,8 +101,19 @@ impl Values {
                     sink(self.line, Piece::Broken("there is more text after the end of the array"));
                 }
             }
-            (b',', _) if self.in_array && self.after_value => self.after_value = false,
-            (b']', _) if self.in_array => self.place = Place::AfterArray,
+            (b',', _) if self.in_array => {
+                if !self.after_value {
+                    sink(self.line, Piece::Broken("an item of the array is missing before a comma"));
+                }
+                self.after_value = false;
+                self.after_comma = true;
+            }
+            (b']', _) if self.in_array => {
+                if self.after_comma {
+                    sink(self.line, Piece::Broken("an item of the array is missing after the last comma"));
+                }
+                self.place = Place::AfterArray;
+            }
             _ => {
                 if self.in_array && self.after_value {
                     sink(self.line, Piece::Broken("a comma is missing between two items of the array"));
@@ -158,6 +179,7 @@ impl Values {
         }
         self.place = Place::Between;
         self.after_value = true;
+        self.after_comma = false;
     }
 
     fn keep(&mut self, b: u8) {

@@ -168,6 +168,10 @@ fn bad_input_is_one_clear_line_and_the_right_code() {
         (file("blank", b"\n \n"), 2, "holds no document"),
         (file("truncated", &whole.as_bytes()[..whole.len() / 2]), 1, "json.syntax"),
         (file("latin1", b"{\"a\":\"caf\xe9\"}\n"), 1, "byte 10 is not UTF-8"),
+        (file("utf16", b"\xff\xfe{\0}\0\n\0{\0}\0"), 1, "it is UTF-16; convert it to UTF-8"),
+        (file("comma", format!("[{whole},]").as_bytes()), 1, "missing after the last comma"),
+        (file("array", b"[]"), 0, "0 documents"),
+        (file("heartbeats", b": alive\n\n: alive\n\n"), 0, "0 documents"),
     ] {
         let seen = see(&["validate", &path], b"");
         assert_eq!(seen.code, code, "{path}: {}{}", seen.out, seen.err);
@@ -212,6 +216,59 @@ fn a_closed_pipe_is_no_failure() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
+}
+
+/// The reader leaves after the first line; the code still tells about the last.
+#[test]
+fn a_closed_pipe_does_not_hide_the_answer() {
+    let good = example("events.ndjson")[1].clone() + "\n";
+    let input = good.repeat(2000) + "{}\n";
+    let mut child = Command::new(aaep())
+        .args(["validate", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(1), ""));
+}
+
+#[test]
+fn the_input_cannot_write_to_the_terminal() {
+    let forged = "x\\u001b[2J\\nfile:1: ok\\u202e";
+    let line = &example("events.ndjson")[1];
+    let input = format!("{},\"{forged}\":1}}", &line[..line.len() - 1]);
+    let seen = see(&["validate"], input.as_bytes());
+    assert_eq!((seen.code, seen.out.lines().count()), (1, 2), "{}", seen.out);
+    assert!(seen.out.chars().all(|c| c == '\n' || !c.is_control()), "{:?}", seen.out);
+    assert!(seen.out.contains("\\u{001B}[2J\\u{000A}file:1: ok\\u{202E}"), "{}", seen.out);
+    let seen = see(&["validate", "no\u{1b}[2Jwhere"], b"");
+    assert!(seen.err.contains("no\\u{001B}[2Jwhere"), "{:?}", seen.err);
+}
+
+#[test]
+fn a_bad_field_is_not_held_against_the_events_after_it() {
+    let lines = example("banking.ndjson");
+    let bad = |from: &str, to: &str| {
+        let mut lines = lines.clone();
+        assert!(lines[0].contains(from), "{}", lines[0]);
+        lines[0] = lines[0].replacen(from, to, 1);
+        lines.join("\n")
+    };
+    for (from, to, says) in [
+        ("\"summary_normal\"", "\"expected_duration_ms\":-1,\"summary_normal\"", 1),
+        ("\"summary_normal\"", "\"summary_norm\"", 2),
+        // Of a session whose events cannot be read, nothing more is said than that.
+        ("\"timestamp\":\"2", "\"timestamp\":\"x", 2),
+    ] {
+        let seen = see(&["validate", "--sequence"], bad(from, to).as_bytes());
+        assert_eq!(seen.code, 1);
+        let (problems, others): (Vec<&str>, Vec<&str>) = seen.out.lines().partition(|l| l.starts_with("-:1: "));
+        assert_eq!((problems.len(), others.len()), (says, 1), "{}", seen.out);
+    }
 }
 
 #[test]
