@@ -67,11 +67,7 @@ fn find_character(text: &str) -> Option<Deception> {
         let next = rest.chars().next().unwrap_or(' ');
         match c {
             '\u{2066}'..='\u{2068}' if runs_right_to_left => isolates.push(c),
-            '\u{2069}' if runs_right_to_left => {
-                if isolates.pop().is_none() {
-                    return Some(Deception::Direction(c));
-                }
-            }
+            '\u{2069}' if runs_right_to_left && isolates.pop().is_some() => {}
             '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => return Some(Deception::Direction(c)),
             '\u{200E}' | '\u{200F}' | '\u{061C}' if !runs_right_to_left => return Some(Deception::Direction(c)),
             // The black flag and the tags that spell a region stand and fall together.

@@ -81,12 +81,7 @@ fn separator_at(bytes: &[u8], at: usize) -> Option<(Separator, usize)> {
 
 /// Whether a number can begin after this text: not inside a name, not after a decimal point.
 fn may_begin(before: &[u8]) -> bool {
-    match before {
-        [.., b'_'] => false,
-        [.., b'0'..=b'9', b'.' | b','] => false,
-        [.., 0xEF, 0xBC, 0x90..=0x99] => false,
-        _ => true,
-    }
+    !matches!(before, [.., b'_'] | [.., b'0'..=b'9', b'.' | b','] | [.., 0xEF, 0xBC, 0x90..=0x99])
 }
 
 fn follows_dash(before: &[u8]) -> bool {
