@@ -1,0 +1,295 @@
+//! The one task. It owns the engine; everyone else sends it commands. It does one change at a time, then
+//! hands on what came of it, then waits for the next change or the next deadline.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aaep_proto::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome};
+use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Misuse, Output, SubscriptionKey};
+use aaep_proto::id::{ReplyToken, SessionId, SubscriptionId};
+use aaep_proto::message::SubscriptionRequest;
+use aaep_proto::negotiate::Refusal;
+use aaep_proto::time::Moment;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+use crate::clock::{Alarm, Clock};
+use crate::error::Error;
+use crate::link::{Link, News, Outgoing, Port};
+
+/// Commands that may wait. Who comes after waits for a place.
+const MAILBOX: usize = 256;
+
+/// Audit records that may wait for their reader.
+pub(crate) const AUDIT: usize = 1024;
+
+/// After the last handle is gone, how long to wait for a subscriber that takes nothing more.
+const LINGER_SECONDS: u64 = 30;
+
+/// One change. Its place in the mailbox is free again when it is done.
+pub(crate) struct Command {
+    act: Box<dyn FnOnce(&mut Desk) + Send>,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+/// How everyone else reaches the task. While one of these exists, the task goes on.
+///
+/// The queue itself has no bound, its places have. So those who can wait do, those who cannot (what is
+/// said when something is dropped) need not, and all of it stays in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Handle {
+    commands: mpsc::UnboundedSender<Command>,
+    places: Arc<Semaphore>,
+}
+
+impl Handle {
+    /// Makes a change and waits for its result. If the caller goes away meanwhile, the result is dropped
+    /// in the task; a result that must be cleaned up does it in its `Drop`.
+    pub(crate) async fn call<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Desk) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let place = self.places.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
+        let (reply, result) = oneshot::channel();
+        self.send(Some(place), move |desk| drop(reply.send(act(desk))))?;
+        result.await.map_err(|_| Error::Gone)
+    }
+
+    /// Makes a change without waiting, even where nothing can wait. To be used at most once for
+    /// anything that was made by [`Handle::call`], which keeps the queue bounded.
+    pub(crate) fn tell(&self, act: impl FnOnce(&mut Desk) + Send + 'static) {
+        // Without the task there is nobody left to tell.
+        let _ = self.send(None, act);
+    }
+
+    fn send(
+        &self,
+        place: Option<OwnedSemaphorePermit>,
+        act: impl FnOnce(&mut Desk) + Send + 'static,
+    ) -> Result<(), Error> {
+        self.commands.send(Command { act: Box::new(act), _place: place }).map_err(|_| Error::Gone)
+    }
+}
+
+/// Who waits for the end of a question.
+enum Waiter {
+    Decision(oneshot::Sender<Outcome>),
+    Answer(oneshot::Sender<Answer>),
+}
+
+/// What the task works on.
+pub(crate) struct Desk {
+    engine: Engine,
+    clock: Clock,
+    ports: BTreeMap<SubscriptionKey, Port>,
+    waiting: BTreeMap<ReplyToken, Waiter>,
+    audit: mpsc::Sender<AuditRecord>,
+    news: mpsc::UnboundedSender<News>,
+    /// Set when the last handle is gone: when to stop at the latest.
+    leaving: Option<Moment>,
+}
+
+/// Starts the task in the current runtime.
+pub(crate) fn start(config: Config) -> (Handle, mpsc::Receiver<AuditRecord>) {
+    let (commands, mailbox) = mpsc::unbounded_channel();
+    let (news, heard) = mpsc::unbounded_channel();
+    let (audit, log) = mpsc::channel(AUDIT);
+    let desk = Desk {
+        engine: Engine::new(config),
+        clock: Clock::new(),
+        ports: BTreeMap::new(),
+        waiting: BTreeMap::new(),
+        audit,
+        news,
+        leaving: None,
+    };
+    tokio::spawn(drive(desk, mailbox, heard));
+    (Handle { commands, places: Arc::new(Semaphore::new(MAILBOX)) }, log)
+}
+
+async fn drive(
+    mut desk: Desk,
+    mut mailbox: mpsc::UnboundedReceiver<Command>,
+    mut heard: mpsc::UnboundedReceiver<News>,
+) {
+    let mut alarm = Alarm::new();
+    loop {
+        let due = desk.drain();
+        if desk.is_done() {
+            return desk.close_all();
+        }
+        let due = [due, desk.leaving].into_iter().flatten().min();
+        alarm.set(&desk.clock, due);
+        tokio::select! {
+            command = mailbox.recv(), if desk.leaving.is_none() => match command {
+                Some(command) => (command.act)(&mut desk),
+                None => desk.linger(),
+            },
+            Some(news) = heard.recv() => desk.hear(news),
+            () = alarm.ring() => desk.act(|engine, cx| engine.handle_timeout(cx)),
+        }
+    }
+}
+
+impl Desk {
+    /// Changes the engine, now.
+    pub(crate) fn act<T>(&mut self, act: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
+        let now = self.clock.now();
+        act(&mut self.engine, &mut Cx { now, entropy: &mut self.clock })
+    }
+
+    /// What the engine knows.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Asks for consent; the outcome comes by the channel.
+    pub(crate) fn ask(
+        &mut self,
+        session: &SessionId,
+        ask: Confirmation,
+    ) -> Result<(ReplyToken, oneshot::Receiver<Outcome>), Misuse> {
+        let token = self.act(|engine, cx| engine.ask(cx, session, ask))?;
+        let (decided, outcome) = oneshot::channel();
+        self.waiting.insert(token.clone(), Waiter::Decision(decided));
+        Ok((token, outcome))
+    }
+
+    /// Asks for an answer; it comes by the channel.
+    pub(crate) fn clarify(
+        &mut self,
+        session: &SessionId,
+        ask: Clarification,
+    ) -> Result<(ReplyToken, oneshot::Receiver<Answer>), Misuse> {
+        let token = self.act(|engine, cx| engine.clarify(cx, session, ask))?;
+        let (answered, answer) = oneshot::channel();
+        self.waiting.insert(token.clone(), Waiter::Answer(answered));
+        Ok((token, answer))
+    }
+
+    /// Opens a subscription and its link.
+    pub(crate) fn subscribe(
+        &mut self,
+        request: &SubscriptionRequest,
+        principal: &str,
+        binding: Binding,
+    ) -> Result<Option<Link>, Refusal> {
+        let key = self.act(|engine, cx| engine.subscribe(cx, request, principal, binding))?;
+        Ok(self.link(key))
+    }
+
+    /// A new link to a subscription that is there already. It takes the place of the last one.
+    pub(crate) fn resume(&mut self, id: &SubscriptionId, principal: &str) -> Option<Link> {
+        let key = self.engine.find_subscription(id, principal)?;
+        let link = self.link(key);
+        self.act(|engine, cx| engine.reconnect(cx, key)).ok()?;
+        let full = self.ports.get(&key).is_some_and(Port::is_full);
+        self.set_blocked(key, full);
+        link
+    }
+
+    fn link(&mut self, key: SubscriptionKey) -> Option<Link> {
+        let id = self.engine.subscription_id(key)?.clone();
+        let news = self.news.clone();
+        Some(self.ports.entry(key).or_insert_with(Port::new).link(key, id, news))
+    }
+
+    /// Hands on everything that the last change brought about; answers when the next one is due.
+    fn drain(&mut self) -> Option<Moment> {
+        loop {
+            match self.engine.poll_output() {
+                Output::Event(key, frame) => self.push(key, Outgoing::Event(frame)),
+                Output::Message(key, message) => self.push(key, Outgoing::Message(message)),
+                Output::Closed(key, closing) => {
+                    self.push(key, Outgoing::Closed(closing));
+                    self.ports.remove(&key);
+                }
+                Output::Decided(token, outcome) => {
+                    if let Some(Waiter::Decision(waiter)) = self.waiting.remove(&token) {
+                        // Nobody waits for what was withdrawn.
+                        let _ = waiter.send(outcome);
+                    }
+                }
+                Output::Answered(token, answer) => {
+                    if let Some(Waiter::Answer(waiter)) = self.waiting.remove(&token) {
+                        let _ = waiter.send(answer);
+                    }
+                }
+                Output::Audit(record) => self.keep(*record),
+                Output::Ignored(subscription, fault) => {
+                    tracing::info!(%subscription, ?fault, "a reply was ignored");
+                }
+                Output::Idle(due) => return due,
+            }
+        }
+    }
+
+    fn push(&mut self, key: SubscriptionKey, item: Outgoing) {
+        let Some(port) = self.ports.get(&key) else { return };
+        let full = port.push(item);
+        if full && !port.blocked {
+            self.set_blocked(key, true);
+        }
+        if self.leaving.is_some() {
+            self.linger();
+        }
+    }
+
+    fn set_blocked(&mut self, key: SubscriptionKey, blocked: bool) {
+        let Some(port) = self.ports.get_mut(&key) else { return };
+        if blocked {
+            port.blocked = true
+        } else {
+            port.unblock()
+        }
+        self.act(|engine, cx| engine.set_blocked(cx, key, blocked));
+    }
+
+    fn keep(&mut self, record: AuditRecord) {
+        if let Err(mpsc::error::TrySendError::Full(record)) = self.audit.try_send(record) {
+            let (token, verdict) = (&record.reply_token, record.verdict.as_str());
+            tracing::warn!(%token, verdict, "the audit log is not read: a record was lost");
+        }
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Said(key, message, place) => {
+                // A subscription that has ended has nothing to say.
+                let _ = self.act(|engine, cx| engine.handle_message(cx, key, &message));
+                if let Some(port) = self.ports.get_mut(&key) {
+                    port.heard(place);
+                }
+            }
+            News::Room(key) => {
+                if self.ports.get(&key).is_some_and(|port| port.blocked && !port.is_full()) {
+                    self.set_blocked(key, false);
+                }
+            }
+            News::Gone(key, reader) => {
+                let Some(port) = self.ports.get_mut(&key).filter(|port| port.reader == Some(reader)) else { return };
+                port.reader = None;
+                port.unblock();
+                self.act(|engine, cx| engine.disconnect(cx, key));
+            }
+        }
+    }
+
+    /// Nobody can say anything new. What waits for subscribers who still listen may yet go.
+    fn linger(&mut self) {
+        self.leaving = Some(self.clock.now().moment.plus_seconds(LINGER_SECONDS));
+    }
+
+    fn is_done(&self) -> bool {
+        let Some(latest) = self.leaving else { return false };
+        let waits = |(key, port): (&SubscriptionKey, &Port)| port.reader.is_some() && self.engine.waiting(*key) > 0;
+        self.clock.now().moment >= latest || !self.ports.iter().any(waits)
+    }
+
+    fn close_all(&mut self) {
+        for key in self.ports.keys().copied().collect::<Vec<_>>() {
+            let closing = Closing { reason_code: "producer_ended", message: "The agent has ended.".to_owned() };
+            self.act(|engine, cx| engine.close_subscription(cx, key, closing));
+        }
+        self.drain();
+    }
+}

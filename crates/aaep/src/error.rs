@@ -1,0 +1,66 @@
+//! What can go wrong.
+
+use std::fmt;
+
+use aaep_proto::engine::Misuse;
+
+/// Why something was not said.
+///
+/// ```
+/// use aaep::{Error, Misuse};
+/// assert_eq!(Error::Gone.to_string(), "the producer has ended");
+/// assert_eq!(Error::from(Misuse::UnknownSession), Error::Misuse(Misuse::UnknownSession));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Error {
+    /// It must not be said. Nothing was sent and nothing has changed.
+    Misuse(Misuse),
+    /// The producer's task has ended, together with its runtime.
+    Gone,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Misuse(misuse) => misuse.fmt(f),
+            Error::Gone => f.write_str("the producer has ended"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Misuse> for Error {
+    fn from(misuse: Misuse) -> Error {
+        Error::Misuse(misuse)
+    }
+}
+
+/// Why a tool gave no result.
+///
+/// ```
+/// use aaep::ToolError;
+/// let error = ToolError::Failed("the account is closed");
+/// assert_eq!(error.to_string(), "the account is closed");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolError<E> {
+    /// It was never started: it could not be announced, or the permit was for another call.
+    Refused(Error),
+    /// It failed by itself.
+    Failed(E),
+    /// It took longer than it was given.
+    TimedOut,
+}
+
+impl<E: fmt::Display> fmt::Display for ToolError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ToolError::Refused(error) => error.fmt(f),
+            ToolError::Failed(error) => error.fmt(f),
+            ToolError::TimedOut => f.write_str("the tool took too long"),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for ToolError<E> {}

@@ -1,0 +1,55 @@
+//! AAEP for agents: what an agent does and asks, in a form that screen readers, braille displays,
+//! captions and voice control can follow.
+//!
+//! There are two doors:
+//! - [`Producer`], for those who write agents. It starts a [`Session`], and a session has tools,
+//!   questions and outputs. Nothing irreversible runs without a [`Permit`], and only the user's yes
+//!   gives one.
+//! - [`Link`], for those who carry events to subscribers, or listen in the same process.
+//!
+//! What is dropped is ended properly: a session is cancelled, an output finished, a tool reported as
+//! given up, a question withdrawn, a subscription closed.
+//!
+//! ```
+//! use aaep::Producer;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let producer = Producer::builder("gardener").build();
+//! let session = producer.session("Planning your garden.").await?;
+//! let output = session.output().await?;
+//! output.write("Plant beans first.").await?;
+//! output.finish().await?;
+//! session.complete("The plan is ready.").await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The rules themselves are in [`aaep_proto`], which does no I/O; this crate is the thin shell that gives
+//! it a task, the time and random bytes.
+
+mod ask;
+mod clock;
+mod driver;
+mod error;
+mod link;
+mod output;
+mod producer;
+mod session;
+mod tool;
+
+pub use error::{Error, ToolError};
+pub use link::{Link, LinkSender, Outgoing};
+pub use output::Output;
+pub use producer::{AuditLog, Builder, Producer};
+pub use session::Session;
+pub use tool::{Permitted, Reversible, Tool, Unpermitted};
+
+pub use aaep_proto::confirm::{
+    Answer, AuditRecord, CallDigest, Clarification, Confirmation, Outcome, Permit, UnsafeDefault, Verdict,
+};
+pub use aaep_proto::engine::{Binding, Closing, Misuse, Presence, SessionOptions, WhenAlone};
+pub use aaep_proto::frame::Frame;
+pub use aaep_proto::language::LanguageTag;
+pub use aaep_proto::negotiate::{Offer, Refusal};
+pub use aaep_proto::{id, message};

@@ -1,0 +1,232 @@
+//! The agent's side: who it is, who listens, and the sessions it starts.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aaep_proto::confirm::AuditRecord;
+use aaep_proto::engine::{Binding, Config, Presence, SessionOptions, WhenAlone};
+use aaep_proto::id::SubscriptionId;
+use aaep_proto::language::LanguageTag;
+use aaep_proto::message::{self, AAEP_VERSION, Capabilities, ReasonCode, SubscriptionRequest};
+use aaep_proto::negotiate::{Offer, Refusal};
+use tokio::sync::mpsc;
+
+use crate::driver::{self, Handle};
+use crate::error::Error;
+use crate::link::Link;
+use crate::session::Session;
+
+/// An agent that can be heard. Clones are the same agent.
+///
+/// One task does its work. It ends when the last clone, session and output is dropped and subscribers
+/// have got what was said to them.
+///
+/// ```
+/// use aaep::Producer;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let producer = Producer::builder("gardener").name("Gardener").version("1.0").language("en".parse()?).build();
+/// assert_eq!(producer.presence().await.subscriptions, 0);
+/// let session = producer.session("Planning your garden.").await?;
+/// session.complete("The plan is ready.").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Producer {
+    handle: Handle,
+    language: Option<LanguageTag>,
+    audit: Arc<Mutex<Option<AuditLog>>>,
+}
+
+impl Producer {
+    /// Begins to describe an agent by its stable name.
+    pub fn builder(agent_id: impl Into<String>) -> Builder {
+        Builder { config: Config::new(message::Producer::new(agent_id)), languages: Vec::new() }
+    }
+
+    /// Starts a session with a sentence about what it will do.
+    pub async fn session(&self, summary: impl Into<String>) -> Result<Session, Error> {
+        let mut options = SessionOptions::new(summary);
+        if let Some(language) = &self.language {
+            options = options.in_language(language.clone());
+        }
+        self.session_with(options).await
+    }
+
+    /// Starts a session with more to say about it: its language, its texts in other languages.
+    pub async fn session_with(&self, options: SessionOptions) -> Result<Session, Error> {
+        let handle = self.handle.clone();
+        let started = self.handle.call(move |desk| {
+            let id = desk.act(|engine, cx| engine.start_session(cx, options))?;
+            Ok::<_, Error>(Session::new(handle, id))
+        });
+        started.await?
+    }
+
+    /// Who listens, and whether anyone could answer. Nobody, after the agent has ended.
+    pub async fn presence(&self) -> Presence {
+        self.handle.call(|desk| desk.engine().presence()).await.unwrap_or_default()
+    }
+
+    /// Serves a subscriber. The principal is who it is, as the transport proved it; the binding says
+    /// whether it may come back after its connection is lost. The first thing that the link yields is
+    /// `subscription.accepted`.
+    pub async fn subscribe(
+        &self,
+        request: &SubscriptionRequest,
+        principal: &str,
+        binding: Binding,
+    ) -> Result<Link, Refusal> {
+        let (request, principal) = (request.clone(), principal.to_owned());
+        let link = self.handle.call(move |desk| desk.subscribe(&request, &principal, binding)).await;
+        link.unwrap_or(Ok(None))?.ok_or_else(|| Refusal {
+            reason_code: ReasonCode::TransportUnavailable,
+            message: "The agent has ended.".to_owned(),
+            retry_after_seconds: None,
+        })
+    }
+
+    /// Serves a subscriber in this process. It is its own principal.
+    pub async fn listen(&self, subscriber_id: &str, capabilities: Capabilities) -> Result<Link, Refusal> {
+        let request = SubscriptionRequest {
+            aaep_version: AAEP_VERSION.to_owned(),
+            subscriber_id: subscriber_id.to_owned(),
+            subscriber_name: None,
+            subscriber_version: None,
+            subscriber_manifest_uri: None,
+            correlation_id: None,
+            capabilities,
+            extensions: None,
+        };
+        self.subscribe(&request, subscriber_id, Binding::Connection).await
+    }
+
+    /// A new link to a subscription of this principal, in place of the one it had. What the last one did
+    /// not read comes out of this one. Nothing, if there is no such subscription.
+    pub async fn resume(&self, id: &SubscriptionId, principal: &str) -> Option<Link> {
+        let (id, principal) = (id.clone(), principal.to_owned());
+        self.handle.call(move |desk| desk.resume(&id, &principal)).await.ok()?
+    }
+
+    /// The records of all decisions. Can be taken once.
+    pub fn audit(&self) -> Option<AuditLog> {
+        self.audit.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Describes an agent. Made by [`Producer::builder`].
+///
+/// ```
+/// use aaep::{Producer, WhenAlone};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let producer = Producer::builder("gardener")
+///     .name("Gardener")
+///     .language("de".parse()?)
+///     .language("en".parse()?)
+///     .when_alone(WhenAlone::DefaultAtOnce)
+///     .build();
+/// # drop(producer);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Builder {
+    config: Config,
+    languages: Vec<LanguageTag>,
+}
+
+impl Builder {
+    /// The name that people hear.
+    pub fn name(mut self, name: impl Into<String>) -> Builder {
+        self.config.producer.agent_name = Some(name.into());
+        self
+    }
+
+    /// The version of the agent.
+    pub fn version(mut self, version: impl Into<String>) -> Builder {
+        self.config.producer.agent_version = Some(version.into());
+        self
+    }
+
+    /// The model behind the agent.
+    pub fn model(mut self, model: impl Into<String>) -> Builder {
+        self.config.producer.model = Some(model.into());
+        self
+    }
+
+    /// A language that the agent speaks. The first one is that of its sessions.
+    pub fn language(mut self, language: LanguageTag) -> Builder {
+        self.languages.push(language);
+        self
+    }
+
+    /// What subscriptions can get. Languages named by [`Builder::language`] take the place of its own.
+    pub fn offer(mut self, offer: Offer) -> Builder {
+        self.config.offer = offer;
+        self
+    }
+
+    /// What happens to a question when nobody is there to hear it.
+    pub fn when_alone(mut self, when_alone: WhenAlone) -> Builder {
+        self.config.when_alone = when_alone;
+        self
+    }
+
+    /// How long a subscriber that may come back can be away before it counts as gone.
+    pub fn away(mut self, time: Duration) -> Builder {
+        self.config.away_seconds = time.as_secs();
+        self
+    }
+
+    /// Where the manifest is published.
+    pub fn manifest_uri(mut self, uri: impl Into<String>) -> Builder {
+        self.config.manifest_uri = Some(uri.into());
+        self
+    }
+
+    /// Starts the agent's task.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime, like [`tokio::spawn`].
+    pub fn build(mut self) -> Producer {
+        if !self.languages.is_empty() {
+            self.config.offer.languages = self.languages;
+        }
+        let language = self.config.offer.languages.first().cloned();
+        let (handle, records) = driver::start(self.config);
+        Producer { handle, language, audit: Arc::new(Mutex::new(Some(AuditLog { records }))) }
+    }
+}
+
+/// The records of all decisions, for the owner of the agent to keep. Made by [`Producer::audit`].
+///
+/// Read it: if more than a thousand records wait, later ones are lost, and that is logged.
+///
+/// ```
+/// use aaep::{Clarification, Producer, Verdict, WhenAlone};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let producer = Producer::builder("gardener").when_alone(WhenAlone::DefaultAtOnce).build();
+/// let mut audit = producer.audit().expect("nobody took it before");
+/// let session = producer.session("Planning your garden.").await?;
+/// session.clarify(Clarification::yes_no("Is there shade?")).await?;
+/// let record = audit.recv().await.expect("a record");
+/// assert_eq!((record.shown.as_str(), record.verdict), ("Is there shade?", Verdict::NobodyCouldAnswer));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct AuditLog {
+    records: mpsc::Receiver<AuditRecord>,
+}
+
+impl AuditLog {
+    /// The next record; nothing after the agent has ended.
+    pub async fn recv(&mut self) -> Option<AuditRecord> {
+        self.records.recv().await
+    }
+}

@@ -1,0 +1,150 @@
+//! One task of the agent, from its beginning to exactly one end.
+
+use aaep_proto::engine::{Cx, Engine, Misuse};
+use aaep_proto::id::{EventId, SessionId};
+use aaep_proto::language::LanguageTag;
+use aaep_proto::message::{
+    CancelledBy, ErrorCategory, HandoffRequested, HandoffTarget, Payload, Progress, ProgressUpdated,
+};
+use aaep_proto::record::Decimal;
+
+use crate::driver::Handle;
+use crate::error::Error;
+use crate::output::Output;
+
+/// A session. It ends once: by [`complete`](Session::complete), [`fail`](Session::fail) or
+/// [`cancel`](Session::cancel); and if it is dropped before that, it is cancelled, so that nobody waits
+/// for an agent that has forgotten them. Dropped by a panic, it ends with an error.
+///
+/// ```
+/// use aaep::{Producer, message::HandoffTarget};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let producer = Producer::builder("gardener").build();
+/// let session = producer.session("Planning your garden.").await?;
+/// session.state("deciding", Some("Choosing between roses and beans.")).await?;
+/// session.progress(50, "Half of the beds are planned.").await?;
+/// session.handoff("The soil needs a test.", HandoffTarget::Human).await?;
+/// session.complete("The plan is ready.").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) handle: Handle,
+    pub(crate) id: SessionId,
+    ended: bool,
+}
+
+impl Session {
+    pub(crate) fn new(handle: Handle, id: SessionId) -> Session {
+        Session { handle, id, ended: false }
+    }
+
+    /// Its identifier.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Makes a change to this session.
+    async fn act<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Engine, &mut Cx<'_>, &SessionId) -> Result<T, Misuse> + Send + 'static,
+    ) -> Result<T, Error> {
+        let id = self.id.clone();
+        Ok(self.handle.call(move |desk| desk.act(|engine, cx| act(engine, cx, &id))).await??)
+    }
+
+    /// Enters a state, with a sentence worth hearing or without.
+    pub async fn state(&self, to: &str, summary: Option<&str>) -> Result<(), Error> {
+        let (to, summary) = (to.to_owned(), summary.map(str::to_owned));
+        self.act(move |engine, cx, id| engine.set_state(cx, id, &to, summary.as_deref())).await.map(drop)
+    }
+
+    /// Says how far it is, from 0 to 100, and what that means.
+    pub async fn progress(&self, percent: impl Into<f64>, text: &str) -> Result<(), Error> {
+        let progress = Progress { percent: Some(Decimal(percent.into())), ..Progress::default() };
+        let summary_normal = Some(text.to_owned());
+        let updated = ProgressUpdated { progress, summary_normal, ..ProgressUpdated::default() };
+        self.emit(updated).await.map(drop)
+    }
+
+    /// Asks someone else to take over.
+    pub async fn handoff(&self, reason: impl Into<String>, target: HandoffTarget) -> Result<(), Error> {
+        let requested = HandoffRequested {
+            reason: reason.into(),
+            target_kind: target,
+            target_uri: None,
+            urgency_for_handoff: None,
+            packaged_context: None,
+            summary_terse: None,
+            summary_normal: None,
+            summary_detailed: None,
+        };
+        self.emit(requested).await.map(drop)
+    }
+
+    /// Says anything that has no method of its own.
+    pub async fn emit(&self, payload: impl Into<Payload>) -> Result<EventId, Error> {
+        let payload = payload.into();
+        self.act(move |engine, cx, id| engine.emit(cx, id, payload)).await
+    }
+
+    /// Begins an output of plain text in the language of the session.
+    pub async fn output(&self) -> Result<Output, Error> {
+        self.output_in("text/plain", None).await
+    }
+
+    /// Begins an output of another kind, or in another language.
+    pub async fn output_in(&self, content_type: &str, language: Option<LanguageTag>) -> Result<Output, Error> {
+        let (handle, id, content_type) = (self.handle.clone(), self.id.clone(), content_type.to_owned());
+        let opened = self.handle.call(move |desk| {
+            let output = desk.act(|engine, cx| engine.open_output(cx, &id, &content_type, language))?;
+            Ok::<_, Error>(Output::new(handle, id, output))
+        });
+        opened.await?
+    }
+
+    /// The good end. If a tool or a question is still open it is refused, and the session is cancelled.
+    pub async fn complete(mut self, summary: impl Into<String>) -> Result<(), Error> {
+        let summary = summary.into();
+        self.act(move |engine, cx, id| engine.complete_session(cx, id, summary)).await?;
+        self.ended = true;
+        Ok(())
+    }
+
+    /// The end by an error.
+    pub async fn fail(mut self, category: ErrorCategory, summary: impl Into<String>) -> Result<(), Error> {
+        let summary = summary.into();
+        self.act(move |engine, cx, id| engine.fail_session(cx, id, category, summary)).await?;
+        self.ended = true;
+        Ok(())
+    }
+
+    /// The early end.
+    pub async fn cancel(mut self, by: CancelledBy, summary: impl Into<String>) -> Result<(), Error> {
+        let summary = summary.into();
+        self.act(move |engine, cx, id| engine.cancel_session(cx, id, by, summary)).await?;
+        self.ended = true;
+        Ok(())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let (id, panicking) = (self.id.clone(), std::thread::panicking());
+        self.handle.tell(move |desk| {
+            // It may have ended meanwhile: by a call nobody waited for, or by a tool that panicked.
+            let _ = desk.act(|engine, cx| {
+                if panicking {
+                    engine.fail_session(cx, &id, ErrorCategory::Unknown, "The agent failed unexpectedly.")
+                } else {
+                    engine.cancel_session(cx, &id, CancelledBy::Producer, "The agent stopped working on this.")
+                }
+            });
+        });
+    }
+}
