@@ -15,16 +15,38 @@ use crate::error::{Error, ToolError};
 use crate::session::Session;
 
 /// A call that can be undone: it can run at once.
+///
+/// ```
+/// fn undoable(session: &aaep::Session) -> aaep::Tool<'_, aaep::Reversible> {
+///     session.tool("fetch_balance")
+/// }
+/// # let _ = undoable;
+/// ```
 #[derive(Debug)]
 pub struct Reversible(());
 
 /// A call that cannot be undone and that nobody has agreed to: it cannot run.
+///
+/// ```
+/// fn forbidden(session: &aaep::Session) -> aaep::Tool<'_, aaep::Unpermitted> {
+///     session.irreversible("erase", serde_json::json!({}))
+/// }
+/// # let _ = forbidden;
+/// ```
 #[derive(Debug)]
 pub struct Unpermitted {
     arguments: Value,
 }
 
 /// A call that cannot be undone, with a permit: it can run once.
+///
+/// ```
+/// use aaep::{Permit, Permitted, Tool, Unpermitted};
+/// fn allowed(erase: Tool<'_, Unpermitted>, permit: Permit) -> Tool<'_, Permitted> {
+///     erase.permit(permit)
+/// }
+/// # let _ = allowed;
+/// ```
 #[derive(Debug)]
 pub struct Permitted {
     arguments: Value,

@@ -1,0 +1,32 @@
+//! The smallest useful agent: it asks, acts only on a yes, and tells what it did. Someone listens and agrees.
+use aaep::message::{Decision, Payload};
+use aaep::{Confirmation, Link, Outgoing, Producer};
+use serde_json::{from_value, json, to_value};
+
+async fn listen(mut link: Link) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    while let Some(outgoing) = link.recv().await {
+        let Outgoing::Event(frame) = outgoing else { continue };
+        let said = to_value(frame.event())?;
+        println!("{} {}", said["summary_normal"].as_str().or(said["chunk"].as_str()).unwrap_or("..."), said["type"]);
+        if let Payload::AwaitingConfirmation(ask) = &frame.event().payload {
+            link.decide(&ask.reply_token, Decision::Accept).await?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let producer = Producer::builder("banker").name("Banker").build();
+    let link = producer.listen("console", from_value(json!({"supports_confirmation_reply": true}))?).await;
+    let listener = tokio::spawn(listen(link.map_err(|refusal| refusal.message)?));
+    let (session, call) = (producer.session("Moving your money.").await?, json!({"amount": 500}));
+    let ask = Confirmation::new("Move 500 dollars.", "It cannot be undone.").for_call("transfer", &call).irreversible();
+    if let Some(permit) = session.confirm(ask).await?.permit {
+        session.irreversible("transfer", call).permit(permit).run(async |_| Ok::<_, String>(())).await?;
+        session.output().await?.write("500 dollars are on their way.").await?;
+    }
+    session.complete("Done.").await?;
+    drop(producer);
+    listener.await?
+}

@@ -1,0 +1,490 @@
+//! The shell as agents and listeners use it. Time is held: nothing here waits for real.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use aaep::message::{
+    CancelledBy, Capabilities, CoreType, Decision, ErrorCategory, Event, Message, Payload, Response, RiskLevel,
+    ToolCompleted, ToolStatus,
+};
+use aaep::{
+    Binding, Clarification, Confirmation, Error, Link, Misuse, Outgoing, Presence, Producer, Session, ToolError,
+    Verdict, WhenAlone,
+};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+fn producer() -> Producer {
+    Producer::builder("banker").name("Banker").version("1.0").build()
+}
+
+fn capabilities(mut fields: Value) -> Capabilities {
+    fields["supports_confirmation_reply"] = json!(true);
+    fields["supports_clarification_reply"] = json!(true);
+    serde_json::from_value(fields).unwrap()
+}
+
+/// A listener that can answer everything, after its welcome.
+async fn join(producer: &Producer) -> Link {
+    join_with(producer, json!({})).await
+}
+
+async fn join_with(producer: &Producer, fields: Value) -> Link {
+    let mut link = producer.listen("reader", capabilities(fields)).await.unwrap();
+    let Some(Outgoing::Message(first)) = link.recv().await else { panic!("no welcome") };
+    assert!(matches!(*first, Message::SubscriptionAccepted(_)), "{first:?}");
+    link
+}
+
+/// Reads to the end; the end is a closing.
+async fn rest(mut link: Link) -> Vec<Event> {
+    let (mut events, mut closed) = (Vec::new(), None);
+    while let Some(outgoing) = link.recv().await {
+        match outgoing {
+            Outgoing::Event(frame) => events.push(frame.event().clone()),
+            Outgoing::Closed(closing) => closed = Some(closing.reason_code),
+            Outgoing::Message(_) => {}
+        }
+    }
+    assert_eq!(closed, Some("producer_ended"));
+    events
+}
+
+/// Reads and answers every confirmation, until the end.
+fn answering(mut link: Link, decision: Decision) -> JoinHandle<Vec<Event>> {
+    tokio::spawn(async move {
+        let mut events = Vec::new();
+        while let Some(outgoing) = link.recv().await {
+            let Outgoing::Event(frame) = outgoing else { continue };
+            if let Payload::AwaitingConfirmation(ask) = &frame.event().payload {
+                link.decide(&ask.reply_token, decision.clone()).await.unwrap();
+            }
+            events.push(frame.event().clone());
+        }
+        events
+    })
+}
+
+async fn next(link: &mut Link, wanted: CoreType) -> Event {
+    loop {
+        match link.recv().await {
+            Some(Outgoing::Event(frame)) if frame.event().core_type() == Some(wanted) => return frame.event().clone(),
+            Some(_) => {}
+            None => panic!("ended before {wanted:?}"),
+        }
+    }
+}
+
+/// Short names of what was received, without the silent changes of state.
+fn names(events: &[Event]) -> Vec<String> {
+    let loud = |e: &&Event| !matches!(&e.payload, Payload::StateChanged(c) if c.summary_normal.is_none());
+    events.iter().filter(loud).map(|e| e.type_name().replace("aaep:agent.", "")).collect()
+}
+
+fn completed(events: &[Event]) -> &ToolCompleted {
+    let found = events.iter().find_map(|e| if let Payload::ToolCompleted(c) = &e.payload { Some(c) } else { None });
+    found.unwrap()
+}
+
+fn text(events: &[Event]) -> String {
+    let chunk = |e: &Event| if let Payload::OutputStreaming(o) = &e.payload { Some(o.chunk.clone()) } else { None };
+    events.iter().filter_map(chunk).collect()
+}
+
+fn transfer(arguments: &Value) -> Confirmation {
+    Confirmation::new("Transfer 500 dollars.", "The money moves at once.")
+        .for_call("transfer", arguments)
+        .irreversible()
+        .risk(RiskLevel::High)
+}
+
+/// A session that waits in a task for the end of a question.
+fn confirming(session: Session) -> JoinHandle<(Session, Verdict)> {
+    tokio::spawn(async move {
+        let verdict = session.confirm(transfer(&json!({}))).await.unwrap().verdict;
+        (session, verdict)
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_whole_banking_session() {
+    let producer = producer();
+    let mut audit = producer.audit().unwrap();
+    assert!(producer.audit().is_none(), "it can be taken once");
+    let listener = answering(join(&producer).await, Decision::Accept);
+    let session = producer.session("Moving your money.").await.unwrap();
+    let lookup = session.tool("fetch_balance").summary("Looking up your balance.").args_summary("account: checking");
+    assert_eq!(lookup.done("Found it.").run(async { Ok::<_, String>(1200) }).await, Ok(1200));
+    let arguments = json!({"amount": 500, "to": "savings"});
+    let outcome = session.confirm(transfer(&arguments)).await.unwrap();
+    assert_eq!((&outcome.decision, outcome.verdict), (&Decision::Accept, Verdict::Accepted));
+    let call = session.irreversible("transfer", arguments.clone()).summary("Moving it.");
+    let got = call.permit(outcome.permit.unwrap()).run(async |arguments| Ok::<_, String>(arguments)).await;
+    assert_eq!(got, Ok(arguments), "the tool gets what the user agreed to");
+    let output = session.output_in("text/markdown", None).await.unwrap();
+    for token in ["500 dollars ", "are in **savings** ", "now."] {
+        output.write(token).await.unwrap();
+    }
+    output.finish().await.unwrap();
+    session.complete("The money is in savings.").await.unwrap();
+    assert_eq!(audit.recv().await.unwrap().principal.as_deref(), Some("reader"));
+    drop(producer);
+    let events = listener.await.unwrap();
+    let wanted = [
+        "session.started",
+        "tool.invoked",
+        "tool.completed",
+        "awaiting.confirmation",
+        "state.changed",
+        "tool.invoked",
+        "tool.completed",
+        "output.streaming",
+        "session.completed",
+    ];
+    assert_eq!(names(&events), wanted);
+    assert_eq!(text(&events), "500 dollars are in **savings** now.");
+    assert_eq!(completed(&events).summary_normal.as_deref(), Some("Found it."));
+    let mut sequence = aaep_proto::Sequence::new();
+    for event in events {
+        let line = serde_json::to_vec(&event).unwrap();
+        assert_eq!(aaep_proto::validate(&line).problems, []);
+        assert_eq!(sequence.observe(&event.into()), []);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejection_gives_no_permit() {
+    let producer = producer();
+    let listener = answering(join(&producer).await, Decision::Reject);
+    let session = producer.session("Moving your money.").await.unwrap();
+    let outcome = session.confirm(transfer(&json!({}))).await.unwrap();
+    assert_eq!((outcome.verdict, outcome.permit), (Verdict::Rejected, None));
+    session.cancel(CancelledBy::User, "You said no.").await.unwrap();
+    drop(producer);
+    assert_eq!(names(&listener.await.unwrap()).pop().as_deref(), Some("session.cancelled"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_session_is_cancelled() {
+    let producer = producer();
+    let mut link = join(&producer).await;
+    drop(producer.session("Forgetting.").await.unwrap());
+    let event = next(&mut link, CoreType::SessionCancelled).await;
+    let Payload::SessionCancelled(cancelled) = event.payload else { unreachable!() };
+    assert_eq!(cancelled.cancelled_by, CancelledBy::Producer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_dropped_by_a_panic_is_an_error() {
+    let producer = producer();
+    let mut link = join(&producer).await;
+    let session = producer.session("Failing.").await.unwrap();
+    let task = tokio::spawn(async move {
+        let _session = session;
+        panic!("expected by the test");
+    });
+    assert!(task.await.unwrap_err().is_panic());
+    next(&mut link, CoreType::SessionErrored).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panicking_tool_ends_its_session() {
+    let producer = producer();
+    let link = join(&producer).await;
+    let session = std::sync::Arc::new(producer.session("Failing.").await.unwrap());
+    let inside = session.clone();
+    let work = async { panic!("expected by the test") };
+    let task = tokio::spawn(async move { inside.tool("explode").run::<(), String>(work).await });
+    assert!(task.await.unwrap_err().is_panic(), "the panic goes on");
+    let after = session.state("deciding", None).await;
+    assert_eq!(after, Err(Error::Misuse(Misuse::UnknownSession)));
+    drop((producer, session));
+    let events = rest(link).await;
+    assert_eq!(names(&events), ["session.started", "tool.invoked", "tool.completed", "session.errored"]);
+    assert_eq!(completed(&events).status, ToolStatus::Error);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_are_reported_however_they_end() {
+    let producer = producer();
+    let link = join(&producer).await;
+    let session = producer.session("Working.").await.unwrap();
+    let long = "x".repeat(10_000);
+    for message in ["The bank is closed.", "", &long] {
+        let result = session.tool("fail").run(async { Err::<(), _>(message) }).await;
+        assert_eq!(result, Err(ToolError::Failed(message)));
+    }
+    let second = Duration::from_secs(1);
+    let result = session.tool("dawdle").timeout(second).run(std::future::pending::<Result<(), String>>()).await;
+    assert_eq!(result, Err(ToolError::TimedOut));
+    let run = session.tool("abandon").run(std::future::pending::<Result<(), String>>());
+    assert!(tokio::time::timeout(second, run).await.is_err());
+    session.complete("All tools have ended.").await.unwrap();
+    drop(producer);
+    let events = rest(link).await;
+    let ends: Vec<_> = events
+        .iter()
+        .filter_map(|e| match &e.payload {
+            Payload::ToolCompleted(c) => {
+                Some((c.tool.as_str(), c.status.as_str(), c.error_message.as_deref().unwrap(), c.duration_ms.unwrap()))
+            }
+            _ => None,
+        })
+        .collect();
+    let wanted = [
+        ("fail", "error", "The bank is closed.", 0),
+        ("fail", "error", "The tool failed.", 0),
+        ("fail", "error", "The tool failed.", 0),
+        ("dawdle", "timeout", "It took too long.", 1000),
+        ("abandon", "timeout", "The tool was given up.", 1000),
+    ];
+    assert_eq!(ends, wanted);
+}
+
+/// Dropped at every point of its way, a tool that was announced is reported.
+#[tokio::test(start_paused = true)]
+async fn a_tool_dropped_at_any_point_leaves_nothing_open() {
+    for polls in 0..4 {
+        let producer = producer();
+        let link = join(&producer).await;
+        let session = producer.session("Working.").await.unwrap();
+        {
+            let mut run = Box::pin(session.tool("abandon").run(std::future::pending::<Result<(), String>>()));
+            for _ in 0..polls {
+                let once = std::future::poll_fn(|cx| std::task::Poll::Ready(run.as_mut().poll(cx).is_ready()));
+                assert!(!once.await);
+                tokio::task::yield_now().await;
+            }
+        }
+        session.complete("Nothing is open.").await.unwrap();
+        drop(producer);
+        let names = names(&rest(link).await);
+        let count = |name: &str| names.iter().filter(|n| *n == name).count();
+        assert_eq!(count("tool.invoked"), count("tool.completed"), "{polls}: {names:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_confirmation_is_withdrawn() {
+    let producer = producer();
+    let mut audit = producer.audit().unwrap();
+    let mut link = join(&producer).await;
+    let session = producer.session("Asking.").await.unwrap();
+    let arguments = json!({});
+    let ask = tokio::time::timeout(Duration::from_secs(1), session.confirm(transfer(&arguments)));
+    assert!(ask.await.is_err());
+    assert_eq!(audit.recv().await.unwrap().verdict, Verdict::Cancelled);
+    let event = next(&mut link, CoreType::AwaitingConfirmation).await;
+    let Payload::AwaitingConfirmation(asked) = event.payload else { unreachable!() };
+    link.decide(&asked.reply_token, Decision::Accept).await.unwrap();
+    session.complete("No question is open.").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_a_timeout() {
+    let producer = producer();
+    let _link = join(&producer).await;
+    let before = tokio::time::Instant::now();
+    let session = producer.session("Asking.").await.unwrap();
+    let (session, verdict) = confirming(session).await.unwrap();
+    assert_eq!((verdict, before.elapsed().as_secs()), (Verdict::TimedOut, 300));
+    assert_eq!(session.ask_text("Anyone?").await, Ok(None));
+    assert_eq!(before.elapsed().as_secs(), 420);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_cannot_answer() {
+    let producer = producer();
+    let mut link = join(&producer).await;
+    let asking = confirming(producer.session("Asking.").await.unwrap());
+    next(&mut link, CoreType::AwaitingConfirmation).await;
+    drop(link);
+    assert_eq!(asking.await.unwrap().1, Verdict::SubscriberLeft);
+    assert_eq!(producer.presence().await, Presence::default());
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_of_every_kind() {
+    let producer = producer();
+    let mut link = join(&producer).await;
+    tokio::spawn(async move {
+        let answers = [Response::Text("Bob".into()), Response::Boolean(true), Response::Number(7.5)];
+        for answer in answers.into_iter().chain([Response::Text("old".into())]) {
+            let Payload::AwaitingClarification(ask) = next(&mut link, CoreType::AwaitingClarification).await.payload
+            else {
+                unreachable!()
+            };
+            link.answer(&ask.reply_token, answer).await.unwrap();
+        }
+        rest(link).await
+    });
+    let session = producer.session("Asking.").await.unwrap();
+    assert_eq!(session.ask_text("Who?").await, Ok(Some("Bob".to_owned())));
+    assert_eq!(session.ask_yes_no("Really?").await, Ok(Some(true)));
+    assert_eq!(session.ask_number("How much?").await, Ok(Some(7.5)));
+    assert_eq!(session.ask_choice("Which?", [("in", "Inbox"), ("old", "Old mail")]).await, Ok(Some("old".to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_there_may_be_the_answer_at_once() {
+    let producer = Producer::builder("lonely").when_alone(WhenAlone::DefaultAtOnce).build();
+    let session = producer.session("Asking.").await.unwrap();
+    let answer = session.clarify(Clarification::freetext("Who?").default_response("me")).await.unwrap();
+    assert_eq!((answer.response, answer.verdict), (Some(Response::Text("me".into())), Verdict::NobodyCouldAnswer));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permit_for_another_call_starts_nothing() {
+    for (name, arguments) in [("transfer", json!({"amount": 5000})), ("withdraw", json!({"amount": 500}))] {
+        let producer = producer();
+        let listener = answering(join(&producer).await, Decision::Accept);
+        let session = producer.session("Moving your money.").await.unwrap();
+        let permit = session.confirm(transfer(&json!({"amount": 500}))).await.unwrap().permit.unwrap();
+        let started = RefCell::new(false);
+        let call = session.irreversible(name, arguments).permit(permit).run(async |_| {
+            *started.borrow_mut() = true;
+            Ok::<(), String>(())
+        });
+        assert!(matches!(call.await, Err(ToolError::Refused(Error::Misuse(Misuse::WrongPermit(_))))));
+        assert!(!*started.borrow(), "the tool did not run");
+        session.fail(ErrorCategory::Permanent, "That was something else.").await.unwrap();
+        drop(producer);
+        assert!(!names(&listener.await.unwrap()).contains(&"tool.invoked".to_owned()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_gets_everything() {
+    let producer = producer();
+    let link = join_with(&producer, json!({"coalesce_boundaries": ["word", "completion"]})).await;
+    let session = producer.session("Telling a long story.").await.unwrap();
+    let output = session.output().await.unwrap();
+    let mut story = String::new();
+    for i in 0..3000 {
+        let word = format!("word{i} ");
+        story.push_str(&word);
+        output.write(word).await.unwrap();
+    }
+    output.finish().await.unwrap();
+    for i in 0..600 {
+        session.tool(format!("tool{i}")).run(async { Ok::<_, String>(()) }).await.unwrap();
+        if i % 40 == 0 {
+            session.state("deciding", Some("Next.")).await.unwrap();
+        }
+        if i == 300 {
+            assert_eq!(producer.presence().await.subscriptions, 1, "it is held back, not closed");
+            break;
+        }
+    }
+    session.complete("That was it.").await.unwrap();
+    drop(producer);
+    let events = rest(link).await;
+    assert_eq!(text(&events), story);
+    assert!(events.len() < 2000, "what waited was put together: {}", events.len());
+    let count = |core| events.iter().filter(|e| e.core_type() == Some(core)).count();
+    assert_eq!((count(CoreType::ToolInvoked), count(CoreType::ToolCompleted)), (301, 301));
+    assert_eq!(events.last().unwrap().core_type(), Some(CoreType::SessionCompleted));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_pace_is_kept_after_the_agent_left() {
+    let producer = producer();
+    let link = join_with(&producer, json!({"pace_wpm": 60, "max_events_per_second": 1})).await;
+    let session = producer.session("Telling a story.").await.unwrap();
+    let output = session.output().await.unwrap();
+    output.write("One two three four. Five six seven eight. Nine ten. ").await.unwrap();
+    drop(output);
+    session.complete("That was it.").await.unwrap();
+    drop(producer);
+    let events = rest(link).await;
+    assert_eq!(text(&events), "One two three four. Five six seven eight. Nine ten. ");
+    assert_eq!(events.last().unwrap().core_type(), Some(CoreType::SessionCompleted));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_comes_back_finds_what_it_missed() {
+    let producer = producer();
+    let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "r",
+        "capabilities": {"supports_confirmation_reply": true}});
+    let Message::SubscriptionRequest(request) = serde_json::from_value(request).unwrap() else { unreachable!() };
+    let link = producer.subscribe(&request, "ada", Binding::Resumable).await.unwrap();
+    let id = link.id().clone();
+    let session = producer.session("Working.").await.unwrap();
+    drop(link);
+    session.state("deciding", Some("While you were away.")).await.unwrap();
+    assert!(producer.resume(&id, "eve").await.is_none(), "it is not hers");
+    let mut first = producer.resume(&id, "ada").await.unwrap();
+    let second = producer.resume(&id, "ada").await.unwrap();
+    assert_eq!(first.recv().await, None, "another has taken its place");
+    drop(first);
+    session.complete("Done.").await.unwrap();
+    drop(producer);
+    assert_eq!(names(&rest(second).await), ["session.started", "state.changed", "session.completed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn presence_tells_who_could_answer() {
+    let producer = producer();
+    let full = join(&producer).await;
+    let mute = producer.listen("captions", Capabilities::default()).await.unwrap();
+    assert_eq!(producer.presence().await, Presence { subscriptions: 2, can_confirm: 1, can_clarify: 1 });
+    drop(full);
+    tokio::task::yield_now().await;
+    assert_eq!(producer.presence().await, Presence { subscriptions: 1, can_confirm: 0, can_clarify: 0 });
+    drop(mute);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_sessions_at_once() {
+    let producer = producer();
+    let listener = answering(join(&producer).await, Decision::Accept);
+    let (one, two) = tokio::join!(producer.session("One."), producer.session("Two."));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    let ids = [one.id().clone(), two.id().clone()];
+    let (a, b) = tokio::join!(one.confirm(transfer(&json!(1))), two.confirm(transfer(&json!(2))));
+    let (permit_of_one, permit_of_two) = (a.unwrap().permit.unwrap(), b.unwrap().permit.unwrap());
+    let crossed = two.irreversible("transfer", json!(1)).permit(permit_of_one).run(async |_| Ok::<_, String>(()));
+    assert!(matches!(crossed.await, Err(ToolError::Refused(_))), "a permit is for its session");
+    let right = two.irreversible("transfer", json!(2)).permit(permit_of_two).run(async |_| Ok::<_, String>(()));
+    right.await.unwrap();
+    let (one, two) = tokio::join!(one.complete("One is done."), two.complete("Two is done."));
+    (one.unwrap(), two.unwrap());
+    drop(producer);
+    let events = listener.await.unwrap();
+    for id in ids {
+        let own: Vec<Event> = events.iter().filter(|e| e.envelope.session_id == id).cloned().collect();
+        assert_eq!(names(&own).last().map(String::as_str), Some("session.completed"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_output_is_complete() {
+    let producer = producer();
+    let mut link = join(&producer).await;
+    let session = producer.session("Writing.").await.unwrap();
+    session.output().await.unwrap().write("That is all").await.unwrap();
+    let event = next(&mut link, CoreType::OutputStreaming).await;
+    let Payload::OutputStreaming(output) = event.payload else { unreachable!() };
+    assert_eq!((output.chunk.as_str(), output.complete), ("That is all", true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_task_ends_with_the_last_handle() {
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let producer = producer();
+    let mut audit = producer.audit().unwrap();
+    let mut unread = join_with(&producer, json!({"max_events_per_second": 1})).await;
+    assert_eq!(tasks(), 1);
+    let session = producer.session("Working.").await.unwrap();
+    let output = session.output().await.unwrap();
+    let sender = unread.sender();
+    drop((producer, session));
+    assert_eq!(output.write("too late").await, Err(Error::Misuse(Misuse::UnknownSession)));
+    assert_eq!(tasks(), 1, "an output is a handle too");
+    drop(output);
+    assert_eq!(audit.recv().await, None);
+    tokio::task::yield_now().await;
+    assert_eq!(tasks(), 0);
+    while unread.recv().await.is_some() {}
+    assert_eq!(sender.decide(&"rpl_1".parse().unwrap(), Decision::Accept).await, Err(Error::Gone));
+}
