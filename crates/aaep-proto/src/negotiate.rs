@@ -122,6 +122,14 @@ impl Refusal {
     }
 }
 
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
 /// Decides about a request while so many subscriptions are open.
 ///
 /// ```

@@ -1,8 +1,6 @@
 //! The smallest useful agent: it asks, acts only on a yes, and tells what it did. Someone listens and agrees.
-use aaep::message::{Decision, Payload};
-use aaep::{Confirmation, Link, Outgoing, Producer};
+use aaep::{Confirmation, Link, Outgoing, Producer, message::Decision, message::Payload};
 use serde_json::{from_value, json, to_value};
-
 async fn listen(mut link: Link) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     while let Some(outgoing) = link.recv().await {
         let Outgoing::Event(frame) = outgoing else { continue };
@@ -14,12 +12,11 @@ async fn listen(mut link: Link) -> Result<(), Box<dyn std::error::Error + Send +
     }
     Ok(())
 }
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let producer = Producer::builder("banker").name("Banker").build();
-    let link = producer.listen("console", from_value(json!({"supports_confirmation_reply": true}))?).await;
-    let listener = tokio::spawn(listen(link.map_err(|refusal| refusal.message)?));
+    let link = producer.listen("console", from_value(json!({"supports_confirmation_reply": true}))?).await?;
+    let listener = tokio::spawn(listen(link));
     let (session, call) = (producer.session("Moving your money.").await?, json!({"amount": 500}));
     let ask = Confirmation::new("Move 500 dollars.", "It cannot be undone.").for_call("transfer", &call).irreversible();
     if let Some(permit) = session.confirm(ask).await?.permit {
@@ -27,6 +24,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         session.output().await?.write("500 dollars are on their way.").await?;
     }
     session.complete("Done.").await?;
-    drop(producer);
+    drop(producer); // Nobody can say more: the listener comes to its end.
     listener.await?
 }

@@ -1,4 +1,5 @@
 //! The one place that reads the machine's clocks and its random bytes. Everything else is told.
+#![expect(clippy::disallowed_methods, reason = "this is the place")]
 
 use std::pin::Pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

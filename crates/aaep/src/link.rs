@@ -325,3 +325,35 @@ impl LinkSender {
         self.send(reply.into()).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use aaep_proto::message::{Capabilities, SubscriptionRenegotiate};
+
+    use super::*;
+    use crate::Producer;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_read_cannot_go_on_talking() {
+        let producer = Producer::builder("patient").build();
+        let mut link = producer.listen("flood", Capabilities::default()).await.unwrap();
+        let id = link.id().clone();
+        let ask = || SubscriptionRenegotiate {
+            subscription_id: id.clone(),
+            capabilities: Capabilities::default(),
+            correlation_id: None,
+        };
+        let mut said = 0;
+        while tokio::time::timeout(Duration::from_secs(1), link.send(ask().into())).await.is_ok() {
+            said += 1;
+            assert!(said <= QUEUE + 2 * SAID, "it is not held back");
+        }
+        assert!(said >= QUEUE, "it is held back too early: {said}");
+        for _ in 0..said {
+            assert!(matches!(link.recv().await, Some(Outgoing::Message(_))));
+        }
+        assert!(tokio::time::timeout(Duration::from_secs(1), link.send(ask().into())).await.is_ok());
+    }
+}

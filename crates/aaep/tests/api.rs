@@ -1,4 +1,6 @@
 //! The shell as agents and listeners use it. Time is held: nothing here waits for real.
+#![expect(clippy::disallowed_methods, reason = "a test measures the time that it holds")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "the helpers are tests too")]
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -366,23 +368,17 @@ async fn a_slow_reader_gets_everything() {
         output.write(word).await.unwrap();
     }
     output.finish().await.unwrap();
-    for i in 0..600 {
+    for i in 0..300 {
         session.tool(format!("tool{i}")).run(async { Ok::<_, String>(()) }).await.unwrap();
-        if i % 40 == 0 {
-            session.state("deciding", Some("Next.")).await.unwrap();
-        }
-        if i == 300 {
-            assert_eq!(producer.presence().await.subscriptions, 1, "it is held back, not closed");
-            break;
-        }
     }
+    assert_eq!(producer.presence().await.subscriptions, 1, "it is held back, not closed");
     session.complete("That was it.").await.unwrap();
     drop(producer);
     let events = rest(link).await;
     assert_eq!(text(&events), story);
     assert!(events.len() < 2000, "what waited was put together: {}", events.len());
     let count = |core| events.iter().filter(|e| e.core_type() == Some(core)).count();
-    assert_eq!((count(CoreType::ToolInvoked), count(CoreType::ToolCompleted)), (301, 301));
+    assert_eq!((count(CoreType::ToolInvoked), count(CoreType::ToolCompleted)), (300, 300));
     assert_eq!(events.last().unwrap().core_type(), Some(CoreType::SessionCompleted));
 }
 
@@ -448,7 +444,7 @@ async fn two_sessions_at_once() {
     let right = two.irreversible("transfer", json!(2)).permit(permit_of_two).run(async |_| Ok::<_, String>(()));
     right.await.unwrap();
     let (one, two) = tokio::join!(one.complete("One is done."), two.complete("Two is done."));
-    (one.unwrap(), two.unwrap());
+    one.and(two).unwrap();
     drop(producer);
     let events = listener.await.unwrap();
     for id in ids {
