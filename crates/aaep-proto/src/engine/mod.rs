@@ -6,14 +6,17 @@
 //! change, then drain.
 
 mod delivery;
+mod publish;
 mod questions;
+mod replies;
+mod session;
 mod sessions;
 mod subscriptions;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-pub use questions::ReplyFault;
+pub use replies::ReplyFault;
 pub use sessions::SessionOptions;
 pub use subscriptions::{Binding, Presence, SubscriptionKey};
 
@@ -29,7 +32,7 @@ use crate::time::{Moment, Now};
 
 use delivery::Shapes;
 use questions::Question;
-use sessions::Session;
+use session::Session;
 use subscriptions::Subscriptions;
 
 /// What comes with every input: one reading of the clocks, and random bytes.

@@ -3,89 +3,59 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::sessions::add_consent;
+use super::publish::add_consent;
 use super::subscriptions::SubscriptionKey;
 use super::{Cx, Engine, Misuse, Output, Timer, WhenAlone};
 use crate::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome, Permit, Verdict};
-use crate::id::{ReplyToken, SessionId, SubscriptionId};
+use crate::id::{ReplyToken, SessionId};
 use crate::limits;
-use crate::message::{
-    ClarificationReply, ConfirmationReply, Decision, Event, Payload, Progress, ProgressUpdated, Response, StateChanged,
-};
+use crate::message::{Decision, Event, Payload, Progress, ProgressUpdated, Response, StateChanged};
 use crate::time::{Moment, Timestamp};
-
-/// How far a reply's own time may lie before the question's: clocks differ (decision 11).
-const SKEW_SECONDS: u64 = 5;
 
 /// Above this, the time that is left is told (6.4.3, decision 17).
 const COUNTDOWN_ABOVE_SECONDS: u32 = 60;
 
-/// Why a reply was ignored. For logs only: its sender is never told (6.3.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReplyFault {
-    /// No such question was asked.
-    UnknownToken,
-    /// The question is settled.
-    Settled,
-    /// It came too late, by the producer's clock or by its own.
-    Late,
-    /// Its own time lies before the question.
-    Backdated,
-    /// It names another subscription than the one it came on.
-    WrongSubscription,
-    /// The subscription said that it cannot reply.
-    NotCapable,
-    /// The subscription never received the question.
-    NotReceived,
-    /// The decision is not among those allowed.
-    NotAllowed,
-    /// The response is of another kind than was asked for, or the reply is.
-    WrongKind,
-}
-
 /// A question that waits for its answer.
 pub(super) struct Question {
     pub(super) session: SessionId,
-    asked: Asked,
-    event: Event,
+    pub(super) asked: Asked,
+    pub(super) event: Event,
     /// The wall clock when it was asked; the event may claim to be later if the clock was set back.
-    asked_wall: Timestamp,
-    deadline: Moment,
+    pub(super) asked_wall: Timestamp,
+    pub(super) deadline: Moment,
     /// When it expires by the latest word of those who got it.
-    expires: Option<Timestamp>,
-    received: BTreeSet<SubscriptionKey>,
+    pub(super) expires: Option<Timestamp>,
+    pub(super) received: BTreeSet<SubscriptionKey>,
     countdowns: Vec<(Moment, u32)>,
 }
 
-enum Asked {
+pub(super) enum Asked {
     Confirmation(Confirmation),
     Clarification(Clarification),
 }
 
 impl Question {
-    fn is_confirmation(&self) -> bool {
+    pub(super) fn is_confirmation(&self) -> bool {
         matches!(self.asked, Asked::Confirmation(_))
     }
 }
 
 /// How a question ends, and who ended it, if it was someone.
-struct Ending {
-    verdict: Verdict,
+pub(super) struct Ending {
+    pub(super) verdict: Verdict,
     /// Whether a state change tells of it; the end of a session tells by itself.
-    told: bool,
-    subscription: Option<SubscriptionKey>,
-    decided_by: Option<String>,
-    response: Option<Response>,
-    modified: Option<Map<String, Value>>,
+    pub(super) told: bool,
+    pub(super) subscription: Option<SubscriptionKey>,
+    pub(super) decided_by: Option<String>,
+    pub(super) response: Option<Response>,
+    pub(super) modified: Option<Map<String, Value>>,
 }
 
 impl Ending {
     /// An end that no reply brought about.
-    fn by_itself(verdict: Verdict) -> Ending {
+    pub(super) fn by_itself(verdict: Verdict) -> Ending {
         Ending { verdict, told: true, subscription: None, decided_by: None, response: None, modified: None }
     }
 }
@@ -225,96 +195,6 @@ impl Engine {
         }
     }
 
-    pub(super) fn handle_confirmation_reply(
-        &mut self,
-        cx: &mut Cx<'_>,
-        from: SubscriptionKey,
-        reply: &ConfirmationReply,
-    ) {
-        match self.check_reply(cx, from, &reply.reply_token, (&reply.subscription_id, reply.timestamp)) {
-            Err(fault) => self.ignore(&reply.subscription_id, fault),
-            Ok(question) => {
-                let Asked::Confirmation(confirmation) = &question.asked else {
-                    return self.ignore(&reply.subscription_id, ReplyFault::WrongKind);
-                };
-                let verdict = match &reply.decision {
-                    // Something else than what was asked about is no yes to it (6.3.2).
-                    Decision::Accept if reply.modified_action.is_none() => Verdict::Accepted,
-                    Decision::Accept | Decision::Reject => Verdict::Rejected,
-                    Decision::Other(_) => return self.ignore(&reply.subscription_id, ReplyFault::NotAllowed),
-                };
-                let modified = reply.modified_action.clone().filter(|_| confirmation.takes_modified());
-                let ending = Ending {
-                    subscription: Some(from),
-                    decided_by: reply.decided_by.clone(),
-                    modified,
-                    ..Ending::by_itself(verdict)
-                };
-                self.settle(cx, &reply.reply_token, ending);
-            }
-        }
-    }
-
-    pub(super) fn handle_clarification_reply(
-        &mut self,
-        cx: &mut Cx<'_>,
-        from: SubscriptionKey,
-        reply: &ClarificationReply,
-    ) {
-        match self.check_reply(cx, from, &reply.reply_token, (&reply.subscription_id, reply.timestamp)) {
-            Err(fault) => self.ignore(&reply.subscription_id, fault),
-            Ok(question) => {
-                let fits = matches!(&question.asked, Asked::Clarification(c) if c.takes(&reply.response));
-                if !fits {
-                    return self.ignore(&reply.subscription_id, ReplyFault::WrongKind);
-                }
-                let ending = Ending {
-                    subscription: Some(from),
-                    decided_by: reply.decided_by.clone(),
-                    response: Some(reply.response.clone()),
-                    ..Ending::by_itself(Verdict::Answered)
-                };
-                self.settle(cx, &reply.reply_token, ending);
-            }
-        }
-    }
-
-    fn ignore(&mut self, subscription: &SubscriptionId, fault: ReplyFault) {
-        self.out.push_back(Output::Ignored(subscription.clone(), fault));
-    }
-
-    /// The checks of 6.3.4, entitlement (decision 10) and expiry by both clocks (decision 11).
-    fn check_reply(
-        &self,
-        cx: &Cx<'_>,
-        from: SubscriptionKey,
-        token: &ReplyToken,
-        (subscription_id, at): (&SubscriptionId, Timestamp),
-    ) -> Result<&Question, ReplyFault> {
-        let Some(question) = self.questions.get(token) else {
-            let known = self.spent.contains(token.as_str());
-            return Err(if known { ReplyFault::Settled } else { ReplyFault::UnknownToken });
-        };
-        if cx.now.moment >= question.deadline || question.expires.is_some_and(|end| at >= end) {
-            return Err(ReplyFault::Late);
-        }
-        if at.plus_seconds(SKEW_SECONDS) < question.asked_wall.min(question.event.envelope.timestamp) {
-            return Err(ReplyFault::Backdated);
-        }
-        let Some(subscription) = self.subscriptions.get(from).filter(|s| s.id == *subscription_id) else {
-            return Err(ReplyFault::WrongSubscription);
-        };
-        let terms = &subscription.terms;
-        let capable = if question.is_confirmation() { terms.can_confirm() } else { terms.can_clarify() };
-        if !capable {
-            return Err(ReplyFault::NotCapable);
-        }
-        if !question.received.contains(&from) {
-            return Err(ReplyFault::NotReceived);
-        }
-        Ok(question)
-    }
-
     pub(super) fn time_out(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
         self.settle(cx, token, Ending::by_itself(Verdict::TimedOut));
     }
@@ -344,7 +224,7 @@ impl Engine {
     }
 
     /// The one place where a question ends. It is taken out first, so it can end only once.
-    fn settle(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: Ending) {
+    pub(super) fn settle(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: Ending) {
         let verdict = ending.verdict;
         let Some(question) = self.questions.remove(token) else { return };
         self.spent.insert(token.as_str());

@@ -1,27 +1,23 @@
-//! Sessions: what an agent says, in legal order. An illegal event goes back to the caller and is never sent.
+//! What an agent does with a session, in legal order. An illegal event goes back to the caller and is never sent.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::delivery::ShapeId;
+use super::session::{Output, Session};
 use super::subscriptions::SubscriptionKey;
 use super::{Cx, Engine, Misuse};
-use crate::confirm::{CONSENT_PREFIX, CONSENT_URI, CallDigest, Permit, Verdict};
+use crate::confirm::{CallDigest, Permit, Verdict};
 use crate::id::{EventId, OutputId, SessionId, ToolCallId};
 use crate::language::LanguageTag;
 use crate::limits;
 use crate::message::{
-    CancelledBy, Context, CoreType, Envelope, ErrorCategory, Event, LocalizationHints, OutputStreaming, Payload,
-    SessionCancelled, SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolInvoked,
-    ToolStatus, Urgency,
+    CancelledBy, CoreType, ErrorCategory, LocalizationHints, Payload, SessionCancelled, SessionCompleted,
+    SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolInvoked, ToolStatus,
 };
-use crate::rule::{Problem, Rule, Severity};
-use crate::sequence::View;
-use crate::sequence::session::{Scope, Session as Order};
-use crate::shape::text::{Cursor, OutputText, Piece};
-use crate::time::{Moment, Timestamp};
-use crate::validate::{Validator, find_secret};
+use crate::rule::{Problem, Rule};
+use crate::sequence::session::Session as Order;
+use crate::shape::text::{Cursor, OutputText};
 
 /// How a session begins.
 ///
@@ -55,170 +51,6 @@ impl SessionOptions {
         self
     }
 }
-
-/// What a session is, seen from inside the engine.
-pub(super) struct Session {
-    pub(super) id: SessionId,
-    order: Order,
-    producer: crate::message::Producer,
-    hints: LocalizationHints,
-    started: Option<Event>,
-    pub(super) state: String,
-    latest: Option<Timestamp>,
-    outputs: BTreeMap<OutputId, Output>,
-    calls: BTreeMap<ToolCallId, String>,
-}
-
-/// One output of a session.
-#[derive(Debug)]
-pub(super) struct Output {
-    pub(super) text: OutputText,
-    cursors: BTreeMap<ShapeId, Cursor>,
-    content_type: String,
-    language: Option<LanguageTag>,
-    /// Characters written so far, for those who join in the middle.
-    end: Cursor,
-}
-
-/// What a change of shape means for one output of one subscription.
-pub(super) enum ShapeChange {
-    /// It has more than its new shape does.
-    Ahead(u64),
-    /// It lacks this.
-    Behind(Piece),
-}
-
-impl Output {
-    pub(super) fn cursor(&self, shape: ShapeId) -> Cursor {
-        self.cursors.get(&shape).copied().unwrap_or_default()
-    }
-
-    pub(super) fn set_cursor(&mut self, shape: ShapeId, cursor: Cursor) {
-        self.cursors.insert(shape, cursor);
-    }
-}
-
-impl Session {
-    pub(super) fn take_output(&mut self, id: &OutputId) -> Option<Output> {
-        self.outputs.remove(id)
-    }
-
-    /// Puts an output back, unless it is complete: then nothing of it is left to say.
-    pub(super) fn put_output(&mut self, id: OutputId, output: Output) {
-        if !output.text.is_finished() {
-            self.outputs.insert(id, output);
-        }
-    }
-
-    /// A shape that is new joins every output where it stands.
-    pub(super) fn welcome(&mut self, shape: ShapeId) {
-        for output in self.outputs.values_mut() {
-            let end = output.text.cursor_at_end(output.end.chars());
-            output.cursors.insert(shape, end);
-        }
-    }
-
-    pub(super) fn farewell(&mut self, shape: ShapeId) {
-        for output in self.outputs.values_mut() {
-            output.cursors.remove(&shape);
-        }
-    }
-
-    /// A subscription goes from one shape to another: nothing may be lost or said twice.
-    pub(super) fn change_shape(&mut self, old: ShapeId, new: ShapeId, is_new: bool) -> Vec<(OutputId, ShapeChange)> {
-        let mut changes = Vec::new();
-        for (id, output) in &mut self.outputs {
-            let had = output.cursor(old);
-            if is_new {
-                output.cursors.insert(new, had);
-                continue;
-            }
-            let has = output.cursor(new);
-            if has.chars() < had.chars() {
-                changes.push((id.clone(), ShapeChange::Ahead(had.chars())));
-            } else if let Some(text) = output.text.between(had, has).filter(|t| !t.is_empty()) {
-                let hint = crate::message::Boundary::None;
-                let piece = Piece { text, position: had.chars(), hint, complete: false };
-                changes.push((id.clone(), ShapeChange::Behind(piece)));
-            }
-        }
-        changes
-    }
-
-    pub(super) fn missing_text(&mut self, cx: &mut Cx<'_>, id: &OutputId, piece: &Piece) -> Option<Event> {
-        let output = self.outputs.remove(id)?;
-        let event = self.text_event(cx, id, &output, piece);
-        self.outputs.insert(id.clone(), output);
-        Some(event)
-    }
-
-    pub(super) fn text_event(&mut self, cx: &mut Cx<'_>, id: &OutputId, output: &Output, piece: &Piece) -> Event {
-        let chunk = OutputStreaming {
-            chunk: piece.text.clone(),
-            position: piece.position,
-            complete: piece.complete,
-            coalesce_hint: Some(piece.hint.clone()),
-            output_id: Some(id.clone()),
-            content_type: Some(output.content_type.clone()),
-            language: output.language.clone(),
-        };
-        self.event(cx, chunk.into())
-    }
-
-    /// An event of this session, now.
-    fn event(&mut self, cx: &mut Cx<'_>, payload: Payload) -> Event {
-        let timestamp = self.timestamp(cx);
-        let urgency = match payload.core_type() {
-            Some(core) if core.must_be_critical() => Urgency::Critical,
-            Some(CoreType::ProgressUpdated) => Urgency::Background,
-            _ => Urgency::Normal,
-        };
-        let envelope = Envelope {
-            context: Context::core(),
-            aaep_version: None,
-            event_id: EventId::random(cx.entropy),
-            session_id: self.id.clone(),
-            sequence_number: None,
-            timestamp,
-            producer: self.producer.clone(),
-            verbosity: None,
-            urgency: Some(urgency),
-            localization_hints: Some(self.hints.clone()),
-            correlation_id: None,
-            extensions: None,
-        };
-        Event { envelope, payload, extra: Map::new() }
-    }
-
-    /// A question put again to who was not there when it was asked: now, with the time that is left.
-    pub(super) fn ask_again(&mut self, cx: &mut Cx<'_>, asked: &Event, deadline: Moment) -> Event {
-        let seconds = deadline.since(cx.now.moment) / 1_000_000;
-        let left = u32::try_from(seconds.max(1)).unwrap_or(u32::MAX);
-        let mut event = asked.clone();
-        event.envelope.event_id = EventId::random(cx.entropy);
-        event.envelope.timestamp = self.timestamp(cx);
-        match &mut event.payload {
-            Payload::AwaitingConfirmation(question) => question.timeout_seconds = left,
-            Payload::AwaitingClarification(question) => question.timeout_seconds = left,
-            _ => {}
-        }
-        event
-    }
-
-    /// The time of an event now. It does not go back in a session, even if the clock does.
-    fn timestamp(&mut self, cx: &Cx<'_>) -> Timestamp {
-        let timestamp = self.latest.map_or(cx.now.wall, |latest| latest.max(cx.now.wall));
-        self.latest = Some(timestamp);
-        timestamp
-    }
-
-    pub(super) fn settle(&mut self, token: &crate::id::ReplyToken, accepted: bool) {
-        self.order.questions.settle(token, accepted);
-    }
-}
-
-/// Extension data that goes with an event.
-pub(super) type Consent = Option<Map<String, Value>>;
 
 impl Engine {
     /// Begins a session: says so, and that the agent thinks.
@@ -504,130 +336,5 @@ impl Engine {
             started.iter().for_each(|event| self.deliver_to(cx, key, event));
             self.deliver_to(cx, key, &summary);
         }
-    }
-
-    /// Enters a state if the session is not in it.
-    pub(super) fn ensure_state(&mut self, cx: &mut Cx<'_>, session: &SessionId, to: &str) -> Result<(), Misuse> {
-        let state = &self.sessions.get(session).ok_or(Misuse::UnknownSession)?.state;
-        if state != to {
-            self.set_state(cx, session, to, None)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn change_state(
-        &mut self,
-        cx: &mut Cx<'_>,
-        session: &SessionId,
-        change: StateChanged,
-        consent: Consent,
-    ) -> Result<EventId, Misuse> {
-        let to = change.to_state.clone();
-        let silent = change.summary_normal.is_none();
-        let by_engine = consent.is_some();
-        let event = self.publish_with(cx, session, change.into(), |event| {
-            if silent {
-                event.envelope.urgency = Some(Urgency::Background);
-            }
-            if by_engine {
-                event.envelope.localization_hints = "en".parse().ok().map(LocalizationHints::in_language);
-            }
-            add_consent(event, consent);
-        })?;
-        if let Some(session) = self.sessions.get_mut(session) {
-            session.state = to;
-        }
-        Ok(event.envelope.event_id)
-    }
-
-    pub(super) fn publish(&mut self, cx: &mut Cx<'_>, session: &SessionId, payload: Payload) -> Result<Event, Misuse> {
-        self.publish_with(cx, session, payload, |_| {})
-    }
-
-    /// Checks an event and sends it, or hands back what is wrong and changes nothing.
-    pub(super) fn publish_with(
-        &mut self,
-        cx: &mut Cx<'_>,
-        session: &SessionId,
-        payload: Payload,
-        adjust: impl FnOnce(&mut Event),
-    ) -> Result<Event, Misuse> {
-        let event = self.prepare(cx, session, payload, adjust)?;
-        self.deliver(cx, &event);
-        Ok(event)
-    }
-
-    /// Makes an event, checks it by itself and in the order of its session, and takes it into that order.
-    pub(super) fn prepare(
-        &mut self,
-        cx: &mut Cx<'_>,
-        session: &SessionId,
-        payload: Payload,
-        adjust: impl FnOnce(&mut Event),
-    ) -> Result<Event, Misuse> {
-        let session = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
-        let before = session.latest;
-        let mut event = session.event(cx, payload);
-        adjust(&mut event);
-        let checked = check(&mut event).and_then(|()| {
-            let mut order = session.order.clone();
-            let mut problems = Vec::new();
-            order.observe(&event, Scope { view: View::WHOLE, replies: true }, &mut problems);
-            problems.retain(|p| p.severity == Severity::Error);
-            if problems.is_empty() { Ok(order) } else { Err(Misuse::OutOfOrder(problems)) }
-        });
-        match checked {
-            Ok(order) => {
-                session.order = order;
-                Ok(event)
-            }
-            Err(misuse) => {
-                session.latest = before;
-                Err(misuse)
-            }
-        }
-    }
-}
-
-/// Adds what the consent extension says.
-pub(super) fn add_consent(event: &mut Event, consent: Consent) {
-    if let Some(consent) = consent {
-        event.envelope.context = Context::with_extensions([CONSENT_URI.to_owned()]);
-        event.envelope.extensions = json!({CONSENT_PREFIX: consent}).as_object().cloned();
-    }
-}
-
-/// Checks one event. Secrets in text for people are blotted out first; everything else goes back.
-fn check(event: &mut Event) -> Result<(), Misuse> {
-    let validator = Validator::new();
-    let text = serde_json::to_vec(event).unwrap_or_default();
-    let mut report = validator.check(&text);
-    if report.problems.iter().any(|p| p.rule == Rule::Secret) {
-        redact(event);
-        report = validator.check(&serde_json::to_vec(event).unwrap_or_default());
-    }
-    report.problems.retain(|p| p.severity == Severity::Error);
-    if report.problems.is_empty() { Ok(()) } else { Err(Misuse::Invalid(report.problems)) }
-}
-
-/// Blots out likely secrets in every text.
-fn redact(event: &mut Event) {
-    let Ok(mut value) = serde_json::to_value(&*event) else { return };
-    redact_value(&mut value);
-    if let Ok(clean) = serde_json::from_value(value) {
-        *event = clean;
-    }
-}
-
-fn redact_value(value: &mut Value) {
-    match value {
-        Value::String(text) => {
-            while let Some(secret) = find_secret(text) {
-                text.replace_range(secret.range, "[removed]");
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(redact_value),
-        Value::Object(map) => map.values_mut().for_each(redact_value),
-        _ => {}
     }
 }

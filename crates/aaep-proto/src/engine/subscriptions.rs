@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::delivery::{ShapeId, ShapeKey, rest_after};
-use super::sessions::ShapeChange;
+use super::session::ShapeChange;
 use super::{Closing, Cx, Engine, Misuse, Output, Timer};
 use crate::id::{OutputId, SubscriptionId};
 use crate::message::{Message, SubscriptionAccepted, SubscriptionClose, SubscriptionRenegotiate, SubscriptionRequest};

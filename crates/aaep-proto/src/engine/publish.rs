@@ -1,0 +1,142 @@
+//! The way of an event from the agent's word to everyone: made, checked, put in order, delivered.
+
+use serde_json::{Map, Value, json};
+
+use super::{Cx, Engine, Misuse};
+use crate::confirm::{CONSENT_PREFIX, CONSENT_URI};
+use crate::id::{EventId, SessionId};
+use crate::message::{Context, Event, LocalizationHints, Payload, StateChanged, Urgency};
+use crate::rule::{Rule, Severity};
+use crate::sequence::View;
+use crate::sequence::session::Scope;
+use crate::validate::{Validator, find_secret};
+
+/// Extension data that goes with an event.
+pub(super) type Consent = Option<Map<String, Value>>;
+
+impl Engine {
+    /// Enters a state if the session is not in it.
+    pub(super) fn ensure_state(&mut self, cx: &mut Cx<'_>, session: &SessionId, to: &str) -> Result<(), Misuse> {
+        let state = &self.sessions.get(session).ok_or(Misuse::UnknownSession)?.state;
+        if state != to {
+            self.set_state(cx, session, to, None)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn change_state(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        change: StateChanged,
+        consent: Consent,
+    ) -> Result<EventId, Misuse> {
+        let to = change.to_state.clone();
+        let silent = change.summary_normal.is_none();
+        let by_engine = consent.is_some();
+        let event = self.publish_with(cx, session, change.into(), |event| {
+            if silent {
+                event.envelope.urgency = Some(Urgency::Background);
+            }
+            if by_engine {
+                event.envelope.localization_hints = "en".parse().ok().map(LocalizationHints::in_language);
+            }
+            add_consent(event, consent);
+        })?;
+        if let Some(session) = self.sessions.get_mut(session) {
+            session.state = to;
+        }
+        Ok(event.envelope.event_id)
+    }
+
+    pub(super) fn publish(&mut self, cx: &mut Cx<'_>, session: &SessionId, payload: Payload) -> Result<Event, Misuse> {
+        self.publish_with(cx, session, payload, |_| {})
+    }
+
+    /// Checks an event and sends it, or hands back what is wrong and changes nothing.
+    pub(super) fn publish_with(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        payload: Payload,
+        adjust: impl FnOnce(&mut Event),
+    ) -> Result<Event, Misuse> {
+        let event = self.prepare(cx, session, payload, adjust)?;
+        self.deliver(cx, &event);
+        Ok(event)
+    }
+
+    /// Makes an event, checks it by itself and in the order of its session, and takes it into that order.
+    pub(super) fn prepare(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        payload: Payload,
+        adjust: impl FnOnce(&mut Event),
+    ) -> Result<Event, Misuse> {
+        let session = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
+        let before = session.latest;
+        let mut event = session.event(cx, payload);
+        adjust(&mut event);
+        let checked = check(&mut event).and_then(|()| {
+            let mut order = session.order.clone();
+            let mut problems = Vec::new();
+            order.observe(&event, Scope { view: View::WHOLE, replies: true }, &mut problems);
+            problems.retain(|p| p.severity == Severity::Error);
+            if problems.is_empty() { Ok(order) } else { Err(Misuse::OutOfOrder(problems)) }
+        });
+        match checked {
+            Ok(order) => {
+                session.order = order;
+                Ok(event)
+            }
+            Err(misuse) => {
+                session.latest = before;
+                Err(misuse)
+            }
+        }
+    }
+}
+
+/// Adds what the consent extension says.
+pub(super) fn add_consent(event: &mut Event, consent: Consent) {
+    if let Some(consent) = consent {
+        event.envelope.context = Context::with_extensions([CONSENT_URI.to_owned()]);
+        event.envelope.extensions = json!({CONSENT_PREFIX: consent}).as_object().cloned();
+    }
+}
+
+/// Checks one event. Secrets in text for people are blotted out first; everything else goes back.
+fn check(event: &mut Event) -> Result<(), Misuse> {
+    let validator = Validator::new();
+    let text = serde_json::to_vec(event).unwrap_or_default();
+    let mut report = validator.check(&text);
+    if report.problems.iter().any(|p| p.rule == Rule::Secret) {
+        redact(event);
+        report = validator.check(&serde_json::to_vec(event).unwrap_or_default());
+    }
+    report.problems.retain(|p| p.severity == Severity::Error);
+    if report.problems.is_empty() { Ok(()) } else { Err(Misuse::Invalid(report.problems)) }
+}
+
+/// Blots out likely secrets in every text.
+fn redact(event: &mut Event) {
+    let Ok(mut value) = serde_json::to_value(&*event) else { return };
+    redact_value(&mut value);
+    if let Ok(clean) = serde_json::from_value(value) {
+        *event = clean;
+    }
+}
+
+fn redact_value(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            while let Some(secret) = find_secret(text) {
+                text.replace_range(secret.range, "[removed]");
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(redact_value),
+        Value::Object(map) => map.values_mut().for_each(redact_value),
+        _ => {}
+    }
+}

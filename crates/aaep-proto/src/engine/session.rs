@@ -1,0 +1,177 @@
+//! One session, seen from inside the engine: its order, its state, its outputs.
+
+use std::collections::BTreeMap;
+
+use serde_json::Map;
+
+use super::Cx;
+use super::delivery::ShapeId;
+use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
+use crate::language::LanguageTag;
+use crate::message::{
+    Boundary, Context, CoreType, Envelope, Event, LocalizationHints, OutputStreaming, Payload, Producer, Urgency,
+};
+use crate::sequence::session::Session as Order;
+use crate::shape::text::{Cursor, OutputText, Piece};
+use crate::time::{Moment, Timestamp};
+
+/// What a session is, seen from inside the engine.
+pub(super) struct Session {
+    pub(super) id: SessionId,
+    pub(super) order: Order,
+    pub(super) producer: Producer,
+    pub(super) hints: LocalizationHints,
+    pub(super) started: Option<Event>,
+    pub(super) state: String,
+    pub(super) latest: Option<Timestamp>,
+    pub(super) outputs: BTreeMap<OutputId, Output>,
+    pub(super) calls: BTreeMap<ToolCallId, String>,
+}
+
+/// One output of a session.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub(super) text: OutputText,
+    pub(super) cursors: BTreeMap<ShapeId, Cursor>,
+    pub(super) content_type: String,
+    pub(super) language: Option<LanguageTag>,
+    /// Characters written so far, for those who join in the middle.
+    pub(super) end: Cursor,
+}
+
+/// What a change of shape means for one output of one subscription.
+pub(super) enum ShapeChange {
+    /// It has more than its new shape does.
+    Ahead(u64),
+    /// It lacks this.
+    Behind(Piece),
+}
+
+impl Output {
+    pub(super) fn cursor(&self, shape: ShapeId) -> Cursor {
+        self.cursors.get(&shape).copied().unwrap_or_default()
+    }
+
+    pub(super) fn set_cursor(&mut self, shape: ShapeId, cursor: Cursor) {
+        self.cursors.insert(shape, cursor);
+    }
+}
+
+impl Session {
+    pub(super) fn take_output(&mut self, id: &OutputId) -> Option<Output> {
+        self.outputs.remove(id)
+    }
+
+    /// Puts an output back, unless it is complete: then nothing of it is left to say.
+    pub(super) fn put_output(&mut self, id: OutputId, output: Output) {
+        if !output.text.is_finished() {
+            self.outputs.insert(id, output);
+        }
+    }
+
+    /// A shape that is new joins every output where it stands.
+    pub(super) fn welcome(&mut self, shape: ShapeId) {
+        for output in self.outputs.values_mut() {
+            let end = output.text.cursor_at_end(output.end.chars());
+            output.cursors.insert(shape, end);
+        }
+    }
+
+    pub(super) fn farewell(&mut self, shape: ShapeId) {
+        for output in self.outputs.values_mut() {
+            output.cursors.remove(&shape);
+        }
+    }
+
+    /// A subscription goes from one shape to another: nothing may be lost or said twice.
+    pub(super) fn change_shape(&mut self, old: ShapeId, new: ShapeId, is_new: bool) -> Vec<(OutputId, ShapeChange)> {
+        let mut changes = Vec::new();
+        for (id, output) in &mut self.outputs {
+            let had = output.cursor(old);
+            if is_new {
+                output.cursors.insert(new, had);
+                continue;
+            }
+            let has = output.cursor(new);
+            if has.chars() < had.chars() {
+                changes.push((id.clone(), ShapeChange::Ahead(had.chars())));
+            } else if let Some(text) = output.text.between(had, has).filter(|t| !t.is_empty()) {
+                let hint = Boundary::None;
+                let piece = Piece { text, position: had.chars(), hint, complete: false };
+                changes.push((id.clone(), ShapeChange::Behind(piece)));
+            }
+        }
+        changes
+    }
+
+    pub(super) fn missing_text(&mut self, cx: &mut Cx<'_>, id: &OutputId, piece: &Piece) -> Option<Event> {
+        let output = self.outputs.remove(id)?;
+        let event = self.text_event(cx, id, &output, piece);
+        self.outputs.insert(id.clone(), output);
+        Some(event)
+    }
+
+    pub(super) fn text_event(&mut self, cx: &mut Cx<'_>, id: &OutputId, output: &Output, piece: &Piece) -> Event {
+        let chunk = OutputStreaming {
+            chunk: piece.text.clone(),
+            position: piece.position,
+            complete: piece.complete,
+            coalesce_hint: Some(piece.hint.clone()),
+            output_id: Some(id.clone()),
+            content_type: Some(output.content_type.clone()),
+            language: output.language.clone(),
+        };
+        self.event(cx, chunk.into())
+    }
+
+    /// An event of this session, now.
+    pub(super) fn event(&mut self, cx: &mut Cx<'_>, payload: Payload) -> Event {
+        let timestamp = self.timestamp(cx);
+        let urgency = match payload.core_type() {
+            Some(core) if core.must_be_critical() => Urgency::Critical,
+            Some(CoreType::ProgressUpdated) => Urgency::Background,
+            _ => Urgency::Normal,
+        };
+        let envelope = Envelope {
+            context: Context::core(),
+            aaep_version: None,
+            event_id: EventId::random(cx.entropy),
+            session_id: self.id.clone(),
+            sequence_number: None,
+            timestamp,
+            producer: self.producer.clone(),
+            verbosity: None,
+            urgency: Some(urgency),
+            localization_hints: Some(self.hints.clone()),
+            correlation_id: None,
+            extensions: None,
+        };
+        Event { envelope, payload, extra: Map::new() }
+    }
+
+    /// A question put again to who was not there when it was asked: now, with the time that is left.
+    pub(super) fn ask_again(&mut self, cx: &mut Cx<'_>, asked: &Event, deadline: Moment) -> Event {
+        let seconds = deadline.since(cx.now.moment) / 1_000_000;
+        let left = u32::try_from(seconds.max(1)).unwrap_or(u32::MAX);
+        let mut event = asked.clone();
+        event.envelope.event_id = EventId::random(cx.entropy);
+        event.envelope.timestamp = self.timestamp(cx);
+        match &mut event.payload {
+            Payload::AwaitingConfirmation(question) => question.timeout_seconds = left,
+            Payload::AwaitingClarification(question) => question.timeout_seconds = left,
+            _ => {}
+        }
+        event
+    }
+
+    /// The time of an event now. It does not go back in a session, even if the clock does.
+    fn timestamp(&mut self, cx: &Cx<'_>) -> Timestamp {
+        let timestamp = self.latest.map_or(cx.now.wall, |latest| latest.max(cx.now.wall));
+        self.latest = Some(timestamp);
+        timestamp
+    }
+
+    pub(super) fn settle(&mut self, token: &ReplyToken, accepted: bool) {
+        self.order.questions.settle(token, accepted);
+    }
+}
