@@ -15,6 +15,7 @@ mod harness;
 mod listener;
 mod random;
 mod run;
+mod totals;
 
 /// How many seeds CI runs; `AAEP_SEEDS` changes it.
 const SEEDS: u64 = 3000;
@@ -26,7 +27,7 @@ fn the_world_keeps_its_invariants() {
         return;
     }
     let seeds = number("AAEP_SEEDS").unwrap_or(SEEDS);
-    let mut totals = run::Totals::default();
+    let mut totals = totals::Totals::default();
     for seed in 0..seeds {
         match std::panic::catch_unwind(|| run::seed(seed)) {
             Ok(one) => totals.add(&one),
@@ -37,7 +38,9 @@ fn the_world_keeps_its_invariants() {
         }
     }
     println!("{seeds} seeds: {totals:?}");
-    totals.assert_interesting();
+    if seeds >= SEEDS {
+        totals.assert_interesting();
+    }
 }
 
 fn number(name: &str) -> Option<u64> {
