@@ -284,3 +284,24 @@ impl Clarification {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_as_recommended() {
+        let wait = |irreversible: bool, risk: Option<RiskLevel>| {
+            let mut ask = Confirmation::new("a", "b");
+            ask.irreversible = irreversible;
+            ask.risk = risk;
+            ask.timeout()
+        };
+        assert!((180..=600).contains(&wait(true, Some(RiskLevel::High))));
+        assert!((180..=600).contains(&wait(true, None)));
+        assert!((60..=180).contains(&wait(true, Some(RiskLevel::Medium))));
+        assert!((30..=90).contains(&wait(false, Some(RiskLevel::Low))));
+        assert!((60..=300).contains(&Clarification::freetext("c").timeout()));
+        assert_eq!(Confirmation::new("a", "b").timeout_seconds(7).timeout(), 7);
+    }
+}

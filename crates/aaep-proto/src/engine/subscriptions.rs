@@ -7,7 +7,10 @@ use super::delivery::{ShapeId, ShapeKey, rest_after};
 use super::session::ShapeChange;
 use super::{Closing, Cx, Engine, Misuse, Output, Timer};
 use crate::id::{OutputId, SubscriptionId};
-use crate::message::{Message, SubscriptionAccepted, SubscriptionClose, SubscriptionRenegotiate, SubscriptionRequest};
+use crate::message::{
+    AAEP_VERSION, Context, Manifest, Message, SubscriptionAccepted, SubscriptionClose, SubscriptionRenegotiate,
+    SubscriptionRequest, Verbosity,
+};
 use crate::negotiate::{self, Agreement, Refusal, Terms};
 use crate::shape::outbox::Outbox;
 use crate::shape::text::Piece;
@@ -276,6 +279,26 @@ impl Engine {
             presence.can_clarify += usize::from(subscription.terms.can_clarify() && !subscription.gone);
         }
         presence
+    }
+
+    /// What this producer offers over these transports, for anyone to read before subscribing (5.10).
+    pub fn manifest(&self, transports: impl IntoIterator<Item = String>) -> Manifest {
+        let (producer, offer) = (&self.config.producer, &self.config.offer);
+        Manifest {
+            context: Context::core(),
+            agent_id: producer.agent_id.clone(),
+            agent_version: producer.agent_version.clone(),
+            agent_name: producer.agent_name.clone(),
+            aaep_versions_supported: vec![AAEP_VERSION.to_owned()],
+            conformance_levels_supported: offer.levels.clone(),
+            transports_supported: transports.into_iter().collect(),
+            languages_supported: Some(offer.languages.clone()),
+            event_types_emitted: Some(vec!["aaep:agent.*".to_owned()]),
+            extensions_supported: Some(offer.extensions.iter().map(|(_, uri)| uri.clone()).collect()),
+            default_verbosity: Some(Verbosity::Normal),
+            max_concurrent_subscriptions: u64::try_from(offer.max_subscriptions).ok(),
+            contact: None,
+        }
     }
 
     pub(super) fn close_overfull(&mut self, cx: &mut Cx<'_>, keys: Vec<SubscriptionKey>) {

@@ -171,3 +171,14 @@ fn presence_tells_who_could_answer() {
     world.pass(15_000);
     assert_eq!(world.engine.presence().can_clarify, 0);
 }
+
+#[test]
+fn the_manifest_says_what_is_offered() {
+    let world = World::with(|config| config.offer.max_subscriptions = 7);
+    let manifest = world.engine.manifest(["sse".to_owned()]);
+    let text = serde_json::to_value(Message::from(manifest)).unwrap();
+    assert!(aaep_proto::validate(text.to_string().as_bytes()).problems.is_empty());
+    assert_eq!((&text["agent_id"], &text["max_concurrent_subscriptions"]), (&json!("tester"), &json!(7)));
+    assert_eq!(text["transports_supported"], json!(["sse"]));
+    assert_eq!(text["conformance_levels_supported"], json!([1, 2, 3]));
+}

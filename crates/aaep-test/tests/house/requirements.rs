@@ -82,7 +82,7 @@ fn test_exists(name: &str) -> bool {
                 .iter()
                 .rev()
                 .take_while(|l| l.starts_with("#[") || l.starts_with("///"))
-                .any(|l| l.contains("test]"))
+                .any(|l| l.contains("test"))
     })
 }
 
