@@ -53,3 +53,8 @@ pub use aaep_proto::frame::Frame;
 pub use aaep_proto::language::LanguageTag;
 pub use aaep_proto::negotiate::{Offer, Refusal};
 pub use aaep_proto::{id, message};
+
+/// The README shows code; here it is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

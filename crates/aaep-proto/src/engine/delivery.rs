@@ -8,7 +8,7 @@ use super::subscriptions::{Subscription, SubscriptionKey, Subscriptions};
 use super::{Cx, Engine, Output, Timer};
 use crate::frame::Frame;
 use crate::id::{EventId, OutputId, SessionId};
-use crate::message::{CoreType, Event, Payload, Urgency};
+use crate::message::{CoreType, Event, Payload};
 use crate::negotiate::Terms;
 use crate::shape::filter::Filter;
 use crate::shape::outbox::{Release, Run, Sending};
@@ -29,8 +29,7 @@ impl ShapeKey {
     }
 
     fn wants(&self, event: &Event) -> bool {
-        *event.urgency() == Urgency::Critical && event.core_type().is_some()
-            || self.filter.passes(event) && self.words.wants(event)
+        self.filter.passes(event) && self.words.wants(event)
     }
 }
 

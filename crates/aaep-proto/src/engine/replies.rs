@@ -122,6 +122,7 @@ impl Engine {
         if !capable {
             return Err(ReplyFault::NotCapable);
         }
+        // Everyone who could answer is handed every question, so this cannot happen today; it must not count if it does.
         if !question.received.contains(&from) {
             return Err(ReplyFault::NotReceived);
         }
