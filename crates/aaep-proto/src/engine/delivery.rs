@@ -13,7 +13,7 @@ use crate::negotiate::Terms;
 use crate::shape::filter::Filter;
 use crate::shape::outbox::{Release, Run, Sending};
 use crate::shape::tailor::Words;
-use crate::shape::text::{Cutting, Piece};
+use crate::shape::text::{Cursor, Cutting, OutputText, Piece};
 
 /// What makes two subscriptions alike, apart from how fast they take it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,12 +125,21 @@ impl Engine {
         mut wanted: impl FnMut(SubscriptionKey) -> bool,
     ) {
         let mut overfull = Vec::new();
+        // Shapes that differ in their filters only still say the same words.
+        let mut frames: BTreeMap<Words, Arc<Frame>> = BTreeMap::new();
         for shape in self.shapes.by_id.values_mut() {
             if !shape.key.wants(event) {
                 shape.skip(event, &mut self.subscriptions);
                 continue;
             }
-            let frame = Arc::new(Frame::new(shape.key.words.tailor(event)));
+            let frame = match frames.get(&shape.key.words) {
+                Some(frame) => frame.clone(),
+                None => {
+                    let frame = Arc::new(Frame::new(shape.key.words.tailor(event)));
+                    frames.insert(shape.key.words.clone(), frame.clone());
+                    frame
+                }
+            };
             let mut delivery = Delivery { runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
             for member in &shape.members {
                 let Some(subscription) = self.subscriptions.get_mut(*member) else { continue };
@@ -147,23 +156,31 @@ impl Engine {
         let Some(session) = self.sessions.get_mut(session_id) else { return };
         let Some(mut output) = session.take_output(output_id) else { return };
         let mut overfull = Vec::new();
+        // What is cut alike from the same place is the same event, whoever gets it.
+        let mut cuts: BTreeMap<(Cutting, Cursor), Option<Cut>> = BTreeMap::new();
         for (id, shape) in &mut self.shapes.by_id {
             let mut cursor = output.cursor(*id);
-            while let Some(piece) = output.text.next_piece(&mut cursor, shape.key.cutting) {
+            let cutting = shape.key.cutting;
+            let wanted = shape.key.filter.passes_core(CoreType::OutputStreaming);
+            while let Some(cut) =
+                cuts.entry((cutting, cursor)).or_insert_with(|| Cut::next(&output.text, cursor, cutting))
+            {
+                cursor = cut.after;
                 output.set_cursor(*id, cursor);
-                if !shape.key.filter.passes_core(CoreType::OutputStreaming) {
+                if !wanted {
                     continue;
                 }
-                let event = session.text_event(cx, output_id, &output, &piece);
-                let frame = Arc::new(Frame::new(event));
+                let piece = &cut.piece;
+                let make = || Arc::new(Frame::new(session.text_event(cx, output_id, &output, piece)));
+                let frame = cut.frame.get_or_insert_with(make);
                 let mut delivery = Delivery { runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
                 for member in &shape.members {
                     let Some(subscription) = self.subscriptions.get_mut(*member) else { continue };
-                    let own = subscription.without_known(output_id, &piece).map(|rest| {
+                    let own = subscription.without_known(output_id, piece).map(|rest| {
                         rest.map(|piece| Arc::new(Frame::new(session.text_event(cx, output_id, &output, &piece))))
                     });
                     let full = match own {
-                        None => delivery.push(cx, *member, subscription, &frame),
+                        None => delivery.push(cx, *member, subscription, frame),
                         Some(Some(rest)) => delivery.push(cx, *member, subscription, &rest),
                         Some(None) => false,
                     };
@@ -204,6 +221,21 @@ impl Engine {
         let Some(shape) = self.shapes.by_id.get_mut(&subscription.shape) else { return };
         let mut delivery = Delivery { runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
         delivery.pump(cx, key, subscription);
+    }
+}
+
+/// A piece of text as it is cut for everyone who stands at the same place.
+struct Cut {
+    after: Cursor,
+    piece: Piece,
+    /// Made when somebody wants it.
+    frame: Option<Arc<Frame>>,
+}
+
+impl Cut {
+    fn next(text: &OutputText, mut cursor: Cursor, cutting: Cutting) -> Option<Cut> {
+        let piece = text.next_piece(&mut cursor, cutting)?;
+        Some(Cut { after: cursor, piece, frame: None })
     }
 }
 

@@ -82,7 +82,7 @@ fn bit(boundary: &Boundary) -> Option<u8> {
 }
 
 /// How far a shape has handed on an output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
     bytes: u64,
     chars: u64,
