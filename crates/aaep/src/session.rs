@@ -4,7 +4,7 @@ use aaep_proto::engine::{Cx, Engine, Misuse};
 use aaep_proto::id::{EventId, SessionId};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{
-    CancelledBy, ErrorCategory, HandoffRequested, HandoffTarget, Payload, Progress, ProgressUpdated,
+    CancelledBy, ErrorCategory, HandoffRequested, HandoffTarget, Localized, Payload, Progress, ProgressUpdated,
 };
 use aaep_proto::record::Decimal;
 
@@ -90,6 +90,22 @@ impl Session {
         self.act(move |engine, cx, id| engine.emit(cx, id, payload)).await
     }
 
+    /// The same with texts in several languages, or an extension's event with its fields.
+    ///
+    /// ```
+    /// use aaep::message::{Localized, Progress, ProgressUpdated};
+    /// # async fn agent(session: aaep::Session) -> Result<(), Box<dyn std::error::Error>> {
+    /// let progress = Progress { step: Some(2), ..Progress::default() };
+    /// let updated = ProgressUpdated { progress, summary_normal: Some("Step two.".into()), ..ProgressUpdated::default() };
+    /// let updated = Localized::new(updated).text("summary_normal", &"de".parse()?, "Zweiter Schritt.");
+    /// session.emit_localized(updated.into_payload()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn emit_localized(&self, payload: Localized<Payload>) -> Result<EventId, Error> {
+        self.act(move |engine, cx, id| engine.emit_localized(cx, id, payload)).await
+    }
+
     /// Begins an output of plain text in the language of the session.
     pub async fn output(&self) -> Result<Output, Error> {
         self.output_in("text/plain", None).await
@@ -109,6 +125,13 @@ impl Session {
     pub async fn complete(mut self, summary: impl Into<String>) -> Result<(), Error> {
         let summary = summary.into();
         self.act(move |engine, cx, id| engine.complete_session(cx, id, summary)).await?;
+        self.ended = true;
+        Ok(())
+    }
+
+    /// Any of the three endings, with texts in several languages.
+    pub async fn end(mut self, ending: Localized<Payload>) -> Result<(), Error> {
+        self.act(move |engine, cx, id| engine.end_localized(cx, id, ending)).await?;
         self.ended = true;
         Ok(())
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use aaep_proto::confirm::Permit;
 use aaep_proto::engine::{Cx, Engine, Misuse};
 use aaep_proto::id::{SessionId, ToolCallId};
-use aaep_proto::message::{ErrorCategory, RiskLevel, ToolCompleted, ToolInvoked, ToolStatus};
+use aaep_proto::language::LanguageTag;
+use aaep_proto::message::{ErrorCategory, Localized, RiskLevel, ToolCompleted, ToolInvoked, ToolStatus};
 use aaep_proto::time::Moment;
 use serde_json::Value;
 
@@ -75,7 +76,7 @@ pub struct Permitted {
 #[must_use = "a tool does nothing until it is run"]
 pub struct Tool<'s, K> {
     session: &'s Session,
-    invoked: ToolInvoked,
+    invoked: Localized<ToolInvoked>,
     timeout: Option<Duration>,
     done: Option<String>,
     kind: K,
@@ -122,43 +123,49 @@ impl<'s, K> Tool<'s, K> {
     fn new(session: &'s Session, tool: String, kind: K) -> Tool<'s, K> {
         let summary_normal = format!("Using {}.", tool.replace('_', " "));
         let invoked = ToolInvoked { tool, summary_normal, ..ToolInvoked::default() };
-        Tool { session, invoked, timeout: None, done: None, kind }
+        Tool { session, invoked: invoked.into(), timeout: None, done: None, kind }
     }
 
     /// What the agent is doing, in a sentence.
     pub fn summary(mut self, text: impl Into<String>) -> Self {
-        self.invoked.summary_normal = text.into();
+        self.invoked.payload.summary_normal = text.into();
         self
     }
 
     /// The same in few words, and with all context.
     pub fn summaries(mut self, terse: Option<String>, detailed: Option<String>) -> Self {
-        self.invoked.summary_terse = terse;
-        self.invoked.summary_detailed = detailed;
+        self.invoked.payload.summary_terse = terse;
+        self.invoked.payload.summary_detailed = detailed;
         self
     }
 
     /// The arguments, fit to be heard.
     pub fn args_summary(mut self, text: impl Into<String>) -> Self {
-        self.invoked.args_summary = Some(text.into());
+        self.invoked.payload.args_summary = Some(text.into());
+        self
+    }
+
+    /// A text of the announcement in another language, such as `summary_normal`.
+    pub fn text_in(mut self, field: &str, language: &LanguageTag, text: impl Into<String>) -> Self {
+        self.invoked = self.invoked.text(field, language, text);
         self
     }
 
     /// What the tool is for.
     pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.invoked.description = Some(text.into());
+        self.invoked.payload.description = Some(text.into());
         self
     }
 
     /// How long it may take, for those who wait.
     pub fn expected(mut self, time: Duration) -> Self {
-        self.invoked.expected_duration_ms = u64::try_from(time.as_millis()).ok();
+        self.invoked.payload.expected_duration_ms = u64::try_from(time.as_millis()).ok();
         self
     }
 
     /// How much harm it can do.
     pub fn risk(mut self, risk: RiskLevel) -> Self {
-        self.invoked.risk_level = Some(risk);
+        self.invoked.payload.risk_level = Some(risk);
         self
     }
 
@@ -177,14 +184,14 @@ impl<'s, K> Tool<'s, K> {
     /// Announces the call with `invoke`.
     async fn announce(
         self,
-        invoke: impl FnOnce(&mut Engine, &mut Cx<'_>, &SessionId, ToolInvoked) -> Result<ToolCallId, Misuse>
+        invoke: impl FnOnce(&mut Engine, &mut Cx<'_>, &SessionId, Localized<ToolInvoked>) -> Result<ToolCallId, Misuse>
         + Send
         + 'static,
     ) -> Result<Call, Error> {
         let (handle, session) = (self.session.handle.clone(), self.session.id.clone());
         let (invoked, done) = (self.invoked, self.done);
         let announced = self.session.handle.call(move |desk| {
-            let tool = invoked.tool.clone();
+            let tool = invoked.payload.tool.clone();
             let (id, started) =
                 desk.act(|engine, cx| invoke(engine, cx, &session, invoked).map(|id| (id, cx.now.moment)))?;
             Ok::<_, Error>(Call { handle, session, tool, id, started, done, ended: false })

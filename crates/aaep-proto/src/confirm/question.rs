@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::permit::CallDigest;
 use crate::id::ReplyToken;
+use crate::language::LanguageTag;
 use crate::message::{
-    AwaitingClarification, AwaitingConfirmation, Choice, Decision, Response, ResponseKind, RiskLevel,
+    AwaitingClarification, AwaitingConfirmation, Choice, Decision, Response, ResponseKind, RiskLevel, add_variant,
 };
 
 /// The extension under which questions carry the fingerprint of their call and notices their outcome.
@@ -50,6 +51,7 @@ pub struct Confirmation {
     irreversible: bool,
     call: Option<(String, CallDigest)>,
     summaries: [Option<String>; 3],
+    variants: Map<String, Value>,
     takes_modified: bool,
 }
 
@@ -65,6 +67,7 @@ impl Confirmation {
             irreversible: false,
             call: None,
             summaries: [None, None, None],
+            variants: Map::new(),
             takes_modified: false,
         }
     }
@@ -105,6 +108,14 @@ impl Confirmation {
         self
     }
 
+    /// Action and consequence in another language. Who asked for it hears the question in it.
+    pub fn in_language(mut self, language: &LanguageTag, action: &str, consequence: &str) -> Confirmation {
+        add_variant(&mut self.variants, "action", language, action);
+        add_variant(&mut self.variants, "consequence", language, consequence);
+        add_variant(&mut self.variants, "summary_normal", language, format!("{action} {consequence}"));
+        self
+    }
+
     /// The agent can handle "yes, but otherwise": it is told what the user wants instead.
     pub fn takes_modified_action(mut self) -> Confirmation {
         self.takes_modified = true;
@@ -126,6 +137,10 @@ impl Confirmation {
 
     pub(crate) fn call(&self) -> Option<CallDigest> {
         self.call.as_ref().map(|(_, digest)| *digest)
+    }
+
+    pub(crate) fn variants(&self) -> &Map<String, Value> {
+        &self.variants
     }
 
     pub(crate) fn takes_modified(&self) -> bool {
@@ -185,6 +200,7 @@ pub struct Clarification {
     choices: Vec<(String, String)>,
     context: Option<String>,
     default_response: Option<String>,
+    variants: Map<String, Value>,
     timeout_seconds: u32,
 }
 
@@ -196,6 +212,7 @@ impl Clarification {
             choices: Vec::new(),
             context: None,
             default_response: None,
+            variants: Map::new(),
             timeout_seconds: 120,
         }
     }
@@ -243,6 +260,14 @@ impl Clarification {
         self
     }
 
+    /// The question in another language. Choices, context and default stay as they are, so give those only if they
+    /// need no translation.
+    pub fn in_language(mut self, language: &LanguageTag, question: &str) -> Clarification {
+        add_variant(&mut self.variants, "question", language, question);
+        add_variant(&mut self.variants, "summary_normal", language, question);
+        self
+    }
+
     /// How long to wait.
     pub fn timeout_seconds(mut self, seconds: u32) -> Clarification {
         self.timeout_seconds = seconds.clamp(1, 86_400);
@@ -251,6 +276,10 @@ impl Clarification {
 
     pub(crate) fn timeout(&self) -> u32 {
         self.timeout_seconds
+    }
+
+    pub(crate) fn variants(&self) -> &Map<String, Value> {
+        &self.variants
     }
 
     pub(crate) fn fallback(&self) -> Option<Response> {

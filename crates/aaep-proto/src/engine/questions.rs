@@ -124,11 +124,14 @@ impl Engine {
             return Err(Misuse::TooMany("questions"));
         }
         self.ensure_state(cx, session, "awaiting_input")?;
-        let consent = match &asked {
-            Asked::Confirmation(confirmation) => confirmation.consent(),
-            Asked::Clarification(_) => None,
+        let (consent, variants) = match &asked {
+            Asked::Confirmation(confirmation) => (confirmation.consent(), confirmation.variants().clone()),
+            Asked::Clarification(clarification) => (None, clarification.variants().clone()),
         };
-        let prepared = self.prepare(cx, session, payload, |event| add_consent(event, consent));
+        let prepared = self.prepare(cx, session, payload, |event| {
+            event.extra = variants;
+            add_consent(event, consent);
+        });
         let event = match prepared {
             Ok(event) => event,
             Err(misuse) => {

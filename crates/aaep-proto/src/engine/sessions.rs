@@ -12,8 +12,8 @@ use crate::id::{EventId, OutputId, SessionId, ToolCallId};
 use crate::language::LanguageTag;
 use crate::limits;
 use crate::message::{
-    CancelledBy, CoreType, ErrorCategory, LocalizationHints, Payload, SessionCancelled, SessionCompleted,
-    SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolInvoked, ToolStatus,
+    CancelledBy, Context, CoreType, ErrorCategory, LocalizationHints, Localized, Payload, SessionCancelled,
+    SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolInvoked, ToolStatus,
 };
 use crate::rule::{Problem, Rule};
 use crate::sequence::session::Session as Order;
@@ -91,6 +91,16 @@ impl Engine {
     /// Says anything that has no method of its own: progress, a handoff, an extension's event. An
     /// irreversible tool is not among it.
     pub fn emit(&mut self, cx: &mut Cx<'_>, session: &SessionId, payload: Payload) -> Result<EventId, Misuse> {
+        self.emit_localized(cx, session, payload.into())
+    }
+
+    /// The same, with texts in several languages, or with the fields of an extension's event.
+    pub fn emit_localized(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        Localized { payload, variants }: Localized<Payload>,
+    ) -> Result<EventId, Misuse> {
         self.observe_time(cx);
         match &payload {
             Payload::ToolInvoked(tool) if tool.irreversible == Some(true) => return Err(Misuse::NeedsPermit),
@@ -104,7 +114,24 @@ impl Engine {
             }
             _ => {}
         }
-        self.publish(cx, session, payload).map(|event| event.envelope.event_id)
+        let vocabulary = match &payload {
+            Payload::Extension { name } => self.vocabulary_of(name),
+            _ => None,
+        };
+        let event = self.publish_with(cx, session, payload, |event| {
+            event.extra = variants;
+            if let Some(uri) = vocabulary {
+                event.envelope.context = Context::with_extensions([uri]);
+            }
+        })?;
+        Ok(event.envelope.event_id)
+    }
+
+    /// The vocabulary of an extension's event type, if the producer offers that extension.
+    fn vocabulary_of(&self, name: &str) -> Option<String> {
+        let (prefix, _) = name.split_once(':')?;
+        let known = self.config.offer.extensions.iter().find(|(known, _)| known == prefix);
+        known.map(|(_, uri)| uri.clone())
     }
 
     /// Enters a state, with a text worth hearing or without.
@@ -127,13 +154,14 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        mut tool: ToolInvoked,
+        tool: impl Into<Localized<ToolInvoked>>,
     ) -> Result<ToolCallId, Misuse> {
         self.observe_time(cx);
-        if tool.irreversible == Some(true) {
+        let mut tool = tool.into();
+        if tool.payload.irreversible == Some(true) {
             return Err(Misuse::NeedsPermit);
         }
-        let id = tool.tool_call_id.get_or_insert_with(|| ToolCallId::random(cx.entropy)).clone();
+        let id = tool.payload.tool_call_id.get_or_insert_with(|| ToolCallId::random(cx.entropy)).clone();
         self.announce_tool(cx, session, tool)?;
         Ok(id)
     }
@@ -143,21 +171,27 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        (mut tool, arguments): (ToolInvoked, &Value),
+        (tool, arguments): (impl Into<Localized<ToolInvoked>>, &Value),
         permit: Permit,
     ) -> Result<ToolCallId, Misuse> {
         self.observe_time(cx);
-        permit.spend(session, &CallDigest::of(&tool.tool, arguments)).map_err(Misuse::WrongPermit)?;
-        tool.irreversible = Some(true);
-        let id = tool.tool_call_id.get_or_insert_with(|| ToolCallId::random(cx.entropy)).clone();
+        let mut tool = tool.into();
+        permit.spend(session, &CallDigest::of(&tool.payload.tool, arguments)).map_err(Misuse::WrongPermit)?;
+        tool.payload.irreversible = Some(true);
+        let id = tool.payload.tool_call_id.get_or_insert_with(|| ToolCallId::random(cx.entropy)).clone();
         self.announce_tool(cx, session, tool)?;
         Ok(id)
     }
 
-    fn announce_tool(&mut self, cx: &mut Cx<'_>, session: &SessionId, tool: ToolInvoked) -> Result<(), Misuse> {
+    fn announce_tool(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        Localized { payload: tool, variants }: Localized<ToolInvoked>,
+    ) -> Result<(), Misuse> {
         self.ensure_state(cx, session, "calling_tool")?;
         let (id, name) = (tool.tool_call_id.clone(), tool.tool.clone());
-        self.publish(cx, session, tool.into())?;
+        self.publish_with(cx, session, tool.into(), |event| event.extra = variants)?;
         if let (Some(session), Some(id)) = (self.sessions.get_mut(session), id) {
             session.calls.insert(id, name);
         }
@@ -169,11 +203,12 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        completed: ToolCompleted,
+        completed: impl Into<Localized<ToolCompleted>>,
     ) -> Result<(), Misuse> {
         self.observe_time(cx);
+        let Localized { payload: completed, variants } = completed.into();
         let id = completed.tool_call_id.clone();
-        self.publish(cx, session, completed.into())?;
+        self.publish_with(cx, session, completed.into(), |event| event.extra = variants)?;
         let Some(found) = self.sessions.get_mut(session) else { return Ok(()) };
         if let Some(id) = id {
             found.calls.remove(&id);
@@ -286,6 +321,16 @@ impl Engine {
 
     /// Ends a session with any of the three endings.
     pub fn end_session(&mut self, cx: &mut Cx<'_>, session: &SessionId, ending: Payload) -> Result<(), Misuse> {
+        self.end_localized(cx, session, ending.into())
+    }
+
+    /// The same, with texts in several languages.
+    pub fn end_localized(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        Localized { payload: ending, variants }: Localized<Payload>,
+    ) -> Result<(), Misuse> {
         self.observe_time(cx);
         let found = self.sessions.get(session).ok_or(Misuse::UnknownSession)?;
         let completes = ending.core_type() == Some(CoreType::SessionCompleted);
@@ -311,7 +356,7 @@ impl Engine {
         for output in outputs {
             self.finish_output(cx, session, &output)?;
         }
-        self.publish(cx, session, ending)?;
+        self.publish_with(cx, session, ending, |event| event.extra = variants)?;
         self.sessions.remove(session);
         self.ended.insert(session.as_str());
         Ok(())

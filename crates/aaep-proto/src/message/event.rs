@@ -206,7 +206,7 @@ impl Event {
 
     /// Adds the variant of a text field in another language.
     pub fn set_text_in(&mut self, field: &str, language: &LanguageTag, text: impl Into<String>) {
-        self.extra.insert(format!("{field}_{}", language.field_suffix()), Value::String(text.into()));
+        add_variant(&mut self.extra, field, language, text);
     }
 
     /// Reads an event from a parsed document. Only what the type cannot do without is demanded;
@@ -232,6 +232,56 @@ impl Event {
         }
         Ok(Event { envelope, payload, extra })
     }
+}
+
+/// A payload and its texts in other languages (chapter 11). Each subscription gets the language it asked for; a
+/// language counts as offered when every text of the event has a variant in it.
+///
+/// ```
+/// use aaep_proto::message::{Localized, SessionCompleted};
+/// let done = SessionCompleted { summary_normal: "Your plan is ready.".into(), ..Default::default() };
+/// let done = Localized::new(done).text("summary_normal", &"de".parse()?, "Dein Plan ist fertig.");
+/// assert_eq!(done.variants["summary_normal_de"], "Dein Plan ist fertig.");
+/// # Ok::<(), aaep_proto::language::InvalidTag>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Localized<T> {
+    /// The payload, in the session's language.
+    pub payload: T,
+    /// The variants, by field name and language suffix.
+    pub variants: Map<String, Value>,
+}
+
+impl<T> Localized<T> {
+    /// A payload without variants.
+    pub fn new(payload: T) -> Localized<T> {
+        Localized { payload, variants: Map::new() }
+    }
+
+    /// Adds a text field in another language.
+    pub fn text(mut self, field: &str, language: &LanguageTag, text: impl Into<String>) -> Localized<T> {
+        add_variant(&mut self.variants, field, language, text);
+        self
+    }
+
+    /// The same texts with the payload as a general one.
+    pub fn into_payload(self) -> Localized<Payload>
+    where
+        T: Into<Payload>,
+    {
+        Localized { payload: self.payload.into(), variants: self.variants }
+    }
+}
+
+impl<T> From<T> for Localized<T> {
+    fn from(payload: T) -> Localized<T> {
+        Localized::new(payload)
+    }
+}
+
+/// Adds the variant of a text field in another language.
+pub(crate) fn add_variant(map: &mut Map<String, Value>, field: &str, language: &LanguageTag, text: impl Into<String>) {
+    map.insert(format!("{field}_{}", language.field_suffix()), Value::String(text.into()));
 }
 
 impl Serialize for Event {

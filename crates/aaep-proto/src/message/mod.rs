@@ -12,7 +12,8 @@ mod values;
 pub use capability::{Capabilities, CapabilityFields, EventFilters};
 pub(crate) use envelope::rule_of as envelope_rule;
 pub use envelope::{AAEP_VERSION, CORE_CONTEXT, CORE_TYPES, Context, Envelope, LocalizationHints, Producer};
-pub use event::{CoreType, Event, Payload};
+pub(crate) use event::add_variant;
+pub use event::{CoreType, Event, Localized, Payload};
 pub use handshake::{
     ClarificationReply, ConfirmationReply, Manifest, Response, SubscriptionAccepted, SubscriptionClose,
     SubscriptionRejected, SubscriptionRenegotiate, SubscriptionRequest,

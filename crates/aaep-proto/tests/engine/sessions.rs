@@ -1,9 +1,10 @@
 //! Sessions: legal order, and what is open is closed.
 
+use aaep_proto::confirm::Confirmation;
 use aaep_proto::engine::{Misuse, SessionOptions};
 use aaep_proto::message::{
-    ErrorCategory, HandoffRequested, HandoffTarget, Payload, Progress, ProgressUpdated, ToolCompleted, ToolInvoked,
-    ToolStatus,
+    ErrorCategory, HandoffRequested, HandoffTarget, Localized, Payload, Progress, ProgressUpdated, SessionCompleted,
+    ToolCompleted, ToolInvoked, ToolStatus,
 };
 use aaep_proto::time::Timestamp;
 use serde_json::json;
@@ -165,4 +166,78 @@ fn who_joins_late_is_told_where_things_stand() {
     assert_eq!(world.states(reader), ["idle>deciding"]);
     world.act(|engine, cx| engine.set_state(cx, &session, "thinking", None)).unwrap();
     assert_eq!(world.states(reader), ["idle>deciding", "deciding>thinking"]);
+}
+
+/// What a subscription that wants German hears, and one that wants English.
+#[test]
+fn everyone_hears_the_language_they_asked_for() {
+    let german = "de".parse().unwrap();
+    let mut world = World::with(|config| config.offer.languages = ["en", "de"].map(|l| l.parse().unwrap()).to_vec());
+    let capable = |language: &str| json!({"languages": [language], "supports_confirmation_reply": true});
+    let (de, en) = (world.join(capable("de-AT")), world.join(capable("en-US")));
+    let session = world.start();
+    let look = Localized::new(tool("look")).text("summary_normal", &german, "Ich schaue nach.");
+    let id = world.act(|engine, cx| engine.invoke_tool(cx, &session, look)).unwrap();
+    world.act(|engine, cx| engine.complete_tool(cx, &session, done("look", Some(id)))).unwrap();
+    let ask = Confirmation::new("Send it.", "It is gone.").in_language(&german, "Absenden.", "Dann ist es weg.");
+    let token = world.act(|engine, cx| engine.ask(cx, &session, ask)).unwrap();
+    world.reply(de, &token, "reject");
+    let bye = SessionCompleted { summary_normal: "Done.".into(), ..SessionCompleted::default() };
+    let bye = Localized::new(bye).text("summary_normal", &german, "Fertig.").into_payload();
+    world.act(|engine, cx| engine.end_localized(cx, &session, bye)).unwrap();
+    let heard = |key| {
+        let texts = world.events(key).into_iter().map(|e| serde_json::to_value(e).unwrap());
+        texts
+            .filter_map(|e| {
+                Some((
+                    e["summary_normal"].as_str()?.to_owned(),
+                    e["localization_hints"]["primary_language"].as_str()?.to_owned(),
+                ))
+            })
+            .collect::<Vec<_>>()
+    };
+    let pairs =
+        |list: &[(&str, &str)]| list.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect::<Vec<_>>();
+    // What exists in one language only is told in that, and says so.
+    assert_eq!(
+        heard(de),
+        pairs(&[
+            ("Working.", "en"),
+            ("Ich schaue nach.", "de"),
+            ("Absenden. Dann ist es weg.", "de"),
+            ("Rejected. It will not be done.", "en"),
+            ("Fertig.", "de")
+        ])
+    );
+    assert_eq!(
+        heard(en),
+        pairs(&[
+            ("Working.", "en"),
+            ("Using look.", "en"),
+            ("Send it. It is gone.", "en"),
+            ("Rejected. It will not be done.", "en"),
+            ("Done.", "en")
+        ])
+    );
+}
+
+#[test]
+fn an_extensions_event_goes_to_who_asked_for_it() {
+    let mut world =
+        World::with(|config| config.offer.extensions.push(("haptic".into(), "https://example.org/haptic/v1".into())));
+    let plain = world.join(json!({}));
+    let touching = world.join(json!({"event_filters": {"include": ["aaep:agent.*", "haptic:*"]}}));
+    let session = world.start();
+    let pulse = |name: &str| {
+        let mut pulse = Localized::new(Payload::Extension { name: name.to_owned() });
+        pulse.variants.insert("strength".into(), json!(3));
+        pulse
+    };
+    world.act(|engine, cx| engine.emit_localized(cx, &session, pulse("haptic:pulse"))).unwrap();
+    assert_eq!(world.names(touching).last().map(String::as_str), Some("haptic:pulse"));
+    assert!(!world.names(plain).contains(&"haptic:pulse".to_owned()));
+    assert!(matches!(
+        world.act(|engine, cx| engine.emit_localized(cx, &session, pulse("taste:sweet"))),
+        Err(Misuse::Invalid(_))
+    ));
 }
