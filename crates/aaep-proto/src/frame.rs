@@ -83,6 +83,14 @@ impl Frame {
         }
     }
 
+    /// Where the text of an output event begins.
+    pub fn position(&self) -> Option<u64> {
+        match &self.event.payload {
+            Payload::OutputStreaming(output) => Some(output.position),
+            _ => None,
+        }
+    }
+
     /// The output of an output event.
     pub fn output(&self) -> Option<&OutputId> {
         match &self.event.payload {

@@ -39,5 +39,7 @@ pub const HELD_BYTES: usize = 1024 * 1024;
 pub const OPEN_QUESTIONS: usize = 64;
 /// Sessions that a producer runs at once.
 pub const SESSIONS: usize = 4096;
+/// How long a stream that counts as gone is kept for its return.
+pub const FORGET_SECONDS: u64 = 300;
 /// How long a stream that can be resumed may be away before it counts as gone (decision 2).
 pub const AWAY_SECONDS: u64 = 15;

@@ -397,6 +397,23 @@ async fn a_slow_pace_is_kept_after_the_agent_left() {
     assert_eq!(events.last().unwrap().core_type(), Some(CoreType::SessionCompleted));
 }
 
+/// Longer than anyone would be waited for who does not read.
+#[tokio::test(start_paused = true)]
+async fn who_reads_slowly_but_reads_is_waited_for() {
+    let producer = producer();
+    let link = join_with(&producer, json!({"pace_wpm": 50})).await;
+    let session = producer.session("Telling a story.").await.unwrap();
+    let output = session.output().await.unwrap();
+    let story = format!("{}end. Then it was over. And more.", "word ".repeat(60));
+    output.write(&story).await.unwrap();
+    drop(output);
+    session.complete("That was it.").await.unwrap();
+    drop(producer);
+    let events = rest(link).await;
+    assert_eq!(text(&events), story);
+    assert_eq!(events.last().unwrap().core_type(), Some(CoreType::SessionCompleted));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_comes_back_finds_what_it_missed() {
     let producer = producer();

@@ -47,14 +47,18 @@ struct Shape {
 }
 
 impl Shape {
-    /// A state change that the load leaves out must not break the chain of those that follow.
+    /// An event that these subscriptions do not get. A state change that only the load leaves out must not break the
+    /// chain of those that follow; of a session that has ended nothing needs to be remembered.
     fn skip(&self, event: &Event, subscriptions: &mut Subscriptions) {
-        if event.core_type() == Some(CoreType::StateChanged) && self.key.filter.passes(event) {
-            let frame = Frame::new(event.clone());
-            for member in &self.members {
-                if let Some(subscription) = subscriptions.get_mut(*member) {
-                    subscription.outbox.skip_state(&frame);
-                }
+        let state = event.core_type() == Some(CoreType::StateChanged) && self.key.filter.passes(event);
+        let ends = event.core_type().is_some_and(CoreType::is_terminal);
+        if !state && !ends {
+            return;
+        }
+        let frame = Frame::new(event.clone());
+        for member in &self.members {
+            if let Some(subscription) = subscriptions.get_mut(*member) {
+                if ends { subscription.outbox.forget(frame.session()) } else { subscription.outbox.skip_state(&frame) }
             }
         }
     }
@@ -192,6 +196,9 @@ impl Engine {
         }
         let cursors: Vec<_> = self.shapes.by_id.keys().map(|id| output.cursor(*id)).collect();
         output.text.forget_before(cursors.into_iter());
+        if output.text.is_finished() {
+            self.subscriptions.forget_output(output_id);
+        }
         session.put_output(output_id.clone(), output);
         self.close_overfull(cx, overfull);
     }
@@ -268,7 +275,9 @@ impl Delivery<'_> {
             let frame = finish(cx, runs, release);
             out.push_back(Output::Event(key, frame));
         });
-        to.armed = None;
+        if let Some(old) = to.armed.take() {
+            self.timers.remove(&(old, Timer::Outbox(key)));
+        }
         self.arm(cx, key, to);
     }
 

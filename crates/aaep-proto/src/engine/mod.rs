@@ -126,6 +126,8 @@ pub enum Misuse {
     Invalid(Vec<Problem>),
     /// The event breaks the order of its session.
     OutOfOrder(Vec<Problem>),
+    /// There is a method of its own for this.
+    OtherWay(&'static str),
     /// An irreversible tool needs a permit.
     NeedsPermit,
     /// The permit is for something else.
@@ -149,6 +151,7 @@ impl std::fmt::Display for Misuse {
             Misuse::UnknownQuestion => f.write_str("there is no such question, or it is settled"),
             Misuse::Invalid(list) => problems(f, "is not valid", list),
             Misuse::OutOfOrder(list) => problems(f, "is out of order", list),
+            Misuse::OtherWay(method) => write!(f, "there is another way to do this: {method}"),
             Misuse::NeedsPermit => {
                 f.write_str("an irreversible tool runs only with a permit; ask for confirmation first")
             }

@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 use super::{Cx, Engine, Misuse};
 use crate::confirm::{CONSENT_PREFIX, CONSENT_URI};
 use crate::id::{EventId, SessionId};
-use crate::message::{Context, Event, LocalizationHints, Payload, StateChanged, Urgency};
-use crate::rule::{Rule, Severity};
+use crate::message::{CORE_TYPES, Context, Envelope, Event, LocalizationHints, Payload, StateChanged, Urgency};
+use crate::record::Record;
+use crate::rule::{Problem, Rule, Severity};
 use crate::sequence::View;
 use crate::sequence::session::Scope;
 use crate::validate::{Validator, find_secret};
@@ -34,7 +35,7 @@ impl Engine {
         let to = change.to_state.clone();
         let silent = change.summary_normal.is_none();
         let by_engine = consent.is_some();
-        let event = self.publish_with(cx, session, change.into(), |event| {
+        let event = self.prepare(cx, session, change.into(), |event| {
             if silent {
                 event.envelope.urgency = Some(Urgency::Background);
             }
@@ -46,6 +47,8 @@ impl Engine {
         if let Some(session) = self.sessions.get_mut(session) {
             session.state = to;
         }
+        // Delivering may close who cannot keep up, and so settle questions: the state must be right by then.
+        self.deliver(cx, &event);
         Ok(event.envelope.event_id)
     }
 
@@ -66,6 +69,22 @@ impl Engine {
         Ok(event)
     }
 
+    /// Whether an event could be said, by itself; its place in the order is another question.
+    pub(super) fn check_alone(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        (payload, variants): (&Payload, &Map<String, Value>),
+    ) -> Result<(), Misuse> {
+        let session = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
+        let before = session.latest;
+        let mut event = session.event(cx, payload.clone());
+        event.extra = variants.clone();
+        session.latest = before;
+        check_extra(&event)?;
+        check(&mut event)
+    }
+
     /// Makes an event, checks it by itself and in the order of its session, and takes it into that order.
     pub(super) fn prepare(
         &mut self,
@@ -78,7 +97,7 @@ impl Engine {
         let before = session.latest;
         let mut event = session.event(cx, payload);
         adjust(&mut event);
-        let checked = check(&mut event).and_then(|()| {
+        let checked = check_extra(&event).and_then(|()| check(&mut event)).and_then(|()| {
             let mut order = session.order.clone();
             let mut problems = Vec::new();
             order.observe(&event, Scope { view: View::WHOLE, replies: true }, &mut problems);
@@ -104,6 +123,22 @@ pub(super) fn add_consent(event: &mut Event, consent: Consent) {
         event.envelope.context = Context::with_extensions([CONSENT_URI.to_owned()]);
         event.envelope.extensions = json!({CONSENT_PREFIX: consent}).as_object().cloned();
     }
+}
+
+/// What comes beside the payload must not pass for a part of it: otherwise it would escape every check of the types.
+fn check_extra(event: &Event) -> Result<(), Misuse> {
+    let core = event.core_type();
+    let posing = matches!(&event.payload, Payload::Extension { name } if name.starts_with("aaep:") || name.starts_with(CORE_TYPES));
+    let taken = |name: &str| {
+        name == "type"
+            || Envelope::SHAPE.find(name, &mut 0).is_some()
+            || core.is_some_and(|core| core.shape().find(name, &mut 0).is_some())
+    };
+    if !posing && !event.extra.keys().any(|name| taken(name)) {
+        return Ok(());
+    }
+    let message = "Give core events and their fields as what they are, not as an extension or a variant.";
+    Err(Misuse::Invalid(vec![Problem::new(Rule::CustomField, "", message)]))
 }
 
 /// Checks one event. Secrets in text for people are blotted out first; everything else goes back.

@@ -123,22 +123,15 @@ impl Engine {
         if self.questions.values().filter(|q| q.session == *session).count() >= limits::OPEN_QUESTIONS {
             return Err(Misuse::TooMany("questions"));
         }
-        self.ensure_state(cx, session, "awaiting_input")?;
         let (consent, variants) = match &asked {
             Asked::Confirmation(confirmation) => (confirmation.consent(), confirmation.variants().clone()),
             Asked::Clarification(clarification) => (None, clarification.variants().clone()),
         };
-        let prepared = self.prepare(cx, session, payload, |event| {
+        let event = self.prepare(cx, session, payload, |event| {
             event.extra = variants;
             add_consent(event, consent);
-        });
-        let event = match prepared {
-            Ok(event) => event,
-            Err(misuse) => {
-                self.ensure_state(cx, session, "thinking")?;
-                return Err(misuse);
-            }
-        };
+        })?;
+        self.ensure_state(cx, session, "awaiting_input")?;
         let asked_at = cx.now.moment;
         let deadline = asked_at.plus_seconds(timeout_seconds.into());
         let question = Question {
@@ -158,7 +151,7 @@ impl Engine {
         let confirmation = question.is_confirmation();
         self.questions.insert(token.clone(), question);
         let able = self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));
-        let alone = self.subscriptions.len() == 0;
+        let alone = self.is_alone();
         if able {
             self.hand_over(cx, Some(&token));
         } else if !alone || self.config.when_alone == WhenAlone::DefaultAtOnce {
@@ -191,10 +184,13 @@ impl Engine {
             };
             question.received.extend(&missing);
             question.expires = question.expires.max(expiry_of(&event));
-            to_send.push((event, missing));
+            to_send.push((token.clone(), event, missing));
         }
-        for (event, missing) in to_send {
-            self.deliver_if(cx, &event, |key| missing.contains(&key));
+        for (token, event, missing) in to_send {
+            // Handing over one may close who cannot keep up, and so settle another.
+            if self.questions.contains_key(&token) {
+                self.deliver_if(cx, &event, |key| missing.contains(&key));
+            }
         }
     }
 

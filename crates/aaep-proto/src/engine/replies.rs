@@ -117,9 +117,7 @@ impl Engine {
         let Some(subscription) = self.subscriptions.get(from).filter(|s| s.id == *subscription_id) else {
             return Err(ReplyFault::WrongSubscription);
         };
-        let terms = &subscription.terms;
-        let capable = if question.is_confirmation() { terms.can_confirm() } else { terms.can_clarify() };
-        if !capable {
+        if !Self::can_answer(subscription, question.is_confirmation()) {
             return Err(ReplyFault::NotCapable);
         }
         // Everyone who could answer is handed every question, so this cannot happen today; it must not count if it does.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Map;
 
 use super::Cx;
-use super::delivery::ShapeId;
+use super::delivery::{ShapeId, rest_after};
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
 use crate::language::LanguageTag;
 use crate::message::{
@@ -45,6 +45,8 @@ pub(super) enum ShapeChange {
     Ahead(u64),
     /// It lacks this.
     Behind(Piece),
+    /// It has just what its new shape has.
+    Level,
 }
 
 impl Output {
@@ -83,23 +85,32 @@ impl Session {
         }
     }
 
-    /// A subscription goes from one shape to another: nothing may be lost or said twice.
-    pub(super) fn change_shape(&mut self, old: ShapeId, new: ShapeId, is_new: bool) -> Vec<(OutputId, ShapeChange)> {
+    /// A subscription goes from one shape to another: nothing may be lost or said twice. It has what its old shape has
+    /// handed on, or more if it was ahead of that.
+    pub(super) fn change_shape(
+        &mut self,
+        (old, new): (ShapeId, ShapeId),
+        is_new: bool,
+        known: &BTreeMap<OutputId, u64>,
+    ) -> Vec<(OutputId, ShapeChange)> {
         let mut changes = Vec::new();
         for (id, output) in &mut self.outputs {
-            let had = output.cursor(old);
+            let handed = output.cursor(old);
+            let had = known.get(id).copied().unwrap_or(0).max(handed.chars());
             if is_new {
-                output.cursors.insert(new, had);
-                continue;
+                output.cursors.insert(new, handed);
             }
             let has = output.cursor(new);
-            if has.chars() < had.chars() {
-                changes.push((id.clone(), ShapeChange::Ahead(had.chars())));
-            } else if let Some(text) = output.text.between(had, has).filter(|t| !t.is_empty()) {
-                let hint = Boundary::None;
-                let piece = Piece { text, position: had.chars(), hint, complete: false };
-                changes.push((id.clone(), ShapeChange::Behind(piece)));
-            }
+            let change = if has.chars() < had {
+                ShapeChange::Ahead(had)
+            } else if has.chars() == had {
+                ShapeChange::Level
+            } else {
+                let text = output.text.between(handed, has).unwrap_or_default();
+                let whole = Piece { text, position: handed.chars(), hint: Boundary::None, complete: false };
+                rest_after(&whole, had).map_or(ShapeChange::Level, ShapeChange::Behind)
+            };
+            changes.push((id.clone(), change));
         }
         changes
     }

@@ -108,6 +108,12 @@ impl Engine {
                 return Err(Misuse::UnknownQuestion);
             }
             Payload::OutputStreaming(_) => return Err(Misuse::UnknownOutput),
+            Payload::ToolInvoked(_) => return Err(Misuse::OtherWay("invoke_tool")),
+            Payload::ToolCompleted(_) => return Err(Misuse::OtherWay("complete_tool")),
+            Payload::SessionStarted(_) => return Err(Misuse::OtherWay("start_session")),
+            Payload::SessionCompleted(_) | Payload::SessionErrored(_) | Payload::SessionCancelled(_) => {
+                return Err(Misuse::OtherWay("end_session"));
+            }
             Payload::StateChanged(change) => {
                 let (to, summary) = (change.to_state.clone(), change.summary_normal.clone());
                 return self.set_state(cx, session, &to, summary.as_deref());
@@ -332,6 +338,11 @@ impl Engine {
         Localized { payload: ending, variants }: Localized<Payload>,
     ) -> Result<(), Misuse> {
         self.observe_time(cx);
+        if !ending.core_type().is_some_and(CoreType::is_terminal) {
+            return Err(Misuse::OtherWay("emit"));
+        }
+        // Judged before anything is closed for it.
+        self.check_alone(cx, session, (&ending, &variants))?;
         let found = self.sessions.get(session).ok_or(Misuse::UnknownSession)?;
         let completes = ending.core_type() == Some(CoreType::SessionCompleted);
         if completes && (!found.calls.is_empty() || self.questions.values().any(|q| q.session == *session)) {

@@ -7,6 +7,7 @@ use super::delivery::{ShapeId, ShapeKey, rest_after};
 use super::session::ShapeChange;
 use super::{Closing, Cx, Engine, Misuse, Output, Timer};
 use crate::id::{OutputId, SubscriptionId};
+use crate::limits;
 use crate::message::{
     AAEP_VERSION, Context, Manifest, Message, SubscriptionAccepted, SubscriptionClose, SubscriptionRenegotiate,
     SubscriptionRequest, Verbosity,
@@ -59,17 +60,16 @@ pub(super) struct Subscription {
     /// Away for too long: it no longer counts as someone who could answer.
     gone: bool,
     /// Outputs of which it already has more than its shape does, by characters.
-    known: Vec<(OutputId, u64)>,
+    known: BTreeMap<OutputId, u64>,
 }
 
 impl Subscription {
     /// What of a piece is new here: nothing means all of it.
     pub(super) fn without_known(&mut self, output: &OutputId, piece: &Piece) -> Option<Option<Piece>> {
-        let index = self.known.iter().position(|(id, _)| id == output)?;
-        let known = self.known[index].1;
+        let known = *self.known.get(output)?;
         let end = piece.position + piece.text.chars().count() as u64;
         if end >= known || piece.complete {
-            self.known.remove(index);
+            self.known.remove(output);
         }
         (known > piece.position).then(|| rest_after(piece, known))
     }
@@ -104,6 +104,15 @@ impl Subscriptions {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (SubscriptionKey, &Subscription)> {
         self.by_id.values().filter_map(|key| Some((*key, self.get(*key)?)))
+    }
+
+    /// An output is complete: nobody needs to remember how much of it was known.
+    pub(super) fn forget_output(&mut self, output: &OutputId) {
+        for (_, place) in &mut self.places {
+            if let Some(subscription) = place.as_mut().filter(|s| !s.known.is_empty()) {
+                subscription.known.remove(output);
+            }
+        }
     }
 
     /// The key that the next subscription gets.
@@ -159,7 +168,7 @@ impl Engine {
             binding,
             away: None,
             gone: false,
-            known: Vec::new(),
+            known: BTreeMap::new(),
         };
         self.subscriptions.insert(key, subscription);
         self.out.push_back(Output::Message(key, Box::new(accepted.into())));
@@ -223,6 +232,7 @@ impl Engine {
                 let message = "The connection ended.".to_owned();
                 self.end(cx, key, Closing { reason_code: "connection_lost", message });
             }
+            Binding::Resumable if subscription.away.is_some() => {}
             Binding::Resumable => {
                 let until = cx.now.moment.plus_micros(away_micros);
                 subscription.away = Some(until);
@@ -308,11 +318,27 @@ impl Engine {
         }
     }
 
+    /// A stream has been away for too long: first it no longer counts as someone who could answer, and after a longer
+    /// while it is given up, since places and memory are for those who listen.
     pub(super) fn count_as_gone(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) {
-        if let Some(subscription) = self.subscriptions.get_mut(key) {
-            subscription.gone = true;
-            self.default_what_nobody_can_answer(cx);
+        let Some(subscription) = self.subscriptions.get_mut(key) else { return };
+        if subscription.away.is_none_or(|until| until > cx.now.moment) {
+            return;
         }
+        if subscription.gone {
+            let message = "The stream did not come back.".to_owned();
+            return self.end(cx, key, Closing { reason_code: "away_too_long", message });
+        }
+        subscription.gone = true;
+        let until = cx.now.moment.plus_seconds(limits::FORGET_SECONDS);
+        subscription.away = Some(until);
+        self.timers.insert((until, Timer::Away(key)));
+        self.default_what_nobody_can_answer(cx);
+    }
+
+    /// Whether anyone is subscribed who has not been away for too long.
+    pub(super) fn is_alone(&self) -> bool {
+        self.subscriptions.iter().all(|(_, s)| s.gone)
     }
 
     /// Whether a subscription could answer now.
@@ -364,10 +390,14 @@ impl Engine {
         subscription.shape = shape;
         let mut missing = Vec::new();
         for session in self.sessions.values_mut() {
-            for (output, change) in session.change_shape(old, shape, is_new) {
+            for (output, change) in session.change_shape((old, shape), is_new, &subscription.known) {
                 match change {
-                    ShapeChange::Ahead(chars) => subscription.known.push((output, chars)),
-                    ShapeChange::Behind(piece) => missing.push(session.missing_text(cx, &output, &piece)),
+                    ShapeChange::Ahead(chars) => drop(subscription.known.insert(output, chars)),
+                    ShapeChange::Behind(piece) => {
+                        subscription.known.remove(&output);
+                        missing.push(session.missing_text(cx, &output, &piece));
+                    }
+                    ShapeChange::Level => drop(subscription.known.remove(&output)),
                 }
             }
         }

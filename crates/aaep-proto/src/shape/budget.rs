@@ -27,11 +27,14 @@ pub struct Budget {
 impl Budget {
     /// A full bucket.
     pub fn new(rate: Option<u32>, now: Moment) -> Budget {
+        // A rate of nothing would mean never; the slowest there is is one.
+        let rate = rate.map(|r| r.max(1));
         Budget { rate, tokens: i64::from(rate.unwrap_or(0)) * TOKEN, refilled: now }
     }
 
     /// The same bucket with another rate: what was used stays used, and nothing is given away.
     pub fn with_rate(mut self, rate: Option<u32>, now: Moment) -> Budget {
+        let rate = rate.map(|r| r.max(1));
         if self.rate == rate {
             return self;
         }
@@ -99,6 +102,14 @@ mod tests {
         assert!(!budget.take(Moment::from_micros(249_999)));
         assert!(budget.take(Moment::from_micros(250_000)));
         assert!(!budget.take(Moment::from_micros(250_000)));
+    }
+
+    #[test]
+    fn a_rate_of_nothing_is_the_slowest_there_is() {
+        let mut budget = Budget::new(Some(0), Moment::default());
+        assert!(budget.take(Moment::default()));
+        assert_eq!(budget.ready_at(Moment::default()), Moment::from_millis(1000));
+        assert!(!budget.with_rate(Some(0), Moment::default()).take(Moment::default()));
     }
 
     #[test]

@@ -145,6 +145,12 @@ impl Outbox {
         }
     }
 
+    /// A session of which nothing more will come.
+    pub fn forget(&mut self, session: &SessionId) {
+        self.said.remove(session);
+        self.overtaken.remove(session);
+    }
+
     /// Hands on what may go by now.
     pub fn pump(&mut self, now: Moment, out: &mut impl FnMut(Release)) {
         if self.blocked {
@@ -359,7 +365,9 @@ impl Run {
             let most = u64::from(pace) * limits::SPOKEN_SECONDS / 60;
             spoken_words(&self.text) + spoken_words(text) <= most
         };
-        self.first.output() == frame.output()
+        let end = self.first.position().map(|p| p + self.chars as u64);
+        end == frame.position()
+            && self.first.output() == frame.output()
             && self.first.session() == frame.session()
             && self.chars + text.chars().count() <= limits::CHUNK_CHARS
             && pace_wpm.is_none_or(bearable)

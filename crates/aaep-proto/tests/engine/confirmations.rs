@@ -471,3 +471,28 @@ fn a_wall_clock_that_jumps_changes_no_deadline() {
     world.pass(1);
     assert_eq!(world.outcome().verdict, Verdict::TimedOut);
 }
+
+#[test]
+fn who_is_gone_for_good_does_not_stand_in_the_way() {
+    let mut world = World::new();
+    let away = world.try_join_as("user", Binding::Resumable, json!({"supports_confirmation_reply": true})).unwrap();
+    let session = world.start();
+    world.act(|engine, cx| engine.disconnect(cx, away));
+    world.act(|engine, cx| engine.disconnect(cx, away));
+    world.pass(15_000);
+    // Nobody is there: the question waits, and is handed to who comes back.
+    let token = world.ask(&session, transfer());
+    assert_eq!(world.decided.len(), 0);
+    world.reply(away, &token, "accept");
+    assert_eq!(world.decided.len(), 0, "who is gone does not answer");
+    world.act(|engine, cx| engine.reconnect(cx, away)).unwrap();
+    assert_eq!(world.count(away, CoreType::AwaitingConfirmation), 1);
+    world.pass(20_000);
+    assert_eq!(world.decided.len(), 0, "no timer of the time away is left");
+    world.reply(away, &token, "accept");
+    assert_eq!(world.outcome().verdict, Verdict::Accepted);
+    // A stream that never comes back is given up.
+    world.act(|engine, cx| engine.disconnect(cx, away));
+    world.pass(15_000 + 300_000);
+    assert_eq!(world.closed.last().map(|(key, closing)| (*key, closing.reason_code)), Some((away, "away_too_long")));
+}

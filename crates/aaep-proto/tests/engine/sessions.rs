@@ -7,7 +7,7 @@ use aaep_proto::message::{
     ToolCompleted, ToolInvoked, ToolStatus,
 };
 use aaep_proto::time::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::World;
 
@@ -240,4 +240,62 @@ fn an_extensions_event_goes_to_who_asked_for_it() {
         world.act(|engine, cx| engine.emit_localized(cx, &session, pulse("taste:sweet"))),
         Err(Misuse::Invalid(_))
     ));
+}
+
+/// What the types forbid cannot be smuggled in beside them.
+#[test]
+fn nothing_poses_as_something_else() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let session = world.start();
+    world.clear();
+    let fields = |list: Value| list.as_object().unwrap().clone();
+    let posing = Localized {
+        payload: Payload::Extension { name: "aaep:agent.tool.invoked".into() },
+        variants: fields(json!({"tool": "erase", "summary_normal": "Erasing.", "irreversible": true})),
+    };
+    assert!(matches!(world.act(|engine, cx| engine.emit_localized(cx, &session, posing)), Err(Misuse::Invalid(_))));
+    let hidden = Localized { payload: tool("erase"), variants: fields(json!({"irreversible": true})) };
+    assert!(matches!(world.act(|engine, cx| engine.invoke_tool(cx, &session, hidden)), Err(Misuse::Invalid(_))));
+    for payload in [
+        tool("look").into(),
+        done("look", None).into(),
+        SessionCompleted { summary_normal: "x".into(), ..Default::default() }.into(),
+    ] {
+        let payload: Payload = payload;
+        assert!(matches!(world.act(|engine, cx| engine.emit(cx, &session, payload)), Err(Misuse::OtherWay(_))));
+    }
+    let no_ending: Payload =
+        ProgressUpdated { progress: Progress { step: Some(1), ..Progress::default() }, ..ProgressUpdated::default() }
+            .into();
+    assert_eq!(world.act(|engine, cx| engine.end_session(cx, &session, no_ending)), Err(Misuse::OtherWay("emit")));
+    let names = world.names(reader);
+    assert!(names.iter().all(|n| n == "state.changed"), "{names:?}");
+    world.act(|engine, cx| engine.complete_session(cx, &session, "Fine.")).unwrap();
+}
+
+#[test]
+fn a_refused_ending_changes_nothing() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let session = world.start();
+    world.act(|engine, cx| engine.invoke_tool(cx, &session, tool("look"))).unwrap();
+    let output = world.act(|engine, cx| engine.open_output(cx, &session, "text/plain", None)).unwrap();
+    world.act(|engine, cx| engine.ask(cx, &session, Confirmation::new("Go?", "It goes."))).unwrap();
+    world.clear();
+    let refused = world.act(|engine, cx| engine.fail_session(cx, &session, ErrorCategory::Unknown, ""));
+    assert!(matches!(refused, Err(Misuse::Invalid(_))));
+    assert_eq!((world.events(reader).len(), world.engine.open_questions(), world.decided.len()), (0, 1, 0));
+    world.act(|engine, cx| engine.write(cx, &session, &output, "Still here.")).unwrap();
+}
+
+#[test]
+fn a_refused_question_changes_nothing() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let session = world.start();
+    world.clear();
+    let refused = world.act(|engine, cx| engine.ask(cx, &session, Confirmation::new("", "It goes.")));
+    assert!(matches!(refused, Err(Misuse::Invalid(_))));
+    assert_eq!(world.events(reader).len(), 0);
 }

@@ -182,3 +182,54 @@ fn the_manifest_says_what_is_offered() {
     assert_eq!(text["transports_supported"], json!(["sse"]));
     assert_eq!(text["conformance_levels_supported"], json!([1, 2, 3]));
 }
+
+/// Going to other terms and back, while others keep both, says nothing twice.
+#[test]
+fn changing_terms_back_and_forth_repeats_nothing() {
+    let mut world = World::new();
+    let (sentences, paragraphs) = (json!(["sentence"]), json!(["paragraph", "completion"]));
+    let reader = world.join(json!({"coalesce_boundaries": sentences}));
+    world.join(json!({"coalesce_boundaries": sentences}));
+    world.join(json!({"coalesce_boundaries": paragraphs}));
+    let session = world.start();
+    let output = world.act(|engine, cx| engine.open_output(cx, &session, "text/plain", None)).unwrap();
+    let mut whole = String::new();
+    for round in 0..6 {
+        let text = format!("This is sentence {round}. And one more. ");
+        world.act(|engine, cx| engine.write(cx, &session, &output, &text)).unwrap();
+        whole.push_str(&text);
+        let wish = if round % 2 == 0 { &paragraphs } else { &sentences };
+        renegotiate(&mut world, reader, json!({"coalesce_boundaries": wish}));
+    }
+    world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+    assert_eq!(world.texts(reader).concat(), whole);
+    let mut position = 0;
+    for (text, at, _, _) in world.chunks(reader) {
+        assert_eq!(at, position);
+        position += text.chars().count() as u64;
+    }
+}
+
+/// Text that was left out by a filter in between is not glued over.
+#[test]
+fn text_with_a_gap_is_not_put_together() {
+    let mut world = World::new();
+    let reader = world.join(json!({"coalesce_boundaries": ["none"]}));
+    let session = world.start();
+    let output = world.act(|engine, cx| engine.open_output(cx, &session, "text/plain", None)).unwrap();
+    world.act(|engine, cx| engine.set_blocked(cx, reader, true));
+    for (exclude, text) in
+        [(json!([]), "one two "), (json!(["aaep:agent.output.streaming"]), "three four "), (json!([]), "five six ")]
+    {
+        renegotiate(&mut world, reader, json!({"event_filters": {"exclude": exclude}}));
+        world.act(|engine, cx| engine.write(cx, &session, &output, text)).unwrap();
+    }
+    world.act(|engine, cx| engine.set_blocked(cx, reader, false));
+    world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+    let all = "one two three four five six ";
+    for (text, at, _, _) in world.chunks(reader) {
+        let here: String = all.chars().skip(at as usize).take(text.chars().count()).collect();
+        assert_eq!(text, here, "every chunk is what stands at its position");
+    }
+    assert!(world.chunks(reader).len() >= 2);
+}

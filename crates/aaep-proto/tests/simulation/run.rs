@@ -283,6 +283,7 @@ impl Sim {
         let kind =
             if flying.reply["type"] == "confirmation.reply" { question.confirmation } else { !question.confirmation };
         let capable = if question.confirmation { listener.can_confirm() } else { listener.can_clarify() };
+        let capable = capable && !self.world.gone.contains(&flying.from);
         let handed = self.was_handed(flying, token);
         let at: Timestamp = serde_json::from_value(flying.reply["timestamp"].clone()).unwrap();
         let expires = self.world.expires.get(token).copied().unwrap_or(i64::MAX);
