@@ -153,28 +153,35 @@ impl Engine {
         let able = self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));
         let alone = self.is_alone();
         if able {
-            self.hand_over(cx, Some(&token));
+            self.hand_over(cx, Some(&token), &[]);
         } else if !alone || self.config.when_alone == WhenAlone::DefaultAtOnce {
             self.settle(cx, &token, Ending::by_itself(Verdict::NobodyCouldAnswer));
         }
         Ok(())
     }
 
-    /// Sends every question that someone could answer to everyone who has not got it (decision 1). Who comes
-    /// later gets it with the time that is left.
-    pub(super) fn hand_over_questions(&mut self, cx: &mut Cx<'_>) {
-        self.hand_over(cx, None);
+    /// Hands open questions to a subscription that joined, came back or changed its terms, if someone could answer
+    /// them (decision 1). It gets them with the time that is left.
+    pub(super) fn hand_over_questions(&mut self, cx: &mut Cx<'_>, newcomer: SubscriptionKey) {
+        if !self.questions.is_empty() {
+            self.hand_over(cx, None, &[newcomer]);
+        }
     }
 
-    fn hand_over(&mut self, cx: &mut Cx<'_>, just_asked: Option<&ReplyToken>) {
+    /// A question that nobody has got goes to everyone; one that is out already is missing to newcomers only.
+    fn hand_over(&mut self, cx: &mut Cx<'_>, just_asked: Option<&ReplyToken>, newcomers: &[SubscriptionKey]) {
         let able = |confirmation| self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));
         let (can_confirm, can_clarify) = (able(true), able(false));
-        let everyone: Vec<SubscriptionKey> = self.subscriptions.iter().map(|(key, _)| key).collect();
         let mut to_send = Vec::new();
         for (token, question) in &mut self.questions {
             let able = if question.is_confirmation() { can_confirm } else { can_clarify };
-            let missing: BTreeSet<SubscriptionKey> =
-                everyone.iter().copied().filter(|key| able && !question.received.contains(key)).collect();
+            let missing: BTreeSet<SubscriptionKey> = if !able {
+                BTreeSet::new()
+            } else if question.received.is_empty() {
+                self.subscriptions.iter().map(|(key, _)| key).collect()
+            } else {
+                newcomers.iter().copied().filter(|key| !question.received.contains(key)).collect()
+            };
             if missing.is_empty() {
                 continue;
             }
@@ -188,8 +195,12 @@ impl Engine {
         }
         for (token, event, missing) in to_send {
             // Handing over one may close who cannot keep up, and so settle another.
-            if self.questions.contains_key(&token) {
-                self.deliver_if(cx, &event, |key| missing.contains(&key));
+            if !self.questions.contains_key(&token) {
+                continue;
+            }
+            match missing.first() {
+                Some(only) if missing.len() == 1 => self.deliver_to(cx, *only, &event),
+                _ => self.deliver_if(cx, &event, |key| missing.contains(&key)),
             }
         }
     }

@@ -157,7 +157,9 @@ impl Engine {
         let accepted = self.accepted(&id, &agreement);
         let terms = Box::new(agreement.terms);
         let (shape, is_new) = self.shapes.join(ShapeKey::of(&terms), key);
-        let outbox = Outbox::new(terms.rate(), terms.pace_wpm(), cx.now.moment);
+        let mut outbox = Outbox::new(terms.rate(), terms.pace_wpm(), cx.now.moment);
+        // Being told where every session stands must not look like being slow.
+        outbox.allow_more(2 * self.sessions.len());
         let subscription = Subscription {
             id,
             principal: principal.into(),
@@ -176,7 +178,7 @@ impl Engine {
             self.sessions.values_mut().for_each(|s| s.welcome(shape));
         }
         self.catch_up(cx, key);
-        self.hand_over_questions(cx);
+        self.hand_over_questions(cx, key);
         Ok(key)
     }
 
@@ -252,7 +254,7 @@ impl Engine {
         subscription.gone = false;
         subscription.outbox.set_blocked(false);
         self.pump(cx, key);
-        self.hand_over_questions(cx);
+        self.hand_over_questions(cx, key);
         Ok(())
     }
 
@@ -375,7 +377,7 @@ impl Engine {
         self.apply_terms(cx, key, agreement.terms);
         self.pump(cx, key);
         self.default_what_nobody_can_answer(cx);
-        self.hand_over_questions(cx);
+        self.hand_over_questions(cx, key);
     }
 
     fn apply_terms(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, terms: Terms) {

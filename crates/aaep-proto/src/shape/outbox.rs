@@ -75,6 +75,7 @@ pub struct Outbox {
     /// Critical events that overtook what still waits, by session: their times.
     overtaken: BTreeMap<SessionId, Timestamp>,
     held_bytes: usize,
+    most_waiting: usize,
 }
 
 impl Outbox {
@@ -90,6 +91,7 @@ impl Outbox {
             said: BTreeMap::new(),
             overtaken: BTreeMap::new(),
             held_bytes: 0,
+            most_waiting: limits::HELD_EVENTS,
         }
     }
 
@@ -107,6 +109,11 @@ impl Outbox {
         self.blocked = blocked;
     }
 
+    /// Lets this many more events wait.
+    pub fn allow_more(&mut self, events: usize) {
+        self.most_waiting += events;
+    }
+
     /// How many events wait.
     pub fn waiting(&self) -> usize {
         self.held.len() + self.urgent.len()
@@ -114,7 +121,7 @@ impl Outbox {
 
     /// Whether more waits than may: the subscription has to be closed, since nothing may be dropped.
     pub fn is_overfull(&self) -> bool {
-        self.waiting() > limits::HELD_EVENTS || self.held_bytes > limits::HELD_BYTES
+        self.waiting() > self.most_waiting || self.held_bytes > limits::HELD_BYTES
     }
 
     /// Takes the next frame; what may go now is handed to `out` in order.

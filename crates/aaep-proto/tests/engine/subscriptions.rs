@@ -233,3 +233,17 @@ fn text_with_a_gap_is_not_put_together() {
     }
     assert!(world.chunks(reader).len() >= 2);
 }
+
+#[test]
+fn a_slow_subscriber_can_join_a_busy_producer() {
+    let mut world = World::new();
+    let sessions: Vec<SessionId> = (0..700).map(|_| world.start()).collect();
+    let slow = world.join(json!({"max_events_per_second": 3}));
+    assert_eq!(world.closed, []);
+    for session in &sessions {
+        world.act(|engine, cx| engine.complete_session(cx, session, "Done.")).unwrap();
+    }
+    assert_eq!(world.closed, []);
+    world.pass(800_000);
+    assert_eq!(world.count(slow, CoreType::SessionCompleted), 700);
+}
