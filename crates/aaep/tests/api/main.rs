@@ -16,6 +16,8 @@ use aaep::{
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+mod links;
+
 fn producer() -> Producer {
     Producer::builder("banker").name("Banker").version("1.0").build()
 }
@@ -353,86 +355,6 @@ async fn a_permit_for_another_call_starts_nothing() {
         drop(producer);
         assert!(!names(&listener.await.unwrap()).contains(&"tool.invoked".to_owned()));
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_slow_reader_gets_everything() {
-    let producer = producer();
-    let link = join_with(&producer, json!({"coalesce_boundaries": ["word", "completion"]})).await;
-    let session = producer.session("Telling a long story.").await.unwrap();
-    let output = session.output().await.unwrap();
-    let mut story = String::new();
-    for i in 0..3000 {
-        let word = format!("word{i} ");
-        story.push_str(&word);
-        output.write(word).await.unwrap();
-    }
-    output.finish().await.unwrap();
-    for i in 0..300 {
-        session.tool(format!("tool{i}")).run(async { Ok::<_, String>(()) }).await.unwrap();
-    }
-    assert_eq!(producer.presence().await.subscriptions, 1, "it is held back, not closed");
-    session.complete("That was it.").await.unwrap();
-    drop(producer);
-    let events = rest(link).await;
-    assert_eq!(text(&events), story);
-    assert!(events.len() < 2000, "what waited was put together: {}", events.len());
-    let count = |core| events.iter().filter(|e| e.core_type() == Some(core)).count();
-    assert_eq!((count(CoreType::ToolInvoked), count(CoreType::ToolCompleted)), (300, 300));
-    assert_eq!(events.last().unwrap().core_type(), Some(CoreType::SessionCompleted));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_slow_pace_is_kept_after_the_agent_left() {
-    let producer = producer();
-    let link = join_with(&producer, json!({"pace_wpm": 60, "max_events_per_second": 1})).await;
-    let session = producer.session("Telling a story.").await.unwrap();
-    let output = session.output().await.unwrap();
-    output.write("One two three four. Five six seven eight. Nine ten. ").await.unwrap();
-    drop(output);
-    session.complete("That was it.").await.unwrap();
-    drop(producer);
-    let events = rest(link).await;
-    assert_eq!(text(&events), "One two three four. Five six seven eight. Nine ten. ");
-    assert_eq!(events.last().unwrap().core_type(), Some(CoreType::SessionCompleted));
-}
-
-/// Longer than anyone would be waited for who does not read.
-#[tokio::test(start_paused = true)]
-async fn who_reads_slowly_but_reads_is_waited_for() {
-    let producer = producer();
-    let link = join_with(&producer, json!({"pace_wpm": 50})).await;
-    let session = producer.session("Telling a story.").await.unwrap();
-    let output = session.output().await.unwrap();
-    let story = format!("{}end. Then it was over. And more.", "word ".repeat(60));
-    output.write(&story).await.unwrap();
-    drop(output);
-    session.complete("That was it.").await.unwrap();
-    drop(producer);
-    let events = rest(link).await;
-    assert_eq!(text(&events), story);
-    assert_eq!(events.last().unwrap().core_type(), Some(CoreType::SessionCompleted));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_stream_that_comes_back_finds_what_it_missed() {
-    let producer = producer();
-    let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "r",
-        "capabilities": {"supports_confirmation_reply": true}});
-    let Message::SubscriptionRequest(request) = serde_json::from_value(request).unwrap() else { unreachable!() };
-    let link = producer.subscribe(&request, "ada", Binding::Resumable).await.unwrap();
-    let id = link.id().clone();
-    let session = producer.session("Working.").await.unwrap();
-    drop(link);
-    session.state("deciding", Some("While you were away.")).await.unwrap();
-    assert!(producer.resume(&id, "eve").await.is_none(), "it is not hers");
-    let mut first = producer.resume(&id, "ada").await.unwrap();
-    let second = producer.resume(&id, "ada").await.unwrap();
-    assert_eq!(first.recv().await, None, "another has taken its place");
-    drop(first);
-    session.complete("Done.").await.unwrap();
-    drop(producer);
-    assert_eq!(names(&rest(second).await), ["session.started", "state.changed", "session.completed"]);
 }
 
 #[tokio::test(start_paused = true)]
