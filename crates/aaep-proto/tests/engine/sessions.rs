@@ -154,6 +154,10 @@ fn a_handoff_is_critical() {
     };
     world.act(|engine, cx| engine.emit(cx, &session, handoff.into())).unwrap();
     assert_eq!(world.names(filtered), ["handoff.requested"]);
+    // Who took over goes on from here; the session ends by being cancelled, which this listener does not want to hear.
+    world.act(|engine, cx| engine.cancel_session(cx, &session, "producer".into(), "A person takes over.")).unwrap();
+    assert_eq!(world.names(filtered), ["handoff.requested"]);
+    assert!(!world.engine.has_session(&session));
 }
 
 #[test]

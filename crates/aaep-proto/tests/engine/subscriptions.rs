@@ -2,7 +2,7 @@
 
 use aaep_proto::engine::{Binding, Misuse, SubscriptionKey};
 use aaep_proto::id::SessionId;
-use aaep_proto::message::{CoreType, Message};
+use aaep_proto::message::{CoreType, Localized, Message, Payload, Progress, ProgressUpdated};
 use serde_json::{Value, json};
 
 use crate::harness::World;
@@ -246,4 +246,29 @@ fn a_slow_subscriber_can_join_a_busy_producer() {
     assert_eq!(world.closed, []);
     world.pass(800_000);
     assert_eq!(world.count(slow, CoreType::SessionCompleted), 700);
+}
+
+#[test]
+fn a_change_of_language_holds_for_later_events() {
+    let german = "de".parse().unwrap();
+    let mut world = World::with(|config| config.offer.languages = ["en", "de"].map(|l| l.parse().unwrap()).to_vec());
+    let reader = world.join(json!({"languages": ["en"]}));
+    let session = world.start();
+    for _ in 0..2 {
+        let progress = Progress { step: Some(1), ..Progress::default() };
+        let updated =
+            ProgressUpdated { progress, summary_normal: Some("Step one.".into()), ..ProgressUpdated::default() };
+        let updated = Localized::new(updated).text("summary_normal", &german, "Erster Schritt.").into_payload();
+        world.act(|engine, cx| engine.emit_localized(cx, &session, updated)).unwrap();
+        renegotiate(&mut world, reader, json!({"languages": ["de"]}));
+    }
+    let said: Vec<_> = world
+        .events(reader)
+        .iter()
+        .filter_map(|e| match &e.payload {
+            Payload::ProgressUpdated(p) => p.summary_normal.clone(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(said, ["Step one.", "Erster Schritt."]);
 }

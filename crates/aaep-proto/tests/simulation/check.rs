@@ -20,7 +20,8 @@ pub fn received(listener: &mut Listener, events: &[(u64, Event)], closed: bool) 
         }
         let problems = listener.sequence.observe(&Message::Event(Box::new(event.clone())));
         for problem in problems {
-            // Who joins late, or hears of a decision that nobody could take part in, may not have seen the question.
+            // A listener cannot tell these from what it sees: what nobody could answer was not asked here (decision 1),
+            // and notices of outcomes may be filtered or folded. The truth about them is checked at the agent.
             let excused =
                 matches!(problem.rule, Rule::IrreversibleUnconfirmed | Rule::ToolAfterReject | Rule::PendingAtEnd);
             assert!(excused, "{problem:?}\nin {event:?}");

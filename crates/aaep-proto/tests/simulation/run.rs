@@ -6,7 +6,8 @@ use aaep_proto::confirm::Verdict;
 use aaep_proto::engine::{Binding, SubscriptionKey};
 use aaep_proto::id::{OutputId, ReplyToken};
 use aaep_proto::limits;
-use aaep_proto::message::{Decision, Event, Message, Urgency};
+use aaep_proto::message::{Boundary, Decision, Event, Message, Urgency};
+use aaep_proto::shape::filter::Filter;
 use aaep_proto::time::Timestamp;
 use serde_json::{Value, json};
 use unicode_normalization::UnicodeNormalization;
@@ -379,8 +380,8 @@ impl Sim {
                     critical.insert(event.envelope.event_id.to_string(), event.clone());
                 }
             }
-            check_honored(items);
             if let Some(listener) = self.listeners.get_mut(key) {
+                check_honored(items, listener);
                 check::received(listener, &events, closed.contains(key));
             }
         }
@@ -468,13 +469,23 @@ fn check_token(event: &Event, token: &ReplyToken) -> bool {
         || matches!(&event.payload, AwaitingClarification(c) if c.reply_token == *token)
 }
 
-/// Terms are never wider than what was asked for; here: nothing was capped, so they are the same.
-fn check_honored(items: &[(u64, Received)]) {
-    for (_, item) in items {
-        if let Received::Message(message) = item
-            && let Message::SubscriptionAccepted(accepted) = &**message
-        {
-            assert!(!accepted.honored_capabilities.fields.coalesce_boundaries.as_ref().unwrap().is_empty());
-        }
+/// Terms are never wider than what was asked for (5.4.4), by the listener's own book.
+fn check_honored(items: &[(u64, Received)], listener: &Listener) {
+    let last = items.iter().rev().find_map(|(_, item)| match item {
+        Received::Message(message) => match &**message {
+            Message::SubscriptionAccepted(accepted) => Some(&accepted.honored_capabilities.fields),
+            _ => None,
+        },
+        Received::Event(_) => None,
+    });
+    let (Some(honored), asked) = (last, &listener.capabilities.fields) else { return };
+    if let Some(rate) = asked.max_events_per_second {
+        assert!(honored.max_events_per_second.unwrap() <= rate);
     }
+    let boundaries =
+        asked.coalesce_boundaries.clone().unwrap_or_else(|| vec![Boundary::Sentence, Boundary::Completion]);
+    assert!(honored.coalesce_boundaries.as_ref().unwrap().iter().all(|b| boundaries.contains(b)));
+    assert_eq!(honored.supports_confirmation_reply, Some(listener.can_confirm()));
+    assert_eq!(honored.supports_clarification_reply, Some(listener.can_clarify()));
+    assert_eq!(Filter::new(honored.event_filters.as_ref()), listener.filter);
 }
