@@ -110,7 +110,20 @@ fn the_core_is_guarded_by_clippy() {
 
 #[test]
 fn dependencies_point_one_way() {
-    let order = ["aaep-proto", "aaep", "aaep-conformance", "aaep-cli", "aaep-test"];
+    let order = [
+        "aaep-proto",
+        "aaep-keys",
+        "aaep-announce",
+        "aaep-voice",
+        "aaep-grpc",
+        "aaep",
+        "aaep-client",
+        "aaep-store",
+        "aaep-server",
+        "aaep-conformance",
+        "aaep-cli",
+        "aaep-test",
+    ];
     for (rank, name) in order.iter().enumerate() {
         let Ok(text) = std::fs::read_to_string(root().join(format!("crates/{name}/Cargo.toml"))) else { continue };
         for later in order.iter().skip(rank) {

@@ -1,0 +1,1 @@
+//! The listening side of AAEP: a subscriber over every transport.

@@ -1,0 +1,1 @@
+//! Keys of AAEP: signed manifests, bearer tokens, key files.

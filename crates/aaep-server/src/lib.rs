@@ -1,0 +1,1 @@
+//! AAEP over every transport: HTTP with SSE and WebSocket, sockets, gRPC, stdio.

@@ -1,0 +1,1 @@
+//! Saying it: speech-dispatcher, braille displays, sounds.
