@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aaep_proto::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome};
-use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Misuse, Output, SubscriptionKey};
-use aaep_proto::id::{ReplyToken, SessionId, SubscriptionId};
-use aaep_proto::message::SubscriptionRequest;
+use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Misuse, Output, ReplyFault, SubscriptionKey};
+use aaep_proto::id::{EventId, ReplyToken, SessionId, SubscriptionId};
+use aaep_proto::message::{Message, SubscriptionRequest};
 use aaep_proto::negotiate::Refusal;
 use aaep_proto::time::Moment;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -15,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use crate::clock::{Alarm, Clock};
 use crate::error::Error;
 use crate::link::{Link, News, Outgoing, Port};
+use crate::stats::{Measures, Stats};
 
 /// Commands that may wait. Who comes after waits for a place.
 const MAILBOX: usize = 256;
@@ -61,6 +63,11 @@ impl Handle {
         let _ = self.send(None, act);
     }
 
+    /// Waits for the end of the task.
+    pub(crate) async fn ended(&self) {
+        self.commands.closed().await;
+    }
+
     fn send(
         &self,
         place: Option<OwnedSemaphorePermit>,
@@ -84,12 +91,38 @@ pub(crate) struct Desk {
     waiting: BTreeMap<ReplyToken, Waiter>,
     audit: mpsc::Sender<AuditRecord>,
     news: mpsc::UnboundedSender<News>,
-    /// Set when the last handle is gone: when to stop at the latest.
-    leaving: Option<Moment>,
+    stats: Arc<Stats>,
+    /// Set when the end is near.
+    leaving: Option<Leaving>,
+}
+
+/// How the task ends.
+#[derive(Clone, Copy)]
+struct Leaving {
+    /// When at the latest.
+    latest: Moment,
+    reason: (&'static str, &'static str),
+    /// Whether who takes what it is sent may have longer than that.
+    keeps_on: bool,
+}
+
+/// Why subscriptions end with the agent.
+const ENDED: (&str, &str) = ("producer_ended", "The agent has ended.");
+const SHUT_DOWN: (&str, &str) = ("producer_shutdown", "The producer shuts down.");
+
+/// The subscription that a message is about.
+fn subscription_of(message: &Message) -> Option<&SubscriptionId> {
+    match message {
+        Message::ConfirmationReply(reply) => Some(&reply.subscription_id),
+        Message::ClarificationReply(reply) => Some(&reply.subscription_id),
+        Message::SubscriptionRenegotiate(change) => Some(&change.subscription_id),
+        Message::SubscriptionClose(close) => Some(&close.subscription_id),
+        _ => None,
+    }
 }
 
 /// Starts the task in the current runtime.
-pub(crate) fn start(config: Config) -> (Handle, mpsc::Receiver<AuditRecord>) {
+pub(crate) fn start(config: Config, stats: Arc<Stats>) -> (Handle, mpsc::Receiver<AuditRecord>) {
     let (commands, mailbox) = mpsc::unbounded_channel();
     let (news, heard) = mpsc::unbounded_channel();
     let (audit, log) = mpsc::channel(AUDIT);
@@ -100,6 +133,7 @@ pub(crate) fn start(config: Config) -> (Handle, mpsc::Receiver<AuditRecord>) {
         waiting: BTreeMap::new(),
         audit,
         news,
+        stats,
         leaving: None,
     };
     tokio::spawn(drive(desk, mailbox, heard));
@@ -112,18 +146,22 @@ async fn drive(
     mut heard: mpsc::UnboundedReceiver<News>,
 ) {
     let mut alarm = Alarm::new();
+    let mut closed = false;
     loop {
         let due = desk.drain();
         if desk.is_done() {
             return desk.close_all();
         }
         let now = desk.clock.now().moment;
-        let due = [due, desk.leaving.filter(|at| *at > now)].into_iter().flatten().min();
-        alarm.set(&desk.clock, due);
+        let latest = desk.leaving.map(|leaving| leaving.latest).filter(|at| *at > now);
+        alarm.set(&desk.clock, [due, latest].into_iter().flatten().min());
         tokio::select! {
-            command = mailbox.recv(), if desk.leaving.is_none() => match command {
+            command = mailbox.recv(), if !closed => match command {
                 Some(command) => (command.act)(&mut desk),
-                None => desk.linger(),
+                None => {
+                    closed = true;
+                    desk.linger();
+                }
             },
             Some(news) = heard.recv() => desk.hear(news),
             () = alarm.ring() => desk.act(|engine, cx| engine.handle_timeout(cx)),
@@ -175,31 +213,101 @@ impl Desk {
         binding: Binding,
     ) -> Result<Option<Link>, Refusal> {
         let key = self.act(|engine, cx| engine.subscribe(cx, request, principal, binding))?;
-        Ok(self.link(key))
+        Ok(self.link(key, binding))
     }
 
     /// A new link to a subscription that is there already. It takes the place of the last one.
-    pub(crate) fn resume(&mut self, id: &SubscriptionId, principal: &str) -> Option<Link> {
+    /// It goes on after this event, or tells of what is missing.
+    pub(crate) fn resume(&mut self, id: &SubscriptionId, principal: &str, last: Option<&EventId>) -> Option<Link> {
         let key = self.engine.find_subscription(id, principal)?;
-        let link = self.link(key);
+        let link = self.link(key, Binding::Resumable);
+        let mut missed = None;
+        let (port, entropy) = (self.ports.get(&key)?, &mut self.clock);
+        port.rewind(last, |rewound| {
+            if !rewound.gap {
+                return rewound.frames;
+            }
+            missed = Some(rewound.known());
+            rewound.sum_up(entropy)
+        });
+        if let Some((sessions, questions)) = missed {
+            self.act(|engine, cx| engine.sum_up(cx, key, (&sessions, &questions)));
+        }
         self.act(|engine, cx| engine.reconnect(cx, key)).ok()?;
         let full = self.ports.get(&key).is_some_and(Port::is_full);
         self.set_blocked(key, full);
         link
     }
 
-    fn link(&mut self, key: SubscriptionKey) -> Option<Link> {
+    fn link(&mut self, key: SubscriptionKey, binding: Binding) -> Option<Link> {
         let id = self.engine.subscription_id(key)?.clone();
         let news = self.news.clone();
-        Some(self.ports.entry(key).or_insert_with(Port::new).link(key, id, news))
+        let port = self.ports.entry(key).or_insert_with(|| Port::new(binding == Binding::Resumable));
+        Some(port.link(key, id, news))
+    }
+
+    /// A message of this principal about a subscription of its own, by another way than that subscription's link.
+    /// What the engine answers to it comes back instead of going to the link.
+    pub(crate) fn hear_from(&mut self, principal: &str, message: &Message) -> Option<Box<Message>> {
+        let id = subscription_of(message)?;
+        let Some(key) = self.engine.find_subscription(id, principal) else {
+            self.stats.ignored(ReplyFault::WrongSubscription);
+            tracing::info!(subscription = %id, principal, "a message about no subscription of this sender was ignored");
+            return None;
+        };
+        // A subscription that has ended has nothing to say.
+        let _ = self.act(|engine, cx| engine.handle_message(cx, key, message));
+        let mut answer = None;
+        self.drain_but(|to, message| {
+            let own = to == key && answer.is_none();
+            if own {
+                answer = Some(message);
+                return None;
+            }
+            Some(message)
+        });
+        answer
+    }
+
+    /// Ends all sessions, then, when all has been said or time is up, all subscriptions.
+    pub(crate) fn shut_down(&mut self, grace: Duration, summary: &str) {
+        self.act(|engine, cx| engine.cancel_all(cx, summary));
+        let until = self.clock.now().moment.plus_micros(u64::try_from(grace.as_micros()).unwrap_or(u64::MAX));
+        self.leaving.get_or_insert(Leaving { latest: until, reason: SHUT_DOWN, keeps_on: false });
+    }
+
+    /// What there is to count.
+    pub(crate) fn measure(&self) -> Measures {
+        let depths = self.ports.values().map(Port::depth);
+        Measures {
+            presence: self.engine.presence(),
+            counts: self.engine.counts(),
+            sessions: self.engine.open_sessions(),
+            questions: self.engine.open_questions(),
+            held: self.ports.keys().map(|key| self.engine.waiting(*key)).sum(),
+            queued: depths.sum(),
+            blocked: self.ports.values().filter(|port| port.blocked).count(),
+        }
     }
 
     /// Hands on everything that the last change brought about; answers when the next one is due.
     fn drain(&mut self) -> Option<Moment> {
+        self.drain_but(|_, message| Some(message))
+    }
+
+    /// The same, but messages go through this hand first, which may keep them.
+    fn drain_but(
+        &mut self,
+        mut hand: impl FnMut(SubscriptionKey, Box<Message>) -> Option<Box<Message>>,
+    ) -> Option<Moment> {
         loop {
             match self.engine.poll_output() {
                 Output::Event(key, frame) => self.push(key, Outgoing::Event(frame)),
-                Output::Message(key, message) => self.push(key, Outgoing::Message(message)),
+                Output::Message(key, message) => {
+                    if let Some(message) = hand(key, message) {
+                        self.push(key, Outgoing::Message(message));
+                    }
+                }
                 Output::Closed(key, closing) => {
                     self.push(key, Outgoing::Closed(closing));
                     self.ports.remove(&key);
@@ -215,8 +323,12 @@ impl Desk {
                         let _ = waiter.send(answer);
                     }
                 }
-                Output::Audit(record) => self.keep(*record),
+                Output::Audit(record) => {
+                    self.stats.decided(record.verdict);
+                    self.keep(*record);
+                }
                 Output::Ignored(subscription, fault) => {
+                    self.stats.ignored(fault);
                     tracing::info!(%subscription, ?fault, "a reply was ignored");
                 }
                 Output::Idle(due) => return due,
@@ -230,7 +342,8 @@ impl Desk {
         if full && !port.blocked {
             self.set_blocked(key, true);
         }
-        if self.leaving.is_some() {
+        if self.leaving.is_some_and(|leaving| leaving.keeps_on) {
+            self.leaving = None;
             self.linger();
         }
     }
@@ -277,20 +390,22 @@ impl Desk {
 
     /// Nobody can say anything new. What waits for subscribers who still listen may yet go.
     fn linger(&mut self) {
-        self.leaving = Some(self.clock.now().moment.plus_seconds(LINGER_SECONDS));
+        let latest = self.clock.now().moment.plus_seconds(LINGER_SECONDS);
+        self.leaving.get_or_insert(Leaving { latest, reason: ENDED, keeps_on: true });
     }
 
     fn is_done(&self) -> bool {
-        let Some(latest) = self.leaving else { return false };
+        let Some(leaving) = self.leaving else { return false };
         let waits = |(key, port): &(&SubscriptionKey, &Port)| port.reader.is_some() && self.engine.waiting(**key) > 0;
         // Who reads gets everything, however slowly it was asked for; who does not read is not waited for long.
-        let late = self.clock.now().moment >= latest;
-        !self.ports.iter().filter(waits).any(|(_, port)| !late || !port.blocked)
+        let late = self.clock.now().moment >= leaving.latest;
+        !self.ports.iter().filter(waits).any(|(_, port)| !late || (leaving.keeps_on && !port.blocked))
     }
 
     fn close_all(&mut self) {
+        let (reason_code, message) = self.leaving.map_or(ENDED, |leaving| leaving.reason);
         for key in self.ports.keys().copied().collect::<Vec<_>>() {
-            let closing = Closing { reason_code: "producer_ended", message: "The agent has ended.".to_owned() };
+            let closing = Closing { reason_code, message: message.to_owned() };
             self.act(|engine, cx| engine.close_subscription(cx, key, closing));
         }
         self.drain();

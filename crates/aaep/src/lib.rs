@@ -32,10 +32,12 @@ mod ask;
 mod clock;
 mod driver;
 mod error;
+mod history;
 mod link;
 mod output;
 mod producer;
 mod session;
+mod stats;
 mod tool;
 
 pub use error::{Error, ToolError};
@@ -43,12 +45,13 @@ pub use link::{Link, LinkSender, Outgoing};
 pub use output::Output;
 pub use producer::{AuditLog, Builder, Producer};
 pub use session::Session;
+pub use stats::{Measures, ReplyCounts};
 pub use tool::{Permitted, Reversible, Tool, Unpermitted};
 
 pub use aaep_proto::confirm::{
     Answer, AuditRecord, CallDigest, Clarification, Confirmation, Outcome, Permit, UnsafeDefault, Verdict,
 };
-pub use aaep_proto::engine::{Binding, Closing, Misuse, Presence, SessionOptions, WhenAlone};
+pub use aaep_proto::engine::{Binding, Closing, Counts, Misuse, Presence, ReplyFault, SessionOptions, WhenAlone};
 pub use aaep_proto::frame::Frame;
 pub use aaep_proto::language::LanguageTag;
 pub use aaep_proto::negotiate::{Offer, Refusal};

@@ -3,15 +3,17 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use aaep_proto::engine::{Closing, SubscriptionKey};
 use aaep_proto::frame::Frame;
-use aaep_proto::id::{ReplyToken, SubscriptionId};
+use aaep_proto::id::{EventId, ReplyToken, SubscriptionId};
 use aaep_proto::message::{ClarificationReply, ConfirmationReply, Decision, Message, Response};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::clock;
 use crate::error::Error;
+use crate::history::{History, Rewound};
 
 /// How much waits in a link before its subscription is held back.
 const QUEUE: usize = 256;
@@ -58,26 +60,39 @@ pub(crate) struct Queue {
 
 struct Waiting {
     items: VecDeque<Outgoing>,
+    /// What was taken, for a subscription that may come back for it.
+    history: Option<Box<History>>,
     /// Which reader may take them, counted from 1.
     reader: u64,
-    ready: Arc<Notify>,
+    /// Who waits for something to take.
+    waker: Option<Waker>,
     wants_room: bool,
     closed: bool,
 }
 
-/// What a reader finds.
-enum Found {
-    Item(Outgoing, bool),
-    Nothing,
-    End,
+impl Waiting {
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// What a reader took: nothing when all is over.
+#[derive(Default)]
+struct Taken {
+    count: usize,
+    /// Whether there is room again.
+    room: bool,
 }
 
 impl Queue {
-    fn new() -> Queue {
+    fn new(resumable: bool) -> Queue {
         let waiting = Waiting {
             items: VecDeque::new(),
+            history: resumable.then(Box::default),
             reader: 0,
-            ready: Arc::new(Notify::new()),
+            waker: None,
             wants_room: false,
             closed: false,
         };
@@ -94,7 +109,7 @@ impl Queue {
     fn push(&self, item: Outgoing) -> bool {
         let mut state = self.lock();
         state.items.push_back(item);
-        state.ready.notify_one();
+        state.wake();
         let full = state.items.len() >= QUEUE;
         state.wants_room |= full;
         full
@@ -104,36 +119,54 @@ impl Queue {
         self.lock().items.len() >= QUEUE
     }
 
-    fn take(&self, reader: u64) -> Found {
+    fn take(&self, cx: &mut Context<'_>, reader: u64, into: &mut Vec<Outgoing>, limit: usize) -> Poll<Taken> {
         let mut state = self.lock();
         if state.reader != reader {
-            return Found::End;
+            return Poll::Ready(Taken::default());
         }
-        match state.items.pop_front() {
-            Some(item) => {
-                let room = state.wants_room && state.items.len() <= ROOM;
-                state.wants_room &= !room;
-                Found::Item(item, room)
-            }
-            None if state.closed => Found::End,
-            None => Found::Nothing,
+        let Waiting { items, history, wants_room, closed, waker, .. } = &mut *state;
+        let count = items.len().min(limit);
+        if count == 0 && *closed {
+            return Poll::Ready(Taken::default());
         }
+        if count == 0 {
+            waker.get_or_insert_with(|| cx.waker().clone()).clone_from(cx.waker());
+            return Poll::Pending;
+        }
+        if let Some(history) = history {
+            let events = items.iter().take(count).filter_map(|item| match item {
+                Outgoing::Event(frame) => Some(frame),
+                _ => None,
+            });
+            events.for_each(|frame| history.push(frame));
+        }
+        into.extend(items.drain(..count));
+        let room = *wants_room && items.len() <= ROOM;
+        *wants_room &= !room;
+        Poll::Ready(Taken { count, room })
+    }
+
+    /// Puts back what the last reader took but did not get, as far as it is known. The caller may change it.
+    fn rewind(&self, last: Option<&EventId>, change: impl FnOnce(Rewound) -> Vec<Arc<Frame>>) {
+        let mut state = self.lock();
+        let Some(history) = &mut state.history else { return };
+        let again = change(history.rewind(last));
+        again.into_iter().rev().for_each(|frame| state.items.push_front(Outgoing::Event(frame)));
     }
 
     /// Nothing more will come.
     fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
-        state.ready.notify_one();
+        state.wake();
     }
 
     /// A new reader takes the place of the last one.
-    fn next_reader(&self) -> (u64, Arc<Notify>) {
+    fn next_reader(&self) -> u64 {
         let mut state = self.lock();
-        let last = std::mem::replace(&mut state.ready, Arc::new(Notify::new()));
-        last.notify_one();
+        state.wake();
         state.reader += 1;
-        (state.reader, state.ready.clone())
+        state.reader
     }
 }
 
@@ -149,17 +182,17 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    pub(crate) fn new() -> Port {
+    pub(crate) fn new(resumable: bool) -> Port {
         let said = Arc::new(Semaphore::new(SAID));
-        Port { queue: Arc::new(Queue::new()), said, held: Vec::new(), blocked: false, reader: None }
+        Port { queue: Arc::new(Queue::new(resumable)), said, held: Vec::new(), blocked: false, reader: None }
     }
 
     /// The far end, for a new reader.
     pub(crate) fn link(&mut self, key: SubscriptionKey, id: SubscriptionId, news: mpsc::UnboundedSender<News>) -> Link {
-        let (reader, ready) = self.queue.next_reader();
+        let reader = self.queue.next_reader();
         self.reader = Some(reader);
         let sender = LinkSender { key, id, news, said: self.said.clone() };
-        Link { queue: self.queue.clone(), reader, ready, sender }
+        Link { queue: self.queue.clone(), reader, sender }
     }
 
     /// Sends; answers whether the queue is full now.
@@ -169,6 +202,16 @@ impl Port {
 
     pub(crate) fn is_full(&self) -> bool {
         self.queue.is_full()
+    }
+
+    /// Goes back to what came after this event.
+    pub(crate) fn rewind(&self, last: Option<&EventId>, change: impl FnOnce(Rewound) -> Vec<Arc<Frame>>) {
+        self.queue.rewind(last, change);
+    }
+
+    /// How much waits for the reader.
+    pub(crate) fn depth(&self) -> usize {
+        self.queue.lock().items.len()
     }
 
     /// Gives a message's place back, at once or when the reader reads again.
@@ -210,7 +253,6 @@ impl Drop for Port {
 pub struct Link {
     queue: Arc<Queue>,
     reader: u64,
-    ready: Arc<Notify>,
     sender: LinkSender,
 }
 
@@ -229,19 +271,25 @@ impl Link {
     /// The next thing that the producer sends. Nothing comes after [`Outgoing::Closed`], or after
     /// another link has taken this one's place. Giving up waiting loses nothing.
     pub async fn recv(&mut self) -> Option<Outgoing> {
-        loop {
-            match self.queue.take(self.reader) {
-                Found::Item(item, room) => {
-                    if room {
-                        // Without a producer there is nobody left to tell.
-                        let _ = self.sender.news.send(News::Room(self.sender.key));
-                    }
-                    return Some(item);
-                }
-                Found::End => return None,
-                Found::Nothing => self.ready.notified().await,
-            }
+        let mut one = Vec::with_capacity(1);
+        self.recv_many(&mut one, 1).await;
+        one.pop()
+    }
+
+    /// Waits for something, then takes all that waits, up to a limit; answers how many that are. None means the same
+    /// as for [`Link::recv`]. Giving up waiting loses nothing.
+    pub async fn recv_many(&mut self, into: &mut Vec<Outgoing>, limit: usize) -> usize {
+        std::future::poll_fn(|cx| self.poll_many(cx, into, limit)).await
+    }
+
+    /// The same for those who cannot await: the task is woken when there is something new.
+    pub fn poll_many(&mut self, cx: &mut Context<'_>, into: &mut Vec<Outgoing>, limit: usize) -> Poll<usize> {
+        let taken = std::task::ready!(self.queue.take(cx, self.reader, into, limit));
+        if taken.room {
+            // Without a producer there is nobody left to tell.
+            let _ = self.sender.news.send(News::Room(self.sender.key));
         }
+        Poll::Ready(taken.count)
     }
 
     /// Says something to the producer.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use aaep_proto::confirm::AuditRecord;
 use aaep_proto::engine::{Binding, Config, Presence, SessionOptions, WhenAlone};
-use aaep_proto::id::SubscriptionId;
+use aaep_proto::id::{EventId, SubscriptionId};
 use aaep_proto::language::LanguageTag;
-use aaep_proto::message::{self, AAEP_VERSION, Capabilities, ReasonCode, SubscriptionRequest};
+use aaep_proto::message::{self, AAEP_VERSION, Capabilities, Manifest, Message, ReasonCode, SubscriptionRequest};
 use aaep_proto::negotiate::{Offer, Refusal};
 use tokio::sync::mpsc;
 
@@ -15,6 +15,7 @@ use crate::driver::{self, Handle};
 use crate::error::Error;
 use crate::link::Link;
 use crate::session::Session;
+use crate::stats::{Measures, ReplyCounts, Stats};
 
 /// An agent that can be heard. Clones are the same agent.
 ///
@@ -37,6 +38,7 @@ pub struct Producer {
     handle: Handle,
     language: Option<LanguageTag>,
     audit: Arc<Mutex<Option<AuditLog>>>,
+    stats: Arc<Stats>,
 }
 
 impl Producer {
@@ -102,11 +104,50 @@ impl Producer {
         self.subscribe(&request, subscriber_id, Binding::Connection).await
     }
 
-    /// A new link to a subscription of this principal, in place of the one it had. What the last one did
-    /// not read comes out of this one. Nothing, if there is no such subscription.
-    pub async fn resume(&self, id: &SubscriptionId, principal: &str) -> Option<Link> {
-        let (id, principal) = (id.clone(), principal.to_owned());
-        self.handle.call(move |desk| desk.resume(&id, &principal)).await.ok()?
+    /// A new link to a subscription of this principal, in place of the one it had. It goes on after the event that
+    /// the subscriber got last; without one it begins with everything that is still known. What can no longer be
+    /// had is told by a state change. Nothing, if there is no such subscription.
+    pub async fn resume(&self, id: &SubscriptionId, principal: &str, last: Option<&EventId>) -> Option<Link> {
+        let (id, principal, last) = (id.clone(), principal.to_owned(), last.cloned());
+        self.handle.call(move |desk| desk.resume(&id, &principal, last.as_ref())).await.ok()?
+    }
+
+    /// A reply, a renegotiation or a close that came by another way than the link of its subscription. It counts only
+    /// if that subscription is this principal's. What the producer answers, if it does, is handed back.
+    pub async fn hear(&self, principal: &str, message: Message) -> Result<Option<Message>, Error> {
+        let principal = principal.to_owned();
+        let answer = self.handle.call(move |desk| desk.hear_from(&principal, &message)).await?;
+        Ok(answer.map(|message| *message))
+    }
+
+    /// What this producer offers over these transports.
+    pub async fn manifest(&self, transports: Vec<String>) -> Result<Manifest, Error> {
+        self.handle.call(move |desk| desk.engine().manifest(transports)).await
+    }
+
+    /// From now on this is the signed manifest, for those who demand one.
+    pub async fn set_signed_manifest(&self, jws: Option<String>) -> Result<(), Error> {
+        self.handle.call(move |desk| desk.act(|engine, _| engine.set_signed_manifest(jws))).await
+    }
+
+    /// Where it stands, in numbers. Nothing after it has ended.
+    pub async fn measure(&self) -> Option<Measures> {
+        self.handle.call(|desk| desk.measure()).await.ok()
+    }
+
+    /// How questions ended and which replies were ignored.
+    pub fn replies(&self) -> ReplyCounts {
+        self.stats.replies()
+    }
+
+    /// Ends all sessions, saying why, and then all subscriptions: when they have got everything, or after this time
+    /// at the latest. Returns when that is done. What is asked of the producer after that is answered with
+    /// [`Error::Gone`].
+    pub async fn shut_down(&self, grace: Duration, summary: &str) {
+        let summary = summary.to_owned();
+        // It may have ended already.
+        let _ = self.handle.call(move |desk| desk.shut_down(grace, &summary)).await;
+        self.handle.ended().await;
     }
 
     /// The records of all decisions. Can be taken once.
@@ -197,8 +238,9 @@ impl Builder {
             self.config.offer.languages = self.languages;
         }
         let language = self.config.offer.languages.first().cloned();
-        let (handle, records) = driver::start(self.config);
-        Producer { handle, language, audit: Arc::new(Mutex::new(Some(AuditLog { records }))) }
+        let stats = Arc::new(Stats::default());
+        let (handle, records) = driver::start(self.config, stats.clone());
+        Producer { handle, language, audit: Arc::new(Mutex::new(Some(AuditLog { records }))), stats }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::subscriptions::{Subscription, SubscriptionKey, Subscriptions};
-use super::{Cx, Engine, Output, Timer};
+use super::{Counts, Cx, Engine, Output, Timer};
 use crate::frame::Frame;
 use crate::id::{EventId, OutputId, SessionId};
 use crate::message::{CoreType, Event, Payload};
@@ -128,6 +128,7 @@ impl Engine {
         event: &Event,
         mut wanted: impl FnMut(SubscriptionKey) -> bool,
     ) {
+        self.counts.published += 1;
         let mut overfull = Vec::new();
         // Shapes that differ in their filters only still say the same words.
         let mut frames: BTreeMap<Words, Arc<Frame>> = BTreeMap::new();
@@ -144,7 +145,12 @@ impl Engine {
                     frame
                 }
             };
-            let mut delivery = Delivery { runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
+            let mut delivery = Delivery {
+                counts: &mut self.counts,
+                runs: &mut shape.runs,
+                out: &mut self.out,
+                timers: &mut self.timers,
+            };
             for member in &shape.members {
                 let Some(subscription) = self.subscriptions.get_mut(*member) else { continue };
                 if wanted(*member) && delivery.push(cx, *member, subscription, &frame) {
@@ -174,10 +180,16 @@ impl Engine {
                 if !wanted {
                     continue;
                 }
+                self.counts.published += u64::from(cut.frame.is_none());
                 let piece = &cut.piece;
                 let make = || Arc::new(Frame::new(session.text_event(cx, output_id, &output, piece)));
                 let frame = cut.frame.get_or_insert_with(make);
-                let mut delivery = Delivery { runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
+                let mut delivery = Delivery {
+                    counts: &mut self.counts,
+                    runs: &mut shape.runs,
+                    out: &mut self.out,
+                    timers: &mut self.timers,
+                };
                 for member in &shape.members {
                     let Some(subscription) = self.subscriptions.get_mut(*member) else { continue };
                     let own = subscription.without_known(output_id, piece).map(|rest| {
@@ -216,7 +228,8 @@ impl Engine {
             shape.key.words.tailor(event)
         };
         let frame = Arc::new(Frame::new(tailored));
-        let mut delivery = Delivery { runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
+        let mut delivery =
+            Delivery { counts: &mut self.counts, runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
         if delivery.push(cx, key, subscription, &frame) {
             self.close_overfull(cx, vec![key]);
         }
@@ -226,7 +239,8 @@ impl Engine {
     pub(super) fn pump(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) {
         let Some(subscription) = self.subscriptions.get_mut(key) else { return };
         let Some(shape) = self.shapes.by_id.get_mut(&subscription.shape) else { return };
-        let mut delivery = Delivery { runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
+        let mut delivery =
+            Delivery { counts: &mut self.counts, runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
         delivery.pump(cx, key, subscription);
     }
 }
@@ -248,6 +262,7 @@ impl Cut {
 
 /// The parts of the engine that a delivery touches.
 struct Delivery<'e> {
+    counts: &'e mut Counts,
     runs: &'e mut Vec<(RunKey, Arc<Frame>)>,
     out: &'e mut std::collections::VecDeque<Output>,
     timers: &'e mut std::collections::BTreeSet<(crate::time::Moment, Timer)>,
@@ -256,9 +271,11 @@ struct Delivery<'e> {
 impl Delivery<'_> {
     /// Hands a frame to a subscription; answers whether its outbox is too full to go on.
     fn push(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, to: &mut Subscription, frame: &Arc<Frame>) -> bool {
-        let (runs, out) = (&mut *self.runs, &mut *self.out);
+        let (runs, out, counts) = (&mut *self.runs, &mut *self.out, &mut *self.counts);
         let now = cx.now.moment;
+        counts.accepted += 1;
         to.outbox.push(frame, now, &mut |release| {
+            counts.delivered += 1;
             let frame = finish(cx, runs, release);
             out.push_back(Output::Event(key, frame));
         });
@@ -269,9 +286,10 @@ impl Delivery<'_> {
     }
 
     fn pump(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, to: &mut Subscription) {
-        let (runs, out) = (&mut *self.runs, &mut *self.out);
+        let (runs, out, counts) = (&mut *self.runs, &mut *self.out, &mut *self.counts);
         let now = cx.now.moment;
         to.outbox.pump(now, &mut |release| {
+            counts.delivered += 1;
             let frame = finish(cx, runs, release);
             out.push_back(Output::Event(key, frame));
         });

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 pub use replies::ReplyFault;
-pub use sessions::SessionOptions;
+pub use sessions::{MISSED, SessionOptions, summary_of_state};
 pub use subscriptions::{Binding, Presence, SubscriptionKey};
 
 use crate::confirm::{Answer, AuditRecord, Outcome, PermitMismatch, UnsafeDefault};
@@ -66,6 +66,8 @@ pub struct Config {
     pub away_seconds: u64,
     /// Where the manifest is published.
     pub manifest_uri: Option<String>,
+    /// The manifest, signed, for those who demand it. Offered only if the offer says so.
+    pub signed_manifest: Option<String>,
 }
 
 impl Config {
@@ -77,8 +79,22 @@ impl Config {
             when_alone: WhenAlone::Wait,
             away_seconds: limits::AWAY_SECONDS,
             manifest_uri: None,
+            signed_manifest: None,
         }
     }
+}
+
+/// What has happened so far, in numbers that only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Sessions that began.
+    pub sessions: u64,
+    /// Events that agents said; text counts by the piece that was cut.
+    pub published: u64,
+    /// Events handed to subscriptions' outboxes.
+    pub accepted: u64,
+    /// Events that left them. The rest was folded into others or still waits.
+    pub delivered: u64,
 }
 
 /// What the caller has to do.
@@ -210,6 +226,7 @@ pub struct Engine {
     out: VecDeque<Output>,
     /// The latest moment that was seen: a clock that goes back is not followed.
     latest: Moment,
+    counts: Counts,
 }
 
 impl Engine {
@@ -226,7 +243,25 @@ impl Engine {
             timers: BTreeSet::new(),
             out: VecDeque::new(),
             latest: Moment::default(),
+            counts: Counts::default(),
         }
+    }
+
+    /// What has happened so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// How many sessions go on.
+    pub fn open_sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// From now on this is the signed manifest: keys rotate while the producer runs. Without one, those who demand it
+    /// are refused.
+    pub fn set_signed_manifest(&mut self, jws: Option<String>) {
+        self.config.offer.signed_manifest = jws.is_some();
+        self.config.signed_manifest = jws;
     }
 
     /// What was set up.

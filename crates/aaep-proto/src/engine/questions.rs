@@ -168,6 +168,15 @@ impl Engine {
         }
     }
 
+    /// Hands over again what a subscription got and lost, except for these.
+    pub(super) fn repeat_questions(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, known: &BTreeSet<ReplyToken>) {
+        let mut lost = self.questions.iter_mut().filter(|(token, _)| !known.contains(*token));
+        let again = lost.by_ref().fold(false, |any, (_, question)| question.received.remove(&key) | any);
+        if again {
+            self.hand_over(cx, None, &[key]);
+        }
+    }
+
     /// A question that nobody has got goes to everyone; one that is out already is missing to newcomers only.
     fn hand_over(&mut self, cx: &mut Cx<'_>, just_asked: Option<&ReplyToken>, newcomers: &[SubscriptionKey]) {
         let able = |confirmation| self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));

@@ -1,6 +1,6 @@
 //! What an agent does with a session, in legal order. An illegal event goes back to the caller and is never sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -8,11 +8,11 @@ use super::session::{Output, Session};
 use super::subscriptions::SubscriptionKey;
 use super::{Cx, Engine, Misuse};
 use crate::confirm::{CallDigest, Permit, Verdict};
-use crate::id::{EventId, OutputId, SessionId, ToolCallId};
+use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
 use crate::language::LanguageTag;
 use crate::limits;
 use crate::message::{
-    CancelledBy, Context, CoreType, ErrorCategory, LocalizationHints, Localized, Payload, SessionCancelled,
+    CancelledBy, Context, CoreType, ErrorCategory, LocalizationHints, Localized, Payload, Producer, SessionCancelled,
     SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolInvoked, ToolStatus,
 };
 use crate::rule::{Problem, Rule};
@@ -35,6 +35,8 @@ pub struct SessionOptions {
     pub language: LanguageTag,
     /// Variants of the first event's texts in other languages: field name with suffix, and text.
     pub variants: Map<String, Value>,
+    /// Whose session it is, if not the engine's own producer: one engine can speak for many agents.
+    pub producer: Option<Producer>,
 }
 
 impl SessionOptions {
@@ -42,7 +44,7 @@ impl SessionOptions {
     pub fn new(summary: impl Into<String>) -> SessionOptions {
         let started = SessionStarted { summary_normal: summary.into(), ..SessionStarted::default() };
         let language = "en".parse().expect("en is a language tag");
-        SessionOptions { started, language, variants: Map::new() }
+        SessionOptions { started, language, variants: Map::new(), producer: None }
     }
 
     /// The language of the agent's texts.
@@ -50,6 +52,16 @@ impl SessionOptions {
         self.language = language;
         self
     }
+}
+
+/// What someone is told who missed events.
+pub const MISSED: &str = "Some events were missed. Now";
+
+/// A state change that sums up where a session stands.
+pub fn summary_of_state(from: &str, state: &str, words: &str) -> StateChanged {
+    let mut change = StateChanged::new(from, state);
+    change.summary_normal = Some(format!("{words}: {}.", state.replace('_', " ")));
+    change
 }
 
 impl Engine {
@@ -63,7 +75,7 @@ impl Engine {
         let session = Session {
             id: id.clone(),
             order: Order::new(true),
-            producer: self.config.producer.clone(),
+            producer: options.producer.unwrap_or_else(|| self.config.producer.clone()),
             hints: LocalizationHints::in_language(options.language),
             started: None,
             state: "idle".to_owned(),
@@ -78,6 +90,7 @@ impl Engine {
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.started = Some(event);
                 }
+                self.counts.sessions += 1;
                 self.set_state(cx, &id, "thinking", None)?;
                 Ok(id)
             }
@@ -325,6 +338,22 @@ impl Engine {
         self.end_session(cx, session, cancelled.into())
     }
 
+    /// The early end of all sessions, when the producer itself ends.
+    pub fn cancel_all(&mut self, cx: &mut Cx<'_>, summary: &str) {
+        for id in self.sessions.keys().cloned().collect::<Vec<_>>() {
+            let cancelled = SessionCancelled {
+                cancelled_by: CancelledBy::Producer,
+                cancellation_reason: Some("producer_shutdown".to_owned()),
+                summary_terse: None,
+                summary_normal: summary.to_owned(),
+                summary_detailed: None,
+                partial_result: None,
+            };
+            let ended = self.end_session(cx, &id, cancelled.into());
+            debug_assert!(ended.is_ok(), "{ended:?}");
+        }
+    }
+
     /// Ends a session with any of the three endings.
     pub fn end_session(&mut self, cx: &mut Cx<'_>, session: &SessionId, ending: Payload) -> Result<(), Misuse> {
         self.end_localized(cx, session, ending.into())
@@ -382,15 +411,34 @@ impl Engine {
     pub(super) fn catch_up(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) {
         let sessions: Vec<SessionId> = self.sessions.keys().cloned().collect();
         for id in sessions {
-            let Some(session) = self.sessions.get_mut(&id) else { continue };
-            let started = session.started.clone();
-            let state = session.state.clone();
-            let mut change = StateChanged::new("idle", state.as_str());
-            change.summary_normal = Some(format!("Already under way: {}.", state.replace('_', " ")));
-            let mut summary = session.event(cx, change.into());
-            summary.envelope.localization_hints = "en".parse().ok().map(LocalizationHints::in_language);
+            let started = self.sessions.get(&id).and_then(|session| session.started.clone());
             started.iter().for_each(|event| self.deliver_to(cx, key, event));
-            self.deliver_to(cx, key, &summary);
+            self.tell_state(cx, key, (&id, "idle"), "Already under way");
         }
+    }
+
+    /// Tells a subscription where things stand after it missed events that cannot be had any more (8.7): the state of
+    /// every session that it does not get events of anyway, and every open question that is not among them.
+    pub fn sum_up(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: SubscriptionKey,
+        (sessions, questions): (&BTreeSet<SessionId>, &BTreeSet<ReplyToken>),
+    ) {
+        self.observe_time(cx);
+        let missed: Vec<SessionId> = self.sessions.keys().filter(|id| !sessions.contains(*id)).cloned().collect();
+        for id in missed {
+            let state = self.sessions.get(&id).map(|session| session.state.clone()).unwrap_or_default();
+            self.tell_state(cx, key, (&id, &state), MISSED);
+        }
+        self.repeat_questions(cx, key, questions);
+    }
+
+    fn tell_state(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, (id, from): (&SessionId, &str), words: &str) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let state = session.state.clone();
+        let mut summary = session.event(cx, summary_of_state(from, &state, words).into());
+        summary.envelope.localization_hints = "en".parse().ok().map(LocalizationHints::in_language);
+        self.deliver_to(cx, key, &summary);
     }
 }

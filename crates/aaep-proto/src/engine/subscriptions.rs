@@ -350,13 +350,14 @@ impl Engine {
     }
 
     fn accepted(&self, id: &SubscriptionId, agreement: &Agreement) -> SubscriptionAccepted {
+        let signed = agreement.terms.honored().fields.accept_signed_manifests_only == Some(true);
         SubscriptionAccepted {
             subscription_id: id.clone(),
             aaep_version: agreement.version.clone(),
             producer: self.config.producer.clone(),
             honored_capabilities: agreement.terms.honored().clone(),
             manifest_uri: self.config.manifest_uri.clone(),
-            signed_manifest: None,
+            signed_manifest: self.config.signed_manifest.clone().filter(|_| signed),
             negotiation_notes: agreement.notes.clone(),
         }
     }

@@ -72,9 +72,9 @@ async fn a_stream_that_comes_back_finds_what_it_missed() {
     let session = producer.session("Working.").await.unwrap();
     drop(link);
     session.state("deciding", Some("While you were away.")).await.unwrap();
-    assert!(producer.resume(&id, "eve").await.is_none(), "it is not hers");
-    let mut first = producer.resume(&id, "ada").await.unwrap();
-    let second = producer.resume(&id, "ada").await.unwrap();
+    assert!(producer.resume(&id, "eve", None).await.is_none(), "it is not hers");
+    let mut first = producer.resume(&id, "ada", None).await.unwrap();
+    let second = producer.resume(&id, "ada", None).await.unwrap();
     assert_eq!(first.recv().await, None, "another has taken its place");
     drop(first);
     session.complete("Done.").await.unwrap();

@@ -1,0 +1,72 @@
+//! What can be counted about a producer while it runs.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use aaep_proto::confirm::Verdict;
+use aaep_proto::engine::{Counts, Presence, ReplyFault};
+
+/// What happened to questions and replies. Both are rare beside events, so a lock will do.
+#[derive(Debug, Default)]
+pub(crate) struct Stats {
+    decided: Mutex<BTreeMap<Verdict, u64>>,
+    ignored: Mutex<BTreeMap<ReplyFault, u64>>,
+}
+
+impl Stats {
+    pub(crate) fn decided(&self, verdict: Verdict) {
+        *self.decided.lock().unwrap_or_else(PoisonError::into_inner).entry(verdict).or_default() += 1;
+    }
+
+    pub(crate) fn ignored(&self, fault: ReplyFault) {
+        *self.ignored.lock().unwrap_or_else(PoisonError::into_inner).entry(fault).or_default() += 1;
+    }
+
+    pub(crate) fn replies(&self) -> ReplyCounts {
+        ReplyCounts {
+            decided: self.decided.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            ignored: self.ignored.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+}
+
+/// How questions ended and which replies were ignored, since the start.
+///
+/// ```
+/// let counts = aaep::ReplyCounts::default();
+/// assert!(counts.ignored.is_empty());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplyCounts {
+    /// Questions by how they ended.
+    pub decided: BTreeMap<Verdict, u64>,
+    /// Replies by why they were ignored.
+    pub ignored: BTreeMap<ReplyFault, u64>,
+}
+
+/// Where a producer stands. Made by [`Producer::measure`](crate::Producer::measure).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let producer = aaep::Producer::builder("gardener").build();
+/// assert_eq!(producer.measure().await.expect("it runs").sessions, 0);
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measures {
+    /// Who listens.
+    pub presence: Presence,
+    /// What has happened since the start.
+    pub counts: Counts,
+    /// Sessions that go on.
+    pub sessions: usize,
+    /// Questions that wait.
+    pub questions: usize,
+    /// Events that wait for the pace of their subscription.
+    pub held: usize,
+    /// Events that wait for the reader of their link.
+    pub queued: usize,
+    /// Links whose reader does not keep up.
+    pub blocked: usize,
+}
