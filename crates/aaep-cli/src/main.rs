@@ -2,6 +2,8 @@
 //!
 //! 0 is yes, 1 is no, 2 is a mistake in the call or in the environment.
 
+#[cfg_attr(not(test), expect(dead_code, reason = "wired by the verb"))]
+mod demo;
 mod output;
 mod schema;
 mod validate;

@@ -1,0 +1,3 @@
+//! `aaep demo`: scripted agents to listen to.
+
+mod scenes;

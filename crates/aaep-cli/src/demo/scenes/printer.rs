@@ -1,0 +1,40 @@
+//! Tools that fail: one says why, one never answers. The session ends with an error and what can be done about it.
+
+use aaep::message::{ErrorCategory, SessionErrored};
+use aaep::{Error, Producer, ToolError};
+
+use super::{Pace, as_written};
+
+pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
+    let session = producer.session("Printing your ticket.").await?;
+    pace.step().await;
+    let print = session.tool("print_page").summary("Sending the ticket to the printer in the hall.");
+    let jammed = async {
+        pace.step().await;
+        Err::<(), _>("The printer says that paper is jammed.")
+    };
+    as_written(print.run(jammed).await)?;
+    session.state("thinking", Some("Trying the other printer.")).await?;
+    pace.step().await;
+    let again = session
+        .tool("print_page")
+        .summary("Sending the ticket to the printer upstairs.")
+        .expected(pace.patience())
+        .timeout(pace.patience());
+    match again.run(std::future::pending::<Result<(), &str>>()).await {
+        Err(ToolError::Refused(error)) => return Err(error),
+        // It can only time out: the work never ends.
+        Ok(()) | Err(ToolError::Failed(_) | ToolError::TimedOut) => {}
+    }
+    let errored = SessionErrored {
+        error_category: ErrorCategory::RequiresUser,
+        error_code: Some("NO_PRINTER".to_owned()),
+        summary_terse: Some("Not printed.".to_owned()),
+        summary_normal: "The ticket could not be printed on either printer.".to_owned(),
+        summary_detailed: None,
+        error_uri: None,
+        recoverable: Some(true),
+        remediation_hint: Some("Open the printer in the hall, take out the paper, and ask me again.".to_owned()),
+    };
+    session.end(aaep::message::Localized::new(errored).into_payload()).await
+}

@@ -1,0 +1,36 @@
+//! The agent finds its limits and hands over to a person, with what that person needs to know.
+
+use aaep::message::{HandoffRequested, HandoffTarget, RiskLevel};
+use aaep::{Error, Producer};
+use serde_json::json;
+
+use super::{Pace, as_written};
+
+pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
+    let session = producer.session("Looking into your bill.").await?;
+    pace.step().await;
+    let fetch =
+        session.tool("fetch_bill").summary("Fetching the bill of May.").done("The bill lists one call twice.").run(
+            async {
+                pace.step().await;
+                Ok(())
+            },
+        );
+    as_written(fetch.await)?;
+    session.state("deciding", Some("This needs someone who may change bills.")).await?;
+    pace.step().await;
+    let context = json!({"bill": "May", "problem": "One call is listed twice."}).as_object().cloned();
+    let handoff = HandoffRequested {
+        reason: "Only a person may take back a charge.".to_owned(),
+        target_kind: HandoffTarget::Human,
+        target_uri: None,
+        urgency_for_handoff: Some(RiskLevel::Low),
+        packaged_context: context,
+        summary_terse: Some("A person takes over.".to_owned()),
+        summary_normal: Some("A person from support takes over. You need not repeat what you said.".to_owned()),
+        summary_detailed: None,
+    };
+    session.emit(handoff).await?;
+    pace.step().await;
+    session.complete("Your bill is with a person from support now.").await
+}
