@@ -1,1 +1,52 @@
-//! Keys of AAEP: signed manifests, bearer tokens, key files.
+//! Keys of AAEP: who signed a manifest, who holds a token.
+//!
+//! Nothing here opens a socket or reads a clock: the time comes in as an argument. Files are read and written, since
+//! keys live in files.
+//!
+//! The rooms:
+//! - [`SigningKey`], [`PublicKey`], [`KeySet`]: key pairs, their public halves, and several of them for rotation.
+//! - [`jws`]: signed bytes in compact form.
+//! - [`manifest`]: signed manifests (5.10.3), and whether they fit what a producer offers.
+//! - [`token`], [`fixed`]: bearer tokens, signed or from a file; both yield an [`Identity`].
+//! - [`file`](mod@file): key files that only their owner can read.
+//!
+//! ```
+//! use aaep_keys::{Algorithm, KeySet, NewToken, Role, SigningKey, TokenVerifier};
+//! use aaep_proto::time::Timestamp;
+//!
+//! let key = SigningKey::generate(Algorithm::Es256)?;
+//! let now = Timestamp::from_millis(1_779_632_531_000);
+//! let token = NewToken {
+//!     subject: "reader-7".into(), issuer: "https://id.example".into(), audience: "aaep".into(),
+//!     roles: [Role::Subscribe, Role::Reply].into(), issued_at: now, lifetime_seconds: 3600,
+//! };
+//! let verifier = TokenVerifier::new(KeySet::from_iter([key.public().clone()]), "https://id.example", "aaep");
+//! let identity = verifier.verify(&token.sign(&key)?, now).expect("it is fresh");
+//! assert_eq!(identity.principal, "reader-7");
+//! assert!(identity.may(Role::Reply) && !identity.may(Role::Admin));
+//! # Ok::<(), aaep_keys::KeyFault>(())
+//! ```
+
+mod algorithm;
+mod fault;
+pub mod file;
+pub mod fixed;
+mod identity;
+pub mod jws;
+pub mod manifest;
+mod public;
+mod set;
+mod signing;
+pub mod token;
+
+pub use algorithm::{Algorithm, UnknownAlgorithm};
+pub use fault::KeyFault;
+pub use file::FileFault;
+pub use fixed::{StaticToken, StaticTokens, TokenFileFault};
+pub use identity::{Identity, Role, UnknownRole};
+pub use jws::{JwsFault, Verified};
+pub use manifest::{ManifestFault, Misfit, VerifiedManifest, sign_manifest, sign_manifest_json, verify_manifest};
+pub use public::PublicKey;
+pub use set::KeySet;
+pub use signing::SigningKey;
+pub use token::{NewToken, TokenFault, TokenVerifier};

@@ -1,0 +1,190 @@
+//! The public half of a key.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aws_lc_rs::rsa;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ED25519, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents,
+};
+use jsonwebtoken::jwk::{
+    AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse, RSAKeyParameters, RSAKeyType,
+    ThumbprintHash,
+};
+use jsonwebtoken::{DecodingKey, DecodingKeyKind};
+use serde_json::Value;
+
+use crate::{Algorithm, KeyFault};
+
+/// Most characters of a key's name.
+pub(crate) const KID_CHARACTERS: usize = 256;
+
+/// A public key: it verifies signatures and can be shown to everyone.
+///
+/// ```
+/// use aaep_keys::{Algorithm, PublicKey, SigningKey};
+/// let key = SigningKey::generate(Algorithm::EdDsa)?;
+/// let jwk = key.public().to_jwk();
+/// assert_eq!(jwk["crv"], "Ed25519");
+/// assert_eq!(jwk["kid"], key.kid());
+/// assert_eq!(PublicKey::from_jwk(&jwk)?.thumbprint(), key.kid());
+/// # Ok::<(), aaep_keys::KeyFault>(())
+/// ```
+#[derive(Clone)]
+pub struct PublicKey {
+    algorithm: Algorithm,
+    /// As declared by whoever published it. Keys in PEM files have none.
+    kid: Option<String>,
+    thumbprint: String,
+    jwk: Jwk,
+    parsed: Arc<ParsedPublicKey>,
+}
+
+impl PublicKey {
+    /// Reads a JSON Web Key. Keys that are not for signatures, or for an algorithm that is not spoken here, are
+    /// refused; so are points that are not on their curve.
+    pub fn from_jwk(jwk: &Value) -> Result<PublicKey, KeyFault> {
+        let jwk: Jwk = serde_json::from_value(jwk.clone()).map_err(|_| KeyFault::Unsupported)?;
+        PublicKey::new(jwk)
+    }
+
+    /// Reads a `PUBLIC KEY` or `RSA PUBLIC KEY` block.
+    pub fn from_pem(text: &str) -> Result<PublicKey, KeyFault> {
+        let block = pem::parse(text).map_err(|_| KeyFault::NotPem)?;
+        PublicKey::from_block(&block)
+    }
+
+    pub(crate) fn from_block(block: &pem::Pem) -> Result<PublicKey, KeyFault> {
+        match block.tag() {
+            "PUBLIC KEY" | "RSA PUBLIC KEY" => {}
+            tag if tag.ends_with("PRIVATE KEY") => return Err(KeyFault::PrivateKey),
+            _ => return Err(KeyFault::Unsupported),
+        }
+        if let Ok(key) = rsa::PublicKey::from_der(block.contents()) {
+            return PublicKey::new(rsa_jwk(&key));
+        }
+        let text = pem::encode(block);
+        let (key, algorithm) = DecodingKey::from_ec_pem(text.as_bytes())
+            .map(|key| (key, Algorithm::Es256))
+            .or_else(|_| DecodingKey::from_ed_pem(text.as_bytes()).map(|key| (key, Algorithm::EdDsa)))
+            .map_err(|_| KeyFault::Unsupported)?;
+        let jwk = Jwk::from_decoding_key(&key, Some(algorithm.into())).map_err(|_| KeyFault::Unsupported)?;
+        PublicKey::new(jwk)
+    }
+
+    pub(crate) fn new(mut jwk: Jwk) -> Result<PublicKey, KeyFault> {
+        let algorithm = algorithm_of(&jwk)?;
+        let kid = jwk.common.key_id.take();
+        if kid.as_ref().is_some_and(|kid| kid.is_empty() || kid.chars().count() > KID_CHARACTERS) {
+            return Err(KeyFault::Unsupported);
+        }
+        let parsed = parse(&jwk, algorithm).ok_or(KeyFault::Unsupported)?;
+        provide();
+        let thumbprint = jwk.thumbprint(ThumbprintHash::SHA256).map_err(|_| KeyFault::Unsupported)?;
+        Ok(PublicKey { algorithm, kid, thumbprint, jwk, parsed: Arc::new(parsed) })
+    }
+
+    /// Named by its thumbprint, as all keys are that are made here.
+    pub(crate) fn named(mut self) -> PublicKey {
+        self.kid = Some(self.thumbprint.clone());
+        self
+    }
+
+    /// What it verifies.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// The name it was published under, if any.
+    pub fn kid(&self) -> Option<&str> {
+        self.kid.as_deref()
+    }
+
+    /// The name that anyone can compute from it (RFC 7638).
+    pub fn thumbprint(&self) -> &str {
+        &self.thumbprint
+    }
+
+    /// The JSON Web Key, with its name, algorithm and use.
+    pub fn to_jwk(&self) -> Value {
+        let mut jwk = self.jwk.clone();
+        jwk.common = Default::default();
+        jwk.common.key_id = Some(self.kid.clone().unwrap_or_else(|| self.thumbprint.clone()));
+        jwk.common.key_algorithm = Some(KeyAlgorithm::from(jsonwebtoken::Algorithm::from(self.algorithm)));
+        jwk.common.public_key_use = Some(PublicKeyUse::Signature);
+        serde_json::to_value(jwk).expect("a JWK is made of strings")
+    }
+
+    pub(crate) fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
+        self.parsed.verify_sig(message, signature).is_ok()
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublicKey").field("algorithm", &self.algorithm).field("kid", &self.kid).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &PublicKey) -> bool {
+        self.thumbprint == other.thumbprint && self.kid == other.kid
+    }
+}
+
+impl Eq for PublicKey {}
+
+/// Which algorithm a key is for. What the key says of itself must agree with what it is.
+fn algorithm_of(jwk: &Jwk) -> Result<Algorithm, KeyFault> {
+    let algorithm = match &jwk.algorithm {
+        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => Algorithm::Es256,
+        AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => Algorithm::EdDsa,
+        AlgorithmParameters::RSA(_) => Algorithm::Rs256,
+        _ => return Err(KeyFault::Unsupported),
+    };
+    let common = &jwk.common;
+    let declared = KeyAlgorithm::from(jsonwebtoken::Algorithm::from(algorithm));
+    let is_ours = common.key_algorithm.is_none_or(|a| a == declared);
+    let signs = common.public_key_use.as_ref().is_none_or(|u| *u == PublicKeyUse::Signature);
+    let verifies = common.key_operations.as_ref().is_none_or(|o| o.contains(&KeyOperations::Verify));
+    if is_ours && signs && verifies { Ok(algorithm) } else { Err(KeyFault::Unsupported) }
+}
+
+fn parse(jwk: &Jwk, algorithm: Algorithm) -> Option<ParsedPublicKey> {
+    let key = DecodingKey::from_jwk(jwk).ok()?;
+    match (algorithm, key.kind()) {
+        (Algorithm::Es256, DecodingKeyKind::SecretOrDer(point)) if point.len() == 65 => {
+            ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).ok()
+        }
+        (Algorithm::EdDsa, DecodingKeyKind::SecretOrDer(point)) if point.len() == 32 => {
+            ParsedPublicKey::new(&ED25519, point).ok()
+        }
+        (Algorithm::Rs256, DecodingKeyKind::RsaModulusExponent { n, e }) => {
+            // The library looks at the size when it verifies; a key that can never verify is better refused now.
+            let bits = n.len() * 8 - n.first()?.leading_zeros() as usize;
+            if !(2048..=8192).contains(&bits) || n.first() == Some(&0) || e.len() > 8 {
+                return None;
+            }
+            RsaPublicKeyComponents { n, e }.to_parsed_public_key(&RSA_PKCS1_2048_8192_SHA256).ok()
+        }
+        _ => None,
+    }
+}
+
+pub(crate) fn rsa_jwk(key: &rsa::PublicKey) -> Jwk {
+    let RsaPublicKeyComponents { n, e } = RsaPublicKeyComponents::<Vec<u8>>::from(key);
+    let (n, e) = (crate::jws::encode(n), crate::jws::encode(e));
+    Jwk {
+        common: Default::default(),
+        algorithm: AlgorithmParameters::RSA(RSAKeyParameters { key_type: RSAKeyType::RSA, n, e }),
+    }
+}
+
+/// Where several crates of a program use `jsonwebtoken` with different backends, it wants to be told which one to
+/// use, or it panics. If someone has told it already, that is fine.
+fn provide() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let _ = jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER.install_default();
+    });
+}
