@@ -1,0 +1,104 @@
+//! Sets of keys and their rotation.
+
+use aaep_keys::{Algorithm, JwsFault, KeyFault, KeySet, SigningKey};
+use serde_json::{Value, json};
+
+use crate::{header, key, other, set_of};
+
+#[test]
+fn keys_rotate() {
+    let (old, new) = (key(Algorithm::Rs256), key(Algorithm::Es256));
+    let (before, signed_before) = (set_of(&[old]), old.sign("JWT", b"{}").unwrap());
+    let signed_after = new.sign("JWT", b"{}").unwrap();
+    assert_eq!(before.verify(&signed_after, 4096), Err(JwsFault::UnknownKey));
+    let both = KeySet::from_jwks(&set_of(&[new, old]).to_jwks()).unwrap();
+    assert_eq!(both.len(), 2);
+    for jws in [&signed_before, &signed_after] {
+        assert!(both.verify(jws, 4096).is_ok());
+    }
+    let after = set_of(&[new]);
+    assert_eq!(after.verify(&signed_before, 4096), Err(JwsFault::UnknownKey));
+    assert!(after.verify(&signed_after, 4096).is_ok());
+}
+
+#[test]
+fn keys_without_names_are_tried_in_order() {
+    let (first, second) = (SigningKey::generate(Algorithm::EdDsa).unwrap(), key(Algorithm::EdDsa));
+    let pems = first.public_pem().unwrap() + &second.public_pem().unwrap();
+    let set = KeySet::parse(&pems).unwrap();
+    assert!(set.iter().all(|key| key.kid().is_none()) && set.len() == 2);
+    for key in [&first, second] {
+        // The signature names its key; the keys here have no names.
+        assert_eq!(set.verify(&key.sign("JWT", b"{}").unwrap(), 4096).unwrap().key, key.kid());
+    }
+    let stranger = SigningKey::generate(Algorithm::EdDsa).unwrap();
+    assert_eq!(set.verify(&stranger.sign("JWT", b"{}").unwrap(), 4096), Err(JwsFault::BadSignature));
+}
+
+#[test]
+fn a_signature_without_a_name_may_be_of_any_key() {
+    let keys = Algorithm::ALL.map(key);
+    for signer in keys {
+        let mut header = header(signer);
+        header.kid = None;
+        let jws = other(signer, &header, &json!({}));
+        assert_eq!(set_of(&keys).verify(&jws, 4096).unwrap().key, signer.kid());
+    }
+}
+
+#[test]
+fn two_keys_may_share_a_name() {
+    let (one, two) = (key(Algorithm::Es256), SigningKey::generate(Algorithm::Es256).unwrap());
+    let renamed = |key: &SigningKey| {
+        let mut jwk = key.public().to_jwk();
+        jwk["kid"] = json!("main");
+        jwk
+    };
+    let set = KeySet::from_jwks(&json!({"keys": [renamed(one), renamed(&two)]}).to_string()).unwrap();
+    for key in [one, &two] {
+        let mut header = header(key);
+        header.kid = Some("main".to_owned());
+        assert_eq!(set.verify(&other(key, &header, &json!({})), 4096).unwrap().key, key.kid());
+    }
+}
+
+#[test]
+fn keys_that_are_not_for_us_are_passed_over() {
+    let good = key(Algorithm::Es256).public().to_jwk();
+    let jwks = json!({"keys": [
+        {"kty": "oct", "k": "c2VjcmV0", "kid": "shared"}, {"kty": "AKP", "alg": "ML-DSA-44"}, 7, {}, good,
+    ]});
+    let set = KeySet::from_jwks(&jwks.to_string()).unwrap();
+    assert_eq!((set.len(), set.iter().next().unwrap().kid()), (1, Some(key(Algorithm::Es256).kid())));
+    // One key without a set around it will do.
+    assert_eq!(KeySet::parse(&good.to_string()).unwrap(), set);
+}
+
+#[test]
+fn bad_sets_say_why() {
+    let good = key(Algorithm::Es256).public().to_jwk();
+    let mut private = good.clone();
+    private["d"] = json!("AAAA");
+    for (text, fault) in [
+        (String::new(), KeyFault::NotKeySet),
+        ("{".to_owned(), KeyFault::NotKeySet),
+        ("{}".to_owned(), KeyFault::NotKeySet),
+        ("[]".to_owned(), KeyFault::NotKeySet),
+        (json!({"keys": 1}).to_string(), KeyFault::NotKeySet),
+        (json!({"keys": []}).to_string(), KeyFault::NoUsableKey),
+        (json!({"keys": [{"kty": "oct", "k": "AAAA"}]}).to_string(), KeyFault::NoUsableKey),
+        (json!({"keys": vec![good.clone(); 65]}).to_string(), KeyFault::TooManyKeys),
+        (key(Algorithm::Es256).public_pem().unwrap().repeat(65), KeyFault::TooManyKeys),
+        (json!({"keys": [good, private]}).to_string(), KeyFault::PrivateKey),
+    ] {
+        assert_eq!(KeySet::parse(&text), Err(fault), "{text}");
+    }
+}
+
+#[test]
+fn a_set_holds_a_key_once() {
+    let key = key(Algorithm::EdDsa);
+    assert_eq!(set_of(&[key, key]).len(), 1);
+    let jwks: Value = serde_json::from_str(&set_of(&[key]).to_jwks()).unwrap();
+    assert_eq!(jwks, json!({"keys": [key.public().to_jwk()]}));
+}

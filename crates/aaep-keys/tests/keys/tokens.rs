@@ -1,0 +1,219 @@
+//! Signed tokens: whom they are about, and every reason not to believe them.
+
+use aaep_keys::token::{MOST_LEEWAY_SECONDS, TOKEN_BYTES};
+use aaep_keys::{Algorithm, Identity, JwsFault, NewToken, Role, SigningKey, TokenFault, TokenVerifier};
+use jsonwebtoken::{EncodingKey, Header};
+use serde_json::{Value, json};
+
+use crate::{NOW, at, base64url, header, key, other, set_of};
+
+fn verifier() -> TokenVerifier {
+    TokenVerifier::new(set_of(&Algorithm::ALL.map(key)), "https://id.example", "aaep")
+}
+
+fn claims() -> Value {
+    json!({"iss": "https://id.example", "aud": "aaep", "sub": "reader-7", "exp": NOW + 600, "iat": NOW, "nbf": NOW,
+        "roles": ["subscribe", "reply"]})
+}
+
+fn with(name: &str, value: Value) -> Value {
+    let mut claims = claims();
+    claims[name] = value;
+    claims
+}
+
+fn without(name: &str) -> Value {
+    let mut claims = claims();
+    claims.as_object_mut().unwrap().remove(name).unwrap();
+    claims
+}
+
+fn sign(claims: &Value) -> String {
+    let key = key(Algorithm::Es256);
+    other(key, &header(key), claims)
+}
+
+fn check(claims: &Value) -> Result<Identity, TokenFault> {
+    verifier().verify(&sign(claims), at(NOW))
+}
+
+fn fault(claims: &Value) -> &'static str {
+    check(claims).map_or_else(|fault| fault.code(), |_| "accepted")
+}
+
+#[test]
+fn a_good_token_says_who_and_what() {
+    let expected = Identity { principal: "reader-7".into(), roles: [Role::Subscribe, Role::Reply].into() };
+    for algorithm in Algorithm::ALL {
+        let token = other(key(algorithm), &header(key(algorithm)), &claims());
+        assert_eq!(verifier().verify(&token, at(NOW)), Ok(expected.clone()));
+    }
+}
+
+#[test]
+fn tokens_made_here_are_accepted_until_they_end() {
+    let token = NewToken {
+        subject: "agent".into(),
+        issuer: "https://id.example".into(),
+        audience: "aaep".into(),
+        roles: [Role::Produce].into(),
+        issued_at: at(NOW),
+        lifetime_seconds: 60,
+    };
+    for algorithm in Algorithm::ALL {
+        let text = token.sign(key(algorithm)).unwrap();
+        let verifier = verifier().with_leeway(0);
+        assert!(verifier.verify(&text, at(NOW)).unwrap().may(Role::Produce));
+        assert!(verifier.verify(&text, at(NOW + 59)).is_ok());
+        assert_eq!(verifier.verify(&text, at(NOW + 60)), Err(TokenFault::Expired));
+        assert_eq!(verifier.verify(&text, at(NOW - 1)), Err(TokenFault::NotYetValid));
+    }
+}
+
+#[test]
+fn time_is_checked_with_leeway() {
+    let verifier = verifier().with_leeway(10);
+    for (claims, now, expected) in [
+        (with("exp", json!(NOW)), NOW + 9, "accepted"),
+        (with("exp", json!(NOW)), NOW + 10, "expired"),
+        (with("exp", json!(NOW as f64 + 0.5)), NOW + 10, "accepted"),
+        (with("exp", json!(-1)), NOW, "expired"),
+        (with("exp", json!(0)), NOW, "expired"),
+        (with("exp", json!(1e300)), NOW, "accepted"),
+        (with("nbf", json!(NOW + 10)), NOW, "accepted"),
+        (with("nbf", json!(NOW + 11)), NOW, "not-yet-valid"),
+        (with("iat", json!(NOW + 11)), NOW, "not-yet-valid"),
+        (without("nbf"), NOW, "accepted"),
+        (without("iat"), NOW, "accepted"),
+        (without("exp"), NOW, "no-expiry"),
+        (with("exp", json!(null)), NOW, "no-expiry"),
+    ] {
+        let seen = verifier.verify(&sign(&claims), at(now)).map_or_else(|fault| fault.code(), |_| "accepted");
+        assert_eq!(seen, expected, "{claims}");
+    }
+}
+
+#[test]
+fn leeway_is_bounded() {
+    let token = sign(&with("exp", json!(NOW)));
+    let verifier = verifier().with_leeway(u32::MAX);
+    let most = i64::from(MOST_LEEWAY_SECONDS);
+    assert!(verifier.verify(&token, at(NOW + most - 1)).is_ok());
+    assert_eq!(verifier.verify(&token, at(NOW + most)), Err(TokenFault::Expired));
+}
+
+#[test]
+fn it_must_be_from_the_issuer_for_the_audience() {
+    for (claims, expected) in [
+        (with("aud", json!("someone")), "wrong-audience"),
+        (with("aud", json!([])), "wrong-audience"),
+        (with("aud", json!("aaep2")), "wrong-audience"),
+        (with("aud", json!(["someone", "aaep"])), "accepted"),
+        (without("aud"), "wrong-audience"),
+        (with("iss", json!("https://id.example/")), "wrong-issuer"),
+        (without("iss"), "wrong-issuer"),
+    ] {
+        assert_eq!(fault(&claims), expected, "{claims}");
+    }
+}
+
+#[test]
+fn it_must_be_about_someone_with_a_name() {
+    for sub in [json!(""), json!("  "), json!(null), json!("a\nb"), json!("x".repeat(257))] {
+        assert_eq!(fault(&with("sub", sub.clone())), "no-subject", "{sub}");
+    }
+    assert_eq!(fault(&without("sub")), "no-subject");
+    assert_eq!(check(&with("sub", json!("x".repeat(256)))).unwrap().principal.len(), 256);
+}
+
+#[test]
+fn roles_come_from_roles_and_scope() {
+    let roles = |claims: &Value| check(claims).unwrap().roles.into_iter().collect::<Vec<_>>();
+    assert_eq!(roles(&with("roles", json!("audit"))), [Role::Audit]);
+    assert_eq!(roles(&with("roles", json!(["admin", "cook", "Subscribe", "produce"]))), [Role::Admin, Role::Produce]);
+    assert_eq!(roles(&without("roles")), []);
+    let mut claims = without("roles");
+    claims["scope"] = json!("openid subscribe  email reply");
+    assert_eq!(roles(&claims), [Role::Subscribe, Role::Reply]);
+    claims["roles"] = json!(["audit"]);
+    assert_eq!(roles(&claims), [Role::Subscribe, Role::Reply, Role::Audit]);
+}
+
+#[test]
+fn claims_of_the_wrong_kind_are_malformed() {
+    for (name, value) in [
+        ("exp", json!("tomorrow")),
+        ("nbf", json!([])),
+        ("iat", json!({})),
+        ("sub", json!(7)),
+        ("iss", json!(["https://id.example"])),
+        ("aud", json!({"aaep": true})),
+        ("roles", json!([1])),
+        ("scope", json!(["subscribe"])),
+    ] {
+        assert_eq!(fault(&with(name, value)), "malformed-claims", "{name}");
+    }
+    for payload in ["", "[]", "null", "{", r#"{"exp":1,"exp":99999999999}"#, "\u{0}"] {
+        let token = key(Algorithm::Es256).sign("JWT", payload.as_bytes()).unwrap();
+        assert_eq!(verifier().verify(&token, at(NOW)), Err(TokenFault::Malformed), "{payload}");
+    }
+}
+
+#[test]
+fn attacks_have_their_faults() {
+    let unsigned = format!("{}.{}.", base64url(r#"{"alg":"none","typ":"JWT"}"#), base64url(&claims().to_string()));
+    let rsa = key(Algorithm::Rs256);
+    let mut confused = Header::new(jsonwebtoken::Algorithm::HS256);
+    confused.kid = Some(rsa.kid().to_owned());
+    let secret = EncodingKey::from_secret(rsa.public_pem().unwrap().as_bytes());
+    let confused = jsonwebtoken::encode(&confused, &claims(), &secret).unwrap();
+    let thief = SigningKey::generate(Algorithm::Es256).unwrap();
+    let unknown = other(&thief, &header(&thief), &claims());
+    let wrong_key = other(&thief, &header(key(Algorithm::Es256)), &claims());
+    let good = sign(&claims());
+    // Down to a whole number of bytes: else it would depend on the last bits whether it can be read.
+    let truncated = &good[..good.len() - 2];
+    let (_, rest) = good.split_once('.').unwrap();
+    let cut = &rest[..10];
+    let huge = sign(&with("note", json!("x".repeat(TOKEN_BYTES))));
+    for (token, code) in [
+        (unsigned.as_str(), "alg-none"),
+        (&confused, "alg-not-allowed"),
+        (&unknown, "unknown-kid"),
+        (&wrong_key, "bad-signature"),
+        (truncated, "bad-signature"),
+        (cut, "malformed"),
+        (&huge, "too-long"),
+        ("", "malformed"),
+        ("Bearer x", "malformed"),
+    ] {
+        let fault = verifier().verify(token, at(NOW)).unwrap_err();
+        assert_eq!(fault.code(), code, "{token}");
+        assert!(fault.to_string().starts_with("the token is not accepted: "), "{fault}");
+    }
+    assert!(verifier().verify(&good, at(NOW)).is_ok());
+}
+
+#[test]
+fn what_is_signed_for_something_else_is_no_token() {
+    let key = key(Algorithm::EdDsa);
+    for (typ, accepted) in
+        [("JWT", true), ("jwt", true), ("application/at+jwt", true), ("aaep-manifest+jws", false), ("JOSE", false)]
+    {
+        let token = key.sign(typ, claims().to_string().as_bytes()).unwrap();
+        let result = verifier().verify(&token, at(NOW));
+        assert_eq!(result.is_ok(), accepted, "{typ}");
+        assert!(accepted || result == Err(TokenFault::WrongType));
+    }
+    let mut header = header(key);
+    header.typ = None;
+    assert!(verifier().verify(&other(key, &header, &claims()), at(NOW)).is_ok());
+}
+
+/// Who may not sign must not learn from the fault what claims would pass.
+#[test]
+fn the_signature_is_checked_before_the_claims() {
+    let thief = SigningKey::generate(Algorithm::Es256).unwrap();
+    let token = other(&thief, &header(key(Algorithm::Es256)), &json!({"exp": 0}));
+    assert_eq!(verifier().verify(&token, at(NOW)), Err(TokenFault::Signature(JwsFault::BadSignature)));
+}
