@@ -1,6 +1,6 @@
 //! An event as it goes to subscriptions: typed, serialized once, and classed by how it is treated.
 
-use std::sync::Arc;
+use bytes::Bytes;
 
 use crate::id::{OutputId, SessionId};
 use crate::message::{CoreType, Event, Payload, Urgency};
@@ -37,7 +37,7 @@ pub enum Class {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
     event: Event,
-    json: Arc<[u8]>,
+    json: Bytes,
     class: Class,
 }
 
@@ -56,7 +56,7 @@ impl Frame {
     }
 
     /// The event as compact JSON on one line.
-    pub fn json(&self) -> &Arc<[u8]> {
+    pub fn json(&self) -> &Bytes {
         &self.json
     }
 

@@ -1,1 +1,23 @@
-//! AAEP over every transport: HTTP with SSE and WebSocket, sockets, gRPC, stdio.
+//! AAEP over every transport: HTTP with server-sent events and WebSocket, encrypted and with known callers.
+//!
+//! A [`Server`] opens what its [`Config`] says for one [`aaep::Producer`]. All transports do the same work in the same
+//! way: those that are bound to a connection hold a [`conversation`], and the SSE binding spreads the same steps over
+//! three endpoints.
+
+mod clock;
+mod config;
+pub mod conversation;
+mod gate;
+mod http;
+mod hub;
+mod listener;
+mod metrics;
+mod rate;
+mod server;
+mod signing;
+mod tls;
+
+pub use config::{Auth, Config, ConfigError, Data, Layer, Limits, Log, Signing, Tls, Transports};
+pub use hub::{Close, Hub, Peer};
+pub use metrics::Transport;
+pub use server::{Running, Server};

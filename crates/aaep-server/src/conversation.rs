@@ -1,0 +1,213 @@
+//! The one flow of every transport that is bound to a connection (WebSocket, socket, gRPC, stdio): the first message
+//! asks for a subscription, then events go out and replies come in until one side ends it.
+//!
+//! A transport brings two halves: a [`Source`] of whole messages and a [`Sink`] that frames and writes. Both halves
+//! work at the same time, so a reply is heard while a slow reader holds up what is sent.
+
+use std::future::Future;
+use std::io;
+
+use aaep::{Binding, Link, LinkSender, Outgoing, Refusal};
+use aaep_keys::Role;
+use aaep_proto::message::{Message, ReasonCode};
+use bytes::Bytes;
+
+use crate::hub::{Close, FIRST_MESSAGE, Hub, Peer};
+
+/// Most that is written at once: more gives nothing, and a critical event must not wait behind it.
+const BATCH: usize = 128;
+
+/// Malformed messages that are let pass with a log line before the connection is closed for them.
+const MALFORMED: u32 = 16;
+
+/// What comes from a peer.
+#[derive(Debug)]
+pub enum Received {
+    /// A whole message.
+    Message(Bytes),
+    /// A sign of life.
+    Alive,
+    /// Something that no message can be.
+    Violation(&'static str),
+    /// The peer has ended the connection, or it is lost.
+    End,
+}
+
+/// The half that hears.
+pub trait Source: Send {
+    /// The next thing. Giving up waiting loses nothing.
+    fn next(&mut self) -> impl Future<Output = Received> + Send;
+}
+
+/// The half that speaks.
+pub trait Sink: Send {
+    /// Writes all of it, in order.
+    fn send(&mut self, batch: &[Outgoing]) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Asks the peer for a sign of life, on transports that can.
+    fn ping(&mut self) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Says why it ends, and ends it.
+    fn close(&mut self, close: &Close) -> impl Future<Output = ()> + Send;
+}
+
+/// Holds the conversation to its end.
+pub async fn converse(hub: &Hub, peer: &Peer, mut source: impl Source, mut sink: impl Sink) -> Close {
+    let _open = hub.metrics.connection(peer.transport);
+    let close = match begin(hub, peer, &mut source).await {
+        Err((refusal, close)) => {
+            if let Some(refusal) = refusal {
+                let message = Outgoing::Message(Box::new(refusal.to_message().into()));
+                // Who has gone need not be told.
+                let _ = sink.send(&[message]).await;
+            }
+            close
+        }
+        Ok(mut link) => {
+            let sender = link.sender();
+            let close = tokio::select! {
+                close = hear(hub, peer, &sender, &mut source) => close,
+                close = speak(hub, peer, &mut link, &mut sink) => close,
+            };
+            tracing::debug!(subscription = %link.id(), code = close.code, reason = %close.reason, "a subscription ended");
+            close
+        }
+    };
+    hub.metrics.closed(close.code);
+    // A peer that takes nothing cannot be told; it is not waited for.
+    let _ = tokio::time::timeout(hub.limits.write_timeout(), sink.close(&close)).await;
+    close
+}
+
+type Refused = (Option<Refusal>, Close);
+
+/// The handshake.
+async fn begin(hub: &Hub, peer: &Peer, source: &mut impl Source) -> Result<Link, Refused> {
+    let first = tokio::time::timeout(FIRST_MESSAGE, first_message(source)).await;
+    let bytes = match first {
+        Err(_) => return Err((None, Close::violation("no subscription.request came in time"))),
+        Ok(Err(close)) => return Err((None, close)),
+        Ok(Ok(bytes)) => bytes,
+    };
+    let refuse = |code: ReasonCode, message: &str, close: u16| {
+        let refusal = Refusal { reason_code: code, message: message.to_owned(), retry_after_seconds: None };
+        (Some(refusal), Close::new(close, message))
+    };
+    let Some(Message::SubscriptionRequest(request)) = read(&bytes) else {
+        let message = "The first message must be a valid subscription.request.";
+        return Err(refuse(ReasonCode::Unknown, message, Close::REJECTED));
+    };
+    if !peer.may(Role::Subscribe) {
+        let message = "These credentials do not allow to subscribe.";
+        return Err(refuse(ReasonCode::AuthorizationDenied, message, Close::UNAUTHORIZED));
+    }
+    let request = peer.narrow_request(*request);
+    let subscribed = hub.producer.subscribe(&request, peer.principal(), Binding::Connection).await;
+    subscribed.map_err(|refusal| {
+        let close = Close::new(Close::REJECTED, refusal.message.clone());
+        (Some(refusal), close)
+    })
+}
+
+async fn first_message(source: &mut impl Source) -> Result<Bytes, Close> {
+    loop {
+        match source.next().await {
+            Received::Message(bytes) => return Ok(bytes),
+            Received::Alive => {}
+            Received::Violation(what) => return Err(Close::violation(what)),
+            Received::End => return Err(gone()),
+        }
+    }
+}
+
+/// Hands on what the subscriber says, until it breaks the rules or falls silent.
+async fn hear(hub: &Hub, peer: &Peer, link: &LinkSender, source: &mut impl Source) -> Close {
+    let mut malformed = 0;
+    let silence = hub.limits.silence();
+    loop {
+        let Ok(received) = tokio::time::timeout(silence, source.next()).await else {
+            return Close::violation("the connection gives no sign of life");
+        };
+        let bytes = match received {
+            Received::Message(bytes) => bytes,
+            Received::Alive => continue,
+            Received::Violation(what) => return Close::violation(what),
+            Received::End => return gone(),
+        };
+        if !hub.rates.take(peer.principal()) {
+            return Close::violation("too many messages");
+        }
+        match read(&bytes) {
+            Some(message) => {
+                if link.send(narrowed(peer, message)).await.is_err() {
+                    return Close::new(Close::CLEAN, "the producer has ended");
+                }
+            }
+            None => {
+                malformed += 1;
+                hub.metrics.malformed();
+                tracing::info!(principal = peer.principal(), "a malformed message was ignored");
+                if malformed > MALFORMED {
+                    return Close::violation("too many malformed messages");
+                }
+            }
+        }
+    }
+}
+
+/// A message that keeps the rules.
+pub(crate) fn read(bytes: &[u8]) -> Option<Message> {
+    aaep_proto::validate(bytes).is_valid().then(|| Message::parse(bytes).ok())?
+}
+
+/// A message without what this peer may not ask for.
+pub(crate) fn narrowed(peer: &Peer, message: Message) -> Message {
+    match message {
+        Message::SubscriptionRenegotiate(mut change) => {
+            change.capabilities = peer.narrow(change.capabilities);
+            Message::SubscriptionRenegotiate(change)
+        }
+        other => other,
+    }
+}
+
+/// Sends what the subscription gets: all that waits, in one go.
+async fn speak(hub: &Hub, peer: &Peer, link: &mut Link, sink: &mut impl Sink) -> Close {
+    let mut batch = Vec::new();
+    let mut ping = tokio::time::interval(hub.limits.keep_alive());
+    ping.reset();
+    loop {
+        let sent = tokio::select! {
+            count = link.recv_many(&mut batch, BATCH) => {
+                if count == 0 {
+                    return Close::new(Close::CLEAN, "the producer has ended");
+                }
+                hub.metrics.delivered(peer.transport, &batch);
+                let closing = match batch.last() {
+                    Some(Outgoing::Closed(closing)) => Some(Close::of(closing)),
+                    _ => None,
+                };
+                let sent = bounded(hub, sink.send(&batch)).await;
+                batch.clear();
+                batch.shrink_to(BATCH / 8);
+                if let Some(close) = closing {
+                    return close;
+                }
+                sent
+            }
+            _ = ping.tick() => bounded(hub, sink.ping()).await,
+        };
+        if let Err(error) = sent {
+            let slow = error.kind() == io::ErrorKind::TimedOut;
+            return if slow { Close::violation("too_slow: the subscriber takes nothing") } else { gone() };
+        }
+    }
+}
+
+async fn bounded(hub: &Hub, sending: impl Future<Output = io::Result<()>>) -> io::Result<()> {
+    tokio::time::timeout(hub.limits.write_timeout(), sending).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+}
+
+fn gone() -> Close {
+    Close::new(Close::BY_SUBSCRIBER, "the peer has gone")
+}

@@ -1,0 +1,57 @@
+//! `GET /aaep/v1/events`: the stream of a subscription.
+
+use aaep::id::{EventId, SubscriptionId};
+use aaep_keys::Role;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+
+use super::sse::Stream;
+use super::{App, Problem};
+use crate::hub::Peer;
+
+const NOT_ACCEPTABLE: Problem = Problem::new(StatusCode::NOT_ACCEPTABLE, "This is a text/event-stream.");
+const NO_ID: Problem = Problem::new(StatusCode::BAD_REQUEST, "Name the stream by subscription_id.");
+
+/// Opens the stream, or goes on after `Last-Event-ID`. A page that opens a new EventSource cannot send that header, so
+/// the address may name the event too.
+pub(super) async fn stream(
+    State(app): State<App>,
+    peer: Peer,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    if !accepts_stream(&headers) {
+        return Err(NOT_ACCEPTABLE);
+    }
+    if !peer.may(Role::Subscribe) {
+        return Err(Problem::forbidden());
+    }
+    let query = |name: &str| {
+        let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+        pairs.filter(|(key, _)| *key == name).map(|(_, value)| value).next()
+    };
+    let id: SubscriptionId = query("subscription_id").and_then(|id| id.parse().ok()).ok_or(NO_ID)?;
+    let in_header = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let last: Option<EventId> = in_header.or_else(|| query("last_event_id")).and_then(|id| id.parse().ok());
+    let link = app.hub.producer.resume(&id, peer.principal(), last.as_ref()).await;
+    let link = link.ok_or_else(Problem::no_subscription)?;
+    let kind = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-cache, no-transform"),
+        // Proxies of the nginx kind collect answers unless they are told not to.
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((kind, Body::new(Stream::new(app.hub, link))).into_response())
+}
+
+fn accepts_stream(headers: &HeaderMap) -> bool {
+    let mut kinds = headers.get_all(header::ACCEPT).iter().filter_map(|kind| kind.to_str().ok()).peekable();
+    if kinds.peek().is_none() {
+        return true;
+    }
+    let fits =
+        |kind: &str| ["text/event-stream", "text/*", "*/*"].contains(&kind.split(';').next().unwrap_or("").trim());
+    kinds.any(|list| list.split(',').any(fits))
+}

@@ -1,0 +1,28 @@
+//! What the producer offers, for anyone to read before subscribing; signed for those who ask for that.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+
+use super::{App, Problem};
+
+const SHORT: (header::HeaderName, &str) = (header::CACHE_CONTROL, "max-age=60");
+
+/// The manifest as JSON, or as a JWS for those who accept `application/jose`.
+pub(super) async fn show(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+    let accepts = headers.get(header::ACCEPT).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let vary = (header::VARY, "Accept");
+    if accepts.contains("application/jose") {
+        let signed = app.published.signed();
+        let detail = "There is no signed manifest. Set manifest.key.";
+        let jws = signed.ok_or(Problem::new(axum::http::StatusCode::NOT_ACCEPTABLE, detail))?;
+        return Ok(([(header::CONTENT_TYPE, "application/jose"), SHORT, vary], jws).into_response());
+    }
+    let json = app.published.manifest();
+    Ok(([(header::CONTENT_TYPE, "application/json"), SHORT, vary], json).into_response())
+}
+
+/// The public keys that the manifest is signed with.
+pub(super) async fn keys(State(app): State<App>) -> Response {
+    ([(header::CONTENT_TYPE, "application/jwk-set+json"), SHORT], app.published.keys()).into_response()
+}

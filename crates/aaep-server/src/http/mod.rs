@@ -1,0 +1,60 @@
+//! The HTTP binding: subscriptions, events, replies, WebSocket, manifest, operations.
+
+mod body;
+mod events;
+mod guard;
+mod manifest;
+mod operations;
+mod problem;
+mod replies;
+mod sse;
+mod subscriptions;
+mod ws;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{MethodRouter, get, post};
+
+use crate::config::Transports;
+use crate::gate::Gate;
+use crate::hub::Hub;
+use crate::signing::Published;
+
+pub(crate) use problem::Problem;
+
+/// What handlers share.
+#[derive(Clone)]
+pub(crate) struct App {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) published: Arc<Published>,
+}
+
+/// All endpoints. What is added by the caller stands behind the same guard.
+pub(crate) fn router(app: App, transports: &Transports, more: Router) -> Router {
+    let mut router = Router::new();
+    if transports.sse {
+        router = router
+            .route("/aaep/v1/subscriptions", only(post(subscriptions::create), "POST"))
+            .route("/aaep/v1/events", only(get(events::stream), "GET"))
+            .route("/aaep/v1/replies", only(post(replies::take), "POST"));
+    }
+    if transports.websocket {
+        router = router.route("/aaep/v1/ws", only(axum::routing::any(ws::upgrade), "GET"));
+    }
+    router
+        .route("/.well-known/aaep-manifest.json", only(get(manifest::show), "GET, HEAD"))
+        .route("/.well-known/aaep-keys.json", only(get(manifest::keys), "GET, HEAD"))
+        .route("/healthz", only(get(operations::health), "GET, HEAD"))
+        .route("/readyz", only(get(operations::ready), "GET, HEAD"))
+        .route("/metrics", only(get(operations::metrics), "GET, HEAD"))
+        .fallback(async || Problem::new(axum::http::StatusCode::NOT_FOUND, "There is nothing here."))
+        .with_state(app.clone())
+        .merge(more)
+        .layer(axum::middleware::from_fn_with_state(app, guard::check))
+}
+
+fn only(methods: MethodRouter<App>, allow: &'static str) -> MethodRouter<App> {
+    methods.fallback(async move || Problem::not_allowed(allow))
+}

@@ -1,0 +1,32 @@
+//! For those who run the server: health, readiness, numbers.
+
+use aaep_keys::Role;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::{App, Problem};
+use crate::hub::Peer;
+
+/// The process works.
+pub(super) async fn health() -> &'static str {
+    "ok\n"
+}
+
+/// New subscribers are welcome.
+pub(super) async fn ready(State(app): State<App>) -> Response {
+    if *app.hub.stopping.borrow() || app.hub.producer.measure().await.is_none() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "ending\n").into_response();
+    }
+    "ready\n".into_response()
+}
+
+/// The numbers.
+pub(super) async fn metrics(State(app): State<App>, peer: Peer) -> Result<Response, Problem> {
+    if !peer.may(Role::Admin) {
+        return Err(Problem::forbidden());
+    }
+    let measures = app.hub.producer.measure().await.ok_or_else(Problem::ended)?;
+    let text = app.hub.metrics.render(&measures, &app.hub.producer.replies());
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
+}

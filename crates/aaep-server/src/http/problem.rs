@@ -1,0 +1,63 @@
+//! How an HTTP request is refused: a status and a few plain words (RFC 9457).
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+/// A refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    detail: &'static str,
+    header: Option<(header::HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    pub(crate) const fn new(status: StatusCode, detail: &'static str) -> Problem {
+        Problem { status, detail, header: None }
+    }
+
+    fn with(status: StatusCode, detail: &'static str, name: header::HeaderName, value: &'static str) -> Problem {
+        Problem { status, detail, header: Some((name, HeaderValue::from_static(value))) }
+    }
+
+    pub(crate) fn unauthenticated() -> Problem {
+        let detail = "Send a valid bearer token.";
+        Problem::with(StatusCode::UNAUTHORIZED, detail, header::WWW_AUTHENTICATE, "Bearer realm=\"aaep\"")
+    }
+
+    pub(crate) fn forbidden() -> Problem {
+        Problem::new(StatusCode::FORBIDDEN, "These credentials do not allow that.")
+    }
+
+    pub(crate) fn too_fast() -> Problem {
+        Problem::with(StatusCode::TOO_MANY_REQUESTS, "Too many requests. Wait a second.", header::RETRY_AFTER, "1")
+    }
+
+    pub(crate) fn no_subscription() -> Problem {
+        Problem::new(StatusCode::NOT_FOUND, "There is no such subscription. Subscribe again.")
+    }
+
+    pub(crate) fn not_allowed(allow: &'static str) -> Problem {
+        Problem::with(StatusCode::METHOD_NOT_ALLOWED, "Use another method here.", header::ALLOW, allow)
+    }
+
+    pub(crate) fn ended() -> Problem {
+        Problem::with(StatusCode::SERVICE_UNAVAILABLE, "The producer has ended.", header::RETRY_AFTER, "5")
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let title = self.status.canonical_reason().unwrap_or("Error");
+        let body =
+            json!({"type": "about:blank", "title": title, "status": self.status.as_u16(), "detail": self.detail});
+        let mut response = (self.status, body.to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some((name, value)) = self.header {
+            headers.insert(name, value);
+        }
+        response
+    }
+}

@@ -1,0 +1,107 @@
+//! Events in the form of server-sent events. All that waits is written at once.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use aaep::{Link, Outgoing};
+use bytes::{BufMut, Bytes, BytesMut};
+use http_body::{Body, Frame};
+use tokio::time::{Instant, Sleep};
+
+use crate::hub::{Close, Hub};
+use crate::metrics::Transport;
+
+/// Most events in one write.
+const BATCH: usize = 128;
+
+/// When a browser should try again after a lost connection, in milliseconds.
+const RETRY: &str = "retry: 2000\n\n";
+
+/// The body of an event stream.
+pub(crate) struct Stream {
+    hub: Arc<Hub>,
+    link: Link,
+    batch: Vec<Outgoing>,
+    /// When to say that the stream is alive; set again by every write.
+    quiet: Pin<Box<Sleep>>,
+    every: Duration,
+    greeted: bool,
+    ended: bool,
+}
+
+impl Stream {
+    pub(crate) fn new(hub: Arc<Hub>, link: Link) -> Stream {
+        let every = hub.limits.keep_alive();
+        let quiet = Box::pin(tokio::time::sleep(every));
+        hub.metrics.opened(Transport::Sse);
+        Stream { hub, link, batch: Vec::new(), quiet, every, greeted: false, ended: false }
+    }
+
+    /// Frames all that waits.
+    fn frame(&mut self) -> Bytes {
+        self.hub.metrics.delivered(Transport::Sse, &self.batch);
+        let size =
+            self.batch.iter().map(|item| if let Outgoing::Event(frame) = item { frame.json().len() + 96 } else { 256 });
+        let mut bytes = BytesMut::with_capacity(size.sum());
+        for item in self.batch.drain(..) {
+            match item {
+                Outgoing::Event(event) => put_event(&mut bytes, &event),
+                Outgoing::Message(message) => {
+                    let json = serde_json::to_vec(&*message).unwrap_or_default();
+                    put(&mut bytes, &[b"event: aaep.message\ndata: ", &json, b"\n\n"]);
+                }
+                Outgoing::Closed(closing) => {
+                    self.hub.metrics.closed(Close::of(&closing).code);
+                    self.ended = true;
+                }
+            }
+        }
+        self.batch.shrink_to(BATCH / 8);
+        bytes.freeze()
+    }
+}
+
+fn put_event(bytes: &mut BytesMut, event: &aaep::Frame) {
+    let id = event.event().envelope.event_id.as_str();
+    put(bytes, &[b"event: aaep.event\nid: ", id.as_bytes(), b"\ndata: ", event.json(), b"\n\n"]);
+}
+
+fn put(bytes: &mut BytesMut, parts: &[&[u8]]) {
+    parts.iter().for_each(|part| bytes.put_slice(part));
+}
+
+impl Body for Stream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        if this.ended {
+            return Poll::Ready(None);
+        }
+        let bytes = if !std::mem::replace(&mut this.greeted, true) {
+            // The first bytes come at once, so that everyone on the way sees that the stream is open.
+            Bytes::from_static(RETRY.as_bytes())
+        } else {
+            match this.link.poll_many(cx, &mut this.batch, BATCH) {
+                Poll::Ready(0) => return Poll::Ready(None),
+                Poll::Ready(_) => this.frame(),
+                Poll::Pending => {
+                    std::task::ready!(this.quiet.as_mut().poll(cx));
+                    Bytes::from_static(b": alive\n\n")
+                }
+            }
+        };
+        this.quiet.as_mut().reset(Instant::now() + this.every);
+        if bytes.is_empty() { Poll::Ready(None) } else { Poll::Ready(Some(Ok(Frame::data(bytes)))) }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.hub.metrics.gone(Transport::Sse);
+    }
+}

@@ -1,0 +1,68 @@
+//! `POST /aaep/v1/subscriptions`: the handshake of the SSE binding.
+
+use aaep::message::{Message, ReasonCode};
+use aaep::{Binding, Outgoing, Refusal};
+use aaep_keys::Role;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::{App, Problem, body};
+use crate::conversation::read;
+use crate::hub::Peer;
+
+/// Answers 201 with the terms and where the events are, or 4xx with the reason.
+pub(super) async fn create(
+    State(app): State<App>,
+    peer: Peer,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let bytes = body::read(&app, &headers, body).await?;
+    let Some(Message::SubscriptionRequest(request)) = read(&bytes) else {
+        app.hub.metrics.malformed();
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "Send a valid subscription.request."));
+    };
+    if !peer.may(Role::Subscribe) {
+        let message = "These credentials do not allow to subscribe.".to_owned();
+        let reason_code = ReasonCode::AuthorizationDenied;
+        return Ok(refuse(&Refusal { reason_code, message, retry_after_seconds: None }));
+    }
+    let request = peer.narrow_request(*request);
+    let mut link = match app.hub.producer.subscribe(&request, peer.principal(), Binding::Resumable).await {
+        Ok(link) => link,
+        Err(refusal) => return Ok(refuse(&refusal)),
+    };
+    let Some(Outgoing::Message(accepted)) = link.recv().await else { return Err(Problem::ended()) };
+    let location = format!("/aaep/v1/events?subscription_id={}", link.id());
+    let mut response = json(StatusCode::CREATED, &accepted);
+    if let Ok(location) = HeaderValue::from_str(&location) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    // The link is let go here; the stream takes its place, and nothing is lost in between.
+    Ok(response)
+}
+
+/// A message of the handshake as an answer.
+pub(super) fn json(status: StatusCode, message: &Message) -> Response {
+    let body = serde_json::to_vec(message).unwrap_or_default();
+    let kind = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+    (status, kind, body).into_response()
+}
+
+/// `subscription.rejected` with the status that fits its reason.
+pub(super) fn refuse(refusal: &Refusal) -> Response {
+    let status = match refusal.reason_code {
+        ReasonCode::RateLimit => StatusCode::TOO_MANY_REQUESTS,
+        ReasonCode::AuthenticationRequired => StatusCode::UNAUTHORIZED,
+        ReasonCode::AuthorizationDenied => StatusCode::FORBIDDEN,
+        ReasonCode::TransportUnavailable => StatusCode::CONFLICT,
+        _ => StatusCode::UNPROCESSABLE_ENTITY,
+    };
+    let mut response = json(status, &refusal.to_message().into());
+    if let Some(seconds) = refusal.retry_after_seconds {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}

@@ -1,0 +1,126 @@
+//! What all transports of one server share: the producer, who may do what, the bounds, the numbers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aaep::Producer;
+use aaep_keys::{Identity, Role};
+use aaep_proto::message::{Capabilities, SubscriptionRequest};
+use tokio::sync::watch;
+
+use crate::config::Limits;
+use crate::metrics::{Metrics, Transport};
+use crate::rate::Rates;
+
+/// What all transports of one server share.
+#[derive(Debug)]
+pub struct Hub {
+    pub(crate) producer: Producer,
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Metrics,
+    pub(crate) rates: Rates,
+    /// Turns true when the server is about to end.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+impl Hub {
+    pub(crate) fn new(producer: Producer, limits: Limits, stopping: watch::Receiver<bool>) -> Hub {
+        let rates = Rates::new(limits.requests_per_second);
+        Hub { producer, limits, metrics: Metrics::default(), rates, stopping }
+    }
+}
+
+/// Who is at the other end of a connection, and how it got there.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Who it is, as the transport proved it.
+    pub identity: Arc<Identity>,
+    /// How it got here.
+    pub transport: Transport,
+}
+
+impl Peer {
+    /// Everyone who can reach an endpoint that is open to its own machine or user only.
+    pub fn local(transport: Transport) -> Peer {
+        let roles = [Role::Subscribe, Role::Reply, Role::Audit, Role::Admin, Role::Produce].into();
+        Peer { identity: Arc::new(Identity { principal: "local".to_owned(), roles }), transport }
+    }
+
+    /// The name that subscriptions belong to.
+    pub fn principal(&self) -> &str {
+        &self.identity.principal
+    }
+
+    /// Whether it has this role.
+    pub fn may(&self, role: Role) -> bool {
+        self.identity.may(role)
+    }
+
+    /// A request with what this peer may ask for: who may not reply cannot become one whose reply is waited for.
+    pub(crate) fn narrow_request(&self, mut request: SubscriptionRequest) -> SubscriptionRequest {
+        request.capabilities = self.narrow(request.capabilities);
+        request
+    }
+
+    pub(crate) fn narrow(&self, mut capabilities: Capabilities) -> Capabilities {
+        if !self.may(Role::Reply) {
+            let fields = &mut capabilities.fields;
+            for supports in [&mut fields.supports_confirmation_reply, &mut fields.supports_clarification_reply] {
+                *supports = supports.map(|_| false);
+            }
+        }
+        capabilities
+    }
+}
+
+/// Why a connection is closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Close {
+    /// The close code of the WebSocket binding; other transports have their own ways to say it.
+    pub code: u16,
+    /// For people and logs; short.
+    pub reason: String,
+}
+
+impl Close {
+    /// The subscription ended in good order.
+    pub const CLEAN: u16 = 4000;
+    /// The subscription was refused.
+    pub const REJECTED: u16 = 4001;
+    /// Credentials are missing or wrong.
+    pub const UNAUTHENTICATED: u16 = 4002;
+    /// The credentials do not suffice.
+    pub const UNAUTHORIZED: u16 = 4003;
+    /// The peer broke the rules.
+    pub const VIOLATION: u16 = 4004;
+    /// The subscriber asked for it.
+    pub const BY_SUBSCRIBER: u16 = 4005;
+
+    pub(crate) fn new(code: u16, reason: impl Into<String>) -> Close {
+        Close { code, reason: reason.into() }
+    }
+
+    pub(crate) fn violation(reason: impl Into<String>) -> Close {
+        Close::new(Close::VIOLATION, reason)
+    }
+
+    /// How the engine's word for an end is said on the wire.
+    pub(crate) fn of(closing: &aaep::Closing) -> Close {
+        let code = match closing.reason_code {
+            "subscriber_closed" => Close::BY_SUBSCRIBER,
+            "too_slow" => Close::VIOLATION,
+            "renegotiation_refused" => Close::REJECTED,
+            _ => Close::CLEAN,
+        };
+        Close::new(code, format!("{}: {}", closing.reason_code, closing.message))
+    }
+}
+
+/// How long a peer has for its first message.
+pub(crate) const FIRST_MESSAGE: Duration = Duration::from_secs(10);
+
+/// Waits until the server is about to end.
+pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    // The sender is gone only after the server has ended.
+    let _ = stopping.wait_for(|stop| *stop).await;
+}

@@ -1,0 +1,148 @@
+//! Connections: accepted, counted, encrypted, served, ended in order.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use crate::config::Limits;
+use crate::gate::{self, Connection};
+use crate::hub::{Hub, stopped};
+
+/// Most bytes of a request's head. It is also what an idle connection's read buffer may grow to.
+const HEAD: usize = 16 * 1024;
+
+/// Streams of one HTTP/2 connection: a browser page with several EventSources needs a few.
+const STREAMS: u32 = 64;
+
+/// Everything that a connection needs.
+pub(crate) struct Listener {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) router: Router,
+    pub(crate) tls: Option<TlsAcceptor>,
+}
+
+impl Listener {
+    /// Accepts connections until the server stops, then waits for those that are open.
+    pub(crate) async fn serve(self, listener: TcpListener, mut stopping: watch::Receiver<bool>) {
+        let places = Arc::new(Semaphore::new(self.hub.limits.connections));
+        let this = Arc::new(self);
+        let mut open = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                Some(_) = open.join_next() => continue,
+                () = stopped(&mut stopping) => break,
+            };
+            match accepted {
+                Ok((stream, address)) => match places.clone().try_acquire_owned() {
+                    Ok(place) => drop(open.spawn(this.clone().connection(stream, address, place, stopping.clone()))),
+                    Err(_) => drop(open.spawn(turn_away(this.clone(), stream))),
+                },
+                Err(error) => pause_after(&error).await,
+            }
+        }
+        drop(listener);
+        let waiting = async { while open.join_next().await.is_some() {} };
+        if tokio::time::timeout(this.hub.limits.shutdown() * 2, waiting).await.is_err() {
+            tracing::warn!(connections = open.len(), "connections that did not end in time are cut");
+        }
+    }
+
+    async fn connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        address: SocketAddr,
+        _place: OwnedSemaphorePermit,
+        stopping: watch::Receiver<bool>,
+    ) {
+        if let Err(error) = prepare(&stream, &self.hub.limits) {
+            tracing::debug!(%error, "a connection could not be prepared");
+        }
+        let Some(tls) = &self.tls else {
+            return self.http(stream, Connection { address, certificate: None }, stopping).await;
+        };
+        match tokio::time::timeout(self.hub.limits.request(), tls.accept(stream)).await {
+            Ok(Ok(stream)) => {
+                let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+                let certificate = certificate.map(|der| Arc::new(gate::of_certificate(der)));
+                self.http(stream, Connection { address, certificate }, stopping).await;
+            }
+            Ok(Err(error)) => tracing::info!(%address, %error, "a TLS handshake failed"),
+            Err(_) => tracing::info!(%address, "a TLS handshake took too long"),
+        }
+    }
+
+    async fn http(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        connection: Connection,
+        mut stopping: watch::Receiver<bool>,
+    ) {
+        let router = self.router.clone().layer(axum::Extension(connection.address)).layer(axum::Extension(connection));
+        let builder = builder(&self.hub.limits);
+        let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(router));
+        let mut serving = std::pin::pin!(serving);
+        let result = tokio::select! {
+            result = serving.as_mut() => result,
+            () = stopped(&mut stopping) => {
+                serving.as_mut().graceful_shutdown();
+                serving.await
+            }
+        };
+        if let Err(error) = result {
+            tracing::debug!(%error, "a connection ended early");
+        }
+    }
+}
+
+fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.request()).max_buf_size(HEAD).keep_alive(true);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(HEAD as u32)
+        .max_concurrent_streams(STREAMS)
+        .keep_alive_interval(limits.keep_alive())
+        .keep_alive_timeout(limits.silence())
+        .enable_connect_protocol();
+    builder
+}
+
+/// Small writes go out at once, and a peer that takes nothing or is no longer there is found by the kernel.
+fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    #[cfg(target_os = "linux")]
+    socket2::SockRef::from(stream).set_tcp_user_timeout(Some(limits.write_timeout()))?;
+    Ok(())
+}
+
+/// Tells a plain client that there is no place.
+async fn turn_away(listener: Arc<Listener>, mut stream: TcpStream) {
+    listener.hub.metrics.refused_connection();
+    if listener.tls.is_none() {
+        let answer =
+            b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+        // Who has gone need not be told.
+        let _ = tokio::time::timeout(listener.hub.limits.request(), stream.write_all(answer)).await;
+    }
+}
+
+/// A connection that failed concerns itself only; when the machine is out of means, others must end first.
+async fn pause_after(error: &io::Error) {
+    let of_peer = [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset, io::ErrorKind::ConnectionRefused];
+    if !of_peer.contains(&error.kind()) {
+        tracing::error!(%error, "no connection can be accepted");
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+}

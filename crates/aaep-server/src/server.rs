@@ -1,0 +1,180 @@
+//! A server: all transports of one producer, from start to an end in good order.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aaep::Producer;
+use axum::Router;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+use crate::config::{Config, ConfigError};
+use crate::gate::Gate;
+use crate::http::{self, App};
+use crate::hub::{Hub, stopped};
+use crate::listener::Listener;
+use crate::signing::Published;
+use crate::tls::Certificates;
+
+/// How often files are looked at that may change while the server runs.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// A server that is set up but not yet started.
+///
+/// ```
+/// use aaep::Producer;
+/// use aaep_server::{Config, Server};
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = Config { listen: "127.0.0.1:0".parse()?, ..Config::default() };
+/// let producer = Server::producer(&config);
+/// let server = Server::new(config, producer).start().await?;
+/// assert!(server.address().port() > 0);
+/// server.stop("Going home.").await;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Server {
+    config: Config,
+    producer: Producer,
+    more: Router,
+}
+
+impl Server {
+    /// A producer with the identity and the offer of a configuration.
+    pub fn producer(config: &Config) -> Producer {
+        let offer = aaep::Offer {
+            max_subscriptions: config.limits.subscriptions,
+            signed_manifest: config.manifest.key.is_some(),
+            ..aaep::Offer::default()
+        };
+        let builder = Producer::builder(&config.agent_id).offer(offer).manifest_uri(manifest_uri(config));
+        let builder = match &config.agent_name {
+            Some(name) => builder.name(name),
+            None => builder,
+        };
+        config.languages.iter().fold(builder, |builder, language| builder.language(language.clone())).build()
+    }
+
+    /// A server for this producer.
+    pub fn new(config: Config, producer: Producer) -> Server {
+        Server { config, producer, more: Router::new() }
+    }
+
+    /// Adds endpoints behind the same guard.
+    pub fn with(mut self, more: Router) -> Server {
+        self.more = self.more.merge(more);
+        self
+    }
+
+    /// Opens all transports, or says what is in the way.
+    pub async fn start(self) -> Result<Running, ConfigError> {
+        let Server { config, producer, more } = self;
+        config.check()?;
+        let gate = Arc::new(Gate::new(&config)?);
+        let certificates = config.tls.as_ref().map(Certificates::load).transpose()?;
+        let tls = certificates.as_ref().map(|c| c.server_config(&[b"h2", b"http/1.1"])).transpose()?;
+        let cannot = |e: std::io::Error| ConfigError(format!("cannot listen on {}: {e}", config.listen));
+        let listener = TcpListener::bind(config.listen).await.map_err(cannot)?;
+        let address = listener.local_addr().map_err(cannot)?;
+        let (stop, stopping) = watch::channel(false);
+        let hub = Arc::new(Hub::new(producer.clone(), config.limits.clone(), stopping.clone()));
+        let ended = |_| ConfigError("the producer has ended".to_owned());
+        let manifest = producer.manifest(transports(&config)).await.map_err(ended)?;
+        let published = Arc::new(Published::new(manifest, config.manifest.clone())?);
+        producer.set_signed_manifest(published.signed()).await.map_err(ended)?;
+        if gate.is_open() {
+            tracing::info!("no credentials are asked for: everyone on this machine may subscribe and reply");
+        }
+        let app = App { hub: hub.clone(), gate, published: published.clone() };
+        let router = http::router(app, &config.transports, more);
+        let listener = {
+            let http = Listener { hub: hub.clone(), router, tls: tls.map(TlsAcceptor::from) };
+            tokio::spawn(http.serve(listener, stopping.clone()))
+        };
+        tokio::spawn(look_after(producer.clone(), published, certificates, stopping));
+        tracing::info!(%address, encrypted = config.tls.is_some(), "listening");
+        Ok(Running { address, hub, stop, tasks: vec![listener], config })
+    }
+}
+
+/// The transports that are switched on, by their names in the manifest.
+fn transports(config: &Config) -> Vec<String> {
+    let transports = &config.transports;
+    let named = [
+        (transports.sse, "sse"),
+        (transports.websocket, "websocket"),
+        (transports.unix, "unix-socket"),
+        (transports.grpc.is_some(), "grpc"),
+    ];
+    named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name.to_owned()).collect()
+}
+
+fn manifest_uri(config: &Config) -> String {
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let host = config.hosts.first().cloned().unwrap_or_else(|| config.listen.to_string());
+    format!("{scheme}://{host}/.well-known/aaep-manifest.json")
+}
+
+/// Looks at files that may change.
+async fn look_after(
+    producer: Producer,
+    published: Arc<Published>,
+    certificates: Option<Arc<Certificates>>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let mut look = tokio::time::interval(LOOK);
+    loop {
+        tokio::select! {
+            _ = look.tick() => {}
+            () = stopped(&mut stopping) => return,
+        }
+        published.refresh(&producer).await;
+        if let Some(certificates) = &certificates {
+            certificates.refresh();
+        }
+    }
+}
+
+/// A server that runs. Dropping it does not stop it; [`Running::stop`] does.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    hub: Arc<Hub>,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+    config: Config,
+}
+
+impl Running {
+    /// Where HTTP is served.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address for people and clients.
+    pub fn url(&self) -> String {
+        let scheme = if self.config.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// The producer that is served.
+    pub fn producer(&self) -> &Producer {
+        &self.hub.producer
+    }
+
+    /// Ends sessions, then subscriptions, then connections, each with its reason, within the configured time.
+    pub async fn stop(self, summary: &str) {
+        let grace = self.config.limits.shutdown();
+        self.hub.producer.shut_down(grace, summary).await;
+        // Nobody may be listening to this any more.
+        let _ = self.stop.send(true);
+        for task in self.tasks {
+            // A task that failed has ended too.
+            let _ = task.await;
+        }
+    }
+}
