@@ -1,0 +1,127 @@
+//! Where BRLTTY listens, how it knows us, and which terminal is ours.
+
+use std::path::PathBuf;
+
+use super::error::BrailleError;
+use crate::endpoint::Endpoint;
+
+/// Where BRLTTY puts its sockets.
+const SOCKETS: &str = "/var/lib/BrlAPI";
+
+/// The key file, if none is named.
+const KEY: &str = "/etc/brlapi.key";
+
+/// The port of number 0.
+const PORT: u16 = 4101;
+
+/// How deep terminals may be nested.
+const DEPTH: usize = 16;
+
+/// How a display is found.
+///
+/// ```
+/// use aaep_voice::brlapi::BrailleConfig;
+/// let config = BrailleConfig::default();
+/// assert!(config.address.is_none() && config.key_file.is_none());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BrailleConfig {
+    /// Where the server listens. Without it `BRLAPI_HOST` decides, else it is `/var/lib/BrlAPI/0`.
+    pub address: Option<Endpoint>,
+    /// The file with the key, if the server wants one. Without it `BRLAPI_AUTH` decides, else it is `/etc/brlapi.key`.
+    pub key_file: Option<PathBuf>,
+}
+
+impl BrailleConfig {
+    /// The address; `variable` reads the environment.
+    pub(super) fn endpoint(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Endpoint, BrailleError> {
+        if let Some(endpoint) = &self.address {
+            return Ok(endpoint.clone());
+        }
+        let host = variable("BRLAPI_HOST").filter(|host| !host.is_empty()).unwrap_or_else(|| ":0".into());
+        let bad = || BrailleError::BadAddress(host.chars().take(200).collect());
+        let (name, number) = host.rsplit_once(':').unwrap_or((&host, "0"));
+        if name.is_empty() {
+            // It becomes a file name: it must not lead elsewhere.
+            let plain = !number.is_empty() && !number.starts_with('.') && !number.contains('/');
+            return if plain { Ok(Endpoint::Unix(PathBuf::from(SOCKETS).join(number))) } else { Err(bad()) };
+        }
+        let port = number.parse::<u16>().ok().and_then(|number| PORT.checked_add(number)).ok_or_else(bad)?;
+        Ok(Endpoint::Tcp(name.trim_start_matches('[').trim_end_matches(']').into(), port))
+    }
+
+    /// The key file. Ways to be known that are not files are left out.
+    pub(super) fn key_file(&self, variable: impl Fn(&str) -> Option<String>) -> PathBuf {
+        let named = |auth: String| {
+            let mut ways = auth.split('+');
+            ways.find_map(|way| way.strip_prefix("keyfile:").or(way.starts_with('/').then_some(way)).map(PathBuf::from))
+        };
+        let file = self.key_file.clone().or_else(|| variable("BRLAPI_AUTH").and_then(named));
+        file.unwrap_or_else(|| KEY.into())
+    }
+}
+
+/// The path of the terminal that this program runs in, by the environment: windows within screens within consoles.
+/// An empty path takes the display wherever the user is.
+///
+/// ```
+/// use aaep_voice::brlapi::tty_path;
+/// let variable = |name: &str| match name {
+///     "WINDOWPATH" => Some("7".to_owned()),
+///     "WINDOWID" => Some("4194307".to_owned()),
+///     _ => None,
+/// };
+/// assert_eq!(tty_path(variable), [7, 4194307]);
+/// ```
+pub fn tty_path(variable: impl Fn(&str) -> Option<String>) -> Vec<u32> {
+    let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
+    let mut path: Vec<u32> = match variable("WINDOWPATH") {
+        Some(windows) => windows.split(':').map_while(|part| part.parse().ok()).take(DEPTH).collect(),
+        None if variable("DISPLAY").is_some() => number("XDG_VTNR").into_iter().collect(),
+        None => Vec::new(),
+    };
+    path.extend(number("WINDOWID").or_else(|| number("CONTROLVT")));
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(value: &str) -> Result<Endpoint, BrailleError> {
+        BrailleConfig::default().endpoint(|name| (name == "BRLAPI_HOST").then(|| value.to_owned()))
+    }
+
+    #[test]
+    fn hosts_become_addresses() {
+        assert_eq!(host(""), Ok(Endpoint::Unix("/var/lib/BrlAPI/0".into())));
+        assert_eq!(host(":3"), Ok(Endpoint::Unix("/var/lib/BrlAPI/3".into())));
+        assert_eq!(host("far:1"), Ok(Endpoint::Tcp("far".into(), 4102)));
+        assert_eq!(host("far"), Ok(Endpoint::Tcp("far".into(), 4101)));
+        assert_eq!(host("[::1]:0"), Ok(Endpoint::Tcp("::1".into(), 4101)));
+        for bad in ["far:x", "far:65000", ":../x", ":a/b", ":"] {
+            assert_eq!(host(bad), Err(BrailleError::BadAddress(bad.into())));
+        }
+    }
+
+    #[test]
+    fn the_key_is_found() {
+        let file = |auth: &str| BrailleConfig::default().key_file(|_| Some(auth.to_owned()));
+        assert_eq!(file("keyfile:/k+polkit"), PathBuf::from("/k"));
+        assert_eq!(file("polkit+keyfile:/k"), PathBuf::from("/k"));
+        assert_eq!(file("/k"), PathBuf::from("/k"));
+        assert_eq!(file("none"), PathBuf::from("/etc/brlapi.key"));
+    }
+
+    #[test]
+    fn a_terminal_has_a_path() {
+        let path = |pairs: &[(&str, &str)]| {
+            tty_path(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string()))
+        };
+        assert_eq!(path(&[]), []);
+        assert_eq!(path(&[("CONTROLVT", "2")]), [2]);
+        assert_eq!(path(&[("DISPLAY", ":0"), ("XDG_VTNR", "7"), ("WINDOWID", "9")]), [7, 9]);
+        assert_eq!(path(&[("WINDOWPATH", "1:2"), ("WINDOWID", "x")]), [1, 2]);
+        assert_eq!(path(&[("WINDOWPATH", &"1:".repeat(5000))]).len(), DEPTH);
+    }
+}

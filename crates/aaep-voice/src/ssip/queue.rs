@@ -1,0 +1,395 @@
+//! What is said next, what is taken back, what is told to whom. Nothing here waits or talks.
+
+use std::collections::VecDeque;
+
+use aaep_announce::{Priority, Utterance};
+
+use super::error::{SayError, VoiceError};
+use super::wire::{Happened, clean};
+
+/// The longest text, in bytes: an hour of speech.
+const TEXT: usize = 64 * 1024;
+
+/// How many progress messages are remembered that the server passed over but may say later after all.
+const PASSED: usize = 8;
+
+/// The number of an utterance, unique within its voice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SpeechId(u64);
+
+/// What became of an utterance, or of the voice.
+///
+/// ```
+/// use aaep_voice::{SpeechId, VoiceEvent};
+/// fn was_heard(event: &VoiceEvent, prompt: SpeechId) -> bool {
+///     matches!(event, VoiceEvent::Ended { id, .. } if *id == prompt)
+/// }
+/// # let _ = was_heard;
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VoiceEvent {
+    /// The first sound of it.
+    Begun {
+        /// Which one.
+        id: SpeechId,
+        /// What it belongs to.
+        about: Option<String>,
+    },
+    /// It was said to its end.
+    Ended {
+        /// Which one.
+        id: SpeechId,
+        /// What it belongs to.
+        about: Option<String>,
+    },
+    /// It was taken back, cut, or passed over: it was not heard, or not to its end.
+    Canceled {
+        /// Which one.
+        id: SpeechId,
+        /// What it belongs to.
+        about: Option<String>,
+    },
+    /// There is no voice. Told once until it is back.
+    Lost(VoiceError),
+    /// The voice is back.
+    Back,
+}
+
+#[derive(Clone, Debug)]
+struct Item {
+    id: SpeechId,
+    utterance: Utterance,
+    /// Whether it was already handed to a voice that died.
+    again: bool,
+}
+
+impl Item {
+    fn matters(&self) -> bool {
+        self.utterance.priority >= Priority::Message
+    }
+
+    fn is_about(&self, about: &str) -> bool {
+        self.utterance.about.as_deref() == Some(about)
+    }
+}
+
+/// What is to become of the message that the server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Said,
+    /// Taken back for good.
+    Cut,
+    /// Taken back to let a more urgent one pass; it comes after that.
+    Later,
+}
+
+/// The one message that the server has.
+#[derive(Debug)]
+struct Current {
+    item: Item,
+    /// The server's number, once it was handed over.
+    message: Option<u64>,
+    begun: bool,
+    paused: bool,
+    fate: Fate,
+    /// Whether the server was asked to take it back.
+    asked: bool,
+}
+
+/// How the message that the server has is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Watch {
+    /// There is none, or somebody made the voice pause.
+    Nothing,
+    /// It is being said, or waits for others: its number, whether it has begun, its length in characters.
+    Speaking(u64, bool, usize),
+    /// It was taken back; the server should say so at once.
+    Leaving(u64),
+}
+
+/// The utterances of one voice.
+pub(super) struct Queue {
+    waiting: VecDeque<Item>,
+    limit: usize,
+    current: Option<Current>,
+    /// Progress that the server passed over. It says the last one of a series later, without being asked.
+    passed: VecDeque<(u64, Item)>,
+    next: u64,
+    out: Vec<VoiceEvent>,
+}
+
+impl Queue {
+    pub(super) fn new(limit: usize) -> Queue {
+        let out = Vec::new();
+        Queue { waiting: VecDeque::new(), limit, current: None, passed: VecDeque::new(), next: 1, out }
+    }
+
+    /// What happened since the last call, in order.
+    pub(super) fn take_events(&mut self) -> Vec<VoiceEvent> {
+        std::mem::take(&mut self.out)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.current.is_none()
+    }
+
+    pub(super) fn push(&mut self, mut utterance: Utterance) -> Result<SpeechId, SayError> {
+        if utterance.text.len() > TEXT {
+            return Err(SayError::TooLong);
+        }
+        utterance.text = clean(&utterance.text);
+        if utterance.text.is_empty() {
+            return Err(SayError::Empty);
+        }
+        let priority = utterance.priority;
+        let interrupts = utterance.interrupts;
+        if priority == Priority::Notification && !self.is_idle() {
+            // It is for silence only, and there is none.
+            let item = self.item(utterance);
+            self.canceled(&item);
+            return Ok(item.id);
+        }
+        self.drop_replaced(&utterance);
+        self.make_room(priority)?;
+        let item = self.item(utterance);
+        let id = item.id;
+        let place = self.waiting.iter().position(|other| match interrupts {
+            true => other.utterance.priority <= priority,
+            false => other.utterance.priority < priority,
+        });
+        self.waiting.insert(place.unwrap_or(self.waiting.len()), item);
+        self.make_way(priority, interrupts);
+        Ok(id)
+    }
+
+    fn item(&mut self, utterance: Utterance) -> Item {
+        let id = SpeechId(self.next);
+        self.next += 1;
+        Item { id, utterance, again: false }
+    }
+
+    /// Takes out what is pointless beside the new one: notifications, and older progress of the same thing.
+    fn drop_replaced(&mut self, new: &Utterance) {
+        self.drop_waiting(|item| match item.utterance.priority {
+            Priority::Notification => true,
+            Priority::Progress => new.priority == Priority::Progress && item.utterance.about == new.about,
+            Priority::Message | Priority::Important => false,
+        });
+    }
+
+    /// If the queue is full, the oldest of the least that matters less gives its place.
+    fn make_room(&mut self, priority: Priority) -> Result<(), SayError> {
+        if self.waiting.len() < self.limit {
+            return Ok(());
+        }
+        let least = self.waiting.iter().map(|item| item.utterance.priority).min();
+        let Some(least) = least.filter(|least| *least < priority) else {
+            return Err(SayError::Full);
+        };
+        let place = self.waiting.iter().position(|item| item.utterance.priority == least);
+        if let Some(item) = place.and_then(|place| self.waiting.remove(place)) {
+            self.canceled(&item);
+        }
+        Ok(())
+    }
+
+    /// Takes back what the server has, if the new one should not wait for it.
+    fn make_way(&mut self, priority: Priority, interrupts: bool) {
+        let Some(current) = self.current.as_mut().filter(|current| current.fate == Fate::Said) else {
+            return;
+        };
+        let less = current.item.utterance.priority;
+        let passes = priority == Priority::Important && less < Priority::Important;
+        if interrupts && less <= priority {
+            current.fate = Fate::Cut;
+        } else if passes {
+            current.fate = if current.begun { Fate::Cut } else { Fate::Later };
+        }
+    }
+
+    /// Takes back what belongs to something that is over.
+    pub(super) fn cancel_about(&mut self, about: &str) {
+        self.drop_waiting(|item| item.is_about(about));
+        self.passed.retain(|(_, item)| !item.is_about(about));
+        if let Some(current) = self.current.as_mut().filter(|current| current.item.is_about(about)) {
+            current.fate = Fate::Cut;
+        }
+    }
+
+    /// Takes back everything.
+    pub(super) fn stop(&mut self) {
+        self.drop_waiting(|_| true);
+        self.passed.clear();
+        if let Some(current) = &mut self.current {
+            current.fate = Fate::Cut;
+        }
+    }
+
+    fn drop_waiting(&mut self, gone: impl Fn(&Item) -> bool) {
+        let (dropped, kept): (Vec<Item>, Vec<Item>) = self.waiting.drain(..).partition(|item| gone(item));
+        self.waiting = kept.into();
+        for item in dropped {
+            self.canceled(&item);
+        }
+    }
+
+    /// What is to be handed to the server now.
+    pub(super) fn next(&mut self) -> Option<Utterance> {
+        if self.current.is_some() {
+            return None;
+        }
+        let item = self.waiting.pop_front()?;
+        let utterance = item.utterance.clone();
+        self.current =
+            Some(Current { item, message: None, begun: false, paused: false, fate: Fate::Said, asked: false });
+        Some(utterance)
+    }
+
+    /// The server took what `next` gave, under this number, or did not take it.
+    pub(super) fn handed(&mut self, message: Option<u64>) {
+        match (&mut self.current, message) {
+            (Some(current), Some(message)) => current.message = Some(message),
+            _ => self.give_up(),
+        }
+    }
+
+    /// Whether the server has to be asked to take back what it has. Says so once.
+    pub(super) fn take_back(&mut self) -> bool {
+        match &mut self.current {
+            Some(current) if current.fate != Fate::Said && current.message.is_some() && !current.asked => {
+                current.asked = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes in an event. Returns whether what the server just began must be stopped.
+    pub(super) fn heard(&mut self, message: u64, happened: Happened) -> bool {
+        match &mut self.current {
+            Some(current) if current.message == Some(message) => {
+                match happened {
+                    Happened::Begun => {
+                        current.begun = true;
+                        let (id, about) = name(&current.item);
+                        // It began although it was taken back: a message on its way to the synthesizer can slip through.
+                        current.asked = false;
+                        self.out.push(VoiceEvent::Begun { id, about });
+                    }
+                    Happened::Paused => current.paused = true,
+                    Happened::Resumed => current.paused = false,
+                    Happened::Ended | Happened::Canceled => self.over(happened),
+                }
+                false
+            }
+            _ => self.heard_passed(message, happened),
+        }
+    }
+
+    fn over(&mut self, happened: Happened) {
+        let Some(Current { item, message, fate, .. }) = self.current.take() else {
+            return;
+        };
+        if happened == Happened::Ended {
+            let (id, about) = name(&item);
+            self.out.push(VoiceEvent::Ended { id, about });
+        } else if fate == Fate::Later {
+            self.come_back(item);
+        } else {
+            self.canceled(&item);
+            if fate == Fate::Said && item.utterance.priority == Priority::Progress {
+                self.passed.extend(message.map(|message| (message, item)));
+                if self.passed.len() > PASSED {
+                    self.passed.pop_front();
+                }
+            }
+        }
+    }
+
+    /// Puts back what had its turn: first among its own, behind what is more urgent.
+    fn come_back(&mut self, item: Item) {
+        let priority = item.utterance.priority;
+        let place = self.waiting.iter().position(|other| other.utterance.priority <= priority);
+        self.waiting.insert(place.unwrap_or(self.waiting.len()), item);
+    }
+
+    fn heard_passed(&mut self, message: u64, happened: Happened) -> bool {
+        let Some(place) = self.passed.iter().position(|(id, _)| *id == message) else {
+            // Given up or taken back, and now it speaks all the same.
+            return happened == Happened::Begun;
+        };
+        let (id, about) = name(&self.passed[place].1);
+        match happened {
+            Happened::Begun => {
+                self.out.push(VoiceEvent::Begun { id, about });
+                if self.current.is_none()
+                    && let Some((_, item)) = self.passed.remove(place)
+                {
+                    let fate = Fate::Said;
+                    let message = Some(message);
+                    self.current = Some(Current { item, message, begun: true, paused: false, fate, asked: false });
+                }
+            }
+            Happened::Ended => {
+                self.out.push(VoiceEvent::Ended { id, about });
+                self.passed.remove(place);
+            }
+            Happened::Canceled | Happened::Paused | Happened::Resumed => {}
+        }
+        false
+    }
+
+    /// What the server has is not waited for any longer.
+    pub(super) fn give_up(&mut self) {
+        self.over(Happened::Canceled);
+    }
+
+    /// What the server has takes longer than anything should: it is taken back.
+    pub(super) fn overdue(&mut self) {
+        match &mut self.current {
+            Some(current) if current.fate == Fate::Said => current.fate = Fate::Cut,
+            _ => self.give_up(),
+        }
+    }
+
+    pub(super) fn watch(&self) -> Watch {
+        match &self.current {
+            Some(Current { message: Some(message), fate: Fate::Cut | Fate::Later, .. }) => Watch::Leaving(*message),
+            Some(Current { message: Some(message), paused: false, item, begun, .. }) => {
+                Watch::Speaking(*message, *begun, item.utterance.text.chars().count())
+            }
+            _ => Watch::Nothing,
+        }
+    }
+
+    /// The server is gone. What was not said to its end and matters is said again, once.
+    pub(super) fn lost(&mut self) {
+        self.passed.clear();
+        if let Some(Current { mut item, fate, .. }) = self.current.take() {
+            if fate == Fate::Cut || item.again || !item.matters() {
+                self.canceled(&item);
+            } else {
+                item.again = true;
+                self.come_back(item);
+            }
+        }
+        self.drop_waiting(|item| !item.matters());
+    }
+
+    pub(super) fn tell(&mut self, event: VoiceEvent) {
+        self.out.push(event);
+    }
+
+    fn canceled(&mut self, item: &Item) {
+        let (id, about) = name(item);
+        self.out.push(VoiceEvent::Canceled { id, about });
+    }
+}
+
+fn name(item: &Item) -> (SpeechId, Option<String>) {
+    (item.id, item.utterance.about.clone())
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

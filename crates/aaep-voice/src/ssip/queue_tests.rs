@@ -1,0 +1,264 @@
+use super::*;
+
+fn utterance(text: &str, priority: Priority, about: Option<&str>) -> Utterance {
+    Utterance { about: about.map(Into::into), ..Utterance::new(text, "en", priority) }
+}
+
+fn say(queue: &mut Queue, text: &str, priority: Priority) -> SpeechId {
+    queue.push(utterance(text, priority, None)).unwrap()
+}
+
+/// Hands over what is next, under this number.
+fn hand(queue: &mut Queue, message: u64) -> Option<String> {
+    let text = queue.next()?.text;
+    queue.handed(Some(message));
+    Some(text)
+}
+
+fn waiting(queue: &Queue) -> Vec<&str> {
+    queue.waiting.iter().map(|item| item.utterance.text.as_str()).collect()
+}
+
+fn canceled(queue: &mut Queue) -> Vec<SpeechId> {
+    let canceled = |event| match event {
+        VoiceEvent::Canceled { id, .. } => Some(id),
+        _ => None,
+    };
+    queue.take_events().into_iter().filter_map(canceled).collect()
+}
+
+#[test]
+fn what_is_urgent_comes_first_and_each_kind_in_order() {
+    let mut queue = Queue::new(9);
+    for (text, priority) in [
+        ("progress", Priority::Progress),
+        ("message 1", Priority::Message),
+        ("important 1", Priority::Important),
+        ("message 2", Priority::Message),
+        ("important 2", Priority::Important),
+    ] {
+        say(&mut queue, text, priority);
+    }
+    assert_eq!(waiting(&queue), ["important 1", "important 2", "message 1", "message 2", "progress"]);
+}
+
+#[test]
+fn one_message_at_a_time_is_handed_over() {
+    let mut queue = Queue::new(9);
+    let first = say(&mut queue, "1", Priority::Message);
+    say(&mut queue, "2", Priority::Message);
+    assert_eq!(hand(&mut queue, 10).as_deref(), Some("1"));
+    assert_eq!(hand(&mut queue, 11), None);
+    assert!(!queue.heard(10, Happened::Begun));
+    assert!(!queue.heard(10, Happened::Ended));
+    let about = None;
+    assert_eq!(
+        queue.take_events(),
+        [VoiceEvent::Begun { id: first, about: about.clone() }, VoiceEvent::Ended { id: first, about }]
+    );
+    assert_eq!(hand(&mut queue, 11).as_deref(), Some("2"));
+}
+
+#[test]
+fn all_that_is_stale_goes_and_nothing_else() {
+    let mut queue = Queue::new(9);
+    let ids: Vec<SpeechId> = ["old", "new", "old", "old"]
+        .map(|about| queue.push(utterance("text", Priority::Message, Some(about))).unwrap())
+        .into();
+    hand(&mut queue, 1);
+    queue.heard(1, Happened::Begun);
+    queue.cancel_about("old");
+    assert!(queue.take_back());
+    assert!(!queue.take_back(), "one question is enough");
+    assert_eq!(hand(&mut queue, 2), None, "the stale one leaves first");
+    queue.heard(1, Happened::Canceled);
+    assert_eq!(canceled(&mut queue), [ids[2], ids[3], ids[0]]);
+    assert!(hand(&mut queue, 2).is_some());
+    assert!(!queue.take_back());
+}
+
+#[test]
+fn a_stale_message_that_slips_through_is_asked_back_again() {
+    let mut queue = Queue::new(9);
+    queue.push(utterance("text", Priority::Message, Some("old"))).unwrap();
+    hand(&mut queue, 1);
+    queue.cancel_about("old");
+    assert!(queue.take_back());
+    queue.heard(1, Happened::Begun);
+    assert!(queue.take_back());
+    queue.overdue();
+    assert!(queue.is_idle());
+    assert!(queue.heard(1, Happened::Begun), "given up, so it must be stopped if it speaks");
+}
+
+#[test]
+fn stale_while_it_is_handed_over() {
+    let mut queue = Queue::new(9);
+    queue.push(utterance("text", Priority::Message, Some("old"))).unwrap();
+    queue.next().unwrap();
+    queue.cancel_about("old");
+    assert!(!queue.take_back(), "the server does not have it yet");
+    queue.handed(Some(5));
+    assert!(queue.take_back());
+}
+
+#[test]
+fn an_important_one_passes() {
+    let mut queue = Queue::new(9);
+    say(&mut queue, "not begun", Priority::Message);
+    say(&mut queue, "other", Priority::Message);
+    hand(&mut queue, 1);
+    say(&mut queue, "important", Priority::Important);
+    assert!(queue.take_back());
+    queue.heard(1, Happened::Canceled);
+    assert_eq!(waiting(&queue), ["important", "not begun", "other"]);
+    assert_eq!(canceled(&mut queue), [], "it was only put off");
+    hand(&mut queue, 2);
+    queue.heard(2, Happened::Begun);
+    say(&mut queue, "more important", Priority::Important);
+    assert!(!queue.take_back(), "important ones are said to their end");
+}
+
+#[test]
+fn an_important_one_cuts_what_is_being_said() {
+    let mut queue = Queue::new(9);
+    let cut = say(&mut queue, "begun", Priority::Message);
+    hand(&mut queue, 1);
+    queue.heard(1, Happened::Begun);
+    say(&mut queue, "important", Priority::Important);
+    assert!(queue.take_back());
+    queue.heard(1, Happened::Canceled);
+    assert_eq!(canceled(&mut queue), [cut]);
+    assert_eq!(waiting(&queue), ["important"]);
+}
+
+#[test]
+fn one_that_interrupts_is_next_but_never_before_a_more_urgent_one() {
+    let mut queue = Queue::new(9);
+    say(&mut queue, "now", Priority::Message);
+    hand(&mut queue, 1);
+    say(&mut queue, "later", Priority::Message);
+    let interrupting = Utterance { interrupts: true, ..utterance("next", Priority::Message, None) };
+    queue.push(interrupting.clone()).unwrap();
+    assert!(queue.take_back());
+    assert_eq!(waiting(&queue), ["next", "later"]);
+
+    let mut queue = Queue::new(9);
+    say(&mut queue, "important", Priority::Important);
+    hand(&mut queue, 1);
+    queue.push(interrupting).unwrap();
+    assert!(!queue.take_back());
+}
+
+#[test]
+fn progress_is_replaced_per_subject_and_notifications_need_silence() {
+    let mut queue = Queue::new(9);
+    let ids = [("10", "a"), ("50", "b"), ("20", "a")]
+        .map(|(text, about)| queue.push(utterance(text, Priority::Progress, Some(about))).unwrap());
+    assert_eq!(waiting(&queue), ["50", "20"]);
+    assert_eq!(canceled(&mut queue), [ids[0]]);
+    let lost = say(&mut queue, "note", Priority::Notification);
+    assert_eq!(canceled(&mut queue), [lost]);
+
+    let mut queue = Queue::new(9);
+    let note = say(&mut queue, "note", Priority::Notification);
+    say(&mut queue, "message", Priority::Message);
+    assert_eq!(canceled(&mut queue), [note]);
+}
+
+#[test]
+fn progress_that_the_server_says_later_after_all() {
+    let mut queue = Queue::new(9);
+    let id = queue.push(utterance("100 percent", Priority::Progress, Some("a"))).unwrap();
+    hand(&mut queue, 1);
+    queue.heard(1, Happened::Canceled);
+    assert!(!queue.heard(1, Happened::Begun), "it may speak");
+    queue.heard(1, Happened::Ended);
+    let about = Some("a".to_owned());
+    assert_eq!(
+        queue.take_events(),
+        [
+            VoiceEvent::Canceled { id, about: about.clone() },
+            VoiceEvent::Begun { id, about: about.clone() },
+            VoiceEvent::Ended { id, about },
+        ]
+    );
+    queue.push(utterance("stale", Priority::Progress, Some("a"))).unwrap();
+    hand(&mut queue, 2);
+    queue.heard(2, Happened::Canceled);
+    queue.cancel_about("a");
+    assert!(queue.heard(2, Happened::Begun), "it may not");
+}
+
+#[test]
+fn a_full_queue_gives_up_what_matters_less() {
+    let mut queue = Queue::new(2);
+    let progress = say(&mut queue, "progress", Priority::Progress);
+    let message = say(&mut queue, "message", Priority::Message);
+    say(&mut queue, "message 2", Priority::Message);
+    assert_eq!(canceled(&mut queue), [progress]);
+    assert_eq!(queue.push(utterance("message 3", Priority::Message, None)), Err(SayError::Full));
+    say(&mut queue, "important", Priority::Important);
+    assert_eq!(canceled(&mut queue), [message]);
+    assert_eq!(waiting(&queue), ["important", "message 2"]);
+}
+
+#[test]
+fn what_cannot_be_said_is_refused() {
+    let mut queue = Queue::new(2);
+    assert_eq!(queue.push(utterance(" \n\0\u{7f}", Priority::Message, None)), Err(SayError::Empty));
+    assert_eq!(queue.push(utterance(&"a".repeat(TEXT + 1), Priority::Message, None)), Err(SayError::TooLong));
+}
+
+#[test]
+fn what_a_dead_voice_did_not_say_is_said_again_once() {
+    let mut queue = Queue::new(9);
+    let first = say(&mut queue, "1", Priority::Message);
+    say(&mut queue, "2", Priority::Message);
+    let progress = say(&mut queue, "progress", Priority::Progress);
+    hand(&mut queue, 1);
+    queue.heard(1, Happened::Begun);
+    queue.lost();
+    assert_eq!(waiting(&queue), ["1", "2"]);
+    assert_eq!(canceled(&mut queue), [progress]);
+    hand(&mut queue, 1);
+    queue.lost();
+    assert_eq!(waiting(&queue), ["2"]);
+    assert_eq!(canceled(&mut queue), [first]);
+}
+
+#[test]
+fn what_was_taken_back_does_not_come_again_from_a_dead_voice() {
+    let mut queue = Queue::new(9);
+    let id = queue.push(utterance("text", Priority::Important, Some("old"))).unwrap();
+    hand(&mut queue, 1);
+    queue.cancel_about("old");
+    queue.lost();
+    assert!(queue.is_idle());
+    assert_eq!(canceled(&mut queue), [id]);
+}
+
+#[test]
+fn stop_takes_everything() {
+    let mut queue = Queue::new(9);
+    let now = say(&mut queue, "1", Priority::Important);
+    let later = say(&mut queue, "2", Priority::Message);
+    hand(&mut queue, 1);
+    queue.stop();
+    assert!(queue.take_back());
+    queue.heard(1, Happened::Canceled);
+    assert!(queue.is_idle());
+    assert_eq!(canceled(&mut queue), [later, now]);
+}
+
+#[test]
+fn events_of_strangers_change_nothing() {
+    let mut queue = Queue::new(9);
+    say(&mut queue, "1", Priority::Message);
+    hand(&mut queue, 1);
+    for happened in [Happened::Ended, Happened::Canceled, Happened::Paused, Happened::Resumed] {
+        assert!(!queue.heard(u64::MAX, happened));
+    }
+    assert!(!queue.is_idle());
+    assert_eq!(queue.take_events(), []);
+}
