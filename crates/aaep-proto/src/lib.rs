@@ -12,6 +12,7 @@
 //! - [`schema`]: the JSON Schemas, made from the same tables as the types.
 //! - [`record`]: those tables.
 //! - [`engine`]: the producer's state machine: sessions, subscriptions, questions.
+//! - [`subscriber`]: the listener's state machine: order, prompts, reconnection.
 //! - [`negotiate`]: a request becomes terms or a refusal.
 //! - [`shape`], [`frame`]: what one subscription gets, and when.
 //! - [`confirm`]: questions, their outcomes, and the permit that an accepted one yields.
@@ -46,6 +47,7 @@ pub mod rule;
 pub mod schema;
 pub mod sequence;
 pub mod shape;
+pub mod subscriber;
 pub mod time;
 pub mod validate;
 

@@ -43,3 +43,43 @@ pub const SESSIONS: usize = 4096;
 pub const FORGET_SECONDS: u64 = 300;
 /// How long a stream that can be resumed may be away before it counts as gone (decision 2).
 pub const AWAY_SECONDS: u64 = 15;
+/// Event ids that a subscriber remembers to leave out what comes twice.
+pub const HEARD_EVENT_IDS: usize = 8192;
+/// Sessions that a subscriber follows at once; beyond, the longest silent one is let go.
+pub const FOLLOWED_SESSIONS: usize = 256;
+/// Questions that a subscriber keeps open at once: more than a person can keep in mind.
+pub const OPEN_PROMPTS: usize = 64;
+/// Bytes of questions that a subscriber keeps open.
+pub const PROMPT_BYTES: usize = 4 * 1024 * 1024;
+/// Answered questions that a subscriber keeps, in case the answer did not arrive.
+pub const ANSWERED_PROMPTS: usize = 16;
+/// Events that wait with a subscriber for earlier ones of their session.
+pub const EARLY_EVENTS: usize = 64;
+/// Bytes of such events.
+pub const EARLY_BYTES: usize = 1024 * 1024;
+/// How long they wait before what is missing counts as lost.
+pub const EARLY_MILLIS: u64 = 500;
+/// Most events per second that a subscriber passes on when no lower rate was agreed.
+pub const FLOOD_EVENTS_PER_SECOND: u32 = 50;
+/// Events above that rate that a subscriber holds back before it drops some.
+pub const FLOOD_HELD_EVENTS: usize = 256;
+/// Bytes of events that a subscriber holds back.
+pub const FLOOD_HELD_BYTES: usize = 1024 * 1024;
+/// Critical events per second above which a subscriber warns; they are passed on all the same.
+pub const CRITICAL_PER_SECOND: u32 = 20;
+/// Notices of one kind per second; the rest is counted only.
+pub const NOTICES_PER_SECOND: u32 = 2;
+/// Most characters of a peer's words that a notice repeats.
+pub const NOTICE_CHARACTERS: usize = 512;
+/// How long a subscriber waits for the answer to a request.
+pub const ANSWER_SECONDS: u64 = 10;
+/// How long, after a new subscription began, an open question may take to be asked again before it counts as over.
+pub const REASK_SECONDS: u64 = 5;
+/// The first wait before a subscriber connects again; it doubles each time.
+pub const BACKOFF_FIRST_MILLIS: u64 = 500;
+/// The longest such wait.
+pub const BACKOFF_MOST_MILLIS: u64 = 30_000;
+/// A connection that lasted this long was a good one: the wait starts from the beginning.
+pub const GOOD_CONNECTION_SECONDS: u64 = 10;
+/// How long a connection may say nothing, not even that it is alive.
+pub const SILENCE_SECONDS: u64 = 45;

@@ -176,7 +176,8 @@ fn agree_version(wanted: &str) -> Result<String, Refusal> {
     Err(Refusal::new(ReasonCode::VersionUnsupported, message))
 }
 
-fn merge(mut base: Capabilities, changes: &Capabilities) -> Capabilities {
+/// The capabilities with these changes; what they do not name stays (5.7.1).
+pub(crate) fn merge(mut base: Capabilities, changes: &Capabilities) -> Capabilities {
     macro_rules! take {
         ($($field:ident),+) => {
             $( if changes.fields.$field.is_some() { base.fields.$field = changes.fields.$field.clone(); } )+

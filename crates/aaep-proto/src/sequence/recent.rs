@@ -50,14 +50,14 @@ impl Recent {
 }
 
 /// The fingerprint of a name: the same on every machine and in every run.
-pub(super) fn fingerprint(name: &str) -> u64 {
+pub(crate) fn fingerprint(name: &str) -> u64 {
     let mut hash = Fnv::default();
     hash.add(name.as_bytes());
     hash.finish()
 }
 
 /// The fingerprint of what a value says, however it was written.
-pub(super) fn fingerprint_of(value: &impl Serialize) -> u64 {
+pub(crate) fn fingerprint_of(value: &impl Serialize) -> u64 {
     let mut hash = Fnv::default();
     // The writer never fails, and what cannot be written as JSON came from no JSON.
     let _ = serde_json::to_writer(&mut hash, value);

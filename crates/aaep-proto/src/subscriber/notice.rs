@@ -1,0 +1,144 @@
+//! What the user or the log should know besides events. A hostile producer must not be able to drown one notice in
+//! others, so each kind has a budget of its own.
+
+use std::fmt;
+
+use crate::id::{EventId, ReplyToken, SessionId};
+use crate::limits;
+use crate::rule::Rule;
+use crate::shape::budget::Budget;
+use crate::time::Moment;
+
+macro_rules! notices {
+    ($( $(#[$doc:meta])* $name:ident $(( $($field:ident : $ty:ty),+ ))? = $text:literal ),+ $(,)?) => {
+        /// What a notice is about, for programs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum NoticeKind {
+            $( $(#[$doc])* $name, )+
+        }
+
+        impl NoticeKind {
+            /// All of them.
+            pub const ALL: &'static [NoticeKind] = &[$(NoticeKind::$name),+];
+        }
+
+        /// Something the user or the log should know. Its text is a plain sentence.
+        ///
+        /// ```
+        /// use aaep_proto::subscriber::Notice;
+        /// assert_eq!(Notice::Stalled(45).to_string(), "Nothing was heard from the agent for 45 seconds.");
+        /// ```
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Notice {
+            $( $(#[$doc])* $name $(( $($ty),+ ))?, )+
+        }
+
+        impl Notice {
+            /// What it is about.
+            pub fn kind(&self) -> NoticeKind {
+                match self { $( notices!(@any $name $(( $($field),+ ))?) => NoticeKind::$name, )+ }
+            }
+        }
+
+        impl fmt::Display for Notice {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self { $( Notice::$name $(( $($field),+ ))? => write!(f, $text), )+ }
+            }
+        }
+    };
+    (@any $name:ident ( $($field:ident),+ )) => { Notice::$name(..) };
+    (@any $name:ident) => { Notice::$name };
+}
+
+notices! {
+    /// A message could not be read.
+    Malformed(why: String) = "A message of the agent could not be read: {why}",
+    /// A message breaks a rule; it was used all the same.
+    Violation(rule: Rule, message: String) = "A message of the agent breaks the rule {rule}. {message}",
+    /// A message that has no business here.
+    Unexpected(what: &'static str) = "The agent sent a message that was not expected: {what}.",
+    /// An event came before the terms were agreed, or before the signed manifest was checked.
+    BeforeTerms = "An event came before the terms were agreed. It was left out.",
+    /// Two events have one id but do not say the same.
+    ReusedId(id: EventId) = "Two different events have the id {id}. Both are passed on.",
+    /// Two questions have one token but do not ask the same.
+    ReusedToken(token: ReplyToken) = "Another question was asked under the token {token}. The first is taken away.",
+    /// An event came later than its number says.
+    OutOfOrder(session: SessionId) = "Events of {session} come in the wrong order.",
+    /// The producer sends faster than agreed; events are held back.
+    Flood(most: u32) = "The agent sends more than {most} events per second. Some wait, some are put together or left out.",
+    /// The producer keeps to its rate again.
+    FloodOver(folded: u64, dropped: u64) = "The agent keeps to its rate again. Put together: {folded}. Left out: {dropped}.",
+    /// The producer calls too much critical.
+    CriticalFlood(most: u32) = "The agent sends more than {most} critical events per second.",
+    /// More questions are open than can be kept.
+    TooManyPrompts(most: usize) = "More than {most} questions are open, or they are too long. The newest cannot be answered here.",
+    /// A question was over when it came, by the clock of this machine.
+    LateQuestion(token: ReplyToken) = "The question {token} came after its time, by the clock of this machine. It cannot be answered here.",
+    /// Another answer than the user's counted.
+    AnswerOvertaken(token: ReplyToken, outcome: &'static str) = "Your answer to {token} did not count. What counted: {outcome}.",
+    /// The terms are wider than what was asked for.
+    UnfitTerms(fields: String) = "The agent grants what was not asked for: {fields}. It is not used.",
+    /// The manifest does not fit what the producer says otherwise.
+    UnfitManifest(why: String) = "The manifest of the agent does not fit: {why}",
+    /// The producer signs with another key than before.
+    KeyChanged(agent: String) = "Warning: {agent} signs with another key than before. It may be someone else.",
+    /// An event names another producer than the one that serves.
+    OtherAgent(agent: String) = "An event comes from {agent}, not from the agent that serves.",
+    /// The producer refused a change of terms.
+    RenegotiationRefused(why: String) = "The agent refused the change: {why}",
+    /// The producer did not answer.
+    NoAnswer = "The agent did not answer the request.",
+    /// The producer refused for now.
+    Rejected(why: String) = "The agent cannot serve now: {why}",
+    /// The producer ended the subscription.
+    ClosedByProducer(why: String) = "The agent ended the subscription: {why}",
+    /// The connection was lost.
+    Disconnected(why: String) = "The connection to the agent was lost: {why}",
+    /// Nothing was heard for so many seconds.
+    Stalled(seconds: u64) = "Nothing was heard from the agent for {seconds} seconds.",
+    /// The connection speaks again after it was silent.
+    Alive = "The agent is heard again.",
+}
+
+impl Notice {
+    /// At most so much of a peer's words that a notice stays bearable.
+    pub(super) fn words(text: &str) -> String {
+        text.chars().filter(|c| !c.is_control()).take(limits::NOTICE_CHARACTERS).collect()
+    }
+}
+
+/// Decides which notices pass.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Desk {
+    budgets: Vec<Option<Budget>>,
+}
+
+impl Desk {
+    pub(super) fn passes(&mut self, notice: &Notice, now: Moment) -> bool {
+        self.budgets.resize(NoticeKind::ALL.len(), None);
+        let slot = &mut self.budgets[notice.kind() as usize];
+        slot.get_or_insert_with(|| Budget::new(Some(limits::NOTICES_PER_SECOND), now)).take(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_kind_cannot_drown_another() {
+        let mut desk = Desk::default();
+        let now = Moment::default();
+        let malformed = Notice::Malformed("x".into());
+        assert_eq!((0..100).filter(|_| desk.passes(&malformed, now)).count(), 2);
+        assert!(desk.passes(&Notice::KeyChanged("a".into()), now));
+        assert!(desk.passes(&malformed, Moment::from_millis(500)));
+    }
+
+    #[test]
+    fn words_of_a_peer_are_cut_and_carry_no_control_characters() {
+        assert_eq!(Notice::words("a\u{1b}[2Jb\n"), "a[2Jb");
+        assert_eq!(Notice::words(&"ä".repeat(9999)).chars().count(), limits::NOTICE_CHARACTERS);
+    }
+}

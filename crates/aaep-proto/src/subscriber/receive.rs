@@ -1,0 +1,284 @@
+//! The way of one message from the wire to the user: read, freed of repetitions, put in order, paced.
+
+use std::sync::Arc;
+
+use super::order::{Order, Ordered};
+use super::{Cx, Gap, Notice, Output, Phase, Subscriber};
+use crate::id::SessionId;
+use crate::json::Json;
+use crate::limits;
+use crate::message::{Event, Message, Payload, Urgency};
+use crate::rule::Severity;
+use crate::sequence::recent::{fingerprint, fingerprint_of};
+use crate::validate::Validator;
+
+/// A producer, by the fingerprint of its name, and its session.
+pub(super) type SessionKey = (u64, SessionId);
+
+/// What is kept of a session.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Followed {
+    pub(super) order: Order,
+    last_seen: u64,
+    /// The producer says which question a state change ends, so others are not affected by it.
+    pub(super) names_outcomes: bool,
+}
+
+/// Whether an event must reach the user at once, also if the producer forgot to say so.
+pub(super) fn is_critical(event: &Event) -> bool {
+    *event.urgency() == Urgency::Critical || event.core_type().is_some_and(|core| core.must_be_critical())
+}
+
+pub(super) fn session_key(event: &Event) -> SessionKey {
+    (fingerprint(&event.envelope.producer.agent_id), event.envelope.session_id.clone())
+}
+
+impl Subscriber {
+    /// Bytes of one message from the producer.
+    pub fn handle_bytes(&mut self, cx: &mut Cx<'_>, bytes: &[u8]) {
+        self.heard(cx);
+        if !self.is_connected() {
+            return;
+        }
+        if bytes.len() > limits::MESSAGE_BYTES {
+            let why = format!("it has {} bytes, the most are {}.", bytes.len(), limits::MESSAGE_BYTES);
+            return self.malformed(cx, &why);
+        }
+        let json = match Json::parse(bytes) {
+            Ok(json) => json,
+            Err(error) => return self.malformed(cx, &error.to_string()),
+        };
+        match Message::from_json(&json) {
+            Err(error) => self.malformed(cx, &error.to_string()),
+            Ok(message) => {
+                let report = Validator::new().check_json(&json, Some(bytes.len()));
+                let worst = report.problems.into_iter().find(|p| p.severity == Severity::Error);
+                if let Some(problem) = worst {
+                    self.notice(cx, Notice::Violation(problem.rule, Notice::words(&problem.message)));
+                }
+                self.take(cx, message);
+            }
+        }
+    }
+
+    /// One message from the producer.
+    pub fn handle_message(&mut self, cx: &mut Cx<'_>, message: Message) {
+        self.heard(cx);
+        if self.is_connected() {
+            self.take(cx, message);
+        }
+    }
+
+    /// A message that the transport could not even hand over: too long, or no text.
+    pub fn handle_unreadable(&mut self, cx: &mut Cx<'_>, why: &str) {
+        self.heard(cx);
+        if self.is_connected() {
+            self.malformed(cx, why);
+        }
+    }
+
+    fn malformed(&mut self, cx: &Cx<'_>, why: &str) {
+        self.counts.messages += 1;
+        self.counts.malformed += 1;
+        self.notice(cx, Notice::Malformed(Notice::words(why)));
+    }
+
+    fn take(&mut self, cx: &mut Cx<'_>, message: Message) {
+        self.counts.messages += 1;
+        match message {
+            Message::Event(event) => self.take_event(cx, *event),
+            Message::SubscriptionAccepted(accepted) => self.accepted(cx, *accepted),
+            Message::SubscriptionRejected(rejected) => self.rejected(cx, *rejected),
+            Message::SubscriptionClose(close) => self.closed_by_producer(cx, &close),
+            Message::Manifest(_) => {}
+            _ => self.notice(cx, Notice::Unexpected("only subscribers send it")),
+        }
+    }
+
+    fn take_event(&mut self, cx: &mut Cx<'_>, event: Event) {
+        self.counts.events += 1;
+        // Who demanded a signed manifest trusts nobody before it was checked.
+        if self.phase != Phase::Live && self.terms.wants_signed() {
+            return self.notice(cx, Notice::BeforeTerms);
+        }
+        let event = Arc::new(event);
+        if self.came_before(cx, &event) {
+            return;
+        }
+        self.last_event = Some(event.envelope.event_id.clone());
+        self.check_agent(cx, &event);
+        let key = session_key(&event);
+        self.follow(cx, &key);
+        let mut ordered = Vec::new();
+        if let Some(session) = self.sessions.get_mut(&key) {
+            session.last_seen = self.clock;
+            session.order.push(event.clone(), is_critical(&event), cx.now.moment, &mut ordered);
+        }
+        self.pass_on(cx, &key, ordered);
+        let waiting = self.sessions.values().map(|s| s.order.waiting()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        if waiting.0 > limits::EARLY_EVENTS || waiting.1 > limits::EARLY_BYTES {
+            self.settle_order(cx, false);
+        }
+    }
+
+    /// Whether this very event came before (8.2.4). Another one with its id is passed on: it may be critical.
+    fn came_before(&mut self, cx: &Cx<'_>, event: &Event) -> bool {
+        let agent = fingerprint(&event.envelope.producer.agent_id);
+        let content = fingerprint_of(event);
+        let id = &event.envelope.event_id;
+        match self.event_ids.remember(&format!("{agent:x} {id}"), content) {
+            None => false,
+            Some(known) if known == content => {
+                self.counts.duplicates += 1;
+                true
+            }
+            Some(_) => {
+                self.notice(cx, Notice::ReusedId(id.clone()));
+                false
+            }
+        }
+    }
+
+    fn check_agent(&mut self, cx: &Cx<'_>, event: &Event) {
+        let named = &event.envelope.producer.agent_id;
+        if self.agent.as_ref().is_some_and(|agent| agent != named) {
+            let notice = Notice::OtherAgent(Notice::words(named));
+            self.notice(cx, notice);
+        }
+    }
+
+    /// Makes sure that there is a place for the session.
+    fn follow(&mut self, cx: &mut Cx<'_>, key: &SessionKey) {
+        self.clock += 1;
+        if self.sessions.contains_key(key) {
+            return;
+        }
+        if self.sessions.len() >= limits::FOLLOWED_SESSIONS {
+            let silent = self.sessions.iter().min_by_key(|(_, s)| s.last_seen).map(|(key, _)| key.clone());
+            if let Some(silent) = silent {
+                self.let_go(cx, &silent);
+            }
+        }
+        self.sessions.insert(key.clone(), Followed::default());
+    }
+
+    /// Stops following a session; what still waits of it goes out.
+    fn let_go(&mut self, cx: &mut Cx<'_>, key: &SessionKey) {
+        let Some(mut session) = self.sessions.remove(key) else { return };
+        let mut ordered = Vec::new();
+        session.order.flush(&mut ordered);
+        self.pass_on(cx, key, ordered);
+    }
+
+    fn pass_on(&mut self, cx: &mut Cx<'_>, key: &SessionKey, ordered: Vec<Ordered>) {
+        for item in ordered {
+            match item {
+                Ordered::Event(event) => self.deliver(cx, key, event),
+                Ordered::Late(event) => {
+                    self.counts.out_of_order += 1;
+                    self.notice(cx, Notice::OutOfOrder(key.1.clone()));
+                    self.deliver(cx, key, event);
+                }
+                Ordered::Missing(first, last) => {
+                    let session = key.1.clone();
+                    self.out.push_back(Output::Gap(Gap::Numbers { session, first, last }));
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, cx: &mut Cx<'_>, key: &SessionKey, event: Arc<Event>) {
+        let now = cx.now.moment;
+        self.end_what_it_answers(cx, key, &event);
+        let mut released = Vec::new();
+        let effect = self.flood.push(event.clone(), weight_of(&event), now, &mut released);
+        self.counts.folded += effect.folded;
+        self.counts.dropped += effect.dropped;
+        if effect.began {
+            self.notice(cx, Notice::Flood(self.flood.most()));
+        }
+        if effect.critical_flood {
+            self.notice(cx, Notice::CriticalFlood(limits::CRITICAL_PER_SECOND));
+        }
+        self.out.extend(released.into_iter().map(Output::Event));
+        if matches!(event.payload, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_)) {
+            self.open_prompt(cx, key, event);
+        } else if event.core_type().is_some_and(|core| core.is_terminal()) {
+            self.let_go(cx, key);
+        }
+    }
+
+    /// Gives up the events that did not come in time.
+    pub(super) fn give_up_missing(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now.moment;
+        let due: Vec<SessionKey> = self
+            .sessions
+            .iter()
+            .filter(|(_, s)| s.order.due().is_some_and(|at| at <= now))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in due {
+            let mut ordered = Vec::new();
+            if let Some(session) = self.sessions.get_mut(&key) {
+                session.order.give_up(now, &mut ordered);
+            }
+            self.pass_on(cx, &key, ordered);
+        }
+    }
+
+    /// The connection is gone: what still waits for earlier events goes out. In a new subscription numbers begin anew.
+    pub(super) fn settle_order(&mut self, cx: &mut Cx<'_>, anew: bool) {
+        let keys: Vec<SessionKey> = self.sessions.keys().cloned().collect();
+        for key in keys {
+            let mut ordered = Vec::new();
+            if let Some(session) = self.sessions.get_mut(&key) {
+                if anew {
+                    session.order.restart(&mut ordered);
+                } else {
+                    session.order.flush(&mut ordered);
+                }
+            }
+            self.pass_on(cx, &key, ordered);
+        }
+    }
+
+    /// Lets pass what was held back, as far as the rate allows.
+    pub(super) fn release_held(&mut self, cx: &mut Cx<'_>) {
+        let mut released = Vec::new();
+        let over = self.flood.release(cx.now.moment, &mut released);
+        self.out.extend(released.into_iter().map(Output::Event));
+        if let Some((folded, dropped)) = over {
+            self.notice(cx, Notice::FloodOver(folded, dropped));
+        }
+    }
+
+    /// Events and bytes that wait here, for tests of the bounds.
+    #[doc(hidden)]
+    pub fn waiting(&self) -> (usize, usize) {
+        let early: usize = self.sessions.values().map(|s| s.order.waiting().0).sum();
+        let (held, bytes) = self.flood.held();
+        (early + held, bytes)
+    }
+
+    fn is_connected(&self) -> bool {
+        matches!(self.phase, Phase::Requested | Phase::Live)
+    }
+}
+
+/// About how many bytes an event takes, without writing it down.
+pub(super) fn weight_of(event: &Event) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // The writer never fails, and what cannot be written as JSON came from no JSON.
+    let _ = serde_json::to_writer(&mut count, event);
+    count.0
+}
