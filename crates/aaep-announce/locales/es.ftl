@@ -1,0 +1,223 @@
+# Spanish. Waits for review by a native speaker.
+
+agent-unknown = El agente
+agent-says = { $agent }: { $text }
+
+done = Listo.
+failed = Ha fallado: { $text }
+failed-remedy = Lo que puedes hacer: { $hint }
+failed-retry = Puede ayudar intentarlo de nuevo.
+failed-no-retry = Intentarlo de nuevo no ayudará.
+failed-needs-you = Antes tienes que hacer algo.
+cancelled-user = Cancelado por ti.
+cancelled-producer = Cancelado por el agente.
+cancelled-timeout = Cancelado, porque se acabó el tiempo.
+cancelled-system = Cancelado por el sistema.
+cancelled-other = Cancelado.
+partial-result = Antes de eso: { $text }
+
+handoff-human = { $agent } pasa la tarea a una persona: { $reason }
+handoff-specialist = { $agent } pasa la tarea a un agente especialista: { $reason }
+handoff-queue = { $agent } pasa la tarea a una cola: { $reason }
+handoff-other = { $agent } pasa la tarea: { $reason }
+handoff-urgent = Es urgente.
+
+asks = { $agent } pregunta: { $action }
+still-asks = { $agent } sigue preguntando: { $action }
+undo-never = Esto no se puede deshacer.
+undo-easy = Esto se puede deshacer.
+undo-effort = Esto se puede deshacer con esfuerzo.
+risk-low = Riesgo bajo.
+risk-medium = Riesgo medio.
+risk-high = Riesgo alto.
+time-to-answer = Tienes { $time } para responder.
+default-reject = Sin respuesta, no se hará.
+default-accept = Sin respuesta, se hará.
+default-response = Sin respuesta, se supone esto: { $response }
+default-goes-on = Sin respuesta, el agente sigue sin ella.
+answer-yes-no = Responde sí o no.
+say-yes-no = Di sí o no.
+answer-text = Responde con tus palabras.
+say-text = Di tu respuesta.
+answer-number = Responde con un número.
+say-number = Di un número.
+answer-choice = Responde con el número de tu opción.
+say-choice = Di el número de tu opción.
+choices =
+    { $count ->
+        [one] Hay 1 opción.
+       *[other] Hay { $count } opciones.
+    }
+choice = { $number }: { $label }
+context-entry = { $name }: { $value }
+hidden-character = Aviso: este texto tiene un carácter oculto, { $code }.
+direction-character = Aviso: este texto tiene un carácter que cambia su orden, { $code }.
+look-alike = Aviso: la palabra { $word } tiene letras que solo se parecen a otras: { $letters }.
+letter = la letra { $number } es { $code }
+
+answer-sent = Tu respuesta se ha enviado.
+answered-elsewhere = La pregunta se respondió en otro lugar.
+outcome-accepted = Aceptado. Se sigue adelante.
+outcome-rejected = Rechazado. No se hará.
+outcome-answered = Respondido. Se sigue adelante.
+outcome-timed-out-done = No llegó respuesta a tiempo. Se hará, como se anunció.
+outcome-timed-out-not-done = No llegó respuesta a tiempo. No se hará.
+outcome-timed-out-goes-on = No llegó respuesta a tiempo. El agente sigue sin ella.
+outcome-withdrawn = La pregunta se retiró.
+
+seconds =
+    { $count ->
+        [one] 1 segundo
+       *[other] { $count } segundos
+    }
+minutes =
+    { $count ->
+        [one] 1 minuto
+       *[other] { $count } minutos
+    }
+hours =
+    { $count ->
+        [one] 1 hora
+       *[other] { $count } horas
+    }
+
+still-tool = Sigue trabajando en { $tool }, { $time }.
+still-thinking = Sigue pensando, { $time }.
+still-writing = Sigue escribiendo, { $time }.
+still-working = Sigue trabajando, { $time }.
+still-waiting = Todavía falta tu respuesta. Quedan { $time }.
+stalled = Ninguna señal de { $agent } desde hace { $time }. Puede que esté bloqueado.
+
+tool-calls =
+    { $count ->
+        [one] 1 llamada a herramientas.
+       *[other] { $count } llamadas a herramientas.
+    }
+tool-calls-failed =
+    { $count ->
+        [one] 1 llamada a herramientas, { $failed ->
+            [one] una fallida
+           *[other] { $failed } fallidas
+        }.
+       *[other] { $count } llamadas a herramientas, { $failed ->
+            [one] una fallida
+           *[other] { $failed } fallidas
+        }.
+    }
+tool-failed = { $tool } ha fallado: { $reason }
+tool-failed-plain = { $tool } ha fallado.
+tool-timeout = { $tool } tardó demasiado y se abandonó.
+percent = { $percent } por ciento.
+step = Paso { $step } de { $total }.
+step-alone = Paso { $step }.
+
+gap = Aviso: se perdieron algunos mensajes.
+gap-text = Aquí falta texto.
+flood =
+    { $count ->
+        [one] Se omitió 1 mensaje, porque llegaron demasiados a la vez.
+       *[other] Se omitieron { $count } mensajes, porque llegaron demasiados a la vez.
+    }
+connection-lost = Se perdió la conexión con { $agent }.
+connection-back = Ha vuelto la conexión con { $agent }.
+key-changed = Aviso: { $agent } muestra una clave distinta de la anterior. Puede ser otro. Compruébalo antes de responder.
+
+nothing-new = Nada nuevo.
+nothing-runs = No hay nada en marcha.
+nothing-waits = Nada espera tu respuesta.
+waiting-count =
+    { $count ->
+        [one] 1 pregunta espera tu respuesta.
+       *[other] { $count } preguntas esperan tu respuesta.
+    }
+waiting-item = { $agent } pregunta: { $action } Quedan { $time }.
+wrote-words =
+    { $count ->
+        [one] Escribió 1 palabra.
+       *[other] Escribió { $count } palabras.
+    }
+now-tool = Ahora trabaja en { $tool }, desde hace { $time }.
+now-thinking = Ahora piensa, desde hace { $time }.
+now-writing = Ahora escribe, desde hace { $time }.
+now-working = Ahora trabaja, desde hace { $time }.
+now-waiting = Ahora espera tu respuesta.
+
+code-block =
+    { $lines ->
+        [one] Código { $language }, 1 línea.
+       *[other] Código { $language }, { $lines } líneas.
+    }
+code-block-plain =
+    { $lines ->
+        [one] Código, 1 línea.
+       *[other] Código, { $lines } líneas.
+    }
+diff =
+    { $added ->
+        [one] Cambios: 1 línea añadida, { $removed } quitadas.
+       *[other] Cambios: { $added } líneas añadidas, { $removed } quitadas.
+    }
+diff-file =
+    { $added ->
+        [one] Cambios en { $file }: 1 línea añadida, { $removed } quitadas.
+       *[other] Cambios en { $file }: { $added } líneas añadidas, { $removed } quitadas.
+    }
+table =
+    { $rows ->
+        [one] Tabla, { $columns } columnas, 1 fila.
+       *[other] Tabla, { $columns } columnas, { $rows } filas.
+    }
+table-more =
+    { $count ->
+        [one] 1 fila más.
+       *[other] { $count } filas más.
+    }
+link = enlace a { $host }
+link-text = { $text }, enlace a { $host }
+image = imagen: { $text }
+image-plain = imagen
+file-in = { $file } en { $folder }
+long-number = número de { $count } cifras que termina en { $ending }
+long-code = código de { $count } caracteres que empieza por { $start }
+text-cut = El texto continúa.
+
+glyph-check = marca
+glyph-cross = cruz
+glyph-warning = aviso
+glyph-task-done = hecho
+glyph-task-open = pendiente
+glyph-arrow = a
+
+symbol-dot = punto
+symbol-period = punto
+symbol-comma = coma
+symbol-colon = dos puntos
+symbol-semicolon = punto y coma
+symbol-question = interrogación
+symbol-exclamation = exclamación
+symbol-slash = barra
+symbol-backslash = barra invertida
+symbol-underscore = guion bajo
+symbol-dash = guion
+symbol-at = arroba
+symbol-hash = almohadilla
+symbol-percent = por ciento
+symbol-ampersand = signo y
+symbol-star = asterisco
+symbol-plus = más
+symbol-equals = igual
+symbol-less = menor que
+symbol-greater = mayor que
+symbol-pipe = barra vertical
+symbol-tilde = virgulilla
+symbol-caret = circunflejo
+symbol-dollar = dólar
+symbol-quote = comillas
+symbol-apostrophe = apóstrofo
+symbol-backtick = acento grave
+symbol-left-parenthesis = abre paréntesis
+symbol-right-parenthesis = cierra paréntesis
+symbol-left-bracket = abre corchete
+symbol-right-bracket = cierra corchete
+symbol-left-brace = abre llave
+symbol-right-brace = cierra llave

@@ -1,0 +1,223 @@
+# French. Waits for review by a native speaker.
+
+agent-unknown = L’agent
+agent-says = { $agent } : { $text }
+
+done = Terminé.
+failed = Échec : { $text }
+failed-remedy = Ce que vous pouvez faire : { $hint }
+failed-retry = Un nouvel essai peut aider.
+failed-no-retry = Un nouvel essai n’aidera pas.
+failed-needs-you = Vous devez d’abord faire quelque chose.
+cancelled-user = Annulé par vous.
+cancelled-producer = Annulé par l’agent.
+cancelled-timeout = Annulé, car le temps est écoulé.
+cancelled-system = Annulé par le système.
+cancelled-other = Annulé.
+partial-result = Avant cela : { $text }
+
+handoff-human = { $agent } passe la main à une personne : { $reason }
+handoff-specialist = { $agent } passe la main à un agent spécialisé : { $reason }
+handoff-queue = { $agent } passe la main à une file d’attente : { $reason }
+handoff-other = { $agent } passe la main : { $reason }
+handoff-urgent = C’est urgent.
+
+asks = { $agent } demande : { $action }
+still-asks = { $agent } demande toujours : { $action }
+undo-never = Ceci ne peut pas être annulé.
+undo-easy = Ceci peut être annulé.
+undo-effort = Ceci peut être annulé avec un effort.
+risk-low = Risque faible.
+risk-medium = Risque moyen.
+risk-high = Risque élevé.
+time-to-answer = Vous avez { $time } pour répondre.
+default-reject = Sans réponse, ce ne sera pas fait.
+default-accept = Sans réponse, ce sera fait.
+default-response = Sans réponse, ceci est supposé : { $response }
+default-goes-on = Sans réponse, l’agent continue sans elle.
+answer-yes-no = Répondez oui ou non.
+say-yes-no = Dites oui ou non.
+answer-text = Répondez avec vos propres mots.
+say-text = Dites votre réponse.
+answer-number = Répondez par un nombre.
+say-number = Dites un nombre.
+answer-choice = Répondez par le numéro de votre choix.
+say-choice = Dites le numéro de votre choix.
+choices =
+    { $count ->
+        [one] Il y a { $count } choix.
+       *[other] Il y a { $count } choix.
+    }
+choice = { $number } : { $label }
+context-entry = { $name } : { $value }
+hidden-character = Attention : ce texte a un caractère caché, { $code }.
+direction-character = Attention : ce texte a un caractère qui change son ordre, { $code }.
+look-alike = Attention : le mot { $word } a des lettres qui ressemblent seulement à d’autres : { $letters }.
+letter = la lettre { $number } est { $code }
+
+answer-sent = Votre réponse a été envoyée.
+answered-elsewhere = La question a reçu une réponse ailleurs.
+outcome-accepted = Accepté. On continue.
+outcome-rejected = Refusé. Ce ne sera pas fait.
+outcome-answered = Réponse reçue. On continue.
+outcome-timed-out-done = Aucune réponse à temps. Ce sera fait, comme annoncé.
+outcome-timed-out-not-done = Aucune réponse à temps. Ce ne sera pas fait.
+outcome-timed-out-goes-on = Aucune réponse à temps. L’agent continue sans elle.
+outcome-withdrawn = La question a été retirée.
+
+seconds =
+    { $count ->
+        [one] { $count } seconde
+       *[other] { $count } secondes
+    }
+minutes =
+    { $count ->
+        [one] { $count } minute
+       *[other] { $count } minutes
+    }
+hours =
+    { $count ->
+        [one] { $count } heure
+       *[other] { $count } heures
+    }
+
+still-tool = Travaille toujours sur { $tool }, { $time }.
+still-thinking = Réfléchit toujours, { $time }.
+still-writing = Écrit toujours, { $time }.
+still-working = Travaille toujours, { $time }.
+still-waiting = Votre réponse est toujours attendue. Temps restant : { $time }.
+stalled = Aucun signe de { $agent } depuis { $time }. Il est peut-être bloqué.
+
+tool-calls =
+    { $count ->
+        [one] { $count } appel d’outil.
+       *[other] { $count } appels d’outils.
+    }
+tool-calls-failed =
+    { $count ->
+        [one] { $count } appel d’outil, { $failed ->
+            [one] { $failed } échec
+           *[other] { $failed } échecs
+        }.
+       *[other] { $count } appels d’outils, { $failed ->
+            [one] { $failed } échec
+           *[other] { $failed } échecs
+        }.
+    }
+tool-failed = { $tool } a échoué : { $reason }
+tool-failed-plain = { $tool } a échoué.
+tool-timeout = { $tool } a pris trop de temps et a été abandonné.
+percent = { $percent } pour cent.
+step = Étape { $step } sur { $total }.
+step-alone = Étape { $step }.
+
+gap = Attention : des messages ont été perdus.
+gap-text = Il manque du texte ici.
+flood =
+    { $count ->
+        [one] { $count } message a été omis, car trop sont arrivés à la fois.
+       *[other] { $count } messages ont été omis, car trop sont arrivés à la fois.
+    }
+connection-lost = La connexion avec { $agent } est perdue.
+connection-back = La connexion avec { $agent } est rétablie.
+key-changed = Attention : { $agent } montre une autre clé qu’avant. C’est peut-être quelqu’un d’autre. Vérifiez avant de répondre.
+
+nothing-new = Rien de nouveau.
+nothing-runs = Rien n’est en cours.
+nothing-waits = Rien n’attend votre réponse.
+waiting-count =
+    { $count ->
+        [one] { $count } question attend votre réponse.
+       *[other] { $count } questions attendent votre réponse.
+    }
+waiting-item = { $agent } demande : { $action } Temps restant : { $time }.
+wrote-words =
+    { $count ->
+        [one] Il a écrit { $count } mot.
+       *[other] Il a écrit { $count } mots.
+    }
+now-tool = Travaille maintenant sur { $tool }, depuis { $time }.
+now-thinking = Réfléchit maintenant, depuis { $time }.
+now-writing = Écrit maintenant, depuis { $time }.
+now-working = Travaille maintenant, depuis { $time }.
+now-waiting = Attend maintenant votre réponse.
+
+code-block =
+    { $lines ->
+        [one] Code { $language }, { $lines } ligne.
+       *[other] Code { $language }, { $lines } lignes.
+    }
+code-block-plain =
+    { $lines ->
+        [one] Code, { $lines } ligne.
+       *[other] Code, { $lines } lignes.
+    }
+diff =
+    { $added ->
+        [one] Changements : { $added } ligne ajoutée, { $removed } retirées.
+       *[other] Changements : { $added } lignes ajoutées, { $removed } retirées.
+    }
+diff-file =
+    { $added ->
+        [one] Changements dans { $file } : { $added } ligne ajoutée, { $removed } retirées.
+       *[other] Changements dans { $file } : { $added } lignes ajoutées, { $removed } retirées.
+    }
+table =
+    { $rows ->
+        [one] Tableau, { $columns } colonnes, { $rows } ligne.
+       *[other] Tableau, { $columns } colonnes, { $rows } lignes.
+    }
+table-more =
+    { $count ->
+        [one] Encore { $count } ligne.
+       *[other] Encore { $count } lignes.
+    }
+link = lien vers { $host }
+link-text = { $text }, lien vers { $host }
+image = image : { $text }
+image-plain = image
+file-in = { $file } dans { $folder }
+long-number = nombre de { $count } chiffres qui finit par { $ending }
+long-code = code de { $count } caractères qui commence par { $start }
+text-cut = Le texte continue.
+
+glyph-check = coche
+glyph-cross = croix
+glyph-warning = attention
+glyph-task-done = fait
+glyph-task-open = à faire
+glyph-arrow = vers
+
+symbol-dot = point
+symbol-period = point
+symbol-comma = virgule
+symbol-colon = deux-points
+symbol-semicolon = point-virgule
+symbol-question = point d’interrogation
+symbol-exclamation = point d’exclamation
+symbol-slash = barre oblique
+symbol-backslash = barre oblique inverse
+symbol-underscore = tiret bas
+symbol-dash = tiret
+symbol-at = arobase
+symbol-hash = dièse
+symbol-percent = pour cent
+symbol-ampersand = esperluette
+symbol-star = étoile
+symbol-plus = plus
+symbol-equals = égale
+symbol-less = inférieur à
+symbol-greater = supérieur à
+symbol-pipe = barre verticale
+symbol-tilde = tilde
+symbol-caret = accent circonflexe
+symbol-dollar = dollar
+symbol-quote = guillemet
+symbol-apostrophe = apostrophe
+symbol-backtick = accent grave
+symbol-left-parenthesis = parenthèse ouvrante
+symbol-right-parenthesis = parenthèse fermante
+symbol-left-bracket = crochet ouvrant
+symbol-right-bracket = crochet fermant
+symbol-left-brace = accolade ouvrante
+symbol-right-brace = accolade fermante

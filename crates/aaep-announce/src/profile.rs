@@ -1,0 +1,436 @@
+//! What a user wants to hear, and how.
+
+use std::fmt;
+use std::str::FromStr;
+
+use aaep_proto::language::LanguageTag;
+use aaep_proto::message::{Boundary, Capabilities, CapabilityFields, CognitiveLoad, Verbosity};
+use aaep_proto::negotiate::{MORE_TIME_PREFIX, MORE_TIME_URI};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+/// The range that the protocol allows for a pace.
+const PACE: std::ops::RangeInclusive<u32> = 50..=1000;
+/// The range of the factor for more time; see `docs/more-time.md`.
+const TIME_FACTOR: std::ops::RangeInclusive<u32> = 1..=10;
+/// The most languages that a subscription may name.
+const LANGUAGES: usize = 32;
+
+/// What kind of listener the utterances are for.
+///
+/// ```
+/// use aaep_announce::{Kind, Profile};
+/// assert!(Profile::preset(Kind::Captions).pace_wpm == 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Speech by a screen reader or a voice of our own.
+    #[default]
+    ScreenReader,
+    /// A braille display: little room, read at the user's own pace.
+    Braille,
+    /// Captions beside other things: everything, nothing to answer.
+    Captions,
+    /// The user speaks and hears short answers.
+    VoiceControl,
+    /// A file that is read later: everything, nothing to answer.
+    Logger,
+}
+
+/// How much punctuation is said.
+///
+/// ```
+/// use aaep_announce::{Kind, Profile, Punctuation, listenable::speakable};
+/// let mut profile = Profile::preset(Kind::ScreenReader);
+/// profile.punctuation = Punctuation::All;
+/// assert_eq!(speakable("Yes, now.", "text/plain", "en", &profile), "Yes comma now period.");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Punctuation {
+    /// Only what gives a sentence its melody.
+    None,
+    /// Symbols of code, addresses and paths are named, the rest is left to the voice.
+    #[default]
+    Some,
+    /// Every mark is named.
+    All,
+}
+
+/// What becomes of blocks of code.
+///
+/// ```
+/// use aaep_announce::{CodePolicy, Kind, Profile, listenable::speakable};
+/// let mut profile = Profile::preset(Kind::ScreenReader);
+/// let text = "```rust\nlet a = 1;\n```";
+/// assert_eq!(speakable(text, "text/markdown", "en", &profile), "Rust code, 1 line.");
+/// profile.code = CodePolicy::Skip;
+/// assert_eq!(speakable(text, "text/markdown", "en", &profile), "");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CodePolicy {
+    /// Its language and length are named.
+    #[default]
+    Name,
+    /// It is read line by line.
+    Read,
+    /// Nothing is said of it.
+    Skip,
+}
+
+/// A time of day, written `HH:MM`.
+///
+/// ```
+/// use aaep_announce::TimeOfDay;
+/// let at: TimeOfDay = "22:30".parse().expect("a time");
+/// assert_eq!(at.minutes(), 22 * 60 + 30);
+/// assert!("24:00".parse::<TimeOfDay>().is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TimeOfDay(u16);
+
+impl TimeOfDay {
+    /// Minutes since midnight.
+    pub fn minutes(self) -> u16 {
+        self.0
+    }
+}
+
+impl FromStr for TimeOfDay {
+    type Err = InvalidProfile;
+
+    fn from_str(text: &str) -> Result<TimeOfDay, InvalidProfile> {
+        let two = |s: &str, below: u16| match s.as_bytes() {
+            [a, b] if a.is_ascii_digit() && b.is_ascii_digit() => s.parse::<u16>().ok().filter(|n| *n < below),
+            _ => None,
+        };
+        let parts = text.split_once(':').and_then(|(h, m)| Some((two(h, 24)?, two(m, 60)?)));
+        parts.map(|(h, m)| TimeOfDay(h * 60 + m)).ok_or(InvalidProfile::Time)
+    }
+}
+
+impl fmt::Display for TimeOfDay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02}:{:02}", self.0 / 60, self.0 % 60)
+    }
+}
+
+impl Serialize for TimeOfDay {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for TimeOfDay {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A part of the day in which only questions, failures and handoffs are said. It may cross midnight.
+///
+/// ```
+/// use aaep_announce::QuietHours;
+/// let night = QuietHours { from: "22:00".parse()?, to: "07:00".parse()? };
+/// assert!(night.contains("23:15".parse()?) && night.contains("06:59".parse()?));
+/// assert!(!night.contains("07:00".parse()?));
+/// # Ok::<(), aaep_announce::InvalidProfile>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuietHours {
+    /// When it begins.
+    pub from: TimeOfDay,
+    /// When it is over.
+    pub to: TimeOfDay,
+}
+
+impl QuietHours {
+    /// Whether this time of day lies in it. Equal ends mean no quiet time at all.
+    pub fn contains(self, at: TimeOfDay) -> bool {
+        if self.from <= self.to { self.from <= at && at < self.to } else { at >= self.from || at < self.to }
+    }
+}
+
+/// Why a profile cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InvalidProfile {
+    /// Not a time of day.
+    Time,
+    /// Not a pace that can be spoken.
+    Pace(u32),
+    /// Not a factor for more time.
+    TimeFactor(u32),
+    /// Not a word that is known here.
+    Word(&'static str, String),
+    /// None, or more than can be asked for.
+    Languages(usize),
+}
+
+impl fmt::Display for InvalidProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InvalidProfile::Time => f.write_str("a time of day is written like 22:30"),
+            InvalidProfile::Pace(n) => write!(f, "pace_wpm is 50 to 1000 words per minute, or 0 for no pace, not {n}"),
+            InvalidProfile::TimeFactor(n) => write!(f, "time_factor is 1 to 10, not {n}"),
+            InvalidProfile::Word(field, word) => write!(f, "{field} does not know \"{}\"", word.escape_debug()),
+            InvalidProfile::Languages(n) => write!(f, "languages takes 1 to {LANGUAGES} tags, not {n}"),
+        }
+    }
+}
+
+impl std::error::Error for InvalidProfile {}
+
+/// What a user wants to hear, and how. Whatever a file leaves out is as the preset of its kind says.
+///
+/// ```
+/// use aaep_announce::{Kind, Profile};
+/// let profile: Profile = toml::from_str(r#"
+///     kind = "braille"
+///     languages = ["yo", "en"]
+///     time_factor = 3
+///     quiet_hours = { from = "22:00", to = "07:00" }
+/// "#)?;
+/// assert_eq!(profile.kind, Kind::Braille);
+/// assert_eq!(profile.pace_wpm, Profile::preset(Kind::Braille).pace_wpm);
+/// assert!(profile.capabilities().extensions.contains_key("more_time"));
+/// # Ok::<(), toml::de::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Wishes")]
+pub struct Profile {
+    /// The kind of listener.
+    pub kind: Kind,
+    /// Words per minute that the user takes in; 0 if there is no such pace.
+    pub pace_wpm: u32,
+    /// How much is said.
+    pub verbosity: Verbosity,
+    /// How much the user wants to be told at all.
+    pub cognitive_load: CognitiveLoad,
+    /// Languages in the order in which the user likes them.
+    pub languages: Vec<LanguageTag>,
+    /// How much punctuation is said.
+    pub punctuation: Punctuation,
+    /// What becomes of blocks of code.
+    pub code: CodePolicy,
+    /// Timeouts are to be multiplied by this, 1 to 10.
+    pub time_factor: u32,
+    /// When only what is critical is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quiet_hours: Option<QuietHours>,
+}
+
+/// A profile as a file has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wishes {
+    kind: Option<Kind>,
+    pace_wpm: Option<u32>,
+    verbosity: Option<Verbosity>,
+    cognitive_load: Option<CognitiveLoad>,
+    languages: Option<Vec<LanguageTag>>,
+    punctuation: Option<Punctuation>,
+    code: Option<CodePolicy>,
+    time_factor: Option<u32>,
+    quiet_hours: Option<QuietHours>,
+}
+
+impl TryFrom<Wishes> for Profile {
+    type Error = InvalidProfile;
+
+    fn try_from(wishes: Wishes) -> Result<Profile, InvalidProfile> {
+        let preset = Profile::preset(wishes.kind.unwrap_or_default());
+        let profile = Profile {
+            kind: preset.kind,
+            pace_wpm: wishes.pace_wpm.unwrap_or(preset.pace_wpm),
+            verbosity: wishes.verbosity.unwrap_or(preset.verbosity),
+            cognitive_load: wishes.cognitive_load.unwrap_or(preset.cognitive_load),
+            languages: wishes.languages.unwrap_or(preset.languages),
+            punctuation: wishes.punctuation.unwrap_or(preset.punctuation),
+            code: wishes.code.unwrap_or(preset.code),
+            time_factor: wishes.time_factor.unwrap_or(preset.time_factor),
+            quiet_hours: wishes.quiet_hours,
+        };
+        profile.check()?;
+        Ok(profile)
+    }
+}
+
+impl Default for Profile {
+    fn default() -> Profile {
+        Profile::preset(Kind::ScreenReader)
+    }
+}
+
+impl Profile {
+    /// What suits a kind of listener.
+    pub fn preset(kind: Kind) -> Profile {
+        let (pace_wpm, verbosity, load) = match kind {
+            Kind::ScreenReader => (180, Verbosity::Normal, CognitiveLoad::Medium),
+            Kind::VoiceControl => (200, Verbosity::Terse, CognitiveLoad::Medium),
+            // About what a practised reader takes in from a display.
+            Kind::Braille => (100, Verbosity::Normal, CognitiveLoad::Low),
+            Kind::Captions => (0, Verbosity::Detailed, CognitiveLoad::Medium),
+            Kind::Logger => (0, Verbosity::Detailed, CognitiveLoad::High),
+        };
+        Profile {
+            kind,
+            pace_wpm,
+            verbosity,
+            cognitive_load: load,
+            languages: vec!["en-US".parse().expect("en-US is a language tag")],
+            punctuation: Punctuation::Some,
+            code: if kind == Kind::Logger { CodePolicy::Read } else { CodePolicy::Name },
+            time_factor: 1,
+            quiet_hours: None,
+        }
+    }
+
+    /// Whether all values are in their range.
+    pub fn check(&self) -> Result<(), InvalidProfile> {
+        if self.pace_wpm != 0 && !PACE.contains(&self.pace_wpm) {
+            return Err(InvalidProfile::Pace(self.pace_wpm));
+        }
+        if !TIME_FACTOR.contains(&self.time_factor) {
+            return Err(InvalidProfile::TimeFactor(self.time_factor));
+        }
+        if let Verbosity::Other(word) = &self.verbosity {
+            return Err(InvalidProfile::Word("verbosity", word.to_string()));
+        }
+        if let CognitiveLoad::Other(word) = &self.cognitive_load {
+            return Err(InvalidProfile::Word("cognitive_load", word.to_string()));
+        }
+        match self.languages.len() {
+            1..=LANGUAGES => Ok(()),
+            count => Err(InvalidProfile::Languages(count)),
+        }
+    }
+
+    /// Whether this listener can answer questions.
+    pub fn can_reply(&self) -> bool {
+        !matches!(self.kind, Kind::Captions | Kind::Logger)
+    }
+
+    /// Whether only what is critical is to be said at this time of the user's day.
+    pub fn is_quiet_at(&self, at: TimeOfDay) -> bool {
+        self.quiet_hours.is_some_and(|hours| hours.contains(at))
+    }
+
+    /// What to ask a producer for.
+    pub fn capabilities(&self) -> Capabilities {
+        let (rate, boundaries) = match self.kind {
+            Kind::ScreenReader => (Some(4), vec![Boundary::Sentence, Boundary::Completion]),
+            Kind::VoiceControl => (Some(8), vec![Boundary::Completion]),
+            Kind::Braille => (Some(2), vec![Boundary::Sentence, Boundary::Paragraph, Boundary::Completion]),
+            Kind::Captions => (Some(10), vec![Boundary::Word, Boundary::Sentence]),
+            Kind::Logger => (None, vec![Boundary::Sentence, Boundary::Paragraph, Boundary::Completion]),
+        };
+        let mut languages: Vec<LanguageTag> = Vec::new();
+        for tag in &self.languages {
+            if languages.len() < LANGUAGES && !languages.contains(tag) {
+                languages.push(tag.clone());
+            }
+        }
+        let factor = self.time_factor.clamp(*TIME_FACTOR.start(), *TIME_FACTOR.end());
+        let more_time = self.can_reply() && factor > 1;
+        let fields = CapabilityFields {
+            max_events_per_second: rate,
+            preferred_verbosity: Some(self.verbosity.clone()),
+            languages: (!languages.is_empty()).then_some(languages),
+            supports_confirmation_reply: Some(self.can_reply()),
+            supports_clarification_reply: Some(self.can_reply()),
+            coalesce_boundaries: Some(boundaries),
+            cognitive_load: Some(self.cognitive_load.clone()),
+            pace_wpm: (self.pace_wpm != 0).then(|| self.pace_wpm.clamp(*PACE.start(), *PACE.end())),
+            supported_conformance_levels: Some(if self.can_reply() { vec![1, 2, 3] } else { vec![1] }),
+            supported_extensions: more_time.then(|| vec![MORE_TIME_URI.to_owned()]),
+            ..CapabilityFields::default()
+        };
+        let mut capabilities = Capabilities { fields, ..Capabilities::default() };
+        if more_time {
+            let mut wish = Map::new();
+            wish.insert("factor".to_owned(), Value::from(factor));
+            capabilities.extensions.insert(MORE_TIME_PREFIX.to_owned(), wish);
+        }
+        capabilities
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_may_leave_everything_out() {
+        assert_eq!(toml::from_str::<Profile>("").unwrap(), Profile::preset(Kind::ScreenReader));
+        let braille = toml::from_str::<Profile>("kind = \"braille\"").unwrap();
+        assert_eq!(braille, Profile::preset(Kind::Braille));
+    }
+
+    #[test]
+    fn every_preset_survives_a_file_and_is_valid() {
+        for kind in [Kind::ScreenReader, Kind::Braille, Kind::Captions, Kind::VoiceControl, Kind::Logger] {
+            let mut profile = Profile::preset(kind);
+            profile.quiet_hours = Some(QuietHours { from: "21:05".parse().unwrap(), to: "06:00".parse().unwrap() });
+            profile.check().unwrap();
+            let text = toml::to_string(&profile).unwrap();
+            assert_eq!(toml::from_str::<Profile>(&text).unwrap(), profile, "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_in_a_file_are_named() {
+        for (text, part) in [
+            ("pace_wpm = 20", "pace_wpm"),
+            ("time_factor = 11", "time_factor"),
+            ("time_factor = 0", "time_factor"),
+            ("verbosity = \"terce\"", "terce"),
+            ("cognitive_load = \"none\"", "cognitive_load"),
+            ("languages = []", "languages"),
+            ("languages = [\"en_US\"]", "language tag"),
+            ("kind = \"radio\"", "radio"),
+            ("speed = 3", "speed"),
+            ("quiet_hours = { from = \"9:00\", to = \"10:00\" }", "22:30"),
+            ("quiet_hours = { from = \"09:00\", to = \"10:0x\" }", "22:30"),
+        ] {
+            let message = toml::from_str::<Profile>(text).unwrap_err().to_string();
+            assert!(message.contains(part), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_request_is_valid_and_granted() {
+        use aaep_proto::message::{Message, SubscriptionRequest};
+        use aaep_proto::negotiate::{Offer, negotiate};
+        for kind in [Kind::ScreenReader, Kind::Braille, Kind::Captions, Kind::VoiceControl, Kind::Logger] {
+            let mut profile = Profile::preset(kind);
+            profile.time_factor = 4;
+            let request = SubscriptionRequest {
+                aaep_version: "1.0.0".into(),
+                subscriber_id: "reader".into(),
+                subscriber_name: None,
+                subscriber_version: None,
+                subscriber_manifest_uri: None,
+                correlation_id: None,
+                capabilities: profile.capabilities(),
+                extensions: None,
+            };
+            let agreement = negotiate(&request, &Offer::default(), 0).unwrap();
+            assert_eq!(agreement.notes, None, "{kind:?}");
+            assert_eq!(agreement.terms.more_time().factor, if profile.can_reply() { 4 } else { 1 });
+            let bytes = serde_json::to_vec(&Message::from(request)).unwrap();
+            assert_eq!(aaep_proto::validate(&bytes).problems, []);
+        }
+    }
+
+    #[test]
+    fn quiet_hours_may_cross_midnight_or_be_empty() {
+        let hours = |from: &str, to: &str| QuietHours { from: from.parse().unwrap(), to: to.parse().unwrap() };
+        let at = |text: &str| text.parse::<TimeOfDay>().unwrap();
+        assert!(hours("13:00", "14:00").contains(at("13:59")) && !hours("13:00", "14:00").contains(at("14:00")));
+        assert!(hours("22:00", "07:00").contains(at("00:00")) && !hours("22:00", "07:00").contains(at("12:00")));
+        assert!(!hours("10:00", "10:00").contains(at("10:00")));
+    }
+}
