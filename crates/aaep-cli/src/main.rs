@@ -4,8 +4,11 @@
 
 #[cfg_attr(not(test), expect(dead_code, reason = "wired by the verb"))]
 mod demo;
+mod keys;
+mod manifest;
 mod output;
 mod schema;
+mod token;
 mod validate;
 
 use std::process::ExitCode;
@@ -26,6 +29,12 @@ enum Verb {
     Validate(validate::Args),
     /// Print the JSON Schema of an event or message
     Schema(schema::Args),
+    /// Make keys and show their public halves
+    Keys(keys::Args),
+    /// Sign manifests and verify them
+    Manifest(manifest::Args),
+    /// Make tokens for clients and agents
+    Token(token::Args),
 }
 
 /// How a command ended.
@@ -44,6 +53,9 @@ fn main() -> ExitCode {
     let result = match args.verb {
         Verb::Validate(args) => validate::run(&args),
         Verb::Schema(args) => schema::run(&args),
+        Verb::Keys(args) => keys::run(&args),
+        Verb::Manifest(args) => manifest::run(&args),
+        Verb::Token(args) => token::run(&args),
     };
     let outcome = match result {
         Ok(outcome) => outcome,

@@ -10,7 +10,6 @@ use std::path::Path;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, digest};
 
-use crate::identity::is_principal;
 use crate::{FileFault, Identity, KeyFault, Role, UnknownRole, file, jws};
 
 /// Most tokens in a file: each request looks at all of them.
@@ -178,7 +177,7 @@ fn parse_line(line: &str) -> Result<(Hash, Identity), LineProblem> {
             None => return Err(LineProblem::Token),
         },
     };
-    if !is_principal(principal) {
+    if !Identity::is_name(principal) {
         return Err(LineProblem::Principal);
     }
     let roles = Role::parse_list(roles).map_err(LineProblem::Role)?;

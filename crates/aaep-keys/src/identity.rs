@@ -97,9 +97,15 @@ impl Identity {
     pub fn may(&self, role: Role) -> bool {
         self.roles.contains(&role)
     }
-}
 
-/// A name that can stand in a log line: not empty, not endless, nothing that moves a cursor.
-pub(crate) fn is_principal(text: &str) -> bool {
-    !text.trim().is_empty() && text.chars().count() <= PRINCIPAL_CHARACTERS && !text.chars().any(char::is_control)
+    /// Whether a text can be the name of someone and stand in a log line: not empty, not endless, nothing that moves
+    /// a cursor.
+    ///
+    /// ```
+    /// assert!(aaep_keys::Identity::is_name("reader-7"));
+    /// assert!(!aaep_keys::Identity::is_name("reader\n7"));
+    /// ```
+    pub fn is_name(text: &str) -> bool {
+        !text.trim().is_empty() && text.chars().count() <= PRINCIPAL_CHARACTERS && !text.chars().any(char::is_control)
+    }
 }

@@ -6,7 +6,6 @@ use std::fmt;
 use aaep_proto::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::identity::is_principal;
 use crate::{Identity, JwsFault, KeyFault, KeySet, Role, SigningKey};
 
 /// Most bytes of a token: what common servers take in one header.
@@ -127,7 +126,7 @@ impl TokenVerifier {
         if !claims.aud.is_some_and(|audience| audience.contains(&self.audience)) {
             return Err(TokenFault::WrongAudience);
         }
-        let principal = claims.sub.filter(|sub| is_principal(sub)).ok_or(TokenFault::NoSubject)?;
+        let principal = claims.sub.filter(|sub| Identity::is_name(sub)).ok_or(TokenFault::NoSubject)?;
         // Tokens carry roles and scopes of other programs too; those mean nothing here.
         let names = claims.roles.iter().flat_map(OneOrMany::iter).map(String::as_str);
         let scopes = claims.scope.iter().flat_map(|scope| scope.split_ascii_whitespace());
