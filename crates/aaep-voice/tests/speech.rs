@@ -1,0 +1,353 @@
+//! Speech through a real speech-dispatcher: the exact words, order, priorities, languages and cancellations.
+//!
+//! Needs the Debian packages speech-dispatcher, speech-dispatcher-espeak-ng and espeak-ng. Each test has a server of its
+//! own in a temporary directory, and makes no sound.
+
+mod speechd;
+
+use aaep_announce::{Priority, Utterance};
+use aaep_voice::ssip::Punctuation;
+use aaep_voice::{Endpoint, Voice, VoiceConfig, VoiceError, VoiceEvent};
+use speechd::{Place, begun, ended, event, soon, until};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixListener;
+
+fn message(text: &str, about: &str) -> Utterance {
+    Utterance { about: Some(about.into()), ..Utterance::new(text, "en", Priority::Message) }
+}
+
+fn important(text: &str) -> Utterance {
+    Utterance::new(text, "en", Priority::Important)
+}
+
+async fn connect(config: VoiceConfig) -> Voice {
+    soon("the connection", Voice::connect(config)).await.unwrap()
+}
+
+#[tokio::test]
+async fn espeak_says_every_priority_and_language_to_its_end() {
+    let mut place = Place::espeak();
+    let config = place.serve().await;
+    let modules = place.ask("LIST OUTPUT_MODULES").await;
+    assert!(modules.contains("espeak-ng"), "install the Debian package speech-dispatcher-espeak-ng: {modules}");
+    let voice = connect(config).await;
+    let mut events = voice.events();
+    for (text, language, priority) in [
+        ("Delete three files?", "en", Priority::Important),
+        ("They are old.", "en", Priority::Message),
+        ("Zur Hälfte fertig.", "de-DE", Priority::Progress),
+        ("A neighbour is done.", "en", Priority::Notification),
+        ("Done.", "en", Priority::Message),
+    ] {
+        let id = voice.say(Utterance::new(text, language, priority)).unwrap();
+        assert!(matches!(event(&mut events).await, VoiceEvent::Begun { id: begun, .. } if begun == id), "{text}");
+        assert!(matches!(event(&mut events).await, VoiceEvent::Ended { id: ended, .. } if ended == id), "{text}");
+    }
+    let lines = place.lines();
+    assert!(lines[0].starts_with("SET self CLIENT_NAME ") && lines[0].ends_with(":aaep:main"), "{}", lines[0]);
+    assert_eq!(lines[1..], [
+        "SET self NOTIFICATION ALL on",
+        "SET self SSML_MODE off",
+        "SET self LANGUAGE en",
+        "SET self PRIORITY important",
+        "SPEAK",
+        "Delete three files?",
+        ".",
+        "SET self PRIORITY message",
+        "SPEAK",
+        "They are old.",
+        ".",
+        "SET self LANGUAGE de-DE",
+        "SET self PRIORITY progress",
+        "SPEAK",
+        "Zur Hälfte fertig.",
+        ".",
+        "SET self LANGUAGE en",
+        "SET self PRIORITY notification",
+        "SPEAK",
+        "A neighbour is done.",
+        ".",
+        "SET self PRIORITY message",
+        "SPEAK",
+        "Done.",
+        ".",
+    ]);
+}
+
+#[tokio::test]
+async fn texts_reach_the_synthesizer_as_they_are() {
+    let mut place = Place::held();
+    let words_per_minute = Some(310);
+    let punctuation = Some(Punctuation::Some);
+    let voice = connect(VoiceConfig { words_per_minute, punctuation, ..place.serve().await }).await;
+    place.go();
+    let mut events = voice.events();
+    let texts = [".hidden", "a\n.\n..b\r\n.QUIT\nc", "if a < b && c > \"d\": it's", "...", "Über 5 € 日本語"];
+    for text in texts {
+        let id = voice.say(Utterance::new(text, "en-GB", Priority::Message)).unwrap();
+        ended(&mut events, id).await;
+    }
+    let expected = [
+        "begin en-gb .hidden",
+        "end",
+        "begin en-gb a\\n.\\n..b\\n.QUIT\\nc",
+        "end",
+        "begin en-gb if a < b && c > \"d\": it's",
+        "end",
+        "begin en-gb ...",
+        "end",
+        "begin en-gb Über 5 € 日本語",
+        "end",
+    ];
+    assert_eq!(place.heard(), expected);
+    let settings = place.settings();
+    assert!(settings.contains("rate=50\n") && settings.contains("punctuation_mode=some\n"), "{settings}");
+    assert_eq!(place.lines().iter().filter(|line| line.starts_with("SET self LANGUAGE")).count(), 1);
+}
+
+#[tokio::test]
+async fn two_stale_prompts_are_both_gone_and_the_others_stay() {
+    let mut place = Place::held();
+    let voice = connect(place.serve().await).await;
+    let mut events = voice.events();
+    let said = voice.say(message("Old question.", "old")).unwrap();
+    begun(&mut events, said).await;
+    let waiting = voice.say(message("Old details.", "old")).unwrap();
+    let other = voice.say(message("New question.", "new")).unwrap();
+    let last = voice.say(message("Old reminder.", "old")).unwrap();
+    voice.cancel_about("old");
+    let about = || Some("old".to_owned());
+    for id in [waiting, last, said] {
+        assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id, about: about() });
+    }
+    begun(&mut events, other).await;
+    place.go();
+    ended(&mut events, other).await;
+    assert_eq!(place.heard(), ["begin en Old question.", "stop", "begin en New question.", "end"]);
+    let taken: Vec<String> = place.lines().into_iter().filter(|line| line.contains("CANCEL")).collect();
+    assert_eq!(taken, ["CANCEL self"]);
+    assert!(!place.lines().iter().any(|line| line.ends_with(" all") || line.starts_with("STOP")));
+}
+
+#[tokio::test]
+async fn a_stale_prompt_that_was_just_handed_over_is_gone_too() {
+    let mut place = Place::held();
+    let voice = connect(place.serve().await).await;
+    let mut events = voice.events();
+    // Without waiting for its beginning: the cancellation meets it anywhere on its way.
+    for _ in 0..20 {
+        let id = voice.say(message("Stale.", "old")).unwrap();
+        voice.cancel_about("old");
+        loop {
+            match event(&mut events).await {
+                VoiceEvent::Canceled { id: gone, .. } if gone == id => break,
+                VoiceEvent::Begun { .. } => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+    let fresh = voice.say(message("Fresh.", "new")).unwrap();
+    begun(&mut events, fresh).await;
+    place.go();
+    ended(&mut events, fresh).await;
+    let heard = place.heard();
+    assert_eq!(heard[heard.len() - 2..], ["begin en Fresh.", "end"]);
+    assert!(heard.iter().zip(&heard[1..]).all(|(one, next)| !one.ends_with("Stale.") || next == "stop"), "{heard:?}");
+}
+
+#[tokio::test]
+async fn an_important_one_is_said_at_once_and_what_waits_comes_after() {
+    let mut place = Place::held();
+    let voice = connect(place.serve().await).await;
+    let mut events = voice.events();
+    let long = voice.say(message("A long story.", "story")).unwrap();
+    begun(&mut events, long).await;
+    let later = voice.say(message("The next chapter.", "story")).unwrap();
+    let first = voice.say(important("Confirm.")).unwrap();
+    assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id: long, about: Some("story".into()) });
+    begun(&mut events, first).await;
+    let second = voice.say(important("Confirm this too.")).unwrap();
+    place.go();
+    for id in [first, second, later] {
+        ended(&mut events, id).await;
+    }
+    assert_eq!(place.heard(), [
+        "begin en A long story.",
+        "stop",
+        "begin en Confirm.",
+        "end",
+        "begin en Confirm this too.",
+        "end",
+        "begin en The next chapter.",
+        "end",
+    ]);
+}
+
+#[tokio::test]
+async fn stop_is_silence_and_the_voice_speaks_again_when_asked() {
+    let mut place = Place::held();
+    let voice = connect(place.serve().await).await;
+    let mut events = voice.events();
+    let said = voice.say(important("Never ending.")).unwrap();
+    begun(&mut events, said).await;
+    let waiting = voice.say(message("More.", "a")).unwrap();
+    voice.stop();
+    assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id: waiting, about: Some("a".into()) });
+    assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id: said, about: None });
+    soon("silence", voice.idle()).await;
+    let next = voice.say(message("Again.", "a")).unwrap();
+    begun(&mut events, next).await;
+    place.go();
+    ended(&mut events, next).await;
+    assert_eq!(place.heard(), ["begin en Never ending.", "stop", "begin en Again.", "end"]);
+}
+
+#[tokio::test]
+async fn other_clients_speech_is_not_taken_back() {
+    let mut place = Place::held();
+    let config = place.serve().await;
+    let (voice, other) = (connect(config.clone()).await, connect(config).await);
+    let (mut events, mut others) = (voice.events(), other.events());
+    let reading = other.say(message("The user's own reader.", "x")).unwrap();
+    begun(&mut others, reading).await;
+    let ours = voice.say(message("Ours.", "x")).unwrap();
+    until("ours to be handed over", || place.lines().contains(&"Ours.".to_owned()).then_some(())).await;
+    voice.cancel_about("x");
+    voice.stop();
+    assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id: ours, about: Some("x".into()) });
+    place.go();
+    ended(&mut others, reading).await;
+    assert_eq!(place.heard(), ["begin en The user's own reader.", "end"]);
+}
+
+#[tokio::test]
+async fn a_dead_voice_comes_back_and_says_again_what_matters() {
+    let place = Place::held();
+    let mut start = vec!["speech-dispatcher".to_owned(), "--spawn".to_owned()];
+    start.extend(place.arguments());
+    let address = Some(Endpoint::Unix(place.path("own.sock")));
+    let voice = connect(VoiceConfig { address, start: Some(start), ..VoiceConfig::default() }).await;
+    let mut events = voice.events();
+    let said = voice.say(important("Confirm.")).unwrap();
+    begun(&mut events, said).await;
+    let waiting = voice.say(message("Details.", "a")).unwrap();
+    let progress = voice.say(Utterance::new("Half.", "en", Priority::Progress)).unwrap();
+    place.kill_spawned();
+    assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id: progress, about: None });
+    assert_eq!(event(&mut events).await, VoiceEvent::Lost(VoiceError::Closed));
+    assert_eq!(event(&mut events).await, VoiceEvent::Back);
+    begun(&mut events, said).await;
+    place.go();
+    ended(&mut events, said).await;
+    ended(&mut events, waiting).await;
+    assert_eq!(place.heard(), [
+        "begin en Confirm.",
+        "begin en Confirm.",
+        "end",
+        "begin en Details.",
+        "end",
+    ]);
+}
+
+/// A server of the test's own that answers each line by `answer`, and closes when that gives nothing.
+fn fake(answer: impl Fn(usize, &str) -> Option<String> + Send + 'static) -> (tempfile::TempDir, VoiceConfig) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("fake.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    tokio::spawn(async move {
+        for connection in 0.. {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let (mut pending, mut buffer) = (String::new(), [0; 1024]);
+            'talk: while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+                pending.push_str(std::str::from_utf8(&buffer[..count]).unwrap());
+                while let Some((line, rest)) = pending.split_once("\r\n") {
+                    let Some(reply) = answer(connection, line) else { break 'talk };
+                    if stream.write_all(reply.as_bytes()).await.is_err() {
+                        break 'talk;
+                    }
+                    pending = rest.to_owned();
+                }
+            }
+        }
+    });
+    (directory, VoiceConfig { address: Some(Endpoint::Unix(path)), start: None, ..VoiceConfig::default() })
+}
+
+/// Answers like a server that says everything at once.
+fn obedient(line: &str) -> String {
+    match line {
+        "SPEAK" => "230 OK RECEIVING DATA\r\n".into(),
+        "." => "225-1\r\n701-1\r\n701-1\r\n701 BEGIN\r\n225 OK\r\n702-1\r\n702-1\r\n702 END\r\n".into(),
+        line if line.starts_with("SET") || line.starts_with("CANCEL") => "200 OK\r\n".into(),
+        _ => String::new(),
+    }
+}
+
+#[tokio::test]
+async fn hostile_answers_are_typed_errors() {
+    for (answer, error) in [
+        ("HTTP/1.1 400 Bad Request\r\n".to_owned(), VoiceError::Garbled("a line without a code")),
+        ("2".repeat(100_000), VoiceError::Garbled("an endless line")),
+        ("200-more\r\n".repeat(10_000), VoiceError::Garbled("an endless answer")),
+        ("701-1\r\n701 BEGIN\r\n".repeat(10_000), VoiceError::Garbled("too many events")),
+        ("502 GO AWAY\r\n".to_owned(), VoiceError::Refused("502 GO AWAY".into())),
+    ] {
+        let (_directory, config) = fake(move |_, _| Some(answer.clone()));
+        assert_eq!(soon("the error", Voice::connect(config)).await.err(), Some(error));
+    }
+    let (_directory, config) = fake(|_, _| None);
+    assert_eq!(soon("the error", Voice::connect(config)).await.err(), Some(VoiceError::Closed));
+}
+
+#[tokio::test]
+async fn a_message_that_kills_the_server_is_said_again_only_once() {
+    let (_directory, config) = fake(|_, line| match line {
+        "Poison." => Some("\u{0}\r\n".into()),
+        line => Some(obedient(line)),
+    });
+    let voice = connect(config).await;
+    let mut events = voice.events();
+    let poison = voice.say(message("Poison.", "a")).unwrap();
+    let good = voice.say(message("Good.", "a")).unwrap();
+    let about = || Some("a".to_owned());
+    let lost = VoiceEvent::Lost(VoiceError::Garbled("a line without a code"));
+    let expected = [
+        lost.clone(),
+        VoiceEvent::Back,
+        VoiceEvent::Canceled { id: poison, about: about() },
+        lost,
+        VoiceEvent::Back,
+        VoiceEvent::Begun { id: good, about: about() },
+        VoiceEvent::Ended { id: good, about: about() },
+    ];
+    for expected in expected {
+        assert_eq!(event(&mut events).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn an_outage_is_told_once() {
+    let (_directory, config) = fake(|connection, line| (connection >= 3).then(|| obedient(line)));
+    let voice = Voice::start(config);
+    let mut events = voice.events();
+    let id = voice.say(message("Patience.", "a")).unwrap();
+    assert_eq!(event(&mut events).await, VoiceEvent::Lost(VoiceError::Closed));
+    assert_eq!(event(&mut events).await, VoiceEvent::Back);
+    ended(&mut events, id).await;
+}
+
+#[tokio::test]
+async fn events_about_strangers_do_no_harm() {
+    let (_directory, config) = fake(|_, line| {
+        let noise = "703-77\r\n703-1\r\n703 CANCELED\r\n702-18446744073709551615\r\n702-1\r\n702 END\r\n";
+        let answer = obedient(line);
+        Some(if answer.is_empty() { answer } else { format!("{noise}{answer}") })
+    });
+    let voice = connect(config).await;
+    let mut events = voice.events();
+    let id = voice.say(message("Fine.", "a")).unwrap();
+    let about = || Some("a".to_owned());
+    assert_eq!(event(&mut events).await, VoiceEvent::Begun { id, about: about() });
+    assert_eq!(event(&mut events).await, VoiceEvent::Ended { id, about: about() });
+}
