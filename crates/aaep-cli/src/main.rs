@@ -2,12 +2,12 @@
 //!
 //! 0 is yes, 1 is no, 2 is a mistake in the call or in the environment.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "wired by the verb"))]
 mod demo;
 mod keys;
 mod manifest;
 mod output;
 mod schema;
+mod serve;
 mod token;
 mod validate;
 
@@ -25,6 +25,10 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Play an agent that can be heard, and answer it
+    Demo(demo::Args),
+    /// Serve agents and listeners
+    Serve(serve::Args),
     /// Check events and messages against the protocol
     Validate(validate::Args),
     /// Print the JSON Schema of an event or message
@@ -51,6 +55,8 @@ pub(crate) enum Outcome {
 fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.verb {
+        Verb::Demo(args) => demo::run(args),
+        Verb::Serve(args) => serve::run(args),
         Verb::Validate(args) => validate::run(&args),
         Verb::Schema(args) => schema::run(&args),
         Verb::Keys(args) => keys::run(&args),

@@ -51,7 +51,7 @@ impl Server {
             signed_manifest: config.manifest.key.is_some(),
             ..aaep::Offer::default()
         };
-        let builder = Producer::builder(&config.agent_id).offer(offer).manifest_uri(manifest_uri(config));
+        let builder = Producer::builder(&config.agent_id).offer(offer);
         let builder = match &config.agent_name {
             Some(name) => builder.name(name),
             None => builder,
@@ -86,6 +86,7 @@ impl Server {
         let manifest = producer.manifest(transports(&config)).await.map_err(ended)?;
         let published = Arc::new(Published::new(manifest, config.manifest.clone())?);
         producer.set_signed_manifest(published.signed()).await.map_err(ended)?;
+        producer.set_manifest_uri(manifest_uri(&config, address)).await.map_err(ended)?;
         if gate.is_open() {
             tracing::info!("no credentials are asked for: everyone on this machine may subscribe and reply");
         }
@@ -113,9 +114,9 @@ fn transports(config: &Config) -> Vec<String> {
     named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name.to_owned()).collect()
 }
 
-fn manifest_uri(config: &Config) -> String {
+fn manifest_uri(config: &Config, address: SocketAddr) -> String {
     let scheme = if config.tls.is_some() { "https" } else { "http" };
-    let host = config.hosts.first().cloned().unwrap_or_else(|| config.listen.to_string());
+    let host = config.hosts.first().cloned().unwrap_or_else(|| address.to_string());
     format!("{scheme}://{host}/.well-known/aaep-manifest.json")
 }
 

@@ -125,6 +125,12 @@ impl Producer {
         self.handle.call(move |desk| desk.engine().manifest(transports)).await
     }
 
+    /// From now on the manifest is published there.
+    pub async fn set_manifest_uri(&self, uri: impl Into<String>) -> Result<(), Error> {
+        let uri = uri.into();
+        self.handle.call(move |desk| desk.act(|engine, _| engine.set_manifest_uri(Some(uri)))).await
+    }
+
     /// From now on this is the signed manifest, for those who demand one.
     pub async fn set_signed_manifest(&self, jws: Option<String>) -> Result<(), Error> {
         self.handle.call(move |desk| desk.act(|engine, _| engine.set_signed_manifest(jws))).await

@@ -128,7 +128,6 @@ impl Engine {
         event: &Event,
         mut wanted: impl FnMut(SubscriptionKey) -> bool,
     ) {
-        self.counts.published += 1;
         let mut overfull = Vec::new();
         // Shapes that differ in their filters only still say the same words.
         let mut frames: BTreeMap<Words, Arc<Frame>> = BTreeMap::new();

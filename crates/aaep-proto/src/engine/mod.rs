@@ -257,6 +257,11 @@ impl Engine {
         self.sessions.len()
     }
 
+    /// From now on the manifest is published there: the address may be known only after the start.
+    pub fn set_manifest_uri(&mut self, uri: Option<String>) {
+        self.config.manifest_uri = uri;
+    }
+
     /// From now on this is the signed manifest: keys rotate while the producer runs. Without one, those who demand it
     /// are refused.
     pub fn set_signed_manifest(&mut self, jws: Option<String>) {

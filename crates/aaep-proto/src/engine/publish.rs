@@ -107,6 +107,7 @@ impl Engine {
         match checked {
             Ok(order) => {
                 session.order = order;
+                self.counts.published += 1;
                 Ok(event)
             }
             Err(misuse) => {

@@ -78,11 +78,6 @@ pub(crate) fn languages() -> Vec<LanguageTag> {
     ["en", "es", "de", "ar", "yo"].into_iter().map(tag).collect()
 }
 
-/// Plays a scene for people to follow.
-pub(crate) async fn play(scene: Scene, producer: &Producer) -> Result<(), Error> {
-    play_at(scene, producer, Pace::NORMAL).await
-}
-
 /// Plays a scene at a pace.
 pub(crate) async fn play_at(scene: Scene, producer: &Producer, pace: Pace) -> Result<(), Error> {
     match scene {

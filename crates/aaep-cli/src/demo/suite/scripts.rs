@@ -1,0 +1,197 @@
+//! What the agent does when the suite talks to it. Nothing here pauses, and every session is short: the suite counts
+//! messages instead of seconds, and what comes too late or is too much counts for its next test.
+
+use aaep::message::{ErrorCategory, HandoffTarget, Localized, RiskLevel, SessionErrored};
+use aaep::{Clarification, Confirmation, Error, Permit, Session, ToolError};
+use serde_json::{Value, json};
+
+/// Longer than any run of the suite: a question that nobody answers must not end in the middle of another test.
+const PATIENCE_SECONDS: u32 = 300;
+
+/// A session that the suite can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Script {
+    /// A short answer.
+    Brief,
+    /// Three sentences.
+    Paragraph,
+    /// An explanation, in one piece.
+    Explain,
+    /// A tool that can be undone.
+    Fetch,
+    /// A tool whose arguments hold a secret.
+    Secret,
+    /// An error.
+    Fail,
+    /// A tool that can be undone, but only after a yes.
+    Book,
+    /// A tool that cannot be undone.
+    Email,
+    /// The same with more at stake.
+    Delete,
+    /// A question for a text.
+    Ask,
+    /// A person takes over.
+    Handoff,
+}
+
+impl Script {
+    /// Chooses by words of the English text, the first that fits.
+    pub(super) fn choose(text: &str) -> Script {
+        let text = text.to_lowercase();
+        let words = [
+            ("api_key", Script::Secret),
+            ("does not exist", Script::Fail),
+            ("error", Script::Fail),
+            ("delete", Script::Delete),
+            ("book", Script::Book),
+            ("email", Script::Email),
+            ("clarification", Script::Ask),
+            ("handoff", Script::Handoff),
+            ("rainbow", Script::Explain),
+            ("paragraph", Script::Paragraph),
+            ("tool", Script::Fetch),
+        ];
+        words.into_iter().find(|(word, _)| text.contains(word)).map_or(Script::Brief, |(_, script)| script)
+    }
+
+    /// The first sentence of the session. The user's text is not repeated: there may be secrets in it.
+    pub(super) fn opening(self) -> &'static str {
+        match self {
+            Script::Brief => "Answering briefly.",
+            Script::Paragraph => "Writing a paragraph.",
+            Script::Explain => "Explaining rainbows.",
+            Script::Fetch => "Fetching data.",
+            Script::Secret => "Calling a service.",
+            Script::Fail => "Looking for the tool.",
+            Script::Book => "Booking a meeting room.",
+            Script::Email => "Preparing an email.",
+            Script::Delete => "Looking at the record.",
+            Script::Ask => "Looking up the weather.",
+            Script::Handoff => "Looking for a person who can help.",
+        }
+    }
+
+    /// Plays a session that has begun.
+    pub(super) async fn play(self, session: Session) -> Result<(), Error> {
+        match self {
+            Script::Brief => answer(session, "Hello, how can I help?").await,
+            Script::Paragraph => answer(session, PARAGRAPH).await,
+            Script::Explain => answer(session, RAINBOW).await,
+            Script::Fetch => fetch(session).await,
+            Script::Secret => call_service(session).await,
+            Script::Fail => fail(session).await,
+            Script::Book => book(session).await,
+            Script::Email => email(session).await,
+            Script::Delete => delete(session).await,
+            Script::Ask => weather(session).await,
+            Script::Handoff => hand_over(session).await,
+        }
+    }
+}
+
+const PARAGRAPH: &str = "The moon has no air. Its days last two weeks. Nobody has heard a sound there.";
+
+const RAINBOW: &str = "Sunlight enters a drop of rain and bends. It is thrown back inside the drop. Each colour \
+                       leaves at its own angle, and that is the bow.";
+
+async fn answer(session: Session, text: &str) -> Result<(), Error> {
+    let output = session.output().await?;
+    output.write(text).await?;
+    output.finish().await?;
+    session.complete("The answer is ready.").await
+}
+
+async fn fetch(session: Session) -> Result<(), Error> {
+    let tool = session.tool("fetch_data").summary("Fetching the data.").done("The data is here.");
+    ran(tool.run(std::future::ready(Ok(()))).await)?;
+    answer(session, "The data was fetched.").await
+}
+
+/// Only what is fit to be heard is said of the arguments: not the key, and not its name either.
+async fn call_service(session: Session) -> Result<(), Error> {
+    let tool =
+        session.tool("call_service").summary("Calling api.example.com.").args_summary("Address: api.example.com");
+    ran(tool.done("The service has answered.").run(std::future::ready(Ok(()))).await)?;
+    answer(session, "The service has answered.").await
+}
+
+async fn fail(session: Session) -> Result<(), Error> {
+    let errored = SessionErrored {
+        error_category: ErrorCategory::Permanent,
+        error_code: Some("TOOL_NOT_FOUND".to_owned()),
+        summary_terse: None,
+        summary_normal: "There is no such tool.".to_owned(),
+        summary_detailed: None,
+        error_uri: None,
+        recoverable: Some(false),
+        remediation_hint: Some("Ask for a tool that is listed.".to_owned()),
+    };
+    session.end(Localized::new(errored).into_payload()).await
+}
+
+async fn book(session: Session) -> Result<(), Error> {
+    let ask = Confirmation::new("Book the meeting room for tomorrow at 2 pm.", "It is then taken for everyone else.")
+        .risk(RiskLevel::Medium)
+        .timeout_seconds(PATIENCE_SECONDS);
+    if session.confirm(ask).await?.permit.is_none() {
+        return session.complete("No room was booked.").await;
+    }
+    let tool = session.tool("book_room").summary("Booking the room.").done("The room is booked.");
+    ran(tool.run(std::future::ready(Ok(()))).await)?;
+    answer(session, "The room is booked for tomorrow at 2 pm.").await
+}
+
+async fn email(session: Session) -> Result<(), Error> {
+    let arguments = json!({"to": "test@example.com"});
+    let ask = Confirmation::new("Send an email to test@example.com.", "It cannot be called back.");
+    match consent(&session, ask, "send_email", &arguments).await? {
+        Some(permit) => act(session, ("send_email", arguments), permit, "The email is on its way.").await,
+        None => session.complete("No email was sent.").await,
+    }
+}
+
+async fn delete(session: Session) -> Result<(), Error> {
+    let arguments = json!({"record": "12345"});
+    let ask = Confirmation::new("Delete record 12345.", "It is gone for good.");
+    match consent(&session, ask, "delete_record", &arguments).await? {
+        Some(permit) => act(session, ("delete_record", arguments), permit, "Record 12345 is deleted.").await,
+        None => session.complete("Nothing was deleted.").await,
+    }
+}
+
+/// Asks before something is done for good. Only a yes gives a permit.
+async fn consent(session: &Session, ask: Confirmation, tool: &str, arguments: &Value) -> Result<Option<Permit>, Error> {
+    let ask = ask.for_call(tool, arguments).irreversible().risk(RiskLevel::High).timeout_seconds(PATIENCE_SECONDS);
+    Ok(session.confirm(ask).await?.permit)
+}
+
+/// Does what was agreed to. The demo only pretends: nothing outside of it changes.
+async fn act(session: Session, (tool, arguments): (&str, Value), permit: Permit, done: &str) -> Result<(), Error> {
+    let call = session.irreversible(tool, arguments).risk(RiskLevel::High).done(done).permit(permit);
+    ran(call.run(|_| std::future::ready(Ok(()))).await)?;
+    answer(session, done).await
+}
+
+async fn weather(session: Session) -> Result<(), Error> {
+    let ask = Clarification::freetext("Where are you?").timeout_seconds(PATIENCE_SECONDS);
+    let place = match session.clarify(ask).await?.response {
+        Some(aaep::message::Response::Text(place)) if !place.trim().is_empty() => place,
+        _ => return session.complete("Without a place there is no weather to tell.").await,
+    };
+    answer(session, &format!("The demo has no weather service. It would look up the weather in {}.", place.trim()))
+        .await
+}
+
+async fn hand_over(session: Session) -> Result<(), Error> {
+    session.handoff("You asked for a person.", HandoffTarget::Human).await?;
+    session.complete("A person takes over.").await
+}
+
+/// A tool that only pretends cannot fail, but its announcement can be refused.
+fn ran(result: Result<(), ToolError<&'static str>>) -> Result<(), Error> {
+    match result {
+        Err(ToolError::Refused(error)) => Err(error),
+        Ok(()) | Err(ToolError::Failed(_) | ToolError::TimedOut) => Ok(()),
+    }
+}
