@@ -7,7 +7,7 @@ use aaep_keys::{Algorithm, KeyFault, KeySet, PublicKey, SigningKey, file};
 use serde_json::json;
 
 use crate::Outcome;
-use crate::output::complain;
+use crate::output::{Plain, complain};
 
 #[derive(clap::Args)]
 #[command(disable_help_subcommand = true)]
@@ -101,12 +101,12 @@ fn new(args: &New) -> io::Result<Outcome> {
         return give_up(&public, fault);
     }
     let mut out = io::stdout().lock();
-    let (private, public) = (args.file.display(), public.display());
+    let (private, public) = (args.file.display().to_string(), public.display().to_string());
     if args.json {
-        let (private, public) = (private.to_string(), public.to_string());
         let line = json!({"alg": algorithm.as_str(), "kid": key.kid(), "private": private, "public": public});
         writeln!(out, "{line}")?;
     } else {
+        let (private, public) = (Plain(&private), Plain(&public));
         writeln!(out, "The private key is in {private}: keep it to yourself.")?;
         writeln!(out, "The public key is in {public}: give it to those who verify.")?;
         writeln!(out, "The key is called {}.", key.kid())?;

@@ -58,6 +58,10 @@ impl KeySet {
         if blocks.len() > KEYS {
             return Err(KeyFault::TooManyKeys);
         }
+        // Said first, whatever else is in the file: `openssl ecparam` writes the curve before the key.
+        if blocks.iter().any(|block| block.tag().ends_with("PRIVATE KEY")) {
+            return Err(KeyFault::PrivateKey);
+        }
         let keys = blocks.iter().map(PublicKey::from_block).collect::<Result<_, _>>()?;
         Ok(KeySet { keys })
     }

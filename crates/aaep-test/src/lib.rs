@@ -1,6 +1,8 @@
 //! What the tests of the whole house share: where things are, and example documents.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -21,4 +23,26 @@ pub fn examples() -> Vec<Value> {
     let files = ["events.ndjson", "messages.ndjson", "banking.ndjson"];
     let lines = files.iter().flat_map(|f| example(f));
     lines.map(|line| serde_json::from_str(&line).expect("examples are JSON")).collect()
+}
+
+/// Builds the command once, unless `AAEP_BIN` says where it is, and answers where it is.
+pub fn aaep() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        if let Some(path) = std::env::var_os("AAEP_BIN") {
+            return PathBuf::from(path);
+        }
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let built = Command::new(cargo)
+            .current_dir(root())
+            .args(["build", "--quiet", "-p", "aaep-cli", "--message-format=json"])
+            .stderr(Stdio::inherit())
+            .output()
+            .expect("cargo can be started");
+        assert!(built.status.success(), "the command does not build");
+        let text = String::from_utf8(built.stdout).expect("cargo prints JSON");
+        let artifacts = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let mut paths = artifacts.filter_map(|a| a["executable"].as_str().map(PathBuf::from));
+        paths.next_back().expect("cargo names the executable")
+    })
 }

@@ -147,4 +147,6 @@ fn a_private_key_is_not_taken_for_a_public_one() {
     let pem = key(Algorithm::EdDsa).to_pem().unwrap();
     assert_eq!(PublicKey::from_pem(&pem), Err(KeyFault::PrivateKey));
     assert_eq!(KeySet::parse(&pem), Err(KeyFault::PrivateKey));
+    let with_parameters = pem::encode(&pem::Pem::new("EC PARAMETERS", vec![6, 0])) + &pem;
+    assert_eq!(KeySet::parse(&with_parameters), Err(KeyFault::PrivateKey));
 }
