@@ -45,33 +45,36 @@ async fn espeak_says_every_priority_and_language_to_its_end() {
     }
     let lines = place.lines();
     assert!(lines[0].starts_with("SET self CLIENT_NAME ") && lines[0].ends_with(":aaep:main"), "{}", lines[0]);
-    assert_eq!(lines[1..], [
-        "SET self NOTIFICATION ALL on",
-        "SET self SSML_MODE off",
-        "SET self LANGUAGE en",
-        "SET self PRIORITY important",
-        "SPEAK",
-        "Delete three files?",
-        ".",
-        "SET self PRIORITY message",
-        "SPEAK",
-        "They are old.",
-        ".",
-        "SET self LANGUAGE de-DE",
-        "SET self PRIORITY progress",
-        "SPEAK",
-        "Zur Hälfte fertig.",
-        ".",
-        "SET self LANGUAGE en",
-        "SET self PRIORITY notification",
-        "SPEAK",
-        "A neighbour is done.",
-        ".",
-        "SET self PRIORITY message",
-        "SPEAK",
-        "Done.",
-        ".",
-    ]);
+    assert_eq!(
+        lines[1..],
+        [
+            "SET self NOTIFICATION ALL on",
+            "SET self SSML_MODE off",
+            "SET self LANGUAGE en",
+            "SET self PRIORITY important",
+            "SPEAK",
+            "Delete three files?",
+            ".",
+            "SET self PRIORITY message",
+            "SPEAK",
+            "They are old.",
+            ".",
+            "SET self LANGUAGE de-DE",
+            "SET self PRIORITY progress",
+            "SPEAK",
+            "Zur Hälfte fertig.",
+            ".",
+            "SET self LANGUAGE en",
+            "SET self PRIORITY notification",
+            "SPEAK",
+            "A neighbour is done.",
+            ".",
+            "SET self PRIORITY message",
+            "SPEAK",
+            "Done.",
+            ".",
+        ]
+    );
 }
 
 #[tokio::test]
@@ -172,16 +175,19 @@ async fn an_important_one_is_said_at_once_and_what_waits_comes_after() {
     for id in [first, second, later] {
         ended(&mut events, id).await;
     }
-    assert_eq!(place.heard(), [
-        "begin en A long story.",
-        "stop",
-        "begin en Confirm.",
-        "end",
-        "begin en Confirm this too.",
-        "end",
-        "begin en The next chapter.",
-        "end",
-    ]);
+    assert_eq!(
+        place.heard(),
+        [
+            "begin en A long story.",
+            "stop",
+            "begin en Confirm.",
+            "end",
+            "begin en Confirm this too.",
+            "end",
+            "begin en The next chapter.",
+            "end",
+        ]
+    );
 }
 
 #[tokio::test]
@@ -241,13 +247,7 @@ async fn a_dead_voice_comes_back_and_says_again_what_matters() {
     place.go();
     ended(&mut events, said).await;
     ended(&mut events, waiting).await;
-    assert_eq!(place.heard(), [
-        "begin en Confirm.",
-        "begin en Confirm.",
-        "end",
-        "begin en Details.",
-        "end",
-    ]);
+    assert_eq!(place.heard(), ["begin en Confirm.", "begin en Confirm.", "end", "begin en Details.", "end",]);
 }
 
 /// A server of the test's own that answers each line by `answer`, and closes when that gives nothing.

@@ -15,15 +15,15 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Instant, sleep, timeout};
 
 /// Far longer than anything takes, also on a busy machine.
-pub const LONG: Duration = Duration::from_secs(120);
+pub(crate) const LONG: Duration = Duration::from_secs(120);
 
 /// Waits for something, but not forever.
-pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     timeout(LONG, future).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
 }
 
 /// Looks again and again until there is something to see.
-pub async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + LONG;
     loop {
         if let Some(seen) = look() {
@@ -35,7 +35,7 @@ pub async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// The directories of a private server.
-pub struct Place {
+pub(crate) struct Place {
     directory: TempDir,
     server: Option<Child>,
     lines: Arc<Mutex<Vec<String>>>,
@@ -43,7 +43,7 @@ pub struct Place {
 
 impl Place {
     /// A place whose only voice is `sd_hold`: each text lasts until it is stopped or may go.
-    pub fn held() -> Place {
+    pub(crate) fn held() -> Place {
         let place = Place::new("AddModule \"hold\" \"sd_hold\" \"\"\nDefaultModule hold\n");
         let module = place.path("modules/sd_hold");
         std::fs::write(&module, include_str!("sd_hold")).unwrap();
@@ -52,7 +52,7 @@ impl Place {
     }
 
     /// A place with the voice of espeak-ng, whose sound goes nowhere.
-    pub fn espeak() -> Place {
+    pub(crate) fn espeak() -> Place {
         let module = "AddModule \"espeak-ng\" \"sd_espeak-ng\" \"espeak-ng.conf\"\nDefaultModule espeak-ng\n";
         let place = Place::new(module);
         std::fs::write(place.path("conf/modules/espeak-ng.conf"), "Debug 0\n").unwrap();
@@ -66,13 +66,17 @@ impl Place {
         for name in ["conf/modules", "modules", "log", "home"] {
             std::fs::create_dir_all(place.path(name)).unwrap();
         }
-        let conf = format!("LogLevel 3\nSymbolsPreproc \"none\"\nAudioOutputMethod \"libao\"\n{modules}");
+        // A server that a client starts listens where its configuration says, and nowhere else.
+        let socket = place.path("own.sock");
+        let conf = format!(
+            "SocketPath {socket:?}\nLogLevel 3\nSymbolsPreproc \"none\"\nAudioOutputMethod \"libao\"\n{modules}"
+        );
         std::fs::write(place.path("conf/speechd.conf"), conf).unwrap();
         std::fs::write(place.path("home/.libao"), "default_driver=null\n").unwrap();
         place
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
@@ -81,7 +85,7 @@ impl Place {
     }
 
     /// The arguments that keep a server within this place.
-    pub fn arguments(&self) -> Vec<String> {
+    pub(crate) fn arguments(&self) -> Vec<String> {
         let path = |name| self.path(name).display().to_string();
         let mut arguments = vec!["-C".into(), path("conf"), "-P".into(), path("pid"), "-L".into(), path("log")];
         arguments.extend(["-t".into(), "0".into()]);
@@ -92,7 +96,7 @@ impl Place {
     }
 
     /// Starts the server, and the tap before it. Returns how a voice finds the tap.
-    pub async fn serve(&mut self) -> VoiceConfig {
+    pub(crate) async fn serve(&mut self) -> VoiceConfig {
         let log = std::fs::File::create(self.path("log/output")).unwrap();
         let mut command = Command::new("speech-dispatcher");
         command.args(["-s", "-c", "unix_socket", "-S"]).arg(self.path("real.sock")).args(self.arguments());
@@ -111,34 +115,37 @@ impl Place {
     }
 
     /// What clients sent so far, line by line.
-    pub fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap().clone()
     }
 
     /// What reached the synthesizer, and how it ended.
-    pub fn heard(&self) -> Vec<String> {
+    pub(crate) fn heard(&self) -> Vec<String> {
         self.text("modules/heard").lines().map(plain).collect()
     }
 
-    pub fn settings(&self) -> String {
+    pub(crate) fn settings(&self) -> String {
         self.text("modules/settings")
     }
 
     /// Lets texts end from now on.
-    pub fn go(&self) {
+    pub(crate) fn go(&self) {
         std::fs::write(self.path("modules/go"), "").unwrap();
     }
 
     /// Ends the server that stands in the pid file, at once and without a word.
-    pub fn kill_spawned(&self) {
-        let pid = self.text("pid");
-        if let Ok(pid) = pid.trim().parse::<u32>() {
-            let _ = Command::new("kill").args(["-9", &pid.to_string()]).stderr(Stdio::null()).status();
+    pub(crate) fn kill_spawned(&self) {
+        self.signal_spawned("-KILL");
+    }
+
+    fn signal_spawned(&self, signal: &str) {
+        if let Ok(pid) = self.text("pid").trim().parse::<u32>() {
+            send(signal, pid);
         }
     }
 
     /// The answer to one request of a client that is not ours.
-    pub async fn ask(&self, request: &str) -> String {
+    pub(crate) async fn ask(&self, request: &str) -> String {
         let mut stream = UnixStream::connect(self.path("real.sock")).await.unwrap();
         stream.write_all(format!("{request}\r\nQUIT\r\n").as_bytes()).await.unwrap();
         let mut answer = String::new();
@@ -151,12 +158,24 @@ impl Drop for Place {
     fn drop(&mut self) {
         match &mut self.server {
             Some(server) => {
+                // It ends its modules itself if it is asked to end.
+                if matches!(server.try_wait(), Ok(None)) {
+                    send("-TERM", server.id());
+                }
+                let end = std::time::Instant::now() + Duration::from_secs(10);
+                while matches!(server.try_wait(), Ok(None)) && std::time::Instant::now() < end {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
                 let _ = server.kill();
                 let _ = server.wait();
             }
-            None => self.kill_spawned(),
+            None => self.signal_spawned("-TERM"),
         }
     }
+}
+
+fn send(signal: &str, pid: u32) {
+    let _ = Command::new("kill").args([signal, &pid.to_string()]).stderr(Stdio::null()).status();
 }
 
 /// The words of a note, without the marks that speech-dispatcher puts between them.
@@ -207,17 +226,17 @@ async fn tap(client: UnixStream, real: impl AsRef<Path>, lines: Arc<Mutex<Vec<St
 }
 
 /// The next event.
-pub async fn event(events: &mut Events) -> VoiceEvent {
+pub(crate) async fn event(events: &mut Events) -> VoiceEvent {
     soon("an event", events.next()).await.expect("the voice has ended")
 }
 
 /// Goes through events until this one has begun.
-pub async fn begun(events: &mut Events, wanted: SpeechId) {
+pub(crate) async fn begun(events: &mut Events, wanted: SpeechId) {
     while !matches!(event(events).await, VoiceEvent::Begun { id, .. } if id == wanted) {}
 }
 
 /// Goes through events until this one was heard to its end; panics if it was taken back.
-pub async fn ended(events: &mut Events, wanted: SpeechId) {
+pub(crate) async fn ended(events: &mut Events, wanted: SpeechId) {
     loop {
         match event(events).await {
             VoiceEvent::Ended { id, .. } if id == wanted => return,
