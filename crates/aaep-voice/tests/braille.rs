@@ -2,6 +2,9 @@
 //!
 //! Needs the Debian package brltty. Its server listens in `/var/lib/BrlAPI` under a name that is the test's own.
 
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -3,14 +3,20 @@
 //! Needs the Debian packages speech-dispatcher, speech-dispatcher-espeak-ng and espeak-ng. Each test has a server of its
 //! own in a temporary directory, and makes no sound.
 
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
 mod speechd;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use aaep_announce::{Priority, Utterance};
 use aaep_voice::ssip::Punctuation;
 use aaep_voice::{Endpoint, Voice, VoiceConfig, VoiceError, VoiceEvent};
 use speechd::{Place, begun, ended, event, soon, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixListener;
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 fn message(text: &str, about: &str) -> Utterance {
     Utterance { about: Some(about.into()), ..Utterance::new(text, "en", Priority::Message) }
@@ -170,6 +176,7 @@ async fn an_important_one_is_said_at_once_and_what_waits_comes_after() {
     let first = voice.say(important("Confirm.")).unwrap();
     assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id: long, about: Some("story".into()) });
     begun(&mut events, first).await;
+    assert!(!place.lines().contains(&"CANCEL self".to_owned()), "the priority alone cuts");
     let second = voice.say(important("Confirm this too.")).unwrap();
     place.go();
     for id in [first, second, later] {
@@ -225,6 +232,87 @@ async fn other_clients_speech_is_not_taken_back() {
     place.go();
     ended(&mut others, reading).await;
     assert_eq!(place.heard(), ["begin en The user's own reader.", "end"]);
+}
+
+#[tokio::test]
+async fn the_last_progress_is_said_after_others_have_spoken() {
+    let mut place = Place::held();
+    let config = place.serve().await;
+    let (voice, other) = (connect(config.clone()).await, connect(config).await);
+    let (mut events, mut others) = (voice.events(), other.events());
+    let reading = other.say(message("The user's own reader.", "x")).unwrap();
+    begun(&mut others, reading).await;
+    let id = voice.say(Utterance::new("All done.", "en", Priority::Progress)).unwrap();
+    until("it to be handed over", || place.lines().contains(&"All done.".to_owned()).then_some(())).await;
+    // The server passes it over for this, and says it in the end all the same.
+    let urgent = other.say(important("Battery low.")).unwrap();
+    begun(&mut others, urgent).await;
+    assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id, about: None });
+    place.go();
+    assert_eq!(event(&mut events).await, VoiceEvent::Begun { id, about: None });
+    assert_eq!(event(&mut events).await, VoiceEvent::Ended { id, about: None });
+    let heard = place.heard();
+    assert_eq!(heard[heard.len() - 2..], ["begin en All done.", "end"]);
+}
+
+#[tokio::test]
+async fn progress_that_became_stale_is_not_said_after_others_have_spoken() {
+    let mut place = Place::held();
+    let config = place.serve().await;
+    let (voice, other) = (connect(config.clone()).await, connect(config).await);
+    let (mut events, mut others) = (voice.events(), other.events());
+    let reading = other.say(message("The user's own reader.", "x")).unwrap();
+    begun(&mut others, reading).await;
+    let stale = Utterance { about: Some("old".into()), ..Utterance::new("Half done.", "en", Priority::Progress) };
+    voice.say(stale).unwrap();
+    until("it to be handed over", || place.lines().contains(&"Half done.".to_owned()).then_some(())).await;
+    let details = voice.say(message("Details.", "new")).unwrap();
+    voice.cancel_about("old");
+    place.go();
+    ended(&mut others, reading).await;
+    ended(&mut events, details).await;
+    let after = voice.say(message("After.", "new")).unwrap();
+    ended(&mut events, after).await;
+    let heard = place.heard();
+    assert!(
+        heard.iter().zip(&heard[1..]).all(|(one, next)| !one.ends_with("Half done.") || next == "stop"),
+        "{heard:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_voice_that_is_dropped_says_goodbye_but_is_not_cut() {
+    let mut place = Place::held();
+    let voice = connect(place.serve().await).await;
+    let mut events = voice.events();
+    let id = voice.say(message("The last words.", "a")).unwrap();
+    begun(&mut events, id).await;
+    drop(voice);
+    until("the goodbye", || (place.lines().last()? == "QUIT").then_some(())).await;
+    assert_eq!(soon("the end", events.next()).await, None);
+    place.go();
+    until("the end of the words", || (place.heard() == ["begin en The last words.", "end"]).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_server_on_the_network_is_spoken_to_as_well() {
+    let mut place = Place::held();
+    place.serve().await;
+    place.go();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let real = place.path("real.sock");
+    tokio::spawn(async move {
+        let (mut client, _) = listener.accept().await.unwrap();
+        let mut server = UnixStream::connect(real).await.unwrap();
+        let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+    });
+    let address = Some(Endpoint::Tcp("127.0.0.1".into(), port));
+    let voice = connect(VoiceConfig { address, start: None, ..VoiceConfig::default() }).await;
+    let mut events = voice.events();
+    let id = voice.say(important("Far away.")).unwrap();
+    ended(&mut events, id).await;
+    assert_eq!(place.heard(), ["begin en Far away.", "end"]);
 }
 
 #[tokio::test]
@@ -324,6 +412,22 @@ async fn a_message_that_kills_the_server_is_said_again_only_once() {
     for expected in expected {
         assert_eq!(event(&mut events).await, expected);
     }
+}
+
+#[tokio::test]
+async fn a_message_that_never_ends_does_not_silence_the_rest() {
+    let taken = AtomicU32::new(0);
+    let (_directory, config) = fake(move |_, line| match line {
+        // The first text is taken, and then there is nothing but silence.
+        "." if taken.fetch_add(1, Ordering::Relaxed) == 0 => Some("225-9\r\n225 OK\r\n".into()),
+        line => Some(obedient(line)),
+    });
+    let voice = connect(VoiceConfig { patience: Duration::ZERO, ..config }).await;
+    let mut events = voice.events();
+    let stuck = voice.say(message("Stuck.", "a")).unwrap();
+    let good = voice.say(message("Good.", "b")).unwrap();
+    assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id: stuck, about: Some("a".into()) });
+    ended(&mut events, good).await;
 }
 
 #[tokio::test]

@@ -112,6 +112,8 @@ pub(super) struct Queue {
     waiting: VecDeque<Item>,
     limit: usize,
     current: Option<Current>,
+    /// What the server cuts for the important one that is now current.
+    leaving: Option<(u64, Item)>,
     /// Progress that the server passed over. It says the last one of a series later, without being asked.
     passed: VecDeque<(u64, Item)>,
     next: u64,
@@ -120,8 +122,8 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn new(limit: usize) -> Queue {
-        let out = Vec::new();
-        Queue { waiting: VecDeque::new(), limit, current: None, passed: VecDeque::new(), next: 1, out }
+        let (waiting, passed, out) = (VecDeque::new(), VecDeque::new(), Vec::new());
+        Queue { waiting, limit, current: None, leaving: None, passed, next: 1, out }
     }
 
     /// What happened since the last call, in order.
@@ -130,7 +132,7 @@ impl Queue {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.current.is_none()
+        self.waiting.is_empty() && self.current.is_none() && self.leaving.is_none()
     }
 
     pub(super) fn push(&mut self, mut utterance: Utterance) -> Result<SpeechId, SayError> {
@@ -199,11 +201,34 @@ impl Queue {
             return;
         };
         let less = current.item.utterance.priority;
-        let passes = priority == Priority::Important && less < Priority::Important;
-        if interrupts && less <= priority {
+        let passes = less < priority || less == priority && interrupts;
+        if passes && !current.begun {
+            // It waits for others' speech. What is for silence only has lost its chance.
+            current.fate = if less == Priority::Notification { Fate::Cut } else { Fate::Later };
+        } else if passes && interrupts && (less == priority || priority < Priority::Important) {
             current.fate = Fate::Cut;
-        } else if passes {
-            current.fate = if current.begun { Fate::Cut } else { Fate::Later };
+        }
+    }
+
+    /// Whether an important one has to pass what is being said. The server itself cuts that when it gets the important
+    /// one; silence first would let others' messages begin, only to be cut.
+    fn must_pass(&self) -> bool {
+        let next = self.waiting.front().is_some_and(|item| item.utterance.priority == Priority::Important);
+        let current = self.current.as_ref().filter(|current| current.fate == Fate::Said && current.begun);
+        next && current.is_some_and(|current| current.item.utterance.priority < Priority::Important)
+    }
+
+    fn leave(&mut self) {
+        self.left();
+        if let Some(Current { item, message: Some(message), .. }) = self.current.take() {
+            self.leaving = Some((message, item));
+        }
+    }
+
+    /// What was cut for an important one is gone, whether the server said so or not.
+    fn left(&mut self) {
+        if let Some((_, item)) = self.leaving.take() {
+            self.canceled(&item);
         }
     }
 
@@ -235,6 +260,9 @@ impl Queue {
 
     /// What is to be handed to the server now.
     pub(super) fn next(&mut self) -> Option<Utterance> {
+        if self.must_pass() {
+            self.leave();
+        }
         if self.current.is_some() {
             return None;
         }
@@ -266,6 +294,10 @@ impl Queue {
 
     /// Takes in an event. Returns whether what the server just began must be stopped.
     pub(super) fn heard(&mut self, message: u64, happened: Happened) -> bool {
+        if self.leaving.as_ref().is_some_and(|(leaving, _)| *leaving == message) {
+            self.heard_leaving(happened);
+            return false;
+        }
         match &mut self.current {
             Some(current) if current.message == Some(message) => {
                 match happened {
@@ -286,7 +318,22 @@ impl Queue {
         }
     }
 
+    fn heard_leaving(&mut self, happened: Happened) {
+        match happened {
+            Happened::Canceled => self.left(),
+            // It was faster than the important one.
+            Happened::Ended => {
+                if let Some((_, item)) = self.leaving.take() {
+                    let (id, about) = name(&item);
+                    self.out.push(VoiceEvent::Ended { id, about });
+                }
+            }
+            Happened::Begun | Happened::Paused | Happened::Resumed => {}
+        }
+    }
+
     fn over(&mut self, happened: Happened) {
+        self.left();
         let Some(Current { item, message, fate, .. }) = self.current.take() else {
             return;
         };
@@ -306,10 +353,12 @@ impl Queue {
         }
     }
 
-    /// Puts back what had its turn: first among its own, behind what is more urgent.
+    /// Puts back what had its turn: first among its own, behind what is more urgent or interrupts.
     fn come_back(&mut self, item: Item) {
         let priority = item.utterance.priority;
-        let place = self.waiting.iter().position(|other| other.utterance.priority <= priority);
+        let place = self.waiting.iter().position(|Item { utterance: other, .. }| {
+            other.priority < priority || other.priority == priority && !other.interrupts
+        });
         self.waiting.insert(place.unwrap_or(self.waiting.len()), item);
     }
 
@@ -365,6 +414,7 @@ impl Queue {
     /// The server is gone. What was not said to its end and matters is said again, once.
     pub(super) fn lost(&mut self) {
         self.passed.clear();
+        self.left();
         if let Some(Current { mut item, fate, .. }) = self.current.take() {
             if fate == Fate::Cut || item.again || !item.matters() {
                 self.canceled(&item);

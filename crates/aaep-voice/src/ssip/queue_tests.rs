@@ -120,28 +120,98 @@ fn an_important_one_passes() {
 }
 
 #[test]
+fn a_message_passes_what_has_not_begun_and_matters_less() {
+    let mut queue = Queue::new(9);
+    say(&mut queue, "progress", Priority::Progress);
+    hand(&mut queue, 1);
+    say(&mut queue, "message", Priority::Message);
+    assert!(queue.take_back());
+    queue.heard(1, Happened::Canceled);
+    assert_eq!(waiting(&queue), ["message", "progress"]);
+
+    let mut queue = Queue::new(9);
+    let note = say(&mut queue, "note", Priority::Notification);
+    hand(&mut queue, 1);
+    say(&mut queue, "message", Priority::Message);
+    assert!(queue.take_back());
+    queue.heard(1, Happened::Canceled);
+    assert_eq!(canceled(&mut queue), [note]);
+
+    let mut queue = Queue::new(9);
+    say(&mut queue, "progress", Priority::Progress);
+    hand(&mut queue, 1);
+    queue.heard(1, Happened::Begun);
+    say(&mut queue, "message", Priority::Message);
+    assert!(!queue.take_back(), "words that are being said are not cut for it");
+}
+
+#[test]
 fn an_important_one_cuts_what_is_being_said() {
+    for ending in [Happened::Canceled, Happened::Ended] {
+        let mut queue = Queue::new(9);
+        let cut = say(&mut queue, "begun", Priority::Message);
+        hand(&mut queue, 1);
+        queue.heard(1, Happened::Begun);
+        let important = say(&mut queue, "important", Priority::Important);
+        assert!(!queue.take_back(), "the server does it");
+        assert_eq!(hand(&mut queue, 2).as_deref(), Some("important"));
+        queue.take_events();
+        queue.heard(1, ending);
+        assert_eq!(canceled(&mut queue), if ending == Happened::Canceled { vec![cut] } else { vec![] });
+        queue.heard(2, Happened::Begun);
+        queue.heard(2, Happened::Ended);
+        assert!(matches!(queue.take_events()[1], VoiceEvent::Ended { id, .. } if id == important));
+        assert!(queue.is_idle());
+    }
+}
+
+#[test]
+fn an_important_one_that_is_taken_back_in_time_cuts_nothing() {
+    let mut queue = Queue::new(9);
+    queue.push(utterance("begun", Priority::Message, Some("a"))).unwrap();
+    hand(&mut queue, 1);
+    queue.heard(1, Happened::Begun);
+    queue.push(utterance("important", Priority::Important, Some("b"))).unwrap();
+    queue.cancel_about("b");
+    assert_eq!(hand(&mut queue, 2), None);
+    queue.cancel_about("a");
+    assert!(queue.take_back(), "what is being said can still be taken back");
+}
+
+#[test]
+fn what_was_cut_is_gone_even_if_the_server_forgets_to_say_so() {
     let mut queue = Queue::new(9);
     let cut = say(&mut queue, "begun", Priority::Message);
     hand(&mut queue, 1);
     queue.heard(1, Happened::Begun);
     say(&mut queue, "important", Priority::Important);
-    assert!(queue.take_back());
-    queue.heard(1, Happened::Canceled);
+    hand(&mut queue, 2);
+    assert!(!queue.is_idle());
+    queue.heard(2, Happened::Ended);
     assert_eq!(canceled(&mut queue), [cut]);
-    assert_eq!(waiting(&queue), ["important"]);
+    assert!(queue.is_idle());
 }
 
 #[test]
 fn one_that_interrupts_is_next_but_never_before_a_more_urgent_one() {
     let mut queue = Queue::new(9);
-    say(&mut queue, "now", Priority::Message);
+    say(&mut queue, "not begun", Priority::Message);
     hand(&mut queue, 1);
     say(&mut queue, "later", Priority::Message);
     let interrupting = Utterance { interrupts: true, ..utterance("next", Priority::Message, None) };
     queue.push(interrupting.clone()).unwrap();
     assert!(queue.take_back());
-    assert_eq!(waiting(&queue), ["next", "later"]);
+    queue.heard(1, Happened::Canceled);
+    assert_eq!(waiting(&queue), ["next", "not begun", "later"]);
+
+    let mut queue = Queue::new(9);
+    let cut = say(&mut queue, "begun", Priority::Message);
+    hand(&mut queue, 1);
+    queue.heard(1, Happened::Begun);
+    queue.push(interrupting.clone()).unwrap();
+    assert!(queue.take_back());
+    queue.heard(1, Happened::Canceled);
+    assert_eq!(canceled(&mut queue), [cut]);
 
     let mut queue = Queue::new(9);
     say(&mut queue, "important", Priority::Important);

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aaep_announce::Utterance;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, broadcast, watch};
 
 use super::error::{SayError, VoiceError};
@@ -25,7 +26,8 @@ const RATES: [(i32, i32); 3] = [(80, -100), (170, 0), (449, 100)];
 /// let config = VoiceConfig { punctuation: Some(Punctuation::Some), ..VoiceConfig::default() };
 /// # let _ = config;
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Punctuation {
     /// None of it.
     None,
