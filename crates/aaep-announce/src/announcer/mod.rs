@@ -1,0 +1,405 @@
+//! The state machine between events and utterances.
+
+mod digest;
+mod endings;
+mod output;
+mod prompt;
+mod pulse;
+mod remarks;
+mod session;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod words;
+
+use std::collections::BTreeMap;
+
+use aaep_proto::id::{ReplyToken, SessionId};
+use aaep_proto::message::{
+    CognitiveLoad, CoreType, Event, OutputStreaming, Payload, ProgressUpdated, SessionStarted, StateChanged, Urgency,
+};
+use aaep_proto::time::Moment;
+
+pub use prompt::PromptEnd;
+pub use remarks::Remark;
+
+use crate::listenable::{phrases_for, sentence, speakable};
+use crate::phrases::{Phrases, say};
+use crate::profile::Profile;
+use crate::utterance::{Earcon, Priority, Utterance};
+use output::{Output, portions};
+use prompt::Prompt;
+use session::{OUTPUTS, Session, State};
+use words::{Text, headline, spoken_words, summary};
+
+/// The most sessions that are followed at once; beyond, the one that was silent longest is let go.
+const SESSIONS: usize = 64;
+/// The most questions that are remembered.
+const PROMPTS: usize = 64;
+/// The most things of which the last words are remembered.
+const SAID: usize = 256;
+/// A percentage is said again when it grew by this much, or after these seconds.
+const PERCENT_STEP: f64 = 5.0;
+const PERCENT_SECONDS: u64 = 15;
+
+/// Turns events into what is said.
+///
+/// It has no clock: every input comes with the time. Call [`Announcer::tick`] no later than
+/// [`Announcer::next_deadline`], and say whatever comes out.
+///
+/// ```
+/// use aaep_announce::{Announcer, Earcon, Profile};
+/// use aaep_proto::{message::Event, time::Moment};
+/// let event: Event = serde_json::from_str(r#"{"@context":"https://aaep-protocol.org/context/v1",
+///   "type":"aaep:agent.session.completed","event_id":"evt_1","session_id":"sess_1",
+///   "timestamp":"2026-05-24T14:22:14Z","producer":{"agent_id":"planner"},
+///   "localization_hints":{"primary_language":"en"},"summary_normal":"Your plan is ready."}"#)?;
+/// let mut announcer = Announcer::new(Profile::default());
+/// let said = announcer.announce(Moment::from_millis(0), &event);
+/// assert_eq!(said[0].text, "Done. Your plan is ready.");
+/// assert_eq!(said[0].earcon, Some(Earcon::Completed));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub struct Announcer {
+    profile: Profile,
+    sessions: BTreeMap<SessionId, Session>,
+    prompts: BTreeMap<ReplyToken, Prompt>,
+    /// The last words about each thing, so that nothing is said twice in a row.
+    said: BTreeMap<String, String>,
+    /// Until when a voice is busy with what was handed out, as far as can be told.
+    busy_until: Moment,
+    quiet: bool,
+    connected: bool,
+}
+
+impl std::fmt::Debug for Announcer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Announcer({} sessions, {} prompts)", self.sessions.len(), self.prompts.len())
+    }
+}
+
+/// An utterance on its way out.
+struct Draft {
+    utterance: Utterance,
+    /// It names the agent already.
+    named: bool,
+    /// The agent's own output, which may well repeat itself.
+    output: bool,
+}
+
+impl Draft {
+    fn new(text: Text, priority: Priority, about: &str) -> Draft {
+        let mut utterance = Utterance::new(text.text, text.language, priority);
+        utterance.about = Some(about.to_owned());
+        Draft { utterance, named: false, output: false }
+    }
+
+    fn earcon(mut self, earcon: Earcon) -> Draft {
+        self.utterance.earcon = Some(earcon);
+        self
+    }
+
+    /// Said at once, and other speech stops for it.
+    fn interrupting(mut self, named: bool) -> Draft {
+        self.utterance.interrupts = true;
+        self.named = named;
+        self
+    }
+}
+
+impl Announcer {
+    /// An announcer for this user.
+    pub fn new(profile: Profile) -> Announcer {
+        Announcer {
+            profile,
+            sessions: BTreeMap::new(),
+            prompts: BTreeMap::new(),
+            said: BTreeMap::new(),
+            busy_until: Moment::default(),
+            quiet: false,
+            connected: true,
+        }
+    }
+
+    /// The user's profile.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Takes another profile; it holds for what is announced from now on.
+    pub fn set_profile(&mut self, profile: Profile) {
+        self.profile = profile;
+    }
+
+    /// Whether only what is critical is said; the caller knows the time of day, see [`Profile::is_quiet_at`]. What is
+    /// left out can be heard by [`Announcer::catch_up`].
+    pub fn set_quiet(&mut self, quiet: bool) {
+        self.quiet = quiet;
+    }
+
+    /// What is to be said of an event.
+    pub fn announce(&mut self, now: Moment, event: &Event) -> Vec<Utterance> {
+        let id = event.envelope.session_id.clone();
+        let critical =
+            *event.urgency() == Urgency::Critical || event.core_type().is_some_and(CoreType::must_be_critical);
+        if !self.admit(now, event, critical) {
+            return Vec::new();
+        }
+        let drafts = match &event.payload {
+            Payload::SessionStarted(started) => self.started(now, event, started),
+            Payload::SessionCompleted(completed) => self.completed(event, completed),
+            Payload::SessionErrored(errored) => self.errored(event, errored),
+            Payload::SessionCancelled(cancelled) => self.cancelled(event, cancelled),
+            Payload::HandoffRequested(handoff) => self.handoff(event, handoff),
+            Payload::StateChanged(change) => self.state_changed(now, event, change),
+            Payload::ProgressUpdated(updated) => self.progress(now, event, updated),
+            Payload::ToolInvoked(tool) => self.tool_invoked(now, event, tool),
+            Payload::ToolCompleted(tool) => self.tool_completed(now, event, tool),
+            Payload::OutputStreaming(chunk) => self.output(now, event, chunk),
+            Payload::AwaitingConfirmation(question) => self.confirmation(now, event, question),
+            Payload::AwaitingClarification(question) => self.clarification(now, event, question),
+            Payload::Extension { .. } => self.other(event, critical),
+        };
+        self.deliver(now, &id, drafts, critical)
+    }
+
+    /// Makes room for the event's session. What comes after the end of a session is not worth hearing, unless it is
+    /// critical or a new beginning.
+    fn admit(&mut self, now: Moment, event: &Event, critical: bool) -> bool {
+        let id = &event.envelope.session_id;
+        let begins = event.core_type() == Some(CoreType::SessionStarted);
+        match self.sessions.get_mut(id) {
+            Some(session) if session.ended.is_some() && !begins && !critical => return false,
+            Some(session) if session.ended.is_none() => {
+                session.last_event = now;
+                session.stalls = 0;
+                session.news.any = true;
+                return true;
+            }
+            _ => {}
+        }
+        self.sessions.insert(id.clone(), Session::new(now, event, &self.profile));
+        if self.sessions.len() > SESSIONS {
+            let others = self.sessions.iter().filter(|(other, _)| *other != id);
+            let idle = others.min_by_key(|(_, s)| (s.ended.is_none(), s.last_event)).map(|(other, _)| other.clone());
+            if let Some(idle) = idle {
+                self.sessions.remove(&idle);
+                self.said.remove(idle.as_str());
+            }
+        }
+        true
+    }
+
+    /// The last step of every utterance: names, repetitions, quiet hours.
+    fn deliver(&mut self, now: Moment, id: &SessionId, drafts: Vec<Draft>, critical: bool) -> Vec<Utterance> {
+        let mut name = if self.several_agents(id) { self.sessions.get(id).map(|s| s.agent.clone()) } else { None };
+        let mut out = Vec::new();
+        for draft in drafts {
+            let mut utterance = draft.utterance;
+            if utterance.text.is_empty() || (self.quiet && !critical) {
+                continue;
+            }
+            if let Some(agent) = name.take().filter(|_| !draft.named) {
+                let phrases = phrases_for(&utterance.language, &self.profile.languages);
+                utterance.text = say!(phrases, "agent-says", agent = &agent, text = &utterance.text);
+            }
+            if draft.output || self.is_news(&utterance) {
+                self.count_time(now, &utterance);
+                out.push(utterance);
+            }
+        }
+        let heard = out.iter().any(|u| u.priority >= Priority::Progress);
+        if let Some(session) = self.sessions.get_mut(id).filter(|_| heard) {
+            session.last_said = now;
+            session.beats = 0;
+        }
+        out
+    }
+
+    /// Whether these are not the last words about the same thing.
+    fn is_news(&mut self, utterance: &Utterance) -> bool {
+        let about = utterance.about.clone().unwrap_or_default();
+        if self.said.get(&about) == Some(&utterance.text) {
+            return false;
+        }
+        if self.said.len() >= SAID && !self.said.contains_key(&about) {
+            self.said.pop_first();
+        }
+        self.said.insert(about, utterance.text.clone());
+        true
+    }
+
+    fn count_time(&mut self, now: Moment, utterance: &Utterance) {
+        let pace = u64::from(self.profile.pace_wpm);
+        if pace > 0 && utterance.priority >= Priority::Message {
+            let from = if utterance.interrupts { now } else { self.busy_until.max(now) };
+            self.busy_until = from.plus_millis(spoken_words(&utterance.text) * 60_000 / pace);
+        }
+    }
+
+    /// Whether more than one agent is at work, so that each has to be named.
+    fn several_agents(&self, with: &SessionId) -> bool {
+        let at_work = self.sessions.iter().filter(|(id, s)| s.ended.is_none() || *id == with);
+        let mut agents = at_work.map(|(_, s)| &s.agent_id);
+        agents.next().is_some_and(|first| agents.any(|agent| agent != first))
+    }
+
+    fn user_phrases(&self) -> &'static Phrases {
+        Phrases::for_languages(&self.profile.languages)
+    }
+
+    /// A text of an event in words that can be said.
+    fn spoken(&self, text: &Text) -> Text {
+        Text::new(speakable(&text.text, "text/plain", &text.language, &self.profile), text.language.clone())
+    }
+
+    /// The event's summary in words that can be said.
+    fn summary(&self, event: &Event) -> Option<Text> {
+        summary(event, &self.profile).map(|text| self.spoken(&text)).filter(|text| !text.text.is_empty())
+    }
+
+    fn wants_little(&self) -> bool {
+        self.profile.cognitive_load == CognitiveLoad::Low
+    }
+
+    fn started(&mut self, now: Moment, event: &Event, started: &SessionStarted) -> Vec<Draft> {
+        let text = self.summary(event);
+        let Some(session) = self.sessions.get_mut(&event.envelope.session_id) else { return Vec::new() };
+        session.title = text.clone().map(|t| Text::new(headline(&t.text).0, t.language));
+        session.enter(now, State::Working);
+        session.expect(now, started.expected_duration_ms);
+        let about = event.envelope.session_id.as_str();
+        text.map(|text| Draft::new(text, Priority::Message, about).earcon(Earcon::Started)).into_iter().collect()
+    }
+
+    fn state_changed(&mut self, now: Moment, event: &Event, change: &StateChanged) -> Vec<Draft> {
+        if let Some(session) = self.sessions.get_mut(&event.envelope.session_id) {
+            session.enter(now, State::named(&change.to_state));
+            session.expect(now, change.expected_duration_ms);
+        }
+        let about = event.envelope.session_id.as_str();
+        if let Some(text) = self.outcome(event) {
+            return vec![Draft::new(text, Priority::Message, about)];
+        }
+        let priority = priority_of(event);
+        let text = self.summary(event).filter(|_| !self.wants_little());
+        text.map(|text| Draft::new(text, priority, about)).into_iter().collect()
+    }
+
+    fn progress(&mut self, now: Moment, event: &Event, updated: &ProgressUpdated) -> Vec<Draft> {
+        let about = event.envelope.session_id.as_str();
+        let counts_down = prompt::consent(event).is_some();
+        let percent = updated.progress.percent.map(|p| p.0).filter(|p| p.is_finite());
+        let little = self.wants_little();
+        let Some(session) = self.sessions.get_mut(&event.envelope.session_id) else { return Vec::new() };
+        session.expect(now, updated.eta_ms);
+        if let (Some(new), Some((old, at)), false) = (percent, session.progress, counts_down) {
+            let soon = now.since(at) < PERCENT_SECONDS * 1_000_000;
+            if soon && (new - old).abs() < PERCENT_STEP && new < 100.0 {
+                return Vec::new();
+            }
+        }
+        if little && !counts_down {
+            return Vec::new();
+        }
+        if let Some(percent) = percent {
+            session.progress = Some((percent, now));
+        }
+        let text = self.summary(event).or_else(|| self.progress_words(event, updated));
+        text.map(|text| Draft::new(text, Priority::Progress, about)).into_iter().collect()
+    }
+
+    /// Words for progress that has none of its own.
+    fn progress_words(&self, event: &Event, updated: &ProgressUpdated) -> Option<Text> {
+        let phrases = self.user_phrases();
+        let mut parts = Vec::new();
+        match (updated.progress.step, updated.progress.total_steps) {
+            (Some(step), Some(total)) => parts.push(say!(phrases, "step", step = step, total = total)),
+            (Some(step), None) => parts.push(say!(phrases, "step-alone", step = step)),
+            _ => {}
+        }
+        if let Some(percent) = updated.progress.percent.map(|p| p.0).filter(|p| p.is_finite()) {
+            parts.push(say!(phrases, "percent", percent = percent.clamp(0.0, 100.0).round() as u64));
+        }
+        let described = updated.progress.description.as_deref().filter(|d| !d.trim().is_empty());
+        if let Some(description) = described {
+            let language = words::primary(event, &self.profile).to_string();
+            if parts.is_empty() {
+                return Some(self.spoken(&Text::new(description, language)));
+            }
+            parts.push(self.spoken(&Text::new(description, language)).text);
+        }
+        (!parts.is_empty()).then(|| Text::new(parts.join(" "), phrases.language()))
+    }
+
+    fn output(&mut self, now: Moment, event: &Event, chunk: &OutputStreaming) -> Vec<Draft> {
+        let id = &event.envelope.session_id;
+        let language = chunk.language.clone().unwrap_or_else(|| words::primary(event, &self.profile)).to_string();
+        let whole = self.wants_little();
+        let mut drafts = Vec::new();
+        let key = chunk.output_id.as_ref().map_or_else(String::new, |id| id.as_str().to_owned());
+        let Some(session) = self.sessions.get_mut(id) else { return drafts };
+        session.enter(now, State::Writing);
+        let mut ended = Vec::new();
+        if session.outputs.len() >= OUTPUTS && !session.outputs.contains_key(&key) {
+            ended.extend(session.outputs.pop_first().map(|(_, output)| output));
+        }
+        let fresh = || Output::new(chunk, language.clone(), &self.profile, whole);
+        let mut output = session.outputs.remove(&key).unwrap_or_else(fresh);
+        if output.language != language {
+            let next = fresh().after(&output);
+            ended.push(std::mem::replace(&mut output, next));
+        }
+        let ready = output.push(chunk);
+        if !chunk.complete {
+            session.outputs.insert(key, output);
+        }
+        session.news.words += spoken_words(&chunk.chunk);
+        for output in ended {
+            let language = output.language.clone();
+            drafts.extend(self.portions(output.abandon(), &language, id));
+        }
+        if ready.gap {
+            let text = Text::new(self.user_phrases().say("gap-text"), self.user_phrases().language());
+            drafts.push(Draft::new(text, Priority::Message, id.as_str()));
+        }
+        drafts.extend(self.portions(ready.units, &language, id));
+        if !drafts.is_empty() {
+            drafts.splice(0..0, self.sum_up_tools(id));
+        }
+        drafts
+    }
+
+    fn portions(&self, units: Vec<String>, language: &str, id: &SessionId) -> Vec<Draft> {
+        let portions = portions(units, language, &self.profile).into_iter();
+        let draft =
+            |text| Draft { output: true, ..Draft::new(Text::new(text, language), Priority::Message, id.as_str()) };
+        portions.map(draft).collect()
+    }
+
+    /// An event of a type that nobody here knows: its own summary has to do.
+    fn other(&mut self, event: &Event, critical: bool) -> Vec<Draft> {
+        let Some(text) = self.summary(event) else { return Vec::new() };
+        let about = event.envelope.session_id.as_str();
+        if !critical {
+            let wanted = !self.wants_little();
+            return wanted.then(|| Draft::new(text, priority_of(event), about)).into_iter().collect();
+        }
+        self.headline_and_rest(text, about)
+    }
+
+    /// A critical text: its beginning at once, all of it after that if there is more.
+    fn headline_and_rest(&self, text: Text, about: &str) -> Vec<Draft> {
+        let (short, is_all) = headline(&text.text);
+        let short = Text::new(sentence(&short), text.language.clone());
+        let mut drafts = vec![Draft::new(short, Priority::Important, about).interrupting(false)];
+        if !is_all {
+            drafts.push(Draft::new(text, Priority::Message, about));
+        }
+        drafts
+    }
+}
+
+fn priority_of(event: &Event) -> Priority {
+    if *event.urgency() == Urgency::Background { Priority::Notification } else { Priority::Message }
+}

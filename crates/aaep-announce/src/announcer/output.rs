@@ -1,0 +1,287 @@
+//! Streamed output: held until it is something that can be listened to.
+
+use aaep_proto::language::LanguageTag;
+use aaep_proto::message::{Boundary, OutputStreaming};
+use aaep_proto::shape::text::{Cursor, Cutting, OutputText};
+
+use super::words::spoken_words;
+use crate::listenable::{Blocks, Style, is_sentence, sentence};
+use crate::profile::Profile;
+
+/// The most bytes that wait for the end of an output when the user wants it whole.
+const WHOLE: usize = 16 * 1024;
+/// The most seconds that one utterance of output takes: a question must not wait behind minutes of speech.
+const SECONDS: u64 = 20;
+/// The pace for those who have none.
+const USUAL_PACE: u64 = 180;
+
+/// One output while it comes in.
+pub(super) struct Output {
+    pub(super) language: String,
+    blocks: Blocks,
+    /// Finds sentences where the producer did not mark them.
+    loose: Option<(OutputText, Cursor)>,
+    /// How many characters have come.
+    position: Option<u64>,
+    /// Sentences that wait because the user wants the output whole.
+    held: Vec<String>,
+    whole: bool,
+}
+
+/// What a chunk brought.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Ready {
+    /// Sentences that can be said.
+    pub(super) units: Vec<String>,
+    /// Text before these is missing.
+    pub(super) gap: bool,
+}
+
+impl Output {
+    pub(super) fn new(chunk: &OutputStreaming, language: String, profile: &Profile, whole: bool) -> Output {
+        let content_type = chunk.content_type.as_deref().unwrap_or("text/plain");
+        let blocks = Blocks::new(content_type, Style::new(&language, profile));
+        Output { language, blocks, loose: None, position: None, held: Vec::new(), whole }
+    }
+
+    /// Goes on where another one ends, in another language.
+    pub(super) fn after(mut self, other: &Output) -> Output {
+        self.position = other.position;
+        self
+    }
+
+    /// Takes a chunk. One that came before is left out; a chunk that is missing is noticed.
+    pub(super) fn push(&mut self, chunk: &OutputStreaming) -> Ready {
+        let mut ready = Ready::default();
+        let known = self.position.unwrap_or(chunk.position);
+        let again = known.saturating_sub(chunk.position);
+        let text = chunk.chunk.char_indices().nth(again as usize).map_or("", |(at, _)| &chunk.chunk[at..]);
+        if chunk.position > known {
+            ready.gap = true;
+            self.end(&mut ready.units);
+        }
+        self.position = Some(chunk.position.saturating_add(chunk.chunk.chars().count() as u64).max(known));
+        let marked =
+            matches!(chunk.coalesce_hint, Some(Boundary::Sentence | Boundary::Paragraph | Boundary::Completion));
+        // The producer's word is good only where the text bears it out.
+        let ends = marked && (text.ends_with('\n') || is_sentence(text.trim_end()));
+        if ends && self.loose.is_none() {
+            self.blocks.push(text, &mut ready.units);
+        } else {
+            self.push_loose(text, ends, &mut ready.units);
+        }
+        if chunk.complete {
+            self.end(&mut ready.units);
+        }
+        if self.whole && !ready.gap {
+            self.hold(&mut ready, chunk.complete);
+        }
+        ready
+    }
+
+    /// Says what is left, whole or not.
+    pub(super) fn end(&mut self, units: &mut Vec<String>) {
+        self.push_loose("", true, units);
+        self.blocks.finish(units);
+    }
+
+    /// What still waits at an early end.
+    pub(super) fn abandon(mut self) -> Vec<String> {
+        let mut units = std::mem::take(&mut self.held);
+        self.end(&mut units);
+        units
+    }
+
+    fn hold(&mut self, ready: &mut Ready, complete: bool) {
+        self.held.append(&mut ready.units);
+        let bytes: usize = self.held.iter().map(String::len).sum();
+        if complete || bytes > WHOLE {
+            ready.units = std::mem::take(&mut self.held);
+        }
+    }
+
+    /// Text of which nobody knows where it may be cut.
+    fn push_loose(&mut self, text: &str, ends: bool, units: &mut Vec<String>) {
+        if text.is_empty() && self.loose.is_none() {
+            return;
+        }
+        let language: Option<LanguageTag> = self.language.parse().ok();
+        let fresh = || (OutputText::new("text/markdown", language.as_ref(), false), Cursor::default());
+        let (output, cursor) = self.loose.get_or_insert_with(fresh);
+        let cutting = Cutting::at(&[Boundary::Sentence, Boundary::Completion]);
+        let mut rest = text;
+        while !rest.is_empty() {
+            rest = output.write_step(rest);
+            while let Some(piece) = output.next_piece(cursor, cutting) {
+                self.blocks.push(&piece.text, units);
+            }
+            output.forget_before(std::iter::once(*cursor));
+        }
+        if ends {
+            output.finish();
+            while let Some(piece) = output.next_piece(cursor, cutting) {
+                self.blocks.push(&piece.text, units);
+            }
+            self.loose = None;
+        }
+    }
+}
+
+/// Sentences as utterances that are short enough to be listened to in one go, each made of whole sentences.
+pub(super) fn portions(units: Vec<String>, language: &str, profile: &Profile) -> Vec<String> {
+    let pace = if profile.pace_wpm == 0 { USUAL_PACE } else { profile.pace_wpm.into() };
+    let most = (pace * SECONDS / 60).max(15);
+    let mut portions: Vec<String> = Vec::new();
+    let mut words = most;
+    for unit in units {
+        for part in sentences(&unit, language, most) {
+            let count = spoken_words(&part);
+            match portions.last_mut() {
+                Some(last) if words + count <= most => {
+                    last.push(' ');
+                    last.push_str(&part);
+                    words += count;
+                }
+                _ => {
+                    portions.push(part);
+                    words = count;
+                }
+            }
+        }
+    }
+    portions
+}
+
+/// The sentences of a text; one that takes minutes is cut between words.
+fn sentences(text: &str, language: &str, most: u64) -> Vec<String> {
+    if spoken_words(text) <= most {
+        return vec![text.to_owned()];
+    }
+    let language: Option<LanguageTag> = language.parse().ok();
+    let mut output = OutputText::new("text/plain", language.as_ref(), false);
+    let (mut cursor, cutting) = (Cursor::default(), Cutting::at(&[Boundary::Sentence, Boundary::Completion]));
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        rest = output.write_step(rest);
+        while let Some(piece) = output.next_piece(&mut cursor, cutting) {
+            parts.push(piece.text);
+        }
+        output.forget_before(std::iter::once(cursor));
+    }
+    output.finish();
+    while let Some(piece) = output.next_piece(&mut cursor, cutting) {
+        parts.push(piece.text);
+    }
+    let longest = (most * 3) as usize;
+    let cut = |part: String| -> Vec<String> {
+        let words: Vec<&str> = part.split_whitespace().collect();
+        words.chunks(longest).map(|words| sentence(&words.join(" "))).collect()
+    };
+    parts.into_iter().flat_map(cut).filter(|part| !part.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(text: &str, position: u64, hint: Option<&str>, complete: bool) -> OutputStreaming {
+        OutputStreaming {
+            chunk: text.into(),
+            position,
+            complete,
+            coalesce_hint: hint.map(Boundary::from),
+            content_type: Some("text/markdown".into()),
+            ..OutputStreaming::default()
+        }
+    }
+
+    /// What each chunk makes ready.
+    fn run(chunks: &[(&str, Option<&str>)]) -> Vec<String> {
+        let profile = Profile::default();
+        let mut output: Option<Output> = None;
+        let mut position = 0;
+        let mut said = Vec::new();
+        for (i, (text, hint)) in chunks.iter().enumerate() {
+            let chunk = chunk(text, position, *hint, i + 1 == chunks.len());
+            position += text.chars().count() as u64;
+            let output = output.get_or_insert_with(|| Output::new(&chunk, "en".into(), &profile, false));
+            said.push(output.push(&chunk).units.join(" "));
+        }
+        said
+    }
+
+    #[test]
+    fn tokens_are_never_said_alone() {
+        let none = Some("none");
+        assert_eq!(
+            run(&[("He", none), ("llo wor", none), ("ld. How a", none), ("re you", Some("word")), ("?", None)]),
+            ["", "", "Hello world.", "", "How are you?"]
+        );
+    }
+
+    #[test]
+    fn marked_sentences_are_said_at_once_and_fragments_that_claim_to_be_are_not() {
+        let sentence = Some("sentence");
+        assert_eq!(run(&[("One. ", sentence), ("Two.", sentence), ("", sentence)]), ["One.", "Two.", ""]);
+        assert_eq!(run(&[("Wor", sentence), ("ld is", sentence), (" big.", sentence)]), ["", "", "World is big."]);
+    }
+
+    #[test]
+    fn what_came_before_is_left_out_and_what_is_missing_is_noticed() {
+        let profile = Profile::default();
+        let first = chunk("One. ", 0, Some("sentence"), false);
+        let mut output = Output::new(&first, "en".into(), &profile, false);
+        assert_eq!(output.push(&first).units, ["One."]);
+        assert_eq!(output.push(&first), Ready::default());
+        assert_eq!(output.push(&chunk("e. Two. ", 2, Some("sentence"), false)).units, ["Two."]);
+        let after = output.push(&chunk("Four. ", 20, Some("sentence"), false));
+        assert!(after.gap && after.units == ["Four."]);
+    }
+
+    #[test]
+    fn who_joins_in_the_middle_is_told_of_no_gap() {
+        let joined = chunk("the rest.", 500, Some("sentence"), true);
+        let mut output = Output::new(&joined, "en".into(), &Profile::default(), false);
+        assert_eq!(output.push(&joined), Ready { units: vec!["the rest.".into()], gap: false });
+    }
+
+    #[test]
+    fn an_output_that_is_wanted_whole_comes_whole_or_in_bounded_parts() {
+        let first = chunk("One. ", 0, Some("sentence"), false);
+        let mut output = Output::new(&first, "en".into(), &Profile::default(), true);
+        assert_eq!(output.push(&first).units, [""; 0]);
+        assert_eq!(output.push(&chunk("Two.", 5, Some("sentence"), true)).units, ["One.", "Two."]);
+        let mut output = Output::new(&first, "en".into(), &Profile::default(), true);
+        let mut position = 0;
+        let mut released = 0;
+        for _ in 0..4000 {
+            released += output.push(&chunk("Again and again. ", position, Some("sentence"), false)).units.len();
+            position += 17;
+        }
+        assert!(released > 3000, "{released}");
+    }
+
+    #[test]
+    fn text_without_end_stays_bounded() {
+        let mut output = Output::new(&chunk("", 0, None, false), "en".into(), &Profile::default(), false);
+        let mut position = 0;
+        let mut said = 0;
+        for _ in 0..5000 {
+            said += output.push(&chunk("no end in sight ", position, Some("none"), false)).units.join(" ").len();
+            position += 16;
+        }
+        assert!(said > 5000 * 16 - 40_000, "{said}");
+    }
+
+    #[test]
+    fn long_text_is_said_in_portions_of_whole_sentences() {
+        let profile = Profile::default();
+        let text = "This sentence has exactly seven words here. ".repeat(30);
+        let said = portions(vec![text], "en", &profile);
+        assert!(said.len() > 3 && said.iter().all(|p| spoken_words(p) <= 60 && p.ends_with("here.")), "{said:?}");
+        let endless = portions(vec!["word ".repeat(1000)], "en", &profile);
+        assert!(endless.iter().all(|p| spoken_words(p) <= 180 && is_sentence(p)));
+        assert_eq!(portions(vec!["A.".into(), "B.".into()], "en", &profile), ["A. B."]);
+    }
+}

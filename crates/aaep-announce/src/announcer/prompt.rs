@@ -1,0 +1,376 @@
+//! Questions: a short headline at once, then everything that is needed to decide.
+
+use aaep_proto::confirm::CONSENT_PREFIX;
+use aaep_proto::id::{ReplyToken, SessionId};
+use aaep_proto::message::{
+    AwaitingClarification, AwaitingConfirmation, Choice, Decision, Event, ResponseKind, Reversibility, RiskLevel,
+    Verbosity,
+};
+use aaep_proto::time::Moment;
+use aaep_proto::validate::{Deception, find_deception_in};
+use serde_json::{Map, Value};
+
+use super::session::agent_name;
+use super::words::{Text, field, headline};
+use super::{Announcer, Draft, PROMPTS};
+use crate::listenable::{self, exactly, phrases_for, sentence};
+use crate::phrases::{Phrases, say};
+use crate::profile::Kind;
+use crate::utterance::{Earcon, Priority, Utterance};
+
+/// The most warnings about one question, and the most entries of its context.
+const WARNINGS: usize = 3;
+const ENTRIES: usize = 8;
+
+/// A question that waits for an answer.
+pub(super) struct Prompt {
+    pub(super) session: SessionId,
+    pub(super) agent: String,
+    /// What is asked, as it was said.
+    pub(super) asked: Text,
+    pub(super) deadline: Moment,
+    /// What happens without an answer; nothing for a clarification.
+    pub(super) default: Option<Decision>,
+    pub(super) since: Moment,
+    pub(super) reminders: u32,
+    /// The connection was lost since: if the question comes again, it is worth hearing again.
+    pub(super) interrupted: bool,
+}
+
+/// How a question ended, as far as the listener's side knows.
+///
+/// ```
+/// use aaep_announce::{Announcer, Profile, PromptEnd};
+/// use aaep_proto::time::Moment;
+/// let mut announcer = Announcer::new(Profile::default());
+/// let said = announcer.prompt_ended(Moment::from_millis(0), &"rpl_1".parse()?, PromptEnd::Answered);
+/// assert!(said.is_empty(), "nobody asked that");
+/// # Ok::<(), aaep_proto::id::InvalidId>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromptEnd {
+    /// The user answered here.
+    Answered,
+    /// Somebody answered elsewhere.
+    AnsweredElsewhere,
+    /// Nobody answered in time.
+    TimedOut,
+    /// The agent took it back.
+    Withdrawn,
+}
+
+impl Announcer {
+    pub(super) fn confirmation(&mut self, now: Moment, event: &Event, asked: &AwaitingConfirmation) -> Vec<Draft> {
+        let profile = &self.profile;
+        let action = self.exact(field(event, "action", &asked.action, profile), event);
+        let consequence = self.exact(field(event, "consequence", &asked.consequence, profile), event);
+        let context = asked.extra_context.as_ref();
+        let mut hidden: Vec<&str> = vec![&asked.action, &asked.consequence];
+        hidden.extend(
+            context.into_iter().flat_map(|c| c.iter()).flat_map(|(k, v)| [Some(k.as_str()), v.as_str()]).flatten(),
+        );
+        let default = Some(asked.default_decision.clone());
+        let about = asked.reply_token.as_str();
+        let Some(mut drafts) = self.open(now, event, (&asked.reply_token, asked.timeout_seconds, default), &action)
+        else {
+            return self.ask_again(&asked.reply_token);
+        };
+        self.put(&mut drafts, about, self.warnings(event, &hidden));
+        if !headline(&action.text).1 {
+            self.put(&mut drafts, about, vec![action.clone()]);
+        }
+        if consequence.text != action.text {
+            self.put(&mut drafts, about, vec![consequence]);
+        }
+        self.put(&mut drafts, about, self.context(context, event));
+        let phrases = self.user_phrases();
+        let mut nature: Vec<String> = Vec::new();
+        nature.extend(undo(asked).map(|id| phrases.say(id)));
+        nature.extend(risk(asked.risk_level.as_ref()).map(|id| phrases.say(id)));
+        let default = if asked.default_decision == Decision::Accept { "default-accept" } else { "default-reject" };
+        let terms = self.terms(asked.timeout_seconds, phrases.say(default), &["yes-no"]);
+        let text = |parts: Vec<String>| Text::new(parts.join(" "), phrases.language());
+        self.put(&mut drafts, about, vec![text(nature), text(terms)]);
+        drafts
+    }
+
+    pub(super) fn clarification(&mut self, now: Moment, event: &Event, asked: &AwaitingClarification) -> Vec<Draft> {
+        let question = self.exact(field(event, "question", &asked.question, &self.profile), event);
+        let choices = asked.choices.as_deref().unwrap_or_default();
+        let mut hidden = vec![asked.question.as_str()];
+        hidden.extend(asked.context.as_deref().into_iter().chain(asked.default_response.as_deref()));
+        hidden.extend(choices.iter().flat_map(|c| [c.label.as_str(), c.value.as_str()]));
+        let about = asked.reply_token.as_str();
+        let Some(mut drafts) = self.open(now, event, (&asked.reply_token, asked.timeout_seconds, None), &question)
+        else {
+            return self.ask_again(&asked.reply_token);
+        };
+        self.put(&mut drafts, about, self.warnings(event, &hidden));
+        if !headline(&question.text).1 {
+            self.put(&mut drafts, about, vec![question.clone()]);
+        }
+        let context =
+            asked.context.as_deref().filter(|c| !c.trim().is_empty() && self.profile.verbosity != Verbosity::Terse);
+        if let Some(context) = context.and_then(|c| field(event, "context", c, &self.profile)) {
+            self.put(&mut drafts, about, vec![self.spoken(&context)]);
+        }
+        self.put(&mut drafts, about, self.choices(choices, &question.language));
+        let phrases = self.user_phrases();
+        let default = match default_of(asked, choices) {
+            Some(response) => {
+                let response = exactly(&response, &question.language, &self.profile);
+                say!(phrases, "default-response", response = &response)
+            }
+            None => phrases.say("default-goes-on"),
+        };
+        let terms = self.terms(asked.timeout_seconds, default, &answers(asked));
+        self.put(&mut drafts, about, vec![Text::new(terms.join(" "), phrases.language())]);
+        drafts
+    }
+
+    fn put(&self, drafts: &mut Vec<Draft>, about: &str, texts: Vec<Text>) {
+        drafts
+            .extend(texts.into_iter().map(|text| Draft { named: true, ..Draft::new(text, Priority::Message, about) }));
+    }
+
+    /// A text that is decided about: nothing of it is left out.
+    fn exact(&self, text: Option<Text>, event: &Event) -> Text {
+        let text = text.unwrap_or_else(|| Text::new("", super::words::primary(event, &self.profile).as_str()));
+        Text::new(exactly(&text.text, &text.language, &self.profile), text.language)
+    }
+
+    /// Remembers the question and makes its headline; nothing if it is known already.
+    fn open(
+        &mut self,
+        now: Moment,
+        event: &Event,
+        (token, seconds, default): (&ReplyToken, u32, Option<Decision>),
+        asked: &Text,
+    ) -> Option<Vec<Draft>> {
+        let deadline = now.plus_seconds(seconds.into());
+        if let Some(known) = self.prompts.get_mut(token) {
+            known.deadline = deadline;
+            return None;
+        }
+        let agent = agent_name(event, &self.profile);
+        let short = Text::new(headline(&asked.text).0, asked.language.clone());
+        let said = self.headline_of(&agent, &short, "asks", token);
+        if self.prompts.len() >= PROMPTS {
+            let oldest = self.prompts.iter().min_by_key(|(_, p)| p.deadline).map(|(token, _)| token.clone());
+            oldest.and_then(|token| self.prompts.remove(&token));
+        }
+        let prompt = Prompt {
+            session: event.envelope.session_id.clone(),
+            agent,
+            asked: short,
+            deadline,
+            default,
+            since: now,
+            reminders: 0,
+            interrupted: false,
+        };
+        self.prompts.insert(token.clone(), prompt);
+        Some(vec![said])
+    }
+
+    fn headline_of(&self, agent: &str, asked: &Text, id: &str, token: &ReplyToken) -> Draft {
+        let phrases = phrases_for(&asked.language, &self.profile.languages);
+        let text = Text::new(sentence(&say!(phrases, id, agent = agent, action = &asked.text)), asked.language.clone());
+        Draft::new(text, Priority::Important, token.as_str()).earcon(Earcon::Prompt).interrupting(true)
+    }
+
+    /// A question that was handed over again: said again only after the connection was lost.
+    fn ask_again(&mut self, token: &ReplyToken) -> Vec<Draft> {
+        let Some(prompt) = self.prompts.get_mut(token).filter(|p| p.interrupted) else { return Vec::new() };
+        prompt.interrupted = false;
+        let (agent, asked) = (prompt.agent.clone(), prompt.asked.clone());
+        vec![self.headline_of(&agent, &asked, "still-asks", token)]
+    }
+
+    /// What is hidden in a question, in words.
+    fn warnings(&self, event: &Event, texts: &[&str]) -> Vec<Text> {
+        let language = super::words::primary(event, &self.profile);
+        let name = event.envelope.producer.agent_name.as_deref();
+        let mut warnings = Vec::new();
+        let variants = event.extra.values().filter_map(Value::as_str);
+        for text in texts.iter().copied().chain(name).chain(variants) {
+            let mut rest = text.to_owned();
+            while let Some(found) = find_deception_in(&rest, Some(language.as_str())) {
+                let said = deception(self.user_phrases(), &found);
+                if !warnings.contains(&said) {
+                    warnings.push(said);
+                }
+                if warnings.len() >= WARNINGS {
+                    return warnings;
+                }
+                rest = match found {
+                    Deception::Hidden(c) | Deception::Direction(c) => rest.replace(c, ""),
+                    Deception::LookAlike(word) => rest.replace(&word, ""),
+                };
+            }
+        }
+        warnings
+    }
+
+    /// What the agent says besides, entry by entry.
+    fn context(&self, context: Option<&Map<String, Value>>, event: &Event) -> Vec<Text> {
+        let language = super::words::primary(event, &self.profile);
+        let Some(context) = context.filter(|_| self.profile.verbosity != Verbosity::Terse) else { return Vec::new() };
+        let entry = |(name, value): (&String, &Value)| {
+            let value = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(_) | Value::Bool(_) => value.to_string(),
+                _ => return None,
+            };
+            let phrases = phrases_for(language.as_str(), &self.profile.languages);
+            let name = listenable::name(name, &self.profile);
+            let value = exactly(&value, language.as_str(), &self.profile);
+            Some(sentence(&say!(phrases, "context-entry", name = &name, value = &value)))
+        };
+        let entries: Vec<String> = context.iter().filter_map(entry).take(ENTRIES).collect();
+        if entries.is_empty() { Vec::new() } else { vec![Text::new(entries.join(" "), language.as_str())] }
+    }
+
+    fn choices(&self, choices: &[Choice], language: &str) -> Vec<Text> {
+        if choices.is_empty() {
+            return Vec::new();
+        }
+        let phrases = phrases_for(language, &self.profile.languages);
+        let mut parts = vec![say!(phrases, "choices", count = choices.len())];
+        for (i, choice) in choices.iter().enumerate() {
+            let label = exactly(&choice.label, language, &self.profile);
+            parts.push(sentence(&say!(phrases, "choice", number = i + 1, label = &label)));
+        }
+        vec![Text::new(parts.join(" "), language)]
+    }
+
+    /// The time, what happens after it, and how to answer.
+    fn terms(&self, seconds: u32, default: String, answers: &[&str]) -> Vec<String> {
+        let phrases = self.user_phrases();
+        let time = phrases.duration(seconds.into());
+        let mut parts = vec![say!(phrases, "time-to-answer", time = &time), default];
+        if self.profile.can_reply() {
+            let verb = if self.profile.kind == Kind::VoiceControl { "say" } else { "answer" };
+            parts.extend(answers.iter().map(|way| phrases.say(&format!("{verb}-{way}"))));
+        }
+        parts
+    }
+
+    /// A question is over. What was to be said about it (see [`Utterance::about`]) can be taken back.
+    pub fn prompt_ended(&mut self, now: Moment, token: &ReplyToken, how: PromptEnd) -> Vec<Utterance> {
+        let Some(prompt) = self.prompts.remove(token) else { return Vec::new() };
+        self.said.remove(token.as_str());
+        self.be_patient(now, &prompt.session);
+        let phrases = self.user_phrases();
+        let id = match how {
+            PromptEnd::Answered => "answer-sent",
+            PromptEnd::AnsweredElsewhere => "answered-elsewhere",
+            PromptEnd::TimedOut => timed_out(&prompt),
+            PromptEnd::Withdrawn => "outcome-withdrawn",
+        };
+        let text = Text::new(phrases.say(id), phrases.language());
+        let draft = Draft::new(text, Priority::Message, prompt.session.as_str());
+        self.deliver(now, &prompt.session, vec![draft], true)
+    }
+
+    /// The end of a question as a state change tells it, in the user's language where we have the words.
+    pub(super) fn outcome(&mut self, event: &Event) -> Option<Text> {
+        let consent = consent(event)?;
+        let token: ReplyToken = consent.get("reply_token")?.as_str()?.parse().ok()?;
+        let outcome = consent.get("outcome")?.as_str()?;
+        let prompt = self.prompts.remove(&token);
+        self.said.remove(token.as_str());
+        let own = self.summary(event);
+        let phrases = self.user_phrases();
+        let understood = own.as_ref().is_some_and(|text| {
+            phrases_for(&text.language, &self.profile.languages).language()
+                == text.language.split('-').next().unwrap_or_default()
+        });
+        let id = match (outcome, &prompt) {
+            _ if understood => return own,
+            ("accepted", _) => "outcome-accepted",
+            ("rejected", _) => "outcome-rejected",
+            ("answered", _) => "outcome-answered",
+            ("timed_out" | "nobody_could_answer" | "subscriber_left", Some(prompt)) => timed_out(prompt),
+            ("cancelled" | "superseded", _) => "outcome-withdrawn",
+            _ => return own,
+        };
+        Some(Text::new(phrases.say(id), phrases.language()))
+    }
+}
+
+/// What our own producer adds to events about questions.
+pub(super) fn consent(event: &Event) -> Option<&Map<String, Value>> {
+    event.envelope.extensions.as_ref()?.get(CONSENT_PREFIX)?.as_object()
+}
+
+pub(super) fn timed_out(prompt: &Prompt) -> &'static str {
+    match prompt.default {
+        Some(Decision::Accept) => "outcome-timed-out-done",
+        Some(_) => "outcome-timed-out-not-done",
+        None => "outcome-timed-out-goes-on",
+    }
+}
+
+fn undo(asked: &AwaitingConfirmation) -> Option<&'static str> {
+    match &asked.reversibility {
+        _ if asked.is_irreversible() => Some("undo-never"),
+        Some(Reversibility::ReversibleWithEffort) => Some("undo-effort"),
+        Some(Reversibility::Reversible) => Some("undo-easy"),
+        _ if asked.irreversible == Some(false) => Some("undo-easy"),
+        _ => None,
+    }
+}
+
+fn risk(level: Option<&RiskLevel>) -> Option<&'static str> {
+    match level? {
+        RiskLevel::Low => Some("risk-low"),
+        RiskLevel::Medium => Some("risk-medium"),
+        RiskLevel::High => Some("risk-high"),
+        RiskLevel::Other(_) => None,
+    }
+}
+
+/// What the agent assumes without an answer, by the label that the user heard.
+fn default_of(asked: &AwaitingClarification, choices: &[Choice]) -> Option<String> {
+    let response = asked.default_response.as_deref().filter(|r| !r.trim().is_empty())?;
+    let choice = choices.iter().find(|c| c.value == response);
+    Some(choice.map_or(response, |c| c.label.as_str()).to_owned())
+}
+
+/// How the question can be answered, as ends of phrase ids.
+fn answers(asked: &AwaitingClarification) -> Vec<&'static str> {
+    let way = |kind: &ResponseKind| match kind {
+        ResponseKind::YesNo => Some("yes-no"),
+        ResponseKind::MultipleChoice => Some("choice"),
+        ResponseKind::Numeric => Some("number"),
+        ResponseKind::Freetext => Some("text"),
+        ResponseKind::Other(_) => None,
+    };
+    let ways: Vec<_> = asked.accepted_response_kinds.iter().flatten().filter_map(way).collect();
+    match (ways.is_empty(), asked.choices.is_some()) {
+        (false, _) => ways,
+        (true, true) => vec!["choice"],
+        (true, false) => vec!["text"],
+    }
+}
+
+/// A deception in words.
+pub(super) fn deception(phrases: &Phrases, found: &Deception) -> Text {
+    let code = |c: char| format!("U+{:04X}", c as u32);
+    let said = match found {
+        Deception::Hidden(c) => say!(phrases, "hidden-character", code = &code(*c)),
+        Deception::Direction(c) => say!(phrases, "direction-character", code = &code(*c)),
+        Deception::LookAlike(word) => {
+            let strange = |c: char| {
+                c.is_alphabetic() && !c.is_ascii() && !matches!(c, '\u{C0}'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}')
+            };
+            let letters = word.chars().enumerate().filter(|(_, c)| strange(*c)).take(4);
+            let letters: Vec<String> =
+                letters.map(|(i, c)| say!(phrases, "letter", number = i + 1, code = &code(c))).collect();
+            let word: String = word.chars().filter(|c| !listenable::is_unspeakable(*c)).take(40).collect();
+            say!(phrases, "look-alike", word = &word, letters = &letters.join(", "))
+        }
+    };
+    Text::new(said, phrases.language())
+}

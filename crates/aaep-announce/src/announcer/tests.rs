@@ -1,0 +1,544 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::profile::Kind;
+
+/// A listener with a clock that moves by hand.
+struct Listener {
+    announcer: Announcer,
+    seconds: u64,
+    count: u64,
+}
+
+impl Listener {
+    fn new(profile: Profile) -> Listener {
+        Listener { announcer: Announcer::new(profile), seconds: 0, count: 0 }
+    }
+
+    fn now(&self) -> Moment {
+        Moment::default().plus_seconds(self.seconds)
+    }
+
+    fn hear_from(&mut self, agent: &str, kind: &str, fields: Value) -> Vec<Utterance> {
+        self.count += 1;
+        let mut value = json!({"@context": "https://aaep-protocol.org/context/v1", "type": format!("aaep:agent.{kind}"),
+            "event_id": format!("evt_{}", self.count), "session_id": format!("sess_{agent}"),
+            "timestamp": "2026-05-24T14:22:11Z", "producer": {"agent_id": agent, "agent_name": agent},
+            "localization_hints": {"primary_language": "en"}});
+        value.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let event: Event = serde_json::from_value(value).unwrap();
+        let now = self.now();
+        self.announcer.announce(now, &event)
+    }
+
+    fn hear(&mut self, kind: &str, fields: Value) -> Vec<Utterance> {
+        self.hear_from("Bank", kind, fields)
+    }
+
+    /// Lets time pass and ticks at every deadline; what was said, with the time.
+    fn pass(&mut self, seconds: u64) -> Vec<(u64, String)> {
+        let end = self.seconds + seconds;
+        let mut said = Vec::new();
+        let mut ticks = 0;
+        while let Some(due) = self.announcer.next_deadline() {
+            let due = due.micros().div_ceil(1_000_000);
+            if due > end {
+                break;
+            }
+            self.seconds = self.seconds.max(due);
+            let now = self.now();
+            said.extend(self.announcer.tick(now).into_iter().map(|u| (self.seconds, u.text)));
+            ticks += 1;
+            assert!(ticks < 1000, "a deadline that does not go away");
+        }
+        self.seconds = end;
+        said
+    }
+}
+
+fn reader() -> Listener {
+    Listener::new(Profile::default())
+}
+
+fn texts(said: &[Utterance]) -> Vec<&str> {
+    said.iter().map(|u| u.text.as_str()).collect()
+}
+
+fn transfer() -> Value {
+    json!({"action": "Move $500.00 from savings to checking.", "consequence": "You will have $20.00 in savings.",
+        "reply_token": "rpl_1", "timeout_seconds": 120, "default_decision": "reject", "risk_level": "high",
+        "irreversible": true, "urgency": "critical"})
+}
+
+#[test]
+fn a_confirmation_is_a_headline_and_then_everything_to_decide_by() {
+    let said = reader().hear("awaiting.confirmation", transfer());
+    assert_eq!(
+        texts(&said),
+        [
+            "Bank asks: Move $500.00 from savings to checking.",
+            "You will have $20.00 in savings.",
+            "This cannot be undone. High risk.",
+            "You have 2 minutes to answer. Without an answer it will not be done. Answer yes or no.",
+        ]
+    );
+    let headline = &said[0];
+    assert_eq!((headline.priority, headline.interrupts), (Priority::Important, true));
+    assert_eq!((headline.earcon, headline.about.as_deref()), (Some(Earcon::Prompt), Some("rpl_1")));
+    assert!(said[1..].iter().all(|u| u.priority == Priority::Message && !u.interrupts));
+    assert!(said.iter().all(|u| u.about.as_deref() == Some("rpl_1") && u.language == "en"));
+}
+
+#[test]
+fn a_long_action_is_short_first_and_whole_after() {
+    let mut question = transfer();
+    question["action"] = json!(format!("Delete {} now", "/home/ada/a_file.txt and ".repeat(20)));
+    let said = reader().hear("awaiting.confirmation", question);
+    assert!(said[0].text.chars().count() < 200 && said[0].text.ends_with('…'), "{}", said[0].text);
+    assert_eq!(said[1].text.matches("slash home slash ada slash a underscore file dot txt").count(), 20);
+}
+
+#[test]
+fn what_is_hidden_in_a_question_is_said_before_its_details() {
+    let mut question = transfer();
+    question["action"] = json!("Pay p\u{430}ypal \u{200B}now\u{202E}");
+    let said = reader().hear("awaiting.confirmation", question);
+    assert_eq!(
+        texts(&said)[..4],
+        [
+            "Bank asks: Pay p\u{430}ypal now.",
+            "Warning: this text has a hidden character, U+200B.",
+            "Warning: this text has a character that changes its order, U+202E.",
+            "Warning: the word p\u{430}ypal has letters that only look like others: letter 2 is U+0430.",
+        ]
+    );
+}
+
+#[test]
+fn context_and_ways_to_undo_are_said() {
+    let mut question = transfer();
+    question["irreversible"] = json!(false);
+    question["reversibility"] = json!("reversible_with_effort");
+    question["risk_level"] = json!("low");
+    question["default_decision"] = json!("accept");
+    question["extra_context"] = json!({"to_account": "12345678", "fee": 2, "nested": {"x": 1}});
+    let said = reader().hear("awaiting.confirmation", question.clone());
+    assert_eq!(texts(&said)[2], "fee: 2. to account: 123 456 78.");
+    assert_eq!(texts(&said)[3], "This can be undone with effort. Low risk.");
+    assert!(texts(&said)[4].contains("Without an answer it will be done."));
+    let voice = Listener::new(Profile::preset(Kind::VoiceControl)).hear("awaiting.confirmation", question.clone());
+    assert!(voice.last().unwrap().text.ends_with("Say yes or no."));
+    let captions = Listener::new(Profile::preset(Kind::Captions)).hear("awaiting.confirmation", question);
+    assert!(captions.last().unwrap().text.ends_with("it will be done."));
+}
+
+#[test]
+fn all_four_kinds_of_clarification_tell_how_to_answer() {
+    let ask = |fields: Value| {
+        let mut question =
+            json!({"question": "Which one?", "reply_token": "rpl_2", "timeout_seconds": 90, "urgency": "critical"});
+        question.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        reader().hear("awaiting.clarification", question)
+    };
+    let time = "You have 90 seconds to answer.";
+    for (kind, how) in [
+        ("freetext", "Answer in your own words."),
+        ("yes_no", "Answer yes or no."),
+        ("numeric", "Answer with a number."),
+    ] {
+        let said = ask(json!({"accepted_response_kinds": [kind]}));
+        let terms = format!("{time} Without an answer the agent goes on without it. {how}");
+        assert_eq!(texts(&said), ["Bank asks: Which one?", terms.as_str()]);
+    }
+    let choices = json!([{"value": "in", "label": "Inbox"}, {"value": "old", "label": "Old mail"}]);
+    let said = ask(json!({"accepted_response_kinds": ["multiple_choice", "freetext"], "choices": choices,
+        "context": "Two folders fit.", "default_response": "in"}));
+    assert_eq!(
+        texts(&said),
+        [
+            "Bank asks: Which one?",
+            "Two folders fit.",
+            "There are 2 choices. 1: Inbox. 2: Old mail.",
+            "You have 90 seconds to answer. Without an answer this is assumed: Inbox. Answer with the number of your \
+             choice. Answer in your own words.",
+        ]
+    );
+}
+
+#[test]
+fn the_same_question_is_said_once_and_again_only_after_the_connection_was_lost() {
+    let mut listener = reader();
+    listener.hear("awaiting.confirmation", transfer());
+    assert!(listener.hear("awaiting.confirmation", transfer()).is_empty());
+    let lost = listener.announcer.remark(listener.now(), &Remark::ConnectionLost { agent: "Bank".into() });
+    assert_eq!(texts(&lost), ["The connection to Bank is lost."]);
+    listener.announcer.remark(listener.now(), &Remark::ConnectionBack { agent: "Bank".into() });
+    let again = listener.hear("awaiting.confirmation", transfer());
+    assert_eq!(texts(&again), ["Bank still asks: Move $500.00 from savings to checking."]);
+}
+
+#[test]
+fn a_question_that_ends_is_told_once_in_the_users_language() {
+    let outcome = |outcome: &str| {
+        json!({"from_state": "awaiting_input", "to_state": "thinking", "summary_normal": "Rejected. It will not be done.",
+            "extensions": {"consent": {"reply_token": "rpl_1", "outcome": outcome}}})
+    };
+    let mut listener = reader();
+    listener.hear("awaiting.confirmation", transfer());
+    assert_eq!(texts(&listener.hear("state.changed", outcome("rejected"))), ["Rejected. It will not be done."]);
+    assert_eq!(texts(&listener.announcer.waiting(listener.now())), ["Nothing waits for your answer."]);
+    let mut german = Profile::default();
+    german.languages = vec!["de".parse().unwrap()];
+    let mut listener = Listener::new(german);
+    listener.hear("awaiting.confirmation", transfer());
+    let said = listener.hear("state.changed", outcome("timed_out"));
+    assert_eq!(texts(&said), ["Keine Antwort kam rechtzeitig. Es wird nicht getan."]);
+    assert_eq!(said[0].language, "de");
+}
+
+#[test]
+fn the_listeners_side_can_end_a_question() {
+    for (how, text) in [
+        (PromptEnd::Answered, "Your answer was sent."),
+        (PromptEnd::AnsweredElsewhere, "The question was answered elsewhere."),
+        (PromptEnd::TimedOut, "No answer came in time. It will not be done."),
+        (PromptEnd::Withdrawn, "The question was withdrawn."),
+    ] {
+        let mut listener = reader();
+        listener.hear("awaiting.confirmation", transfer());
+        let (now, token) = (listener.now(), "rpl_1".parse().unwrap());
+        assert_eq!(texts(&listener.announcer.prompt_ended(now, &token, how)), [text]);
+        assert!(listener.announcer.prompt_ended(now, &token, how).is_empty());
+    }
+}
+
+#[test]
+fn a_question_is_brought_to_mind_and_its_end_is_noticed_without_its_agent() {
+    let mut listener = reader();
+    listener.hear("awaiting.confirmation", transfer());
+    let said = listener.pass(140);
+    let expected = [
+        (60, "Your answer is still needed. 1 minute left.".to_owned()),
+        (130, "No answer came in time. It will not be done.".to_owned()),
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn the_three_endings_can_be_told_apart() {
+    let done = reader().hear("session.completed", json!({"summary_normal": "Your plan is ready."}));
+    assert_eq!((texts(&done), done[0].earcon), (vec!["Done. Your plan is ready."], Some(Earcon::Completed)));
+    let failed = reader().hear(
+        "session.errored",
+        json!({"summary_normal": "The bank does not answer.", "error_category": "transient",
+            "remediation_hint": "Check your network.", "urgency": "critical"}),
+    );
+    assert_eq!(
+        texts(&failed),
+        ["Failed: The bank does not answer.", "What you can do: Check your network.", "Trying again may help."]
+    );
+    assert_eq!((failed[0].priority, failed[0].interrupts), (Priority::Important, true));
+    assert_eq!(failed[0].earcon, Some(Earcon::Failed));
+    let cancelled = reader().hear(
+        "session.cancelled",
+        json!({"summary_normal": "You pressed escape.", "cancelled_by": "user", "partial_result": "Two of three files."}),
+    );
+    assert_eq!(texts(&cancelled), ["Cancelled by you. You pressed escape.", "Before that: Two of three files."]);
+    assert_eq!(cancelled[0].earcon, Some(Earcon::Cancelled));
+}
+
+#[test]
+fn a_summary_that_was_just_heard_is_not_said_again() {
+    let mut listener = reader();
+    listener.hear("tool.completed", json!({"tool": "a", "status": "success", "summary_normal": "All is well."}));
+    assert_eq!(texts(&listener.hear("session.completed", json!({"summary_normal": "All is well."}))), ["Done."]);
+    let mut listener = reader();
+    let state = || json!({"from_state": "idle", "to_state": "thinking", "summary_normal": "Thinking about it."});
+    assert_eq!(listener.hear("state.changed", state()).len(), 1);
+    assert_eq!(listener.hear("state.changed", state()).len(), 0);
+}
+
+#[test]
+fn a_handoff_names_who_takes_over() {
+    let said = reader().hear(
+        "handoff.requested",
+        json!({"reason": "I may not sign this.", "target_kind": "human", "summary_normal": "Ada will call you.",
+            "urgency_for_handoff": "high", "urgency": "critical"}),
+    );
+    assert_eq!(
+        texts(&said),
+        ["Bank hands over to a person: I may not sign this.", "Ada will call you.", "It is urgent."]
+    );
+    assert_eq!((said[0].priority, said[0].interrupts), (Priority::Important, true));
+}
+
+#[test]
+fn agents_are_named_when_several_are_at_work() {
+    let mut listener = reader();
+    assert_eq!(
+        texts(&listener.hear_from("Bank", "session.started", json!({"summary_normal": "Paying."}))),
+        ["Paying."]
+    );
+    let said = listener.hear_from("Post", "session.started", json!({"summary_normal": "Sending."}));
+    assert_eq!(texts(&said), ["Post: Sending."]);
+    let said = listener.hear_from("Bank", "tool.invoked", json!({"tool": "t", "summary_normal": "Looking."}));
+    assert_eq!(texts(&said), ["Bank: Looking."]);
+    let said = listener.hear_from("Post", "session.completed", json!({"summary_normal": "Sent."}));
+    assert_eq!(texts(&said), ["Post: Done. Sent."]);
+    let said = listener.hear_from("Bank", "session.completed", json!({"summary_normal": "Paid."}));
+    assert_eq!(texts(&said), ["Done. Paid."]);
+}
+
+#[test]
+fn many_tools_are_summed_up() {
+    let mut listener = reader();
+    let mut said = Vec::new();
+    for i in 0..14 {
+        let call = format!("call_{i}");
+        said.extend(listener.hear(
+            "tool.invoked",
+            json!({"tool": "read_file", "tool_call_id": call, "summary_normal": format!("Reading file {i}.")}),
+        ));
+        let end = match i {
+            7 => {
+                json!({"tool": "read_file", "tool_call_id": call, "status": "error", "error_message": "No such file."})
+            }
+            _ => json!({"tool": "read_file", "tool_call_id": call, "status": "success"}),
+        };
+        said.extend(listener.hear("tool.completed", end));
+    }
+    assert_eq!(texts(&said), ["Reading file 0.", "Reading file 1.", "read file failed: No such file."]);
+    assert_eq!(listener.pass(12), [(10, "14 tool calls, one failed.".to_owned())]);
+    let done = listener.hear("session.completed", json!({"summary_normal": "Read."}));
+    assert_eq!(texts(&done), ["Done. Read."]);
+}
+
+#[test]
+fn tools_are_summed_up_before_the_output_that_follows() {
+    let mut listener = reader();
+    for i in 0..4 {
+        let call = format!("call_{i}");
+        listener
+            .hear("tool.invoked", json!({"tool": "t", "tool_call_id": call, "summary_normal": format!("Step {i}.")}));
+        listener.hear("tool.completed", json!({"tool": "t", "tool_call_id": call, "status": "success"}));
+    }
+    let said = listener.hear("output.streaming", json!({"chunk": "Here it is.", "position": 0, "complete": true}));
+    assert_eq!(texts(&said), ["4 tool calls.", "Here it is."]);
+}
+
+#[test]
+fn signs_of_life_decay_and_a_stall_is_remarked_upon() {
+    let mut listener = reader();
+    listener.hear("session.started", json!({"summary_normal": "Testing."}));
+    let tool = json!({"tool": "run_tests", "tool_call_id": "call_1", "summary_normal": "Running the tests.",
+        "expected_duration_ms": 600_000});
+    listener.hear("tool.invoked", tool);
+    let said = listener.pass(1000);
+    assert_eq!(
+        said.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(),
+        [
+            "Still working on run tests, 22 seconds.",
+            "Still working on run tests, 62 seconds.",
+            "Still working on run tests, 2 minutes.",
+            "Still working on run tests, 5 minutes.",
+            "Still working on run tests, 10 minutes.",
+        ]
+    );
+    let gaps: Vec<u64> = said.windows(2).map(|w| w[1].0 - w[0].0).collect();
+    assert!(gaps.windows(2).all(|w| w[0] < w[1]), "{gaps:?}");
+    let mut stuck = reader();
+    stuck.hear("state.changed", json!({"from_state": "idle", "to_state": "thinking"}));
+    let said = stuck.pass(200);
+    assert_eq!(said.last().unwrap(), &(120, "No sign of life from Bank for 2 minutes. It may be stuck.".to_owned()));
+    assert_eq!(said.len(), 3, "{said:?}");
+    stuck.hear("state.changed", json!({"from_state": "thinking", "to_state": "calling_tool"}));
+    assert!(stuck.pass(25)[0].1.starts_with("Still working"));
+}
+
+#[test]
+fn there_are_no_signs_of_life_after_the_end_or_without_a_connection() {
+    let mut listener = reader();
+    listener.hear("session.started", json!({"summary_normal": "Testing."}));
+    listener.announcer.remark(Moment::default(), &Remark::ConnectionLost { agent: "Bank".into() });
+    assert_eq!(listener.pass(4000), []);
+    listener.announcer.remark(listener.now(), &Remark::ConnectionBack { agent: "Bank".into() });
+    assert!(listener.pass(30)[0].1.starts_with("Still working"));
+    listener.hear("session.completed", json!({"summary_normal": "Done."}));
+    assert_eq!(listener.announcer.next_deadline(), None);
+    let mut logger = Listener::new(Profile::preset(Kind::Logger));
+    logger.hear("session.started", json!({"summary_normal": "Testing."}));
+    assert_eq!(logger.pass(4000), []);
+}
+
+#[test]
+fn progress_is_said_in_steps_and_as_progress() {
+    let mut listener = reader();
+    let percent = |p: u64| json!({"progress": {"percent": p}, "urgency": "background"});
+    let said = listener.hear("progress.updated", percent(10));
+    assert_eq!((texts(&said), said[0].priority), (vec!["10 percent."], Priority::Progress));
+    assert!(listener.hear("progress.updated", percent(12)).is_empty());
+    assert_eq!(texts(&listener.hear("progress.updated", percent(15))), ["15 percent."]);
+    listener.seconds += 20;
+    assert_eq!(texts(&listener.hear("progress.updated", percent(16))), ["16 percent."]);
+    assert_eq!(texts(&listener.hear("progress.updated", percent(100))), ["100 percent."]);
+    let steps = json!({"progress": {"step": 2, "total_steps": 5, "description": "Sorting"}});
+    assert_eq!(texts(&listener.hear("progress.updated", steps)), ["Step 2 of 5. Sorting."]);
+    let left = json!({"progress": {"description": "x"}, "summary_normal": "30 seconds left to answer.", "urgency": "background",
+        "extensions": {"consent": {"reply_token": "rpl_1", "seconds_left": 30}}});
+    assert_eq!(texts(&listener.hear("progress.updated", left)), ["30 seconds left to answer."]);
+}
+
+#[test]
+fn background_is_a_notification_and_low_load_leaves_it_out() {
+    let state =
+        || json!({"from_state": "idle", "to_state": "thinking", "summary_normal": "Hm.", "urgency": "background"});
+    assert_eq!(reader().hear("state.changed", state())[0].priority, Priority::Notification);
+    let mut calm = Listener::new(Profile::preset(Kind::Braille));
+    assert!(calm.hear("state.changed", state()).is_empty());
+    assert!(calm.hear("tool.invoked", json!({"tool": "t", "summary_normal": "T."})).is_empty());
+    let chunk = |text: &str, position: u64, complete: bool| json!({"chunk": text, "position": position, "complete": complete, "coalesce_hint": "sentence", "output_id": "out_1"});
+    assert!(calm.hear("output.streaming", chunk("One. ", 0, false)).is_empty());
+    assert_eq!(texts(&calm.hear("output.streaming", chunk("Two.", 5, true))), ["One. Two."]);
+    assert_eq!(calm.hear("awaiting.confirmation", transfer()).len(), 4);
+}
+
+#[test]
+fn quiet_hours_let_only_what_is_critical_through() {
+    let mut listener = reader();
+    listener.announcer.set_quiet(true);
+    assert!(listener.hear("session.started", json!({"summary_normal": "Paying."})).is_empty());
+    assert_eq!(listener.pass(3600), []);
+    assert_eq!(listener.hear("awaiting.confirmation", transfer()).len(), 4);
+    listener.announcer.set_quiet(false);
+    let said = listener.announcer.catch_up(listener.now());
+    assert_eq!(
+        texts(&said),
+        [
+            "Bank: Paying.",
+            "Now waiting for your answer.",
+            "1 question waits for your answer.",
+            "Bank asks: Move $500.00 from savings to checking. 2 minutes left.",
+        ]
+    );
+}
+
+#[test]
+fn the_digest_sums_up_and_forgets() {
+    let mut listener = reader();
+    assert_eq!(texts(&listener.announcer.catch_up(listener.now())), ["Nothing new."]);
+    assert_eq!(texts(&listener.announcer.whereabouts(listener.now())), ["Nothing is running."]);
+    listener.hear("session.started", json!({"summary_normal": "Paying your bills."}));
+    for call in ["call_1", "call_2", "call_3"] {
+        listener.hear("tool.invoked", json!({"tool": "pay_bill", "tool_call_id": call, "summary_normal": "Paying."}));
+    }
+    listener.hear("tool.completed", json!({"tool": "pay_bill", "tool_call_id": "call_1", "status": "timeout"}));
+    listener.hear("output.streaming", json!({"chunk": "Two are paid.", "position": 0, "complete": true}));
+    listener.seconds += 180;
+    assert_eq!(
+        texts(&listener.announcer.whereabouts(listener.now())),
+        ["Bank: Paying your bills.", "Now working on pay bill, for 3 minutes."]
+    );
+    let first = listener.announcer.catch_up(listener.now());
+    assert_eq!(
+        texts(&first),
+        [
+            "Bank: Paying your bills.",
+            "3 tool calls, one failed. It wrote 3 words. Now working on pay bill, for 3 minutes."
+        ]
+    );
+    assert_eq!(texts(&listener.announcer.catch_up(listener.now())), ["Nothing new."]);
+    listener.hear("session.completed", json!({"summary_normal": "All are paid."}));
+    let last = listener.announcer.catch_up(listener.now());
+    assert_eq!(texts(&last), ["Bank: Paying your bills.", "Done. All are paid."]);
+    assert_eq!(texts(&listener.announcer.catch_up(listener.now())), ["Nothing new."]);
+}
+
+#[test]
+fn events_of_extensions_fall_back_to_their_summary() {
+    let mut listener = reader();
+    let fields = json!({"type": "haptic:pulse", "summary_normal": "A short buzz.", "summary_normal_de": "Ein Summen."});
+    assert_eq!(texts(&listener.hear("x", fields)), ["A short buzz."]);
+    assert!(listener.hear("x", json!({"type": "haptic:pulse"})).is_empty());
+    let critical =
+        listener.hear("x", json!({"type": "haptic:alarm", "summary_normal": "Fire!", "urgency": "critical"}));
+    assert_eq!((texts(&critical), critical[0].priority), (vec!["Fire!"], Priority::Important));
+}
+
+#[test]
+fn each_text_is_said_in_its_own_language() {
+    let mut profile = Profile::default();
+    profile.languages = vec!["de".parse().unwrap(), "en".parse().unwrap()];
+    let mut listener = Listener::new(profile);
+    let fields = json!({"summary_normal": "Ready.", "summary_normal_de": "Bereit.", "summary_normal_fr": "Prêt."});
+    let said = listener.hear("session.started", fields);
+    assert_eq!((said[0].text.as_str(), said[0].language.as_str()), ("Bereit.", "de"));
+    let english = listener.hear("awaiting.confirmation", transfer());
+    assert_eq!(english[0].text, "Bank asks: Move $500.00 from savings to checking.");
+    assert_eq!((english[0].language.as_str(), english.last().unwrap().language.as_str()), ("en", "de"));
+    let chunk = json!({"chunk": "Bonjour à tous.", "position": 0, "complete": true, "language": "fr"});
+    let said = listener.hear("output.streaming", chunk);
+    assert_eq!((said[0].text.as_str(), said[0].language.as_str()), ("Bonjour à tous.", "fr"));
+}
+
+#[test]
+fn an_output_may_change_its_language() {
+    let mut listener = reader();
+    let chunk = |text: &str, position: u64, language: &str| json!({"chunk": text, "position": position, "complete": false, "output_id": "out_1", "language": language});
+    assert!(listener.hear("output.streaming", chunk("Hello there", 0, "en")).is_empty());
+    let said = listener.hear("output.streaming", chunk("Guten Tag. Wie", 11, "de"));
+    assert_eq!(
+        said.iter().map(|u| (u.text.as_str(), u.language.as_str())).collect::<Vec<_>>(),
+        [("Hello there.", "en"), ("Guten Tag.", "de")]
+    );
+}
+
+#[test]
+fn remarks_are_said_once_and_a_changed_key_interrupts() {
+    let mut announcer = Announcer::new(Profile::default());
+    let now = Moment::default();
+    assert_eq!(texts(&announcer.remark(now, &Remark::Gap)), ["Warning: some messages were lost."]);
+    assert!(announcer.remark(now, &Remark::Gap).is_empty());
+    let key = announcer.remark(now, &Remark::KeyChanged { agent: "Ba\u{200B}nk".into() });
+    assert!(key[0].text.starts_with("Warning: Bank shows a different key") && key[0].interrupts);
+    assert_eq!(key[0].earcon, Some(Earcon::Warning));
+    let hidden = aaep_proto::validate::Deception::Hidden('\u{200B}');
+    let said = announcer.remark(now, &Remark::HiddenCharacters(hidden));
+    assert_eq!(texts(&said), ["Warning: this text has a hidden character, U+200B."]);
+}
+
+#[test]
+fn agents_that_break_rules_cannot_grow_memory() {
+    let mut listener = reader();
+    for i in 0..400 {
+        let agent = format!("a{i}");
+        listener.hear_from(&agent, "session.started", json!({"summary_normal": format!("Work {i}.")}));
+        let mut question = transfer();
+        question["reply_token"] = json!(format!("rpl_{i}"));
+        listener.hear_from(&agent, "awaiting.confirmation", question);
+    }
+    assert!(listener.announcer.sessions.len() <= SESSIONS && listener.announcer.prompts.len() <= PROMPTS);
+    assert!(listener.announcer.said.len() <= SAID);
+    for i in 0..2000 {
+        let call = format!("call_{i}");
+        listener.hear("tool.invoked", json!({"tool": "t", "tool_call_id": call, "summary_normal": "T."}));
+        let output = format!("out_{i}");
+        listener.hear(
+            "output.streaming",
+            json!({"chunk": "no end ", "position": 0, "complete": false, "output_id": output}),
+        );
+    }
+    let session = &listener.announcer.sessions[&"sess_Bank".parse().unwrap()];
+    assert!(session.tools.len() <= 64 && session.outputs.len() <= OUTPUTS);
+}
+
+#[test]
+fn what_comes_after_the_end_is_not_said() {
+    let mut listener = reader();
+    listener.hear("session.completed", json!({"summary_normal": "Done."}));
+    assert!(
+        listener
+            .hear("state.changed", json!({"from_state": "a", "to_state": "b", "summary_normal": "Still here."}))
+            .is_empty()
+    );
+    assert_eq!(listener.hear("awaiting.confirmation", transfer()).len(), 4, "never suppressed");
+}
