@@ -61,7 +61,7 @@ async fn hear(scene: Scene, manner: Manner, language: &str) -> Vec<Event> {
         }
         events
     });
-    assert_eq!(play(scene, &producer).await, Ok(()), "{scene:?}");
+    assert_eq!(play_at(scene, &producer, Pace::NORMAL).await, Ok(()), "{scene:?}");
     drop(producer);
     let events = listener.await.unwrap();
     let mut sequence = aaep_proto::Sequence::new();

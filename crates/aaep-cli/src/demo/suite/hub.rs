@@ -29,7 +29,7 @@ const STREAMS: usize = 32;
 const COMMANDS: usize = 16;
 
 /// How long a connection without a stream is kept.
-const ALONE: Duration = Duration::from_secs(30);
+const ALONE: Duration = Duration::from_secs(60);
 
 /// How long a POST waits for streams to look at their sockets.
 const PROBE: Duration = Duration::from_secs(1);

@@ -296,10 +296,10 @@ fn only_this_machine_is_from_here() {
 }
 
 /// Serves the paths on a port of their own.
-async fn serve() -> SocketAddr {
+async fn serve(producer: Producer) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = Router::new().nest("/suite", router(producer()));
+    let router = Router::new().nest("/suite", router(producer));
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
     tokio::spawn(async move { axum::serve(listener, service).await.unwrap() });
     address
@@ -337,10 +337,21 @@ async fn until_end(reader: &mut BufReader<TcpStream>) -> Vec<Value> {
     messages
 }
 
-/// Two runs, back to back. Each posts before its stream is there, and each finds its own messages alone.
+/// Waits until the producer has no subscriptions, which it has while a run goes on.
+async fn until_over(producer: &Producer) {
+    let over = async {
+        while producer.presence().await.subscriptions > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), over).await.unwrap();
+}
+
+/// Runs, back to back. Each posts before its stream is there, and each finds its own messages alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_over_http_do_not_see_each_other() {
-    let address = serve().await;
+    let producer = producer();
+    let address = serve(producer.clone()).await;
     let hello = json!({"kind": "user_input", "text": "Hello"}).to_string();
     for _ in 0..20 {
         let (status, _) = call(address, "POST", "/messages", &hello).await;
@@ -355,6 +366,8 @@ async fn runs_over_http_do_not_see_each_other() {
             call(address, "POST", "/messages", &json!({"kind": "user_input", "text": DELETE}).to_string()).await;
         assert_eq!(status, 204);
         drop(stream);
+        // The end of a run ends what it left open, though nobody says so.
+        until_over(&producer).await;
     }
     assert_eq!(call(address, "POST", "/messages", "no JSON").await.0, 400);
     assert_eq!(call(address, "GET", "/nothing", "").await.0, 404);
@@ -362,7 +375,7 @@ async fn runs_over_http_do_not_see_each_other() {
 
 #[tokio::test]
 async fn a_page_of_another_origin_is_turned_away() {
-    let address = serve().await;
+    let address = serve(producer()).await;
     for (origin, status) in [("https://example.org", "403"), ("http://localhost", "204")] {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let head = format!("POST /suite/messages HTTP/1.1\r\nHost: {address}\r\nOrigin: {origin}\r\n");
