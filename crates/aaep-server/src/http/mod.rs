@@ -14,7 +14,7 @@ mod ws;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodFilter, MethodRouter, get, on, post};
 
 use crate::config::Transports;
 use crate::gate::Gate;
@@ -41,7 +41,7 @@ pub(crate) fn router(app: App, transports: &Transports, more: Router) -> Router 
             .route("/aaep/v1/replies", only(post(replies::take), "POST"));
     }
     if transports.websocket {
-        router = router.route("/aaep/v1/ws", only(axum::routing::any(ws::upgrade), "GET"));
+        router = router.route("/aaep/v1/ws", only(on(MethodFilter::GET.or(MethodFilter::CONNECT), ws::upgrade), "GET"));
     }
     router
         .route("/.well-known/aaep-manifest.json", only(get(manifest::show), "GET, HEAD"))

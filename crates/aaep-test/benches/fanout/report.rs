@@ -1,0 +1,87 @@
+//! What was measured, as rows.
+
+/// Processor time and memory of a process.
+pub struct Usage {
+    user: f64,
+    system: f64,
+    pub resident_kib: u64,
+}
+
+impl Usage {
+    pub fn of(pid: u32) -> Usage {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        // Clock ticks are hundredths of a second on Linux.
+        let seconds = |at: usize| fields[at].parse::<f64>().unwrap() / 100.0;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let resident = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        let resident_kib = resident.split_whitespace().nth(1).unwrap().parse().unwrap();
+        Usage { user: seconds(11), system: seconds(12), resident_kib }
+    }
+}
+
+/// One contestant at one size.
+pub struct Row {
+    name: &'static str,
+    pub idle_kib: f64,
+    saturated_per_cpu: f64,
+    saturated_user: f64,
+    paced_per_cpu: f64,
+    pub unloaded: Vec<u64>,
+    pub loaded: Vec<u64>,
+    pub lost: usize,
+}
+
+impl Row {
+    pub fn new(name: &'static str, _size: usize) -> Row {
+        Row {
+            name,
+            idle_kib: 0.0,
+            saturated_per_cpu: 0.0,
+            saturated_user: 0.0,
+            paced_per_cpu: 0.0,
+            unloaded: Vec::new(),
+            loaded: Vec::new(),
+            lost: 0,
+        }
+    }
+
+    pub fn saturated(&mut self, deliveries: usize, start: &Usage, end: &Usage) {
+        let (user, system) = (end.user - start.user, end.system - start.system);
+        self.saturated_per_cpu = deliveries as f64 / (user + system).max(0.01);
+        self.saturated_user = user * 1e6 / deliveries as f64;
+    }
+
+    pub fn paced(&mut self, deliveries: usize, start: &Usage, end: &Usage) {
+        self.paced_per_cpu = deliveries as f64 / (end.user - start.user + end.system - start.system).max(0.01);
+    }
+}
+
+fn p99(micros: &[u64]) -> Option<u64> {
+    let mut sorted = micros.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len().saturating_sub(1) * 99 / 100).copied()
+}
+
+pub fn print(rows: &[Row]) {
+    let of = |name: &str, value: fn(&Row) -> f64| rows.iter().find(|r| r.name == name).map_or(0.0, value);
+    for row in rows {
+        println!("{}:", row.name);
+        println!(
+            "  saturated: {:.0} deliveries per CPU second ({:.2} times axum), {:.2} us of user time each",
+            row.saturated_per_cpu,
+            row.saturated_per_cpu / of("axum", |r| r.saturated_per_cpu),
+            row.saturated_user
+        );
+        println!(
+            "  paced at 5 a second: {:.0} deliveries per CPU second ({:.0} % of the raw loop)",
+            row.paced_per_cpu,
+            100.0 * row.paced_per_cpu / of("raw loop", |r| r.paced_per_cpu)
+        );
+        println!("  idle: {:.1} KiB per subscriber; lost: {}", row.idle_kib, row.lost);
+        if let (Some(unloaded), Some(loaded)) = (p99(&row.unloaded), p99(&row.loaded)) {
+            let times = loaded as f64 / unloaded.max(1) as f64;
+            println!("  critical event, p99: {unloaded} us unloaded, {loaded} us saturated ({times:.1} times)");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The SSE binding: paths, statuses, headers, framing.
+
+use hyper::{Method, StatusCode};
+use serde_json::json;
+
+use crate::harness::*;
+
+const SUBSCRIPTIONS: &str = "/aaep/v1/subscriptions";
+const REPLIES: &str = "/aaep/v1/replies";
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+#[tokio::test]
+async fn a_subscription_is_made_followed_answered_and_closed() {
+    let server = start(config()).await;
+    let address = server.address();
+    let answer = post(address, SUBSCRIPTIONS, &request()).await;
+    assert_eq!(answer.status, StatusCode::CREATED);
+    let accepted = answer.json();
+    assert_eq!(accepted["type"], "subscription.accepted");
+    let id = accepted["subscription_id"].as_str().unwrap().to_owned();
+    let location = format!("/aaep/v1/events?subscription_id={id}");
+    assert_eq!((answer.header("location"), answer.header("content-type")), (&*location, "application/json"));
+    assert_eq!(accepted["manifest_uri"], format!("http://{address}/.well-known/aaep-manifest.json"));
+
+    let response = open(address, build(Method::GET, &location, &[("accept", "text/event-stream")], "")).await;
+    for (name, value) in [
+        ("content-type", "text/event-stream"),
+        ("cache-control", "no-cache, no-transform"),
+        ("x-accel-buffering", "no"),
+    ] {
+        assert_eq!(response.headers().get(name).unwrap(), value);
+    }
+    let mut stream = Stream::from(response);
+    let producer = server.producer().clone();
+    let agent = tokio::spawn(async move {
+        let session = session(&producer).await;
+        let permitted = ask(&session).await;
+        session.complete("Done.").await.unwrap();
+        permitted
+    });
+    let first = stream.next().await.unwrap();
+    assert_eq!((first.name.as_str(), first.id.as_str()), ("aaep.event", first.data["event_id"].as_str().unwrap()));
+    assert_eq!(kind_of(&first.data), "session.started");
+    assert_eq!(stream.other, ["retry: 2000"]);
+    let question = stream.find("awaiting.confirmation").await;
+    let token = question["reply_token"].as_str().unwrap();
+    let answer = post(address, REPLIES, &reply(&id, token, "accept")).await;
+    assert_eq!((answer.status, answer.body.len()), (StatusCode::NO_CONTENT, 0));
+    assert!(agent.await.unwrap(), "the yes is a permit");
+    stream.find("session.completed").await;
+
+    let close = json!({"type": "subscription.close", "subscription_id": id, "reason_code": "done"});
+    assert_eq!(post(address, REPLIES, &close).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(stream.rest().await, [], "the stream ends");
+    assert_eq!(get(address, &location).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn every_wrong_request_has_its_status() {
+    let server = start(config()).await;
+    let large = "x".repeat(1024 * 1024 + 1);
+    let [get, post, put] = [Method::GET, Method::POST, Method::PUT];
+    let events = "/aaep/v1/events?subscription_id=sub_1";
+    let cases: Vec<(Method, &str, Vec<(&str, &str)>, &str, u16)> = vec![
+        (get.clone(), SUBSCRIPTIONS, vec![], "", 405),
+        (put.clone(), REPLIES, vec![JSON], "{}", 405),
+        (post.clone(), events, vec![JSON], "{}", 405),
+        (post.clone(), "/.well-known/aaep-manifest.json", vec![], "", 405),
+        (get.clone(), "/nowhere", vec![], "", 404),
+        (get.clone(), events, vec![], "", 404),
+        (get.clone(), "/aaep/v1/events", vec![], "", 400),
+        (get.clone(), "/aaep/v1/events?subscription_id=nonsense", vec![], "", 400),
+        (get.clone(), events, vec![("accept", "application/json")], "", 406),
+        (post.clone(), SUBSCRIPTIONS, vec![], "{}", 415),
+        (post.clone(), SUBSCRIPTIONS, vec![("content-type", "text/plain")], "{}", 415),
+        (post.clone(), SUBSCRIPTIONS, vec![JSON], "{", 400),
+        (post.clone(), SUBSCRIPTIONS, vec![JSON], "{\"type\":\"subscription.request\"}", 400),
+        (post.clone(), SUBSCRIPTIONS, vec![JSON], &large, 413),
+        (post.clone(), REPLIES, vec![JSON], &large, 413),
+        (post.clone(), REPLIES, vec![JSON], "[]", 400),
+        (post.clone(), REPLIES, vec![JSON], "{\"type\":\"confirmation.reply\",\"reply_token\":\"rpl_1\"}", 400),
+        (get.clone(), "/aaep/v1/ws", vec![], "", 426),
+        (get.clone(), "/healthz", vec![("host", "evil.example")], "", 421),
+        (get.clone(), "/healthz", vec![("origin", "https://evil.example")], "", 403),
+        (get.clone(), "/.well-known/aaep-manifest.json", vec![("accept", "application/jose")], "", 406),
+    ];
+    for (method, path, headers, body, status) in cases {
+        let answer = call(server.address(), build(method.clone(), path, &headers, body.to_owned())).await;
+        assert_eq!(answer.status, status, "{method} {path} {headers:?}: {answer:?}");
+        assert_eq!(answer.header("content-type"), "application/problem+json", "{method} {path}");
+        let problem = answer.json();
+        assert_eq!(problem["status"], status);
+        assert!(problem["detail"].as_str().is_some_and(|detail| detail.ends_with('.')), "{problem}");
+        assert_eq!(answer.header("allow").is_empty(), status != 405, "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_without_a_length_is_bounded_too() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let server = start(config()).await;
+    let mut stream = tokio::net::TcpStream::connect(server.address()).await.unwrap();
+    let head = "POST /aaep/v1/replies HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+        transfer-encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+    let mut answer = String::new();
+    let (mut reader, mut writer) = stream.split();
+    let sending = async {
+        // The server may stop reading and answer while this still writes.
+        while writer.write_all(chunk.as_bytes()).await.is_ok() {}
+        std::future::pending::<()>().await;
+    };
+    soon("an answer", async {
+        tokio::select! {
+            () = sending => {}
+            _ = async {
+                let mut buffer = [0; 1024];
+                while !answer.contains("\r\n\r\n") {
+                    let read = reader.read(&mut buffer).await.unwrap_or(0);
+                    answer.push_str(&String::from_utf8_lossy(&buffer[..read]));
+                    if read == 0 { break; }
+                }
+            } => {}
+        }
+    })
+    .await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+}
+
+#[tokio::test]
+async fn every_rejection_has_its_reason_and_status() {
+    let mut one = config();
+    one.limits.subscriptions = 1;
+    let server = start(one).await;
+    let address = server.address();
+    let cases = [
+        (json!({"aaep_version": "2.0.0"}), json!({}), 422, "version_unsupported"),
+        (json!({}), json!({"accept_signed_manifests_only": true}), 422, "manifest_signature_required"),
+    ];
+    for (fields, capabilities, status, reason) in cases {
+        let mut message = request_with(capabilities);
+        message.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let answer = post(address, SUBSCRIPTIONS, &message).await;
+        assert_eq!((answer.status.as_u16(), &answer.json()["reason_code"]), (status, &json!(reason)));
+        assert_eq!(answer.json()["type"], "subscription.rejected");
+    }
+    subscribe(address, &request(), None).await;
+    let answer = post(address, SUBSCRIPTIONS, &request()).await;
+    assert_eq!((answer.status.as_u16(), &answer.json()["reason_code"]), (429, &json!("rate_limit")));
+    assert_eq!(answer.header("retry-after"), answer.json()["retry_after_seconds"].to_string());
+    server.stop("Over.").await;
+    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn new_terms_come_as_the_answer_and_hold() {
+    let server = start(config()).await;
+    let address = server.address();
+    let id = subscribe(address, &request(), None).await;
+    let mut stream = Stream::open(address, &id, &[]).await;
+    let change = json!({"type": "subscription.renegotiate", "subscription_id": id,
+        "capabilities": {"event_filters": {"exclude": ["aaep:agent.state.*"]}}});
+    let answer = post(address, REPLIES, &change).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    let accepted = answer.json();
+    assert_eq!(accepted["honored_capabilities"]["event_filters"]["exclude"], json!(["aaep:agent.state.*"]));
+    let session = session(server.producer()).await;
+    session.complete("Done.").await.unwrap();
+    let kinds = [stream.next().await.unwrap(), stream.next().await.unwrap()].map(|e| kind_of(&e.data).to_owned());
+    assert_eq!(kinds, ["session.started", "session.completed"], "no states");
+    let unknown = json!({"type": "subscription.renegotiate", "subscription_id": "sub_1", "capabilities": {}});
+    assert_eq!(post(address, REPLIES, &unknown).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_quiet_stream_says_that_it_is_alive() {
+    let mut config = config();
+    config.limits.keep_alive_seconds = 1;
+    let server = start(config).await;
+    let id = subscribe(server.address(), &request(), None).await;
+    let mut stream = Stream::open(server.address(), &id, &[]).await;
+    stream.comment(": alive").await;
+}
+
+#[tokio::test]
+async fn pages_of_configured_origins_may_use_it() {
+    let mut config = config();
+    config.origins = vec!["https://app.example".to_owned()];
+    let server = start(config).await;
+    let address = server.address();
+    let preflight = [("origin", "https://app.example"), ("access-control-request-method", "POST")];
+    let answer = call(address, build(Method::OPTIONS, SUBSCRIPTIONS, &preflight, "")).await;
+    assert_eq!(answer.status, StatusCode::NO_CONTENT);
+    assert_eq!(answer.header("access-control-allow-origin"), "https://app.example");
+    assert!(answer.header("access-control-allow-headers").contains("Last-Event-ID"));
+    assert!(answer.header("access-control-allow-methods").contains("POST"));
+    let headers = [JSON, ("origin", "https://app.example")];
+    let answer = call(address, build(Method::POST, SUBSCRIPTIONS, &headers, request().to_string())).await;
+    assert_eq!((answer.status, answer.header("vary")), (StatusCode::CREATED, "Origin"));
+    let own = format!("http://{address}");
+    let headers = [("origin", own.as_str()), ("host", own.trim_start_matches("http://"))];
+    assert_eq!(call(address, build(Method::GET, "/healthz", &headers, "")).await.status, StatusCode::OK);
+    let plain = get(address, "/healthz").await;
+    assert_eq!(plain.header("access-control-allow-origin"), "", "nothing for those who did not ask");
+}
+
+#[tokio::test]
+async fn http_2_works_like_http_1() {
+    let server = start(config()).await;
+    let address = server.address();
+    let uri = format!("http://{address}{SUBSCRIPTIONS}");
+    let message = hyper::Request::builder().method(Method::POST).uri(uri).header(JSON.0, JSON.1);
+    let message = message.body(http_body_util::Full::new(request().to_string().into())).unwrap();
+    let answer = call_http2(address, message).await;
+    assert_eq!((answer.status, answer.json()["type"].as_str()), (StatusCode::CREATED, Some("subscription.accepted")));
+}
+
+#[tokio::test]
+async fn operators_see_health_and_numbers() {
+    let server = start(config()).await;
+    let address = server.address();
+    assert_eq!(get(address, "/healthz").await.status, StatusCode::OK);
+    assert_eq!(get(address, "/readyz").await.status, StatusCode::OK);
+    let id = subscribe(address, &request(), None).await;
+    let mut stream = Stream::open(address, &id, &[]).await;
+    session(server.producer()).await.complete("Done.").await.unwrap();
+    stream.find("session.completed").await;
+    let numbers = get(address, "/metrics").await;
+    assert!(numbers.header("content-type").starts_with("text/plain; version=0.0.4"));
+    let text = String::from_utf8(numbers.body.to_vec()).unwrap();
+    for line in [
+        "aaep_subscriptions 1",
+        "aaep_sessions_total 1",
+        "aaep_deliveries_total{transport=\"sse\"} 3",
+        "aaep_events_dropped_total 0",
+    ] {
+        assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+    }
+    // Every family has its type, and every line is a name and a number.
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+        let family = name.split('{').next().unwrap();
+        let family = ["_bucket", "_sum", "_count"].iter().fold(family, |f, s| f.strip_suffix(s).unwrap_or(f));
+        assert!(text.contains(&format!("# TYPE {family} ")), "{line}");
+    }
+    server.producer().shut_down(std::time::Duration::ZERO, "Over.").await;
+    assert_eq!(get(address, "/readyz").await.status, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test]
+async fn the_manifest_tells_what_is_on() {
+    let mut without = config();
+    without.transports.websocket = false;
+    for (config, transports) in [(config(), json!(["sse", "websocket"])), (without, json!(["sse"]))] {
+        let server = start(config).await;
+        let manifest = get(server.address(), "/.well-known/aaep-manifest.json").await;
+        assert_eq!(manifest.json()["transports_supported"], transports);
+        assert!(aaep_proto::validate(&manifest.body).is_valid());
+    }
+}

@@ -1,0 +1,120 @@
+//! What one client can take from all others: little.
+
+use std::time::Duration;
+
+use hyper::StatusCode;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::harness::*;
+
+/// What comes back on a raw connection until it is closed.
+async fn raw(address: std::net::SocketAddr, text: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    // A reset is an end too.
+    let _ = soon("the end of the connection", stream.read_to_end(&mut answer)).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn a_request_that_never_ends_is_ended() {
+    let mut config = config();
+    config.limits.request_seconds = 1;
+    let server = start(config).await;
+    let head = raw(server.address(), "GET /healthz HTTP/1.1\r\nhost: local").await;
+    assert!(head.is_empty() || head.starts_with("HTTP/1.1 408"), "{head}");
+    let head = "POST /aaep/v1/replies HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{";
+    let body = raw(server.address(), head).await;
+    assert!(body.starts_with("HTTP/1.1 408"), "{body}");
+    assert!(body.contains("application/problem+json"), "{body}");
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_refused() {
+    let server = start(config()).await;
+    let head = format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "x".repeat(100_000));
+    let answer = raw(server.address(), &head).await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431") || answer.starts_with("HTTP/1.1 400"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_principal_that_asks_too_often_has_to_wait() {
+    let mut config = config();
+    config.limits.requests_per_second = 2;
+    let server = start(config).await;
+    let mut last = None;
+    for _ in 0..100 {
+        let answer = post(server.address(), "/aaep/v1/replies", &json!({})).await;
+        if answer.status == StatusCode::TOO_MANY_REQUESTS {
+            last = Some(answer);
+            break;
+        }
+    }
+    let answer = last.expect("a hundred requests are too many");
+    assert_eq!(answer.header("retry-after"), "1");
+    assert_eq!(get(server.address(), "/healthz").await.status, StatusCode::OK, "health is not counted");
+}
+
+#[tokio::test]
+async fn connections_above_the_bound_are_turned_away() {
+    let mut config = config();
+    config.limits.connections = 2;
+    let server = start(config).await;
+    // A connection that is held open and silent takes a place like any other.
+    let first = TcpStream::connect(server.address()).await.unwrap();
+    let second = TcpStream::connect(server.address()).await.unwrap();
+    let line = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let answer = raw(server.address(), line).await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("retry-after"), "{answer}");
+    drop(first);
+    until("there is a place again", async || raw(server.address(), line).await.starts_with("HTTP/1.1 200")).await;
+    drop(second);
+}
+
+/// A subscriber that does not read is folded for, then closed, and others notice nothing.
+#[tokio::test]
+async fn a_slow_reader_is_closed_with_a_reason() {
+    let server = start(config()).await;
+    let address = server.address();
+    let (mut slow, _) = crate::ws::subscribed(address).await;
+    let session = session(server.producer()).await;
+    let filler = "x".repeat(8000);
+    until("the slow one is given up", async || {
+        for _ in 0..50 {
+            // Nothing of this can be folded.
+            let tool = session.tool("look").summary(filler.clone());
+            tool.run(async { Ok::<_, String>(()) }).await.unwrap();
+        }
+        server.producer().presence().await.subscriptions == 0
+    })
+    .await;
+    // Whoever reads again finds everything that was sent, and why it ended.
+    let mut reason = None;
+    let code = loop {
+        match crate::ws::hear(&mut slow).await {
+            Ok(message) if message["type"] == "subscription.close" => reason = Some(message["reason_code"].clone()),
+            Ok(_) => {}
+            Err(code) => break code,
+        }
+    };
+    assert_eq!((reason, code), (Some(json!("too_slow")), 4004));
+}
+
+/// A peer that is gone without a word is found by pings that nobody answers.
+#[tokio::test]
+async fn a_half_open_connection_is_found() {
+    let mut config = config();
+    config.limits.keep_alive_seconds = 1;
+    config.limits.silence_seconds = 3;
+    let server = start(config).await;
+    let (socket, _) = crate::ws::subscribed(server.address()).await;
+    // The socket stays open but nobody reads it, so no pong is ever sent.
+    until("the silent one is given up", async || server.producer().presence().await.subscriptions == 0).await;
+    drop(socket);
+    let (mut lively, _) = crate::ws::subscribed(server.address()).await;
+    let waiting = tokio::time::timeout(Duration::from_secs(6), crate::ws::hear(&mut lively)).await;
+    assert!(waiting.is_err(), "who answers pings stays: {waiting:?}");
+}

@@ -1,0 +1,10 @@
+//! The server, as clients meet it: bindings, identity, encryption, limits, load.
+
+mod harness;
+mod http;
+mod identity;
+mod limits;
+mod load;
+mod resume;
+mod tls;
+mod ws;
