@@ -264,10 +264,11 @@ async fn progress_that_became_stale_is_not_said_after_others_have_spoken() {
     let reading = other.say(message("The user's own reader.", "x")).unwrap();
     begun(&mut others, reading).await;
     let stale = Utterance { about: Some("old".into()), ..Utterance::new("Half done.", "en", Priority::Progress) };
-    voice.say(stale).unwrap();
+    let id = voice.say(stale).unwrap();
     until("it to be handed over", || place.lines().contains(&"Half done.".to_owned()).then_some(())).await;
     let details = voice.say(message("Details.", "new")).unwrap();
     voice.cancel_about("old");
+    assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id, about: Some("old".into()) });
     place.go();
     ended(&mut others, reading).await;
     ended(&mut events, details).await;
