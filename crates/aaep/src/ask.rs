@@ -9,8 +9,17 @@ use crate::driver::Handle;
 use crate::error::Error;
 use crate::session::Session;
 
-/// An open question. Dropping it withdraws it.
-struct Question<T> {
+/// An open question. Dropping it withdraws it. Made by [`Session::ask`] and [`Session::ask_about`].
+///
+/// ```
+/// use aaep::{Outcome, Question};
+/// async fn may(question: Question<Outcome>) -> bool {
+///     question.end().await.is_ok_and(|outcome| outcome.permit.is_some())
+/// }
+/// # let _ = may;
+/// ```
+#[derive(Debug)]
+pub struct Question<T> {
     handle: Handle,
     token: ReplyToken,
     end: oneshot::Receiver<T>,
@@ -22,7 +31,13 @@ impl<T> Question<T> {
         Question { handle, token, end, settled: false }
     }
 
-    async fn end(mut self) -> Result<T, Error> {
+    /// What its answers carry.
+    pub fn token(&self) -> &ReplyToken {
+        &self.token
+    }
+
+    /// Waits for its end. Giving up waiting withdraws it.
+    pub async fn end(mut self) -> Result<T, Error> {
         let end = (&mut self.end).await.map_err(|_| Error::Gone);
         self.settled = true;
         end
@@ -59,23 +74,33 @@ impl Session {
     /// # }
     /// ```
     pub async fn confirm(&self, confirmation: Confirmation) -> Result<Outcome, Error> {
+        self.ask(confirmation).await?.end().await
+    }
+
+    /// Asks for consent; the decision can be waited for later.
+    pub async fn ask(&self, confirmation: Confirmation) -> Result<Question<Outcome>, Error> {
         let (handle, id) = (self.handle.clone(), self.id.clone());
         let asked = self.handle.call(move |desk| {
             let question = desk.ask(&id, confirmation)?;
             Ok::<_, Error>(Question::new(handle, question))
         });
-        asked.await??.end().await
+        asked.await?
     }
 
     /// Asks for what the agent needs to know, and waits for the answer. Giving up waiting withdraws the
     /// question.
     pub async fn clarify(&self, clarification: Clarification) -> Result<Answer, Error> {
+        self.ask_about(clarification).await?.end().await
+    }
+
+    /// Asks for what the agent needs to know; the answer can be waited for later.
+    pub async fn ask_about(&self, clarification: Clarification) -> Result<Question<Answer>, Error> {
         let (handle, id) = (self.handle.clone(), self.id.clone());
         let asked = self.handle.call(move |desk| {
             let question = desk.clarify(&id, clarification)?;
             Ok::<_, Error>(Question::new(handle, question))
         });
-        asked.await??.end().await
+        asked.await?
     }
 
     /// Asks for any text. Nothing, if no answer came.

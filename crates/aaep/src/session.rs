@@ -1,12 +1,15 @@
 //! One task of the agent, from its beginning to exactly one end.
 
+use aaep_proto::confirm::Permit;
 use aaep_proto::engine::{Cx, Engine, Misuse};
-use aaep_proto::id::{EventId, SessionId};
+use aaep_proto::id::{EventId, SessionId, ToolCallId};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{
     CancelledBy, ErrorCategory, HandoffRequested, HandoffTarget, Localized, Payload, Progress, ProgressUpdated,
+    ToolCompleted, ToolInvoked, ToolStatus,
 };
 use aaep_proto::record::Decimal;
+use serde_json::Value;
 
 use crate::driver::Handle;
 use crate::error::Error;
@@ -106,6 +109,59 @@ impl Session {
         self.act(move |engine, cx, id| engine.emit_localized(cx, id, payload)).await
     }
 
+    /// An extension's event that names its vocabularies itself.
+    pub async fn emit_extension(&self, event: Localized<Payload>, vocabularies: Vec<String>) -> Result<EventId, Error> {
+        self.act(move |engine, cx, id| engine.emit_extension(cx, id, event, vocabularies)).await
+    }
+
+    /// Announces a tool that can be undone, for those who watch it themselves. It must be reported by
+    /// [`complete_tool`](Session::complete_tool); [`tool`](Session::tool) cannot forget that.
+    pub async fn invoke_tool(&self, invoked: impl Into<Localized<ToolInvoked>>) -> Result<ToolCallId, Error> {
+        let invoked = invoked.into();
+        self.act(move |engine, cx, id| engine.invoke_tool(cx, id, invoked)).await
+    }
+
+    /// Announces a tool that cannot be undone, in the same way. The permit must be for this call, and is spent by it.
+    pub async fn invoke_irreversible(
+        &self,
+        invoked: impl Into<Localized<ToolInvoked>>,
+        arguments: Value,
+        permit: Permit,
+    ) -> Result<ToolCallId, Error> {
+        let (invoked, id): (Localized<ToolInvoked>, _) = (invoked.into(), self.id.clone());
+        let call = invoked.payload.tool_call_id.clone();
+        let tool = invoked.payload.tool.clone();
+        let announced = self.handle.call_kept(move |desk| {
+            Ok(desk.act(|engine, cx| engine.invoke_irreversible(cx, &id, (invoked, &arguments), permit))?)
+        });
+        let announced = announced.await;
+        if announced == Err(Error::NotRecorded) {
+            self.give_up(tool, call).await?;
+        }
+        announced
+    }
+
+    /// Says that a tool was announced but not started.
+    async fn give_up(&self, tool: String, tool_call_id: Option<ToolCallId>) -> Result<(), Error> {
+        let given_up = ToolCompleted {
+            tool,
+            tool_call_id,
+            status: ToolStatus::Error,
+            duration_ms: None,
+            summary_terse: None,
+            summary_normal: None,
+            summary_detailed: None,
+            error_message: Some("It was not started: this cannot be put on record now.".to_owned()),
+        };
+        self.complete_tool(given_up).await
+    }
+
+    /// Says how a tool ended that was announced by one of these.
+    pub async fn complete_tool(&self, completed: impl Into<Localized<ToolCompleted>>) -> Result<(), Error> {
+        let completed = completed.into();
+        self.act(move |engine, cx, id| engine.complete_tool(cx, id, completed)).await
+    }
+
     /// Begins an output of plain text in the language of the session.
     pub async fn output(&self) -> Result<Output, Error> {
         self.output_in("text/plain", None).await
@@ -131,6 +187,13 @@ impl Session {
 
     /// Any of the three endings, with texts in several languages.
     pub async fn end(mut self, ending: Localized<Payload>) -> Result<(), Error> {
+        self.act(move |engine, cx, id| engine.end_localized(cx, id, ending)).await?;
+        self.ended = true;
+        Ok(())
+    }
+
+    /// The same, but if it is refused the session goes on.
+    pub async fn try_end(&mut self, ending: Localized<Payload>) -> Result<(), Error> {
         self.act(move |engine, cx, id| engine.end_localized(cx, id, ending)).await?;
         self.ended = true;
         Ok(())

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::session::{Output, Session};
 use super::subscriptions::SubscriptionKey;
-use super::{Cx, Engine, Misuse};
-use crate::confirm::{CallDigest, Permit, Verdict};
+use super::{Cx, Engine, Entry, Misuse, OutputKind};
+use crate::confirm::{CallDigest, Permit, PermitMismatch, Verdict};
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
 use crate::language::LanguageTag;
 use crate::limits;
@@ -146,6 +146,25 @@ impl Engine {
         Ok(event.envelope.event_id)
     }
 
+    /// Says an extension's event that names its vocabularies itself, whether the producer offers them or not.
+    pub fn emit_extension(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        Localized { payload, variants }: Localized<Payload>,
+        vocabularies: Vec<String>,
+    ) -> Result<EventId, Misuse> {
+        self.observe_time(cx);
+        if !matches!(payload, Payload::Extension { .. }) {
+            return Err(Misuse::OtherWay("emit"));
+        }
+        let event = self.publish_with(cx, session, payload, |event| {
+            event.extra = variants;
+            event.envelope.context = Context::with_extensions(vocabularies);
+        })?;
+        Ok(event.envelope.event_id)
+    }
+
     /// The vocabulary of an extension's event type, if the producer offers that extension.
     fn vocabulary_of(&self, name: &str) -> Option<String> {
         let (prefix, _) = name.split_once(':')?;
@@ -195,10 +214,16 @@ impl Engine {
     ) -> Result<ToolCallId, Misuse> {
         self.observe_time(cx);
         let mut tool = tool.into();
+        let token = permit.token().clone();
+        if self.used.contains(token.as_str()) {
+            return Err(Misuse::WrongPermit(PermitMismatch));
+        }
         permit.spend(session, &CallDigest::of(&tool.payload.tool, arguments)).map_err(Misuse::WrongPermit)?;
         tool.payload.irreversible = Some(true);
         let id = tool.payload.tool_call_id.get_or_insert_with(|| ToolCallId::random(cx.entropy)).clone();
         self.announce_tool(cx, session, tool)?;
+        self.used.insert(token.as_str());
+        self.note(|| Entry::Spent(token));
         Ok(id)
     }
 
@@ -249,6 +274,7 @@ impl Engine {
         self.observe_time(cx);
         self.ensure_state(cx, session, "writing_output")?;
         let words = self.shapes.need_words();
+        let session_id = session;
         let session = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
         if session.outputs.len() >= limits::PER_SESSION {
             return Err(Misuse::TooMany("outputs"));
@@ -257,16 +283,19 @@ impl Engine {
         let spoken = language.as_ref().or(session.hints.primary_language.as_ref());
         let text = OutputText::new(content_type, spoken, words);
         let content_type = content_type.to_owned();
+        let kind = OutputKind { content_type: content_type.clone(), language: language.clone() };
         session.outputs.insert(
             id.clone(),
-            Output { text, cursors: BTreeMap::new(), content_type, language, end: Cursor::default() },
+            Output { text, cursors: BTreeMap::new(), content_type, language, end: Cursor::default(), written: 0 },
         );
+        self.note(|| Entry::Opened(session_id.clone(), id.clone(), kind));
         Ok(id)
     }
 
     /// Adds text to an output. Each subscription gets it where its terms allow a cut.
     pub fn write(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId, text: &str) -> Result<(), Misuse> {
         self.observe_time(cx);
+        self.note_text(session, output, text);
         let mut rest = text;
         while !rest.is_empty() {
             let found = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
@@ -278,11 +307,23 @@ impl Engine {
         Ok(())
     }
 
+    fn note_text(&mut self, session: &SessionId, output: &OutputId, text: &str) {
+        if !self.config.journal {
+            return;
+        }
+        let found = self.sessions.get_mut(session).and_then(|s| s.outputs.get_mut(output));
+        let Some(found) = found.filter(|_| !text.is_empty()) else { return };
+        let position = found.written;
+        found.written += text.chars().count() as u64;
+        self.note(|| Entry::Text(session.clone(), output.clone(), position, text.to_owned()));
+    }
+
     /// Ends an output.
     pub fn finish_output(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId) -> Result<(), Misuse> {
         self.observe_time(cx);
         let found = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
         found.outputs.get_mut(output).ok_or(Misuse::UnknownOutput)?.text.finish();
+        self.note(|| Entry::Finished(session.clone(), output.clone()));
         self.deliver_text(cx, session, output);
         Ok(())
     }
