@@ -6,6 +6,7 @@ mod demo;
 mod keys;
 mod manifest;
 mod output;
+mod run;
 mod schema;
 mod serve;
 mod token;
@@ -27,6 +28,8 @@ struct Args {
 enum Verb {
     /// Play an agent that can be heard, and answer it
     Demo(demo::Args),
+    /// Run an agent in any language, and serve what it says
+    Run(run::Args),
     /// Serve agents and listeners
     Serve(serve::Args),
     /// Check events and messages against the protocol
@@ -56,6 +59,8 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.verb {
         Verb::Demo(args) => demo::run(args),
+        // It ends as the agent does.
+        Verb::Run(args) => return run::run(args),
         Verb::Serve(args) => serve::run(args),
         Verb::Validate(args) => validate::run(&args),
         Verb::Schema(args) => schema::run(&args),

@@ -4,6 +4,7 @@
 //! way: those that are bound to a connection hold a [`conversation`], and the SSE binding spreads the same steps over
 //! three endpoints.
 
+pub mod agents;
 mod clock;
 mod config;
 pub mod conversation;

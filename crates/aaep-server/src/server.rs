@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aaep::Producer;
+use aaep::{LanguageTag, Producer};
 use axum::Router;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
+use crate::agents::{self, Agents};
 use crate::config::{Config, ConfigError};
 use crate::gate::Gate;
 use crate::http::{self, App};
@@ -41,6 +42,7 @@ pub struct Server {
     config: Config,
     producer: Producer,
     more: Router,
+    agents: bool,
 }
 
 impl Server {
@@ -61,7 +63,7 @@ impl Server {
 
     /// A server for this producer.
     pub fn new(config: Config, producer: Producer) -> Server {
-        Server { config, producer, more: Router::new() }
+        Server { config, producer, more: Router::new(), agents: false }
     }
 
     /// Adds endpoints behind the same guard.
@@ -70,9 +72,15 @@ impl Server {
         self
     }
 
+    /// Adds the endpoints by which agents in other processes speak through this producer.
+    pub fn with_agents(mut self) -> Server {
+        self.agents = true;
+        self
+    }
+
     /// Opens all transports, or says what is in the way.
     pub async fn start(self) -> Result<Running, ConfigError> {
-        let Server { config, producer, more } = self;
+        let Server { config, producer, mut more, agents } = self;
         config.check()?;
         let gate = Arc::new(Gate::new(&config)?);
         let certificates = config.tls.as_ref().map(Certificates::load).transpose()?;
@@ -91,6 +99,11 @@ impl Server {
             tracing::info!("no credentials are asked for: everyone on this machine may subscribe and reply");
         }
         let app = App { hub: hub.clone(), gate, published: published.clone() };
+        if agents {
+            let language = config.languages.first().cloned().unwrap_or_else(english);
+            let agents = Agents::new(producer.clone(), &config.agent_id, language);
+            more = more.merge(agents::router(agents).with_state(app.clone()));
+        }
         let router = http::router(app, &config.transports, more);
         let listener = {
             let http = Listener { hub: hub.clone(), router, tls: tls.map(TlsAcceptor::from) };
@@ -100,6 +113,10 @@ impl Server {
         tracing::info!(%address, encrypted = config.tls.is_some(), "listening");
         Ok(Running { address, hub, stop, tasks: vec![listener], config })
     }
+}
+
+fn english() -> LanguageTag {
+    "en".parse().expect("en is a language tag")
 }
 
 /// The transports that are switched on, by their names in the manifest.

@@ -64,7 +64,7 @@ impl FromRequestParts<App> for Peer {
 }
 
 /// Who calls. A page's EventSource and WebSocket cannot send headers, so a GET may bring its token in the address.
-pub(super) fn identify(parts: &Parts, app: &App, transport: Transport) -> Result<Peer, Problem> {
+pub(crate) fn identify(parts: &Parts, app: &App, transport: Transport) -> Result<Peer, Problem> {
     let query = parts.uri.query().filter(|_| parts.method == Method::GET).unwrap_or_default();
     let in_query = query.split('&').find_map(|pair| pair.strip_prefix("access_token="));
     let connection = parts.extensions.get::<Connection>();

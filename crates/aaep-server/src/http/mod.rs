@@ -21,6 +21,7 @@ use crate::gate::Gate;
 use crate::hub::Hub;
 use crate::signing::Published;
 
+pub(crate) use guard::identify;
 pub(crate) use problem::Problem;
 
 /// What handlers share.

@@ -1,0 +1,129 @@
+//! Questions of an agent: put to the user, and waited for beside everything else.
+
+use std::sync::Arc;
+
+use aaep::message::{AwaitingClarification, AwaitingConfirmation, Decision, Payload, ResponseKind};
+use aaep::{Clarification, Confirmation, LanguageTag};
+use serde_json::{Map, Value};
+use tokio::task::JoinSet;
+
+use super::answer::{Answer, Ending, Fault, faults};
+use super::loose::Told;
+use super::reply::{Pending, outcome};
+use super::session::Open;
+
+/// Asks; the answer comes by what is returned.
+pub(super) async fn ask(
+    open: &mut Open,
+    told: &Told,
+    id: &str,
+    waiting: &mut JoinSet<()>,
+) -> Result<Pending, Vec<Fault>> {
+    let (decide, pending) = Pending::new(id);
+    let (id, session) = (id.to_owned(), open.session.id().to_string());
+    match &told.event.payload {
+        Payload::AwaitingConfirmation(asked) => {
+            let confirmation = confirmation(asked, told).map_err(|fault| vec![fault])?;
+            if let (true, Some(tool)) = (asked.is_irreversible(), &told.tool) {
+                open.guard(tool).map_err(|fault| vec![fault])?;
+            }
+            let question = open.session.ask(confirmation).await.map_err(faults)?;
+            let (permits, tool, args) = (open.permits.clone(), told.tool.clone(), told.args.clone());
+            waiting.spawn(async move {
+                let answer = match question.end().await {
+                    Ok(end) => {
+                        // The permit is there before the agent hears of it.
+                        if let (Some(permit), Some(tool)) = (end.permit, tool) {
+                            permits.keep(&tool, args.as_ref(), permit);
+                        }
+                        outcome(&id, &session, end.verdict, Ending::Decision(end.decision, end.modified_action))
+                    }
+                    Err(error) => Answer::refused(Some(&id), faults(error)),
+                };
+                decide.send_replace(Some(Arc::new(answer)));
+            });
+        }
+        Payload::AwaitingClarification(asked) => {
+            let question = open.session.ask_about(clarification(asked, told)).await.map_err(faults)?;
+            waiting.spawn(async move {
+                let answer = match question.end().await {
+                    Ok(end) => outcome(&id, &session, end.verdict, Ending::Response(end.response)),
+                    Err(error) => Answer::refused(Some(&id), faults(error)),
+                };
+                decide.send_replace(Some(Arc::new(answer)));
+            });
+        }
+        _ => return Err(vec![Fault::at("/type", "This is no question.")]),
+    }
+    Ok(pending)
+}
+
+fn confirmation(asked: &AwaitingConfirmation, told: &Told) -> Result<Confirmation, Fault> {
+    let summaries = (&asked.summary_terse, &asked.summary_normal, &asked.summary_detailed);
+    let mut ask = Confirmation::new(&asked.action, &asked.consequence).summaries(
+        summaries.0.clone(),
+        summaries.1.clone(),
+        summaries.2.clone(),
+    );
+    if asked.is_irreversible() {
+        ask = ask.irreversible();
+    }
+    if let Some(risk) = &asked.risk_level {
+        ask = ask.risk(risk.clone());
+    }
+    if let Some(seconds) = told.timeout_seconds {
+        ask = ask.timeout_seconds(seconds);
+    }
+    if let Some(tool) = &told.tool {
+        ask = ask.for_call(tool, told.args.as_ref().unwrap_or(&Value::Null));
+    }
+    if told.takes_modified {
+        ask = ask.takes_modified_action();
+    }
+    for (language, action) in variants(&told.event.extra, "action_") {
+        if let Some(consequence) = told.event.text_in("consequence", &language) {
+            ask = ask.in_language(&language, action, consequence);
+        }
+    }
+    if asked.default_decision == Decision::Accept {
+        let message = "Set default_decision to reject: the action cannot be undone, so silence must not start it.";
+        ask = ask.accept_on_timeout().map_err(|_| Fault::at("/default_decision", message))?;
+    }
+    Ok(ask)
+}
+
+fn clarification(asked: &AwaitingClarification, told: &Told) -> Clarification {
+    let mut kinds = asked.accepted_response_kinds.clone().unwrap_or_default();
+    let choices = asked.choices.iter().flatten().map(|choice| (choice.value.clone(), choice.label.clone()));
+    if asked.choices.is_some() && !kinds.contains(&ResponseKind::MultipleChoice) {
+        kinds.push(ResponseKind::MultipleChoice);
+    }
+    // Choices come with their kind; the other kinds are added to it.
+    let first = kinds.iter().position(|kind| *kind == ResponseKind::MultipleChoice).unwrap_or(0);
+    let first = if kinds.is_empty() { ResponseKind::Freetext } else { kinds.remove(first) };
+    let mut ask = match first {
+        ResponseKind::MultipleChoice => Clarification::choice(&asked.question, choices),
+        ResponseKind::YesNo => Clarification::yes_no(&asked.question),
+        ResponseKind::Numeric => Clarification::numeric(&asked.question),
+        ResponseKind::Freetext | ResponseKind::Other(_) => Clarification::freetext(&asked.question),
+    };
+    ask = kinds.into_iter().fold(ask, Clarification::or);
+    if let Some(context) = &asked.context {
+        ask = ask.context(context);
+    }
+    if let Some(response) = &asked.default_response {
+        ask = ask.default_response(response);
+    }
+    if let Some(seconds) = told.timeout_seconds {
+        ask = ask.timeout_seconds(seconds);
+    }
+    let others = variants(&told.event.extra, "question_");
+    others.fold(ask, |ask, (language, question)| ask.in_language(&language, question))
+}
+
+/// The variants of a text in other languages.
+fn variants<'m>(extra: &'m Map<String, Value>, field: &'m str) -> impl Iterator<Item = (LanguageTag, &'m str)> {
+    extra.iter().filter_map(move |(name, value)| {
+        Some((LanguageTag::from_field_suffix(name.strip_prefix(field)?)?, value.as_str()?))
+    })
+}

@@ -1,0 +1,160 @@
+//! `POST /aaep/v1/agent/events`: one event, or one on each line.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aaep_keys::Role;
+use axum::Extension;
+use axum::body::{Body, to_bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::registry::{Agents, Seat, Way, is_name};
+use super::reply::Reply;
+use crate::http::{App, Problem};
+use crate::hub::{Peer, stopped};
+
+/// Events of one request.
+const LINES: usize = 10_000;
+
+/// How long a question is waited for, if the agent does not say; and at most.
+const WAIT: Duration = Duration::from_secs(30);
+const LONGEST: Duration = Duration::from_secs(300);
+
+const KIND: Problem =
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Send application/json, or application/x-ndjson for several.");
+const LARGE: Problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "The request is too large.");
+const SLOW: Problem = Problem::new(StatusCode::REQUEST_TIMEOUT, "The request took too long.");
+const NAME: Problem = Problem::new(StatusCode::BAD_REQUEST, "agent must be letters, digits, and - . _");
+pub(super) const FULL: Problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "There are too many agents.");
+
+/// Takes events and answers each. A question is answered when the user has decided, or with 202 when the time to wait
+/// is over; the same event again goes on waiting.
+pub(super) async fn take(
+    State(app): State<App>,
+    Extension(agents): Extension<Arc<Agents>>,
+    peer: Peer,
+    (uri, headers): (Uri, HeaderMap),
+    body: Body,
+) -> Result<Response, Problem> {
+    if !peer.may(Role::Produce) {
+        return Err(Problem::forbidden());
+    }
+    let body = read(&app, &headers, body).await?;
+    let seat = sit(&app, &agents, (&peer, &uri), Way::Requests)?;
+    let deadline = Instant::now() + wait_of(&uri, &headers);
+    let one = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
+    // Who hangs up in the middle must not leave an event half done.
+    let replies = tokio::spawn(relay(seat, body, one));
+    let (seat, replies) = replies.await.map_err(|_| Problem::ended())?.ok_or(LARGE)?;
+    let mut answers = Vec::with_capacity(replies.len());
+    let mut stopping = app.hub.stopping.clone();
+    for reply in replies {
+        answers.push(match reply {
+            Reply::Now(answer) => answer.to_json(),
+            Reply::Later(pending) => tokio::select! {
+                biased;
+                answer = pending.wait() => answer.to_json(),
+                () = tokio::time::sleep_until(deadline) => waits(pending.event_id()),
+                () = stopped(&mut stopping) => waits(pending.event_id()),
+            },
+        });
+    }
+    drop(seat);
+    Ok(respond(&answers, one))
+}
+
+/// A place for the agent of a request.
+pub(super) fn sit(app: &App, agents: &Agents, (peer, uri): (&Peer, &Uri), way: Way) -> Result<Seat, Problem> {
+    let name = query(uri, "agent");
+    if name.is_some_and(|name| !is_name(name)) {
+        return Err(NAME);
+    }
+    // Where no credentials are asked for, everyone may be anyone.
+    let principal = (!app.gate.is_open()).then(|| peer.principal());
+    agents.enter(principal, name, way).ok_or(FULL)
+}
+
+/// Nothing, if there are too many lines.
+async fn relay(seat: Seat, body: Bytes, one: bool) -> Option<(Seat, Vec<Reply>)> {
+    let lines: Vec<&[u8]> = if one {
+        vec![&body]
+    } else {
+        body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).take(LINES + 1).collect()
+    };
+    if lines.len() > LINES {
+        return None;
+    }
+    let mut replies = Vec::with_capacity(lines.len());
+    let mut relay = seat.relay().lock().await;
+    for line in lines {
+        replies.push(relay.take(line).await);
+    }
+    relay.flush().await;
+    drop(relay);
+    Some((seat, replies))
+}
+
+fn waits(event_id: &str) -> Value {
+    json!({"type": "pending", "event_id": event_id})
+}
+
+fn respond(answers: &[Value], one: bool) -> Response {
+    let is = |kind: &str| answers.iter().any(|answer| answer["type"] == kind);
+    let status = match one {
+        _ if is("pending") => StatusCode::ACCEPTED,
+        true if is("refused") => StatusCode::UNPROCESSABLE_ENTITY,
+        _ => StatusCode::OK,
+    };
+    let kind = if one { "application/json" } else { "application/x-ndjson" };
+    let text: String = answers.iter().map(|answer| format!("{answer}\n")).collect();
+    (status, [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-store")], text).into_response()
+}
+
+/// How long the agent wants to wait: `?wait=30`, or `Prefer: wait=30` (RFC 7240).
+fn wait_of(uri: &Uri, headers: &HeaderMap) -> Duration {
+    let prefer = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
+    let preferred = prefer.flat_map(|value| value.split([',', ';'])).find_map(|part| part.trim().strip_prefix("wait="));
+    let seconds = query(uri, "wait").or(preferred).and_then(|seconds| seconds.trim().parse().ok());
+    seconds.map_or(WAIT, Duration::from_secs).min(LONGEST)
+}
+
+fn query<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
+    let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(key, _)| *key == name).map(|(_, value)| value).next()
+}
+
+async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if !["application/json", "application/x-ndjson", "application/ndjson", "application/jsonl"].contains(&kind.as_str())
+    {
+        return Err(KIND);
+    }
+    let reading = tokio::time::timeout(app.hub.limits.request(), to_bytes(body, app.hub.limits.message_bytes));
+    reading.await.map_err(|_| SLOW)?.map_err(|_| LARGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_to_wait_is_asked_for_and_bounded() {
+        let wait = |uri: &str, prefer: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            prefer.into_iter().for_each(|prefer| drop(headers.insert("prefer", prefer.parse().unwrap())));
+            wait_of(&uri.parse().unwrap(), &headers).as_secs()
+        };
+        assert_eq!(wait("/x", None), 30);
+        assert_eq!(wait("/x?wait=5", None), 5);
+        assert_eq!(wait("/x", Some("respond-async, wait=7")), 7);
+        assert_eq!(wait("/x?wait=0", Some("wait=7")), 0);
+        assert_eq!(wait("/x?wait=99999999999", None), 300);
+        assert_eq!(wait("/x?wait=soon", None), 30);
+    }
+}

@@ -1,0 +1,40 @@
+//! Agents in any language: what they write as JSON becomes sessions of the producer.
+//!
+//! An agent needs no library. It writes one JSON object for each event, as loosely as it likes, and gets one JSON object
+//! back for each question it asked and for each event that was refused. A [`Relay`] does that for one agent; [`stdio`]
+//! feeds it from a process, and the endpoints under `/aaep/v1/agent` from the network.
+
+mod answer;
+mod ask;
+mod events;
+mod loose;
+mod memory;
+mod registry;
+mod relay;
+mod reply;
+mod session;
+pub mod stdio;
+mod who;
+mod ws;
+
+pub use answer::{Answer, Fault};
+pub use relay::Relay;
+pub use reply::{Pending, Reply};
+pub use who::Who;
+
+pub(crate) use registry::Agents;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{any, post};
+
+use crate::http::App;
+
+/// The endpoints for agents. They need the role to produce.
+pub(crate) fn router(agents: Arc<Agents>) -> Router<App> {
+    Router::new()
+        .route("/aaep/v1/agent/events", post(events::take))
+        .route("/aaep/v1/agent/ws", any(ws::upgrade))
+        .layer(axum::Extension(agents))
+}

@@ -1,0 +1,167 @@
+//! One session of an agent: what it has begun and what it was permitted.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aaep::id::ToolCallId;
+use aaep::message::{Localized, ToolCompleted, ToolInvoked};
+use aaep::{CallDigest, Output, Permit, Session};
+use serde_json::Value;
+
+use super::answer::{Fault, faults};
+
+/// Outputs that may be open at once.
+pub(super) const OUTPUTS: usize = 64;
+
+/// Tool calls that may be open at once.
+const CALLS: usize = 256;
+
+/// Permits that wait to be used, and tools that are known to need one.
+const PERMITS: usize = 64;
+
+/// One session.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) session: Session,
+    /// What the agent calls it.
+    pub(super) alias: Option<String>,
+    pub(super) outputs: BTreeMap<String, Text>,
+    /// Outputs that were complete.
+    finished: VecDeque<String>,
+    calls: Vec<(String, ToolCallId)>,
+    pub(super) permits: Permits,
+    /// Tools that the user was asked about as irreversible. From then on they are, whatever the agent says.
+    guarded: BTreeSet<String>,
+}
+
+/// One output.
+#[derive(Debug)]
+pub(super) struct Text {
+    pub(super) output: Output,
+    /// How many characters it has.
+    pub(super) chars: u64,
+}
+
+/// Permits that wait to be used. Questions end at any time, so it is shared with who waits for them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Permits(Arc<Mutex<VecDeque<Held>>>);
+
+#[derive(Debug)]
+struct Held {
+    tool: String,
+    /// The arguments that were asked about; nothing if the question was about the tool as such.
+    args: Option<CallDigest>,
+    permit: Permit,
+}
+
+impl Permits {
+    /// Keeps a permit for a call.
+    pub(super) fn keep(&self, tool: &str, args: Option<&Value>, permit: Permit) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.len() >= PERMITS {
+            held.pop_front();
+        }
+        let args = args.map(|args| CallDigest::of(tool, args));
+        held.push_back(Held { tool: tool.to_owned(), args, permit });
+    }
+
+    /// Takes the permit for a call, and the arguments that it is for.
+    fn take(&self, tool: &str, args: Option<&Value>) -> Result<(Permit, Value), Fault> {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let digest = args.map(|args| CallDigest::of(tool, args));
+        let exact = held.iter().position(|h| h.tool == tool && h.args.is_some() && h.args == digest);
+        let by_name = held.iter().position(|h| h.tool == tool && h.args.is_none());
+        if let Some(held) = exact.or(by_name).and_then(|at| held.remove(at)) {
+            let args = held.args.and(args).cloned().unwrap_or_default();
+            return Ok((held.permit, args));
+        }
+        Err(Fault::at(
+            "/tool",
+            if held.iter().any(|h| h.tool == tool) {
+                format!("The user agreed to {tool} with other arguments. Send those as args, or ask again.")
+            } else {
+                format!(
+                    "Ask first: {tool} cannot be undone. Send agent.awaiting.confirmation with tool {tool}, wait for its \
+                 outcome, and go on only if the decision is accept."
+                )
+            },
+        ))
+    }
+}
+
+impl Open {
+    pub(super) fn new(session: Session, alias: Option<String>) -> Open {
+        Open {
+            session,
+            alias,
+            outputs: BTreeMap::new(),
+            finished: VecDeque::new(),
+            calls: Vec::new(),
+            permits: Permits::default(),
+            guarded: BTreeSet::new(),
+        }
+    }
+
+    /// The user is about to be asked whether this tool may do what cannot be undone.
+    pub(super) fn guard(&mut self, tool: &str) -> Result<(), Fault> {
+        if self.guarded.len() >= PERMITS && !self.guarded.contains(tool) {
+            return Err(Fault::at("/tool", format!("A session can ask about {PERMITS} irreversible tools at most.")));
+        }
+        self.guarded.insert(tool.to_owned());
+        Ok(())
+    }
+
+    /// Announces a tool. What cannot be undone needs the user's permit for this call.
+    pub(super) async fn invoke(
+        &mut self,
+        invoked: Localized<ToolInvoked>,
+        args: Option<Value>,
+    ) -> Result<(), Vec<Fault>> {
+        if self.calls.len() >= CALLS {
+            return Err(vec![Fault::new(format!("{CALLS} tools are at work. Complete some first."))]);
+        }
+        let tool = invoked.payload.tool.clone();
+        let id = if invoked.payload.irreversible == Some(true) || self.guarded.contains(&tool) {
+            let (permit, args) = self.permits.take(&tool, args.as_ref()).map_err(|fault| vec![fault])?;
+            self.session.invoke_irreversible(invoked, args, permit).await
+        } else {
+            self.session.invoke_tool(invoked).await
+        };
+        self.calls.push((tool, id.map_err(faults)?));
+        Ok(())
+    }
+
+    /// Says how a tool ended. Without an id it is the oldest call of that tool.
+    pub(super) async fn complete(&mut self, mut completed: Localized<ToolCompleted>) -> Result<(), Vec<Fault>> {
+        let (tool, given) = (completed.payload.tool.clone(), completed.payload.tool_call_id.clone());
+        let is_it = |(name, id): &(String, ToolCallId)| match &given {
+            Some(given) => id == given,
+            None => *name == tool,
+        };
+        let at = self.calls.iter().position(is_it);
+        if let Some(at) = at {
+            completed.payload.tool_call_id = Some(self.calls[at].1.clone());
+        }
+        self.session.complete_tool(completed).await.map_err(faults)?;
+        if let Some(at) = at {
+            self.calls.remove(at);
+        }
+        Ok(())
+    }
+
+    /// Whether an output of this name was complete.
+    pub(super) fn was_finished(&self, name: &str) -> bool {
+        // Without a name there is only one at a time, and then the next.
+        !name.is_empty() && self.finished.iter().any(|finished| finished == name)
+    }
+
+    /// Ends an output.
+    pub(super) async fn finish(&mut self, name: &str) -> Result<(), Vec<Fault>> {
+        let Some(text) = self.outputs.remove(name) else { return Ok(()) };
+        if self.finished.len() >= OUTPUTS {
+            self.finished.pop_front();
+        }
+        self.finished.push_back(name.to_owned());
+        text.output.finish().await.map_err(faults)
+    }
+}

@@ -1,0 +1,151 @@
+//! `/aaep/v1/agent/ws`: events in, outcomes and refusals out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aaep_keys::Role;
+use axum::Extension;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::events::sit;
+use super::registry::{Agents, Seat, Way};
+use super::reply::Reply;
+use crate::http::{App, Problem, identify};
+use crate::hub::{Close, stopped};
+use crate::metrics::Transport;
+
+/// Answers that may wait for an agent to read them. Then it is not listened to until it reads.
+const ANSWERS: usize = 64;
+
+/// Takes the connection over. Who may not come in is told so by a close code.
+pub(super) async fn upgrade(
+    State(app): State<App>,
+    Extension(agents): Extension<Arc<Agents>>,
+    request: Request,
+) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let Ok(upgrade) = WebSocketUpgrade::from_request_parts(&mut parts, &app).await else {
+        let detail = "This is a WebSocket. Ask for an upgrade, version 13.";
+        return Problem::new(StatusCode::UPGRADE_REQUIRED, detail).into_response();
+    };
+    let seat = match identify(&parts, &app, Transport::WebSocket) {
+        Err(_) => Err(Close::new(Close::UNAUTHENTICATED, "authentication failed")),
+        Ok(peer) if !peer.may(Role::Produce) => {
+            Err(Close::new(Close::UNAUTHORIZED, "these credentials are for no agent"))
+        }
+        Ok(peer) => match sit(&app, &agents, (&peer, &parts.uri), Way::Connection) {
+            Ok(seat) => Ok(seat),
+            Err(problem) => return problem.into_response(),
+        },
+    };
+    let limit = app.hub.limits.message_bytes;
+    upgrade.max_message_size(limit).max_frame_size(limit).on_upgrade(async move |socket| {
+        let (mut sink, source) = socket.split();
+        let close = match seat {
+            Ok(seat) => {
+                let _open = app.hub.metrics.connection(Transport::WebSocket);
+                converse(&app, &seat, source, &mut sink).await
+            }
+            Err(close) => close,
+        };
+        app.hub.metrics.closed(close.code);
+        let frame = CloseFrame { code: close.code, reason: close.reason.into() };
+        // Who has gone need not be told.
+        let _ = tokio::time::timeout(app.hub.limits.write_timeout(), sink.send(Message::Close(Some(frame)))).await;
+    })
+}
+
+type Sink = SplitSink<WebSocket, Message>;
+
+async fn converse(app: &App, seat: &Seat, source: SplitStream<WebSocket>, sink: &mut Sink) -> Close {
+    let (answers, waiting) = mpsc::channel(ANSWERS);
+    let mut stopping = app.hub.stopping.clone();
+    // What was taken is done to its end, even if the connection is lost meanwhile.
+    let relay = seat.relay().clone();
+    let silence = app.hub.limits.silence();
+    let mut hearing = tokio::spawn(async move { hear(relay, source, answers, silence).await });
+    let close = tokio::select! {
+        close = &mut hearing => return close.unwrap_or_else(|_| gone()),
+        close = speak(app, waiting, sink) => close,
+        () = stopped(&mut stopping) => Close::new(Close::CLEAN, "the producer has ended"),
+    };
+    hearing.abort();
+    close
+}
+
+/// Takes events until the agent leaves.
+async fn hear(
+    relay: Arc<tokio::sync::Mutex<super::Relay>>,
+    mut source: SplitStream<WebSocket>,
+    answers: mpsc::Sender<String>,
+    silence: Duration,
+) -> Close {
+    let mut questions = JoinSet::new();
+    loop {
+        while questions.try_join_next().is_some() {}
+        let Ok(received) = tokio::time::timeout(silence, source.next()).await else {
+            return Close::violation("the connection gives no sign of life");
+        };
+        let text = match received {
+            Some(Ok(Message::Text(text))) => text,
+            Some(Ok(Message::Binary(_))) => return Close::violation("messages are text frames"),
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+            Some(Ok(Message::Close(_)) | Err(_)) | None => return gone(),
+        };
+        let (relay, bytes) = (relay.clone(), Bytes::from(text));
+        let taking = tokio::spawn(async move {
+            let mut relay = relay.lock().await;
+            let reply = relay.take(&bytes).await;
+            relay.flush().await;
+            reply
+        });
+        let Ok(reply) = taking.await else { return gone() };
+        match reply {
+            Reply::Now(answer) if answer.is_said() => {}
+            Reply::Now(answer) => {
+                if answers.send(answer.to_json().to_string()).await.is_err() {
+                    return gone();
+                }
+            }
+            Reply::Later(pending) => {
+                let answers = answers.clone();
+                questions.spawn(async move {
+                    // Who has gone asks again with the same event_id.
+                    let _ = answers.send(pending.wait().await.to_json().to_string()).await;
+                });
+            }
+        }
+    }
+}
+
+/// Sends answers, and asks for signs of life.
+async fn speak(app: &App, mut waiting: mpsc::Receiver<String>, sink: &mut Sink) -> Close {
+    let mut ping = tokio::time::interval(app.hub.limits.keep_alive());
+    ping.reset();
+    loop {
+        let message = tokio::select! {
+            answer = waiting.recv() => match answer {
+                Some(text) => Message::Text(text.into()),
+                None => return std::future::pending().await,
+            },
+            _ = ping.tick() => Message::Ping(Bytes::new()),
+        };
+        match tokio::time::timeout(app.hub.limits.write_timeout(), sink.send(message)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return gone(),
+            Err(_) => return Close::violation("the agent takes nothing"),
+        }
+    }
+}
+
+fn gone() -> Close {
+    Close::new(Close::BY_SUBSCRIBER, "the peer has gone")
+}
