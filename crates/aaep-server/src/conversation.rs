@@ -12,7 +12,7 @@ use aaep_keys::Role;
 use aaep_proto::message::{Message, ReasonCode};
 use bytes::Bytes;
 
-use crate::hub::{Close, FIRST_MESSAGE, Hub, Peer};
+use crate::hub::{Close, FIRST_MESSAGE, Hub, Peer, TOO_MANY};
 
 /// Most that is written at once: more gives nothing, and a critical event must not wait behind it.
 const BATCH: usize = 128;
@@ -135,7 +135,7 @@ async fn hear(hub: &Hub, peer: &Peer, link: &LinkSender, source: &mut impl Sourc
             Received::End => return gone(),
         };
         if !hub.rates.take(peer.principal()) {
-            return Close::violation("too many messages");
+            return Close::violation(TOO_MANY);
         }
         match read(&bytes) {
             Some(message) => {

@@ -24,6 +24,12 @@ pub struct Hub {
 }
 
 impl Hub {
+    /// For a producer that is served by one transport alone, with the usual bounds.
+    pub fn alone(producer: Producer) -> Hub {
+        let (_, stopping) = watch::channel(false);
+        Hub::new(producer, Limits::default(), stopping)
+    }
+
     pub(crate) fn new(producer: Producer, limits: Limits, stopping: watch::Receiver<bool>) -> Hub {
         let rates = Rates::new(limits.requests_per_second);
         Hub { producer, limits, metrics: Metrics::default(), rates, stopping }
@@ -118,6 +124,15 @@ impl Close {
 
 /// How long a peer has for its first message.
 pub(crate) const FIRST_MESSAGE: Duration = Duration::from_secs(10);
+
+/// What is said to who sends too much at once.
+pub(crate) const TOO_LARGE: &str = "the message is too large";
+
+/// What is said to who sends too often.
+pub(crate) const TOO_MANY: &str = "too many messages";
+
+/// How the reason begins that is told to who does not keep up.
+pub(crate) const TOO_SLOW: &str = "too_slow";
 
 /// Waits until the server is about to end.
 pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {

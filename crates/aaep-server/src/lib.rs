@@ -1,4 +1,5 @@
-//! AAEP over every transport: HTTP with server-sent events and WebSocket, encrypted and with known callers.
+//! AAEP over every transport: HTTP with server-sent events and WebSocket, gRPC, Unix sockets and stdio, encrypted and
+//! with known callers.
 //!
 //! A [`Server`] opens what its [`Config`] says for one [`aaep::Producer`]. All transports do the same work in the same
 //! way: those that are bound to a connection hold a [`conversation`], and the SSE binding spreads the same steps over
@@ -8,14 +9,19 @@ pub mod agents;
 mod clock;
 mod config;
 pub mod conversation;
+mod farewell;
 mod gate;
+mod grpc;
 mod http;
 mod hub;
+pub mod ipc;
 mod listener;
 mod metrics;
+mod others;
 mod rate;
 mod server;
 mod signing;
+pub mod stdio;
 mod tls;
 
 pub use config::{Auth, Config, ConfigError, Data, Layer, Limits, Log, Signing, Tls, Transports};

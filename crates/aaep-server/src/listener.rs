@@ -139,7 +139,7 @@ async fn turn_away(listener: Arc<Listener>, mut stream: TcpStream) {
 }
 
 /// A connection that failed concerns itself only; when the machine is out of means, others must end first.
-async fn pause_after(error: &io::Error) {
+pub(crate) async fn pause_after(error: &io::Error) {
     let of_peer = [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset, io::ErrorKind::ConnectionRefused];
     if !of_peer.contains(&error.kind()) {
         tracing::error!(%error, "no connection can be accepted");

@@ -1,22 +1,23 @@
 //! A server: all transports of one producer, from start to an end in good order.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aaep::{LanguageTag, Producer};
+use aaep::Producer;
 use axum::Router;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-use crate::agents::{self, Agents};
 use crate::config::{Config, ConfigError};
 use crate::gate::Gate;
 use crate::http::{self, App};
 use crate::hub::{Hub, stopped};
 use crate::listener::Listener;
+use crate::others::{Others, Places};
 use crate::signing::Published;
 use crate::tls::Certificates;
 
@@ -42,7 +43,6 @@ pub struct Server {
     config: Config,
     producer: Producer,
     more: Router,
-    agents: bool,
 }
 
 impl Server {
@@ -63,7 +63,7 @@ impl Server {
 
     /// A server for this producer.
     pub fn new(config: Config, producer: Producer) -> Server {
-        Server { config, producer, more: Router::new(), agents: false }
+        Server { config, producer, more: Router::new() }
     }
 
     /// Adds endpoints behind the same guard.
@@ -72,15 +72,9 @@ impl Server {
         self
     }
 
-    /// Adds the endpoints by which agents in other processes speak through this producer.
-    pub fn with_agents(mut self) -> Server {
-        self.agents = true;
-        self
-    }
-
     /// Opens all transports, or says what is in the way.
     pub async fn start(self) -> Result<Running, ConfigError> {
-        let Server { config, producer, mut more, agents } = self;
+        let Server { config, producer, more } = self;
         config.check()?;
         let gate = Arc::new(Gate::new(&config)?);
         let certificates = config.tls.as_ref().map(Certificates::load).transpose()?;
@@ -88,10 +82,12 @@ impl Server {
         let cannot = |e: std::io::Error| ConfigError(format!("cannot listen on {}: {e}", config.listen));
         let listener = TcpListener::bind(config.listen).await.map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
+        let others = Others::open(&config).await?;
+        let places = others.places.clone();
         let (stop, stopping) = watch::channel(false);
         let hub = Arc::new(Hub::new(producer.clone(), config.limits.clone(), stopping.clone()));
         let ended = |_| ConfigError("the producer has ended".to_owned());
-        let manifest = producer.manifest(transports(&config)).await.map_err(ended)?;
+        let manifest = producer.manifest(transports(&config, &others)).await.map_err(ended)?;
         let published = Arc::new(Published::new(manifest, config.manifest.clone())?);
         producer.set_signed_manifest(published.signed()).await.map_err(ended)?;
         producer.set_manifest_uri(manifest_uri(&config, address)).await.map_err(ended)?;
@@ -99,36 +95,21 @@ impl Server {
             tracing::info!("no credentials are asked for: everyone on this machine may subscribe and reply");
         }
         let app = App { hub: hub.clone(), gate, published: published.clone() };
-        if agents {
-            let language = config.languages.first().cloned().unwrap_or_else(english);
-            let agents = Agents::new(producer.clone(), &config.agent_id, language);
-            more = more.merge(agents::router(agents).with_state(app.clone()));
-        }
+        let mut tasks = others.serve(&app, certificates.as_ref(), &stopping).await?;
         let router = http::router(app, &config.transports, more);
-        let listener = {
-            let http = Listener { hub: hub.clone(), router, tls: tls.map(TlsAcceptor::from) };
-            tokio::spawn(http.serve(listener, stopping.clone()))
-        };
+        let http = Listener { hub: hub.clone(), router, tls: tls.map(TlsAcceptor::from) };
+        tasks.push(tokio::spawn(http.serve(listener, stopping.clone())));
         tokio::spawn(look_after(producer.clone(), published, certificates, stopping));
         tracing::info!(%address, encrypted = config.tls.is_some(), "listening");
-        Ok(Running { address, hub, stop, tasks: vec![listener], config })
+        Ok(Running { address, places, hub, stop, tasks, config })
     }
 }
 
-fn english() -> LanguageTag {
-    "en".parse().expect("en is a language tag")
-}
-
 /// The transports that are switched on, by their names in the manifest.
-fn transports(config: &Config) -> Vec<String> {
-    let transports = &config.transports;
-    let named = [
-        (transports.sse, "sse"),
-        (transports.websocket, "websocket"),
-        (transports.unix, "unix-socket"),
-        (transports.grpc.is_some(), "grpc"),
-    ];
-    named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name.to_owned()).collect()
+fn transports(config: &Config, others: &Others) -> Vec<String> {
+    let named = [(config.transports.sse, "sse"), (config.transports.websocket, "websocket")];
+    let http = named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name);
+    http.chain(others.names()).map(str::to_owned).collect()
 }
 
 fn manifest_uri(config: &Config, address: SocketAddr) -> String {
@@ -161,6 +142,7 @@ async fn look_after(
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
+    places: Places,
     hub: Arc<Hub>,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
@@ -171,6 +153,16 @@ impl Running {
     /// Where HTTP is served.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where the socket for this user is, if there is one.
+    pub fn socket(&self) -> Option<&Path> {
+        self.places.ipc.as_deref()
+    }
+
+    /// Where gRPC is served, if it is.
+    pub fn grpc_address(&self) -> Option<SocketAddr> {
+        self.places.grpc
     }
 
     /// The address for people and clients.

@@ -44,7 +44,7 @@ pub(crate) fn router(app: App, transports: &Transports, more: Router) -> Router 
     if transports.websocket {
         router = router.route("/aaep/v1/ws", only(on(MethodFilter::GET.or(MethodFilter::CONNECT), ws::upgrade), "GET"));
     }
-    router
+    let router = router
         .route("/.well-known/aaep-manifest.json", only(get(manifest::show), "GET, HEAD"))
         .route("/.well-known/aaep-keys.json", only(get(manifest::keys), "GET, HEAD"))
         .route("/healthz", only(get(operations::health), "GET, HEAD"))
@@ -52,8 +52,13 @@ pub(crate) fn router(app: App, transports: &Transports, more: Router) -> Router 
         .route("/metrics", only(get(operations::metrics), "GET, HEAD"))
         .fallback(async || Problem::new(axum::http::StatusCode::NOT_FOUND, "There is nothing here."))
         .with_state(app.clone())
-        .merge(more)
-        .layer(axum::middleware::from_fn_with_state(app, guard::check))
+        .merge(more);
+    guarded(router, app)
+}
+
+/// Puts the guard before all that a router has.
+pub(crate) fn guarded(router: Router, app: App) -> Router {
+    router.layer(axum::middleware::from_fn_with_state(app, guard::check))
 }
 
 fn only(methods: MethodRouter<App>, allow: &'static str) -> MethodRouter<App> {

@@ -15,7 +15,7 @@ use futures_util::{SinkExt, StreamExt};
 use super::guard::identify;
 use super::{App, Problem};
 use crate::conversation::{Received, Sink, Source, converse};
-use crate::hub::Close;
+use crate::hub::{Close, TOO_LARGE};
 use crate::metrics::Transport;
 
 /// The name of the subprotocol. Who offers none is served as well (decision 24).
@@ -77,7 +77,7 @@ impl Source for In {
 fn fault(error: &(dyn std::error::Error + 'static)) -> Received {
     use tokio_tungstenite::tungstenite::Error;
     match error.downcast_ref::<Error>() {
-        Some(Error::Capacity(_)) => Received::Violation("the message is too large"),
+        Some(Error::Capacity(_)) => Received::Violation(TOO_LARGE),
         Some(Error::Utf8(_)) => Received::Violation("the message is not UTF-8"),
         Some(Error::Protocol(_)) => Received::Violation("the frame is malformed"),
         _ => Received::End,

@@ -1,0 +1,277 @@
+//! The gRPC binding: `aaep.v1.AaepService`, with health and reflection, behind the same connections, encryption and
+//! guard as HTTP.
+
+use std::io;
+use std::pin::Pin;
+use std::time::Duration;
+
+use aaep::Outgoing;
+use aaep_grpc::v1::aaep_service_server::{AaepService, AaepServiceServer};
+use aaep_grpc::v1::{AaepMessage, GetManifestRequest, Manifest};
+use aaep_proto::message::{Message, ReasonCode};
+use axum::Router;
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use tokio::sync::{mpsc, watch};
+use tonic::metadata::MetadataMap;
+use tonic::service::Routes;
+use tonic::{Code, Request, Response, Status, Streaming};
+use tonic_health::server::{HealthReporter, health_reporter};
+
+use crate::config::ConfigError;
+use crate::conversation::{Received, Sink, Source, converse};
+use crate::farewell::Farewell;
+use crate::gate::{Connection, bearer};
+use crate::http::App;
+use crate::hub::{Close, Peer, TOO_LARGE, TOO_MANY, TOO_SLOW, stopped};
+use crate::metrics::Transport;
+
+/// Messages that wait to be written to a stream.
+const QUEUE: usize = 16;
+
+/// What a message may be larger than its JSON.
+const ENVELOPE: usize = 1024;
+
+/// All services.
+pub(crate) async fn router(app: App, stopping: watch::Receiver<bool>) -> Result<Router, ConfigError> {
+    let limit = app.hub.limits.message_bytes + ENVELOPE;
+    let service = AaepServiceServer::new(Service(app)).max_decoding_message_size(limit);
+    let (reporter, health) = health_reporter();
+    reporter.set_serving::<AaepServiceServer<Service>>().await;
+    tokio::spawn(retire(reporter, stopping));
+    let told = |e: tonic_reflection::server::Error| ConfigError(format!("grpc: {e}"));
+    let described = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(aaep_grpc::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let routes = Routes::new(service)
+        .add_service(health)
+        .add_service(described().build_v1().map_err(told)?)
+        // What many tools still ask for.
+        .add_service(described().build_v1alpha().map_err(told)?);
+    Ok(routes.into_axum_router())
+}
+
+/// Tells those who watch that the service ends, and lets them go.
+async fn retire(mut reporter: HealthReporter, mut stopping: watch::Receiver<bool>) {
+    stopped(&mut stopping).await;
+    reporter.set_not_serving::<AaepServiceServer<Service>>().await;
+    for name in ["", "aaep.v1.AaepService"] {
+        reporter.clear_service_status(name).await;
+    }
+}
+
+struct Service(App);
+
+#[tonic::async_trait]
+impl AaepService for Service {
+    type SubscribeStream = Pin<Box<dyn Stream<Item = Result<AaepMessage, Status>> + Send>>;
+
+    async fn subscribe(
+        &self,
+        request: Request<Streaming<AaepMessage>>,
+    ) -> Result<Response<Self::SubscribeStream>, Status> {
+        let peer = self.identify(&request)?;
+        let deadline = deadline(request.metadata())?;
+        let (to, mut from) = mpsc::channel(QUEUE);
+        let hub = self.0.hub.clone();
+        let source = In {
+            from: request.into_inner(),
+            left: to.clone(),
+            limit: hub.limits.message_bytes,
+            quiet: hub.limits.silence() / 2,
+        };
+        let sink = Out { to: to.clone(), farewell: Farewell::default(), refused: None };
+        tokio::spawn(async move {
+            let talk = converse(&hub, &peer, source, sink);
+            let late = tokio::time::timeout(deadline.unwrap_or(Duration::MAX), talk).await.is_err();
+            if late {
+                // Who has gone need not be told.
+                let _ = to.try_send(Err(Status::deadline_exceeded("the deadline of the call has passed")));
+            }
+        });
+        Ok(Response::new(Box::pin(stream::poll_fn(move |cx| from.poll_recv(cx)))))
+    }
+
+    async fn get_manifest(&self, _: Request<GetManifestRequest>) -> Result<Response<Manifest>, Status> {
+        Ok(Response::new(Manifest { json: self.0.published.manifest().into() }))
+    }
+}
+
+impl Service {
+    /// Who calls, within its rate.
+    fn identify<T>(&self, request: &Request<T>) -> Result<Peer, Status> {
+        let certificate = request.extensions().get::<Connection>().and_then(|c| c.certificate.as_ref());
+        let headers = request.metadata().clone().into_headers();
+        let peer = self.0.gate.identify(bearer(&headers), certificate, Transport::Grpc).map_err(|unknown| {
+            tracing::info!(?unknown, "credentials were refused");
+            self.0.hub.metrics.unauthenticated();
+            Status::unauthenticated("credentials are missing or wrong")
+        })?;
+        if !self.0.hub.rates.take(peer.principal()) {
+            self.0.hub.metrics.rate_limited();
+            return Err(Status::resource_exhausted(TOO_MANY));
+        }
+        Ok(peer)
+    }
+}
+
+/// How long the caller wants to wait: up to eight digits and a unit.
+fn deadline(metadata: &MetadataMap) -> Result<Option<Duration>, Status> {
+    let Some(value) = metadata.get("grpc-timeout") else { return Ok(None) };
+    let wrong = || Status::invalid_argument("grpc-timeout cannot be read");
+    let text = value.to_str().map_err(|_| wrong())?;
+    let (digits, unit) = text.split_at_checked(text.len().wrapping_sub(1)).ok_or_else(wrong)?;
+    let digits = Some(digits).filter(|d| (1..=8).contains(&d.len()) && d.bytes().all(|b| b.is_ascii_digit()));
+    let number: u64 = digits.and_then(|digits| digits.parse().ok()).ok_or_else(wrong)?;
+    let time = match unit {
+        "H" => Duration::from_secs(number * 3600),
+        "M" => Duration::from_secs(number * 60),
+        "S" => Duration::from_secs(number),
+        "m" => Duration::from_millis(number),
+        "u" => Duration::from_micros(number),
+        "n" => Duration::from_nanos(number),
+        _ => return Err(wrong()),
+    };
+    Ok(Some(time))
+}
+
+struct In {
+    from: Streaming<AaepMessage>,
+    /// Closed when the caller has given up the call.
+    left: mpsc::Sender<Result<AaepMessage, Status>>,
+    limit: usize,
+    /// How long to wait before saying that all is well: the connection looks after signs of life itself.
+    quiet: Duration,
+}
+
+impl Source for In {
+    async fn next(&mut self) -> Received {
+        let message = tokio::select! {
+            message = self.from.message() => message,
+            () = self.left.closed() => return Received::End,
+            () = tokio::time::sleep(self.quiet) => return Received::Alive,
+        };
+        match message {
+            Ok(Some(message)) if message.json.len() > self.limit => Received::Violation(TOO_LARGE),
+            Ok(Some(message)) => Received::Message(message.json),
+            Err(status) if status.code() == Code::OutOfRange => Received::Violation(TOO_LARGE),
+            Err(status) if status.code() == Code::Internal => Received::Violation("the frame is malformed"),
+            Ok(None) | Err(_) => Received::End,
+        }
+    }
+}
+
+struct Out {
+    to: mpsc::Sender<Result<AaepMessage, Status>>,
+    farewell: Farewell,
+    refused: Option<ReasonCode>,
+}
+
+impl Out {
+    async fn say(&mut self, json: Bytes, message_type: &str) -> io::Result<()> {
+        let message = AaepMessage { json, message_type: message_type.to_owned() };
+        self.to.send(Ok(message)).await.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    async fn say_message(&mut self, message: &Message) -> io::Result<()> {
+        let json = serde_json::to_vec(message).map_err(io::Error::other)?;
+        let kind = match message {
+            Message::SubscriptionAccepted(_) => "subscription.accepted",
+            Message::SubscriptionRejected(_) => "subscription.rejected",
+            Message::SubscriptionClose(_) => "subscription.close",
+            _ => "",
+        };
+        self.say(json.into(), kind).await
+    }
+}
+
+impl Sink for Out {
+    async fn send(&mut self, batch: &[Outgoing]) -> io::Result<()> {
+        for item in batch {
+            match item {
+                Outgoing::Event(frame) => self.say(frame.json().clone(), frame.event().type_name()).await?,
+                Outgoing::Message(message) => {
+                    self.farewell.note(message);
+                    if let Message::SubscriptionRejected(rejected) = &**message {
+                        self.refused = Some(rejected.reason_code.clone());
+                    }
+                    self.say_message(message).await?;
+                }
+                Outgoing::Closed(closing) => {
+                    if let Some(message) = self.farewell.of(closing) {
+                        self.say_message(&message).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn ping(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    async fn close(&mut self, close: &Close) {
+        if let Some(message) = self.farewell.last(close) {
+            // Who has gone need not be told.
+            let _ = self.say_message(&message).await;
+        }
+        if let Some(status) = status_of(close, self.refused.as_ref()) {
+            let _ = self.to.send(Err(status)).await;
+        }
+    }
+}
+
+/// The end in gRPC's words; nothing is a good end.
+fn status_of(close: &Close, refused: Option<&ReasonCode>) -> Option<Status> {
+    let code = match (close.code, refused) {
+        (Close::CLEAN | Close::BY_SUBSCRIBER, _) => return None,
+        (Close::UNAUTHENTICATED, _) | (_, Some(ReasonCode::AuthenticationRequired)) => Code::Unauthenticated,
+        (Close::UNAUTHORIZED, _) | (_, Some(ReasonCode::AuthorizationDenied)) => Code::PermissionDenied,
+        (_, Some(ReasonCode::RateLimit)) => Code::ResourceExhausted,
+        (_, Some(ReasonCode::TransportUnavailable)) => Code::Unavailable,
+        (Close::VIOLATION, _) if [TOO_LARGE, TOO_MANY].contains(&close.reason.as_str()) => Code::ResourceExhausted,
+        (Close::VIOLATION, _) if close.reason.starts_with(TOO_SLOW) => Code::ResourceExhausted,
+        _ => Code::InvalidArgument,
+    };
+    Some(Status::new(code, close.reason.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadlines_are_read_as_grpc_writes_them() {
+        let read = |text: &str| {
+            let mut metadata = MetadataMap::new();
+            metadata.insert("grpc-timeout", text.parse().unwrap());
+            deadline(&metadata).ok().flatten()
+        };
+        assert_eq!(read("2H"), Some(Duration::from_secs(7200)));
+        assert_eq!(read("3M"), Some(Duration::from_secs(180)));
+        assert_eq!(read("99999999S"), Some(Duration::from_secs(99_999_999)));
+        assert_eq!(read("5m"), Some(Duration::from_millis(5)));
+        assert_eq!(read("6u"), Some(Duration::from_micros(6)));
+        assert_eq!(read("7n"), Some(Duration::from_nanos(7)));
+        for wrong in ["", "S", "5", "5x", "-5S", "123456789S", "+5S"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+        assert_eq!(deadline(&MetadataMap::new()).unwrap(), None);
+    }
+
+    #[test]
+    fn ends_have_their_status() {
+        let code = |code, reason: &str, refused| status_of(&Close::new(code, reason), refused).map(|s| s.code());
+        assert_eq!(code(Close::CLEAN, "", None), None);
+        assert_eq!(code(Close::BY_SUBSCRIBER, "", None), None);
+        assert_eq!(code(Close::VIOLATION, TOO_LARGE, None), Some(Code::ResourceExhausted));
+        assert_eq!(code(Close::VIOLATION, "too_slow: x", None), Some(Code::ResourceExhausted));
+        assert_eq!(code(Close::VIOLATION, "the frame is malformed", None), Some(Code::InvalidArgument));
+        assert_eq!(code(Close::REJECTED, "", Some(&ReasonCode::RateLimit)), Some(Code::ResourceExhausted));
+        assert_eq!(code(Close::REJECTED, "", Some(&ReasonCode::VersionUnsupported)), Some(Code::InvalidArgument));
+        assert_eq!(code(Close::UNAUTHORIZED, "", None), Some(Code::PermissionDenied));
+    }
+}

@@ -1,0 +1,216 @@
+//! Messages on a stream of bytes, in one of two framings: a length of four bytes before each message, or a line for
+//! each. The first byte tells which, and the answers come in the same.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use aaep::Outgoing;
+use aaep_proto::message::Message;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use memchr::memchr;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::conversation::{Received, Sink, Source};
+use crate::farewell::Farewell;
+use crate::hub::{Close, Hub, TOO_LARGE};
+
+/// What is read at once. What subscribers say is small.
+const READ: usize = 4 * 1024;
+
+/// What is written at once, at least.
+const WRITE: usize = 64 * 1024;
+
+/// The bytes of a length.
+const LENGTH: usize = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    Length,
+    Lines,
+}
+
+/// Both halves of a conversation over such a stream.
+pub(crate) fn halves<R, W>(hub: &Hub, from: R, to: W) -> (In<R>, Out<W>) {
+    let framing = Arc::new(OnceLock::new());
+    let limit = hub.limits.message_bytes;
+    let sink = Out { to, framing: framing.clone(), farewell: Farewell::default(), buffer: BytesMut::new() };
+    (
+        In {
+            from,
+            framing,
+            limit,
+            quiet: hub.limits.silence() / 2,
+            buffer: BytesMut::new(),
+            searched: 0,
+            ended: false,
+        },
+        sink,
+    )
+}
+
+/// The half that hears.
+pub(crate) struct In<R> {
+    from: R,
+    framing: Arc<OnceLock<Framing>>,
+    limit: usize,
+    /// How long to wait before saying that all is well: the system tells when a local peer is gone, so silence
+    /// means nothing.
+    quiet: Duration,
+    buffer: BytesMut,
+    /// How far no end of a line was found.
+    searched: usize,
+    ended: bool,
+}
+
+impl<R: AsyncRead + Unpin + Send> Source for In<R> {
+    async fn next(&mut self) -> Received {
+        loop {
+            match self.cut() {
+                Some(received) => return received,
+                None if self.ended => return Received::End,
+                None => self.buffer.reserve(READ),
+            }
+            match tokio::time::timeout(self.quiet, self.from.read_buf(&mut self.buffer)).await {
+                Err(_) => return Received::Alive,
+                Ok(Ok(0)) => self.ended = true,
+                Ok(Ok(_)) => {}
+                Ok(Err(_)) => return Received::End,
+            }
+        }
+    }
+}
+
+impl<R> In<R> {
+    /// The next message of what was read, if it is whole.
+    fn cut(&mut self) -> Option<Received> {
+        let first = *self.buffer.first()?;
+        let framing = match self.framing.get() {
+            Some(framing) => *framing,
+            None => {
+                // A length up to 16 MiB begins with a zero, JSON never does.
+                let framing = match first {
+                    0 => Framing::Length,
+                    b'{' | b' ' | b'\t' | b'\r' | b'\n' => Framing::Lines,
+                    _ => return Some(Received::Violation("this is neither a length nor JSON")),
+                };
+                *self.framing.get_or_init(|| framing)
+            }
+        };
+        match framing {
+            Framing::Length => self.cut_length(),
+            Framing::Lines => self.cut_line(),
+        }
+    }
+
+    fn cut_length(&mut self) -> Option<Received> {
+        let length = u32::from_be_bytes(*self.buffer.first_chunk::<LENGTH>()?) as usize;
+        if length > self.limit {
+            return Some(Received::Violation(TOO_LARGE));
+        }
+        if self.buffer.len() < LENGTH + length {
+            return None;
+        }
+        self.buffer.advance(LENGTH);
+        Some(received(self.buffer.split_to(length).freeze()))
+    }
+
+    fn cut_line(&mut self) -> Option<Received> {
+        let line = match memchr(b'\n', &self.buffer[self.searched..]) {
+            Some(at) => {
+                let line = self.buffer.split_to(self.searched + at + 1).freeze();
+                self.searched = 0;
+                line.slice(..line.len() - 1)
+            }
+            // A last line may lack its end.
+            None if self.ended => self.buffer.split().freeze(),
+            None => {
+                self.searched = self.buffer.len();
+                return (self.searched > self.limit).then_some(Received::Violation(TOO_LARGE));
+            }
+        };
+        if line.len() > self.limit { Some(Received::Violation(TOO_LARGE)) } else { Some(received(line)) }
+    }
+}
+
+/// An empty message is a sign of life.
+fn received(bytes: Bytes) -> Received {
+    if bytes.iter().all(u8::is_ascii_whitespace) { Received::Alive } else { Received::Message(bytes) }
+}
+
+/// The half that speaks.
+pub(crate) struct Out<W> {
+    to: W,
+    framing: Arc<OnceLock<Framing>>,
+    farewell: Farewell,
+    buffer: BytesMut,
+}
+
+impl<W: AsyncWrite + Unpin + Send> Out<W> {
+    fn put(&mut self, json: &[u8]) -> io::Result<()> {
+        if self.framing.get() == Some(&Framing::Lines) {
+            self.buffer.reserve(json.len() + 1);
+            self.buffer.put_slice(json);
+            self.buffer.put_u8(b'\n');
+        } else {
+            let length = u32::try_from(json.len()).map_err(io::Error::other)?;
+            self.buffer.reserve(LENGTH + json.len());
+            self.buffer.put_u32(length);
+            self.buffer.put_slice(json);
+        }
+        Ok(())
+    }
+
+    fn put_message(&mut self, message: &Message) -> io::Result<()> {
+        self.put(&serde_json::to_vec(message).map_err(io::Error::other)?)
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        let written = self.to.write_all(&self.buffer).await;
+        self.buffer.clear();
+        written?;
+        self.to.flush().await
+    }
+}
+
+impl<W: AsyncWrite + Unpin + Send> Sink for Out<W> {
+    async fn send(&mut self, batch: &[Outgoing]) -> io::Result<()> {
+        for item in batch {
+            match item {
+                Outgoing::Event(frame) => self.put(frame.json())?,
+                Outgoing::Message(message) => {
+                    self.farewell.note(message);
+                    self.put_message(message)?;
+                }
+                Outgoing::Closed(closing) => {
+                    if let Some(message) = self.farewell.of(closing) {
+                        self.put_message(&message)?;
+                    }
+                }
+            }
+            if self.buffer.len() >= WRITE {
+                self.flush().await?;
+            }
+        }
+        self.flush().await?;
+        // Memory is for those who are sent much.
+        self.buffer = BytesMut::new();
+        Ok(())
+    }
+
+    async fn ping(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    async fn close(&mut self, close: &Close) {
+        // What was being written when the peer stopped taking it cannot be followed by anything.
+        let whole = self.buffer.is_empty();
+        if let Some(message) = self.farewell.last(close).filter(|_| whole)
+            && self.put_message(&message).is_ok()
+        {
+            // Who has gone need not be told.
+            let _ = self.flush().await;
+        }
+        let _ = self.to.shutdown().await;
+    }
+}
