@@ -42,6 +42,17 @@ impl Subscriber {
         }
     }
 
+    /// What the caller found out about the producer and the way to it, to be told before [`Subscriber::connected`]:
+    /// whether it knows the handshake, and whether silence means that the connection is dead.
+    pub fn set_transport(&mut self, handshake: Handshake, gives_signs_of_life: bool) {
+        self.config.give_up_silent = gives_signs_of_life;
+        if self.config.handshake != handshake {
+            self.config.handshake = handshake;
+            self.subscription = None;
+            self.terms = super::handshake::Terms::before(&self.config);
+        }
+    }
+
     /// The connection is made. `resumed` says that the stream goes on where it broke off.
     pub fn connected(&mut self, cx: &mut Cx<'_>, resumed: bool) {
         self.observe_time(cx);
@@ -101,13 +112,16 @@ impl Subscriber {
         }
         let live = self.phase == Phase::Live && self.config.handshake == Handshake::Full;
         if let Some(id) = self.subscription.clone().filter(|_| live) {
-            let reason_code = Some(reason_code.to_owned()).filter(|code| !code.is_empty());
-            let close =
-                SubscriptionClose { subscription_id: id, reason_code, reason_message: None, correlation_id: None };
-            self.out.push_back(Output::Send(Box::new(close.into())));
+            self.send_close(id, reason_code);
         }
         self.settle_order(cx, true);
         self.end(Ended::Closed);
+    }
+
+    pub(super) fn send_close(&mut self, subscription_id: SubscriptionId, reason_code: &str) {
+        let reason_code = Some(reason_code.to_owned()).filter(|code| !code.is_empty());
+        let close = SubscriptionClose { subscription_id, reason_code, reason_message: None, correlation_id: None };
+        self.out.push_back(Output::Send(Box::new(close.into())));
     }
 
     /// Everything ends; the connection too.
@@ -156,7 +170,9 @@ impl Subscriber {
         if due(&mut self.connect_at) {
             self.phase = Phase::Connecting;
             let after = self.last_event.clone();
-            let resume = self.subscription.clone().map(|subscription_id| Resume { subscription_id, after });
+            // A made-up id names nothing that could be resumed.
+            let known = self.subscription.clone().filter(|_| self.config.handshake == Handshake::Full);
+            let resume = known.map(|subscription_id| Resume { subscription_id, after });
             self.out.push_back(Output::Connect(resume));
         }
         if due(&mut self.answer_by) {

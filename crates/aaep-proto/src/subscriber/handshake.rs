@@ -2,6 +2,7 @@
 
 use super::connection::Phase;
 use super::{Config, Cx, Ended, Gap, Handshake, Notice, Output, Subscriber};
+use crate::id::SubscriptionId;
 use crate::limits;
 use crate::message::{
     AAEP_VERSION, Capabilities, Event, Manifest, Payload, ReasonCode, SubscriptionAccepted, SubscriptionClose,
@@ -129,7 +130,7 @@ impl Subscriber {
         }
         self.answer_by = None;
         if let Err(why) = self.check_fit(cx, &accepted) {
-            return self.refuse(cx, why);
+            return self.refuse(cx, accepted.subscription_id, why);
         }
         if let Some(wish) = self.wish.take() {
             self.config.request.capabilities = wish;
@@ -188,7 +189,9 @@ impl Subscriber {
     }
 
     /// Ends it for good: this is not the producer that was demanded.
-    fn refuse(&mut self, cx: &mut Cx<'_>, why: String) {
+    fn refuse(&mut self, cx: &mut Cx<'_>, subscription: SubscriptionId, why: String) {
+        // The producer must not wait for answers that never come.
+        self.send_close(subscription, "manifest_not_trusted");
         self.notice(cx, Notice::UnfitManifest(why.clone()));
         self.end(Ended::Unfit(why));
     }

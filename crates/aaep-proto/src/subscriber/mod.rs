@@ -24,6 +24,7 @@ pub use connection::Loss;
 pub use handshake::ManifestCheck;
 pub use notice::{Notice, NoticeKind};
 pub use prompts::{Prompt, PromptEnd, PromptId};
+pub use receive::weight_of;
 pub use replies::{Answer, ReplyRefused};
 
 use crate::id::{EventId, SessionId, SubscriptionId};
@@ -278,6 +279,11 @@ impl Subscriber {
     /// Whether the producer serves.
     pub fn is_live(&self) -> bool {
         self.phase == Phase::Live
+    }
+
+    /// Whether the request is out and not answered.
+    pub fn is_requesting(&self) -> bool {
+        self.phase == Phase::Requested
     }
 
     /// Whether it is over.

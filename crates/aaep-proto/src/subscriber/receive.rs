@@ -265,8 +265,8 @@ impl Subscriber {
     }
 }
 
-/// About how many bytes an event takes, without writing it down.
-pub(super) fn weight_of(event: &Event) -> usize {
+/// About how many bytes an event takes, without writing it down: for whoever must bound what waits.
+pub fn weight_of(event: &Event) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

@@ -97,6 +97,7 @@ fn producers_without_handshake_are_heard_and_answered() {
     assert!(prompt.can_answer);
     world.act(|s, cx| s.disconnected(cx, Loss::Broken("gone".into())));
     world.pass(1000);
+    assert!(world.has(&Output::Connect(None)), "a made-up id cannot be resumed");
     world.take();
     world.act(|s, cx| s.connected(cx, false));
     assert_eq!(world.out, [Output::Gap(Gap::Away)]);

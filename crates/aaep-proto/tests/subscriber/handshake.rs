@@ -88,6 +88,9 @@ fn another_major_version_is_refused() {
     world.hear(json!({"type": "subscription.accepted", "subscription_id": "sub_1", "aaep_version": "2.0.0",
         "producer": {"agent_id": "tester"}, "honored_capabilities": {}}));
     assert!(world.out.iter().any(|o| matches!(o, Output::Ended(Ended::Unfit(_)))));
+    assert!(
+        matches!(world.sent().last(), Some(Message::SubscriptionClose(c)) if c.subscription_id.as_str() == "sub_1")
+    );
 }
 
 fn manifest(agent: &str, levels: &[u32]) -> Box<Manifest> {

@@ -1,0 +1,175 @@
+//! Where a producer is.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use http::Uri;
+
+/// Where a producer is, and how it is talked to.
+///
+/// ```
+/// use aaep_client::Address;
+/// assert!(matches!("https://agents.example/gardener".parse()?, Address::Http(_)));
+/// assert!(matches!("unix:/run/user/1000/aaep/gardener.sock".parse()?, Address::Unix(_)));
+/// assert!("ftp://agents.example".parse::<Address>().is_err());
+/// # Ok::<(), aaep_client::InvalidAddress>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// `http:` or `https:`: Server-Sent Events and POST.
+    Http(Site),
+    /// `ws:` or `wss:`.
+    WebSocket(Site),
+    /// `grpc:` or `grpcs:`.
+    Grpc(Site),
+    /// `unix:PATH`.
+    Unix(PathBuf),
+    /// `stdio:COMMAND`: the words of a command that is run.
+    Stdio(Vec<String>),
+}
+
+/// A host and a path on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Whether the way to it is encrypted.
+    pub tls: bool,
+    /// The host, IPv6 addresses in brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The path, without a slash at its end.
+    pub path: String,
+}
+
+impl Site {
+    /// Host and port as they stand in a URI.
+    pub fn authority(&self) -> String {
+        let usual = if self.tls { 443 } else { 80 };
+        if self.port == usual { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
+    }
+
+    /// The host without brackets.
+    pub fn bare_host(&self) -> &str {
+        self.host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&self.host)
+    }
+
+    /// Whether it is this machine.
+    pub fn is_loopback(&self) -> bool {
+        let host = self.bare_host();
+        host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    }
+
+    /// A URI on the host; the path begins with a slash.
+    pub(crate) fn uri(&self, path: &str) -> String {
+        let scheme = if self.tls { "https" } else { "http" };
+        format!("{scheme}://{}{path}", self.authority())
+    }
+}
+
+/// Text that is no address of a producer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidAddress(&'static str);
+
+impl fmt::Display for InvalidAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for InvalidAddress {}
+
+const FORMS: &str =
+    "an address begins with http:, https:, ws:, wss:, grpc:, grpcs:, unix: or stdio:, then says where the agent is";
+
+impl std::str::FromStr for Address {
+    type Err = InvalidAddress;
+
+    fn from_str(text: &str) -> Result<Address, InvalidAddress> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            return if path.is_empty() { Err(InvalidAddress(FORMS)) } else { Ok(Address::Unix(path.into())) };
+        }
+        if let Some(command) = text.strip_prefix("stdio:") {
+            return Ok(Address::Stdio(command.split_whitespace().map(str::to_owned).collect()));
+        }
+        let (scheme, rest) = text.split_once("://").ok_or(InvalidAddress(FORMS))?;
+        let (tls, make): (bool, fn(Site) -> Address) = match scheme {
+            "http" => (false, Address::Http),
+            "https" => (true, Address::Http),
+            "ws" => (false, Address::WebSocket),
+            "wss" => (true, Address::WebSocket),
+            "grpc" => (false, Address::Grpc),
+            "grpcs" => (true, Address::Grpc),
+            _ => return Err(InvalidAddress(FORMS)),
+        };
+        // The parser knows these two for certain.
+        let uri: Uri = format!("{}://{rest}", if tls { "https" } else { "http" })
+            .parse()
+            .map_err(|_| InvalidAddress("the address is not a valid URI"))?;
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or(InvalidAddress("the address names no host"))?;
+        if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            return Err(InvalidAddress("an address holds no password; give credentials separately"));
+        }
+        let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
+        let path = uri.path().trim_end_matches('/').to_owned();
+        Ok(make(Site { tls, host: host.to_owned(), port, path }))
+    }
+}
+
+impl Address {
+    /// The site, if it is on one.
+    pub fn site(&self) -> Option<&Site> {
+        match self {
+            Address::Http(site) | Address::WebSocket(site) | Address::Grpc(site) => Some(site),
+            Address::Unix(_) | Address::Stdio(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, site) = match self {
+            Address::Http(site) => (if site.tls { "https" } else { "http" }, site),
+            Address::WebSocket(site) => (if site.tls { "wss" } else { "ws" }, site),
+            Address::Grpc(site) => (if site.tls { "grpcs" } else { "grpc" }, site),
+            Address::Unix(path) => return write!(f, "unix:{}", path.display()),
+            Address::Stdio(words) => return write!(f, "stdio:{}", words.join(" ")),
+        };
+        write!(f, "{scheme}://{}{}", site.authority(), site.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_written() {
+        for text in [
+            "http://localhost:8080",
+            "https://agents.example/gardener",
+            "wss://[::1]:9/aaep/v1/ws",
+            "grpc://127.0.0.1:50051",
+            "unix:/run/a b.sock",
+            "stdio:agent --fast",
+        ] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+        }
+        assert_eq!("http://a:80/".parse::<Address>().unwrap().to_string(), "http://a");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for text in ["", "localhost:80", "http://", "http://u:p@host", "unix:", "ftp://a", "http://a b"] {
+            assert!(text.parse::<Address>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        let is = |text: &str| text.parse::<Address>().unwrap().site().unwrap().is_loopback();
+        assert!(is("http://127.0.0.1") && is("ws://[::1]:4") && is("http://LOCALHOST"));
+        assert!(!is("http://localhost.example") && !is("http://10.0.0.1") && !is("http://127.0.0.1.example"));
+    }
+}

@@ -1,0 +1,270 @@
+//! The one task of a subscriber. It owns the state machine; it never waits for a network, so that a reply goes out at
+//! once whatever the producer does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aaep_proto::id::ReplyToken;
+use aaep_proto::message::{Capabilities, Message};
+use aaep_proto::subscriber::{
+    Answer, Counts, Cx, Loss, ManifestCheck, Output, PromptId, ReplyRefused, Subscriber as Machine,
+};
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use crate::clock::{Alarm, Clock};
+use crate::open::{Opened, Opener};
+use crate::queue::{Feed, Heard};
+use crate::transport::{Incoming, Outgoing, Wire, token_of};
+
+/// How long a connection that is no longer needed may take to send what waits and to say goodbye.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// What the user's program wants.
+pub(crate) enum Command {
+    Reply(PromptId, Answer, oneshot::Sender<Result<(), ReplyRefused>>),
+    Renegotiate(Box<Capabilities>, oneshot::Sender<bool>),
+    Close(String),
+    Counts(oneshot::Sender<Counts>),
+}
+
+pub(crate) struct Driver {
+    machine: Machine,
+    clock: Clock,
+    opener: Arc<Opener>,
+    feed: Feed,
+    wire: Option<Wire>,
+    transport: &'static str,
+    opening: JoinSet<Result<Opened, Loss>>,
+    checking: JoinSet<ManifestCheck>,
+    /// The accepted message whose manifest is being checked.
+    accepted: Option<Bytes>,
+    /// Connections that are no longer used, and replies that they could not deliver.
+    retired: JoinSet<()>,
+    late: (mpsc::Sender<ReplyToken>, mpsc::Receiver<ReplyToken>),
+}
+
+impl Driver {
+    pub(crate) fn new(machine: Machine, opener: Arc<Opener>, feed: Feed) -> Driver {
+        Driver {
+            machine,
+            clock: Clock::new(),
+            opener,
+            feed,
+            wire: None,
+            transport: "",
+            opening: JoinSet::new(),
+            checking: JoinSet::new(),
+            accepted: None,
+            retired: JoinSet::new(),
+            late: mpsc::channel(16),
+        }
+    }
+
+    pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        let mut alarm = Alarm::new();
+        self.act(|machine, cx| machine.start(cx));
+        while !self.machine.is_ended() {
+            alarm.set(&self.clock, self.machine.next_deadline());
+            let room = self.feed.has_room();
+            tokio::select! {
+                biased;
+                command = commands.recv() => self.obey(command),
+                () = alarm.ring() => self.on_time(room),
+                Some(opened) = self.opening.join_next() => self.opened(opened.unwrap_or_else(|_| Err(broken()))),
+                Some(check) = self.checking.join_next() => self.checked(check.unwrap_or_default()),
+                Some(token) = self.late.1.recv() => self.act(|machine, cx| machine.undelivered(cx, &token)),
+                incoming = next(&mut self.wire), if room && self.accepted.is_none() => self.hear(incoming),
+                () = self.feed.room(), if !room => {}
+            }
+        }
+        self.retire();
+        // What was said last, the close above all, still goes out.
+        let _ = tokio::time::timeout(LINGER, async { while self.retired.join_next().await.is_some() {} }).await;
+    }
+
+    /// One change, then drain.
+    fn act<T>(&mut self, input: impl FnOnce(&mut Machine, &mut Cx<'_>) -> T) -> T {
+        let now = self.clock.now();
+        let result = input(&mut self.machine, &mut Cx { now, entropy: &mut self.clock });
+        loop {
+            let output = match self.machine.poll_output() {
+                Output::Idle(_) => return result,
+                output => output,
+            };
+            if let Some(unsent) = self.carry_out(output) {
+                let now = self.clock.now();
+                let cx = &mut Cx { now, entropy: &mut self.clock };
+                self.machine.disconnected(cx, Loss::Broken("it takes nothing any more".to_owned()));
+                if let Some(token) = token_of(&unsent) {
+                    self.machine.undelivered(cx, token);
+                }
+                self.retire();
+            }
+        }
+    }
+
+    /// Does what the machine says; answers a message that could not even be handed to the transport.
+    fn carry_out(&mut self, output: Output) -> Option<Box<Message>> {
+        let heard = match output {
+            Output::Connect(resume) => {
+                self.retire();
+                self.opening.spawn(self.opener.clone().open(resume));
+                return None;
+            }
+            Output::Send(message) => {
+                let Some(wire) = &self.wire else { return Some(message) };
+                return match wire.outgoing.try_send(Outgoing::Message(message)) {
+                    Ok(()) => None,
+                    Err(error) => match error.into_inner() {
+                        Outgoing::Message(message) => Some(message),
+                        Outgoing::Probe => None,
+                    },
+                };
+            }
+            Output::Probe => {
+                // A queue that is full says enough.
+                let _ = self.wire.as_ref().map(|wire| wire.outgoing.try_send(Outgoing::Probe));
+                return None;
+            }
+            Output::Disconnect => {
+                self.retire();
+                return None;
+            }
+            Output::RetryAt(at) => Heard::Retrying(self.clock.instant(at)),
+            Output::Accepted(accepted) => Heard::Accepted(accepted),
+            Output::Event(event) => Heard::Event(event),
+            Output::PromptOpened(prompt) => {
+                let deadline = self.clock.instant(prompt.deadline);
+                Heard::PromptOpened(prompt, deadline)
+            }
+            Output::PromptMoved(id, at) => Heard::PromptMoved(id, self.clock.instant(at)),
+            Output::PromptEnded(id, end) => Heard::PromptEnded(id, end),
+            Output::Gap(gap) => Heard::Gap(gap),
+            Output::Notice(notice) => Heard::Notice(notice),
+            Output::Ended(ended) => Heard::Ended(ended),
+            Output::Idle(_) => return None,
+        };
+        self.feed.push(heard);
+        None
+    }
+
+    /// Lets the connection go: it sends what waits and ends by itself. Replies that it cannot deliver are told.
+    fn retire(&mut self) {
+        self.opening = JoinSet::new();
+        self.checking = JoinSet::new();
+        self.accepted = None;
+        while self.retired.try_join_next().is_some() {}
+        let Some(wire) = self.wire.take() else { return };
+        let late = self.late.0.clone();
+        self.retired.spawn(async move {
+            let Wire { mut incoming, outgoing, tasks, .. } = wire;
+            drop(outgoing);
+            let draining = async {
+                while let Some(heard) = incoming.recv().await {
+                    if let Incoming::Undelivered(token) = heard {
+                        // The task has ended if this fails.
+                        let _ = late.send(token).await;
+                    }
+                }
+            };
+            let _ = tokio::time::timeout(LINGER, draining).await;
+            drop(tasks);
+        });
+    }
+
+    fn obey(&mut self, command: Option<Command>) {
+        match command {
+            // Who waited for the answer may have gone.
+            Some(Command::Reply(id, answer, done)) => {
+                let result = self.act(|machine, cx| machine.reply(cx, id, answer));
+                let _ = done.send(result);
+            }
+            Some(Command::Renegotiate(changes, done)) => {
+                let sent = self.act(|machine, cx| machine.renegotiate(cx, &changes));
+                let _ = done.send(sent);
+            }
+            Some(Command::Counts(done)) => drop(done.send(self.machine.counts())),
+            Some(Command::Close(reason)) => self.act(|machine, cx| machine.close(cx, &reason)),
+            // Nobody is left who could listen or answer.
+            None => self.act(|machine, cx| machine.close(cx, "subscriber_shutdown")),
+        }
+    }
+
+    fn on_time(&mut self, room: bool) {
+        self.act(|machine, cx| {
+            if !room {
+                // We do not read, so silence is not the producer's.
+                machine.heard(cx);
+            }
+            machine.handle_timeout(cx);
+        });
+    }
+
+    fn opened(&mut self, opened: Result<Opened, Loss>) {
+        match opened {
+            Err(loss) => self.act(|machine, cx| machine.disconnected(cx, loss)),
+            Ok(Opened { wire, transport }) => {
+                let (handshake, alive, resumed) = (wire.handshake, wire.gives_signs_of_life, wire.resumed);
+                self.wire = Some(wire);
+                self.transport = transport;
+                self.act(|machine, cx| {
+                    machine.set_transport(handshake, alive);
+                    machine.connected(cx, resumed);
+                });
+            }
+        }
+    }
+
+    fn hear(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Alive => self.act(|machine, cx| machine.heard(cx)),
+            Incoming::Unreadable(why) => self.act(|machine, cx| machine.handle_unreadable(cx, &why)),
+            Incoming::Undelivered(token) => self.act(|machine, cx| machine.undelivered(cx, &token)),
+            Incoming::Lost(loss) => {
+                self.retire();
+                self.act(|machine, cx| machine.disconnected(cx, loss));
+            }
+            Incoming::Message(bytes) => {
+                if self.machine.is_requesting() && self.starts_check(&bytes) {
+                    self.accepted = Some(bytes);
+                } else {
+                    self.act(|machine, cx| machine.handle_bytes(cx, &bytes));
+                }
+            }
+        }
+    }
+
+    /// Whether a message offers terms by a producer whose manifest has to be checked first. Then that has begun.
+    fn starts_check(&mut self, bytes: &Bytes) -> bool {
+        let Ok(Message::SubscriptionAccepted(accepted)) = Message::parse(bytes) else { return false };
+        if !self.opener.has_to_check(&accepted) {
+            self.act(|machine, cx| machine.manifest_checked(cx, ManifestCheck::Unsigned));
+            return false;
+        }
+        let now = self.clock.now().wall;
+        self.checking.spawn(self.opener.clone().check(accepted, self.transport, now));
+        true
+    }
+
+    fn checked(&mut self, check: ManifestCheck) {
+        let Some(bytes) = self.accepted.take() else { return };
+        self.act(|machine, cx| {
+            machine.manifest_checked(cx, check);
+            machine.handle_bytes(cx, &bytes);
+        });
+    }
+}
+
+fn broken() -> Loss {
+    Loss::Broken("the connection could not be made".to_owned())
+}
+
+/// What the connection says next; nothing as long as there is none.
+async fn next(wire: &mut Option<Wire>) -> Incoming {
+    match wire {
+        Some(wire) => wire.incoming.recv().await.unwrap_or_else(|| Incoming::Lost(broken())),
+        None => std::future::pending().await,
+    }
+}

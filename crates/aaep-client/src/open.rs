@@ -1,0 +1,181 @@
+//! From an address to a wire: which transport, with or without handshake, and what else may work.
+
+use std::sync::Arc;
+
+use aaep_proto::message::{Manifest, Message, SubscriptionAccepted};
+use aaep_proto::subscriber::{Loss, ManifestCheck, Resume};
+use aaep_proto::time::Timestamp;
+use http::{HeaderValue, StatusCode};
+
+use crate::address::{Address, Site};
+use crate::http::{Http, authorization, refusal};
+use crate::net::{Dialer, tls_config};
+use crate::options::{ConnectError, Handshake, Options};
+use crate::transport::{Wire, minimal, sse, stdio, unix, websocket};
+use crate::trust::{self, Claim, MANIFEST_PATH};
+
+/// Names of transports in manifests.
+const SSE: &str = "sse";
+const WEBSOCKET: &str = "websocket";
+const UNIX: &str = "unix-socket";
+const STDIO: &str = "stdio";
+
+/// Makes wires to one producer.
+pub(crate) struct Opener {
+    address: Address,
+    options: Options,
+    dialer: Dialer,
+    http: Http,
+    token: Option<HeaderValue>,
+}
+
+/// A wire, and over which transport it goes.
+pub(crate) struct Opened {
+    pub(crate) wire: Wire,
+    pub(crate) transport: &'static str,
+}
+
+impl Opener {
+    pub(crate) fn new(address: Address, mut options: Options) -> Result<Arc<Opener>, ConnectError> {
+        match &address {
+            Address::Grpc(_) => return Err(ConnectError::Transport("gRPC")),
+            Address::Stdio(words) => {
+                let words = words.iter().map(Into::into).collect();
+                let command = options.command.get_or_insert(words);
+                if command.is_empty() {
+                    return Err(ConnectError::NoCommand);
+                }
+            }
+            _ => {}
+        }
+        if let Some(site) = address.site()
+            && !site.tls
+            && !site.is_loopback()
+            && !options.allow_plain
+        {
+            return Err(ConnectError::Plain(site.host.clone()));
+        }
+        let dialer = Dialer { tls: tls_config(&options.tls)?, patience: options.patience };
+        let token = authorization(options.token.as_ref())?;
+        let http = Http::new(dialer.clone(), &options)?;
+        Ok(Arc::new(Opener { address, options, dialer, http, token }))
+    }
+
+    /// Opens a wire.
+    pub(crate) async fn open(self: Arc<Self>, resume: Option<Resume>) -> Result<Opened, Loss> {
+        match &self.address {
+            Address::Http(site) => self.open_http(site, resume).await,
+            Address::WebSocket(site) => self.open_websocket(site).await,
+            Address::Grpc(_) => Err(Loss::Refused("gRPC is not supported here".to_owned())),
+            Address::Unix(path) => {
+                let wire = unix::open(path, &self.options).await?;
+                Ok(Opened { wire, transport: UNIX })
+            }
+            Address::Stdio(_) => {
+                let words = self.options.command.as_deref().unwrap_or_default();
+                let wire = stdio::open(words, self.options.patience).await?;
+                Ok(Opened { wire, transport: STDIO })
+            }
+        }
+    }
+
+    async fn open_http(&self, site: &Site, resume: Option<Resume>) -> Result<Opened, Loss> {
+        let stream = |resume| async {
+            let wire = sse::open(self.http.clone(), site.clone(), resume).await?;
+            Ok(Opened { wire, transport: SSE })
+        };
+        match self.options.handshake {
+            Handshake::Always => stream(resume).await,
+            Handshake::Never => self.open_minimal(site).await,
+            Handshake::Detect if resume.is_some() => {
+                // A producer without handshake has nothing to resume: then this is not found, and looked for anew.
+                match stream(resume).await {
+                    Ok(opened) if opened.wire.resumed => Ok(opened),
+                    Err(loss) => Err(loss),
+                    Ok(_) => self.detect(site).await,
+                }
+            }
+            Handshake::Detect => self.detect(site).await,
+        }
+    }
+
+    async fn open_minimal(&self, site: &Site) -> Result<Opened, Loss> {
+        if self.options.demands_signature() {
+            return Err(Loss::Refused("a signed manifest is demanded, and this producer cannot have one".to_owned()));
+        }
+        let wire = minimal::open(self.http.clone(), site.clone()).await?;
+        Ok(Opened { wire, transport: SSE })
+    }
+
+    /// Finds out what the producer can do.
+    async fn detect(&self, site: &Site) -> Result<Opened, Loss> {
+        let manifest = self.manifest(site).await?;
+        let lists = |name: &str| manifest.as_ref().is_some_and(|m| m.transports_supported.iter().any(|t| t == name));
+        if manifest.is_some() {
+            if !lists(SSE) && lists(WEBSOCKET) && self.options.fall_back {
+                return self.websocket(site).await;
+            }
+        } else {
+            let path = format!("{}/aaep/v1/subscriptions", site.path);
+            if self.http.get(site, &path, "application/json").await?.status == StatusCode::NOT_FOUND {
+                return self.open_minimal(site).await;
+            }
+        }
+        let wire = sse::open(self.http.clone(), site.clone(), None).await?;
+        Ok(Opened { wire, transport: SSE })
+    }
+
+    /// The manifest, if there is one that can be read.
+    async fn manifest(&self, site: &Site) -> Result<Option<Box<Manifest>>, Loss> {
+        let answer = self.http.get(site, MANIFEST_PATH, "application/json").await?;
+        match answer.status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(refusal(answer.status)),
+            status if status.is_server_error() => Err(refusal(status)),
+            _ => match Message::parse(&answer.body) {
+                Ok(Message::Manifest(manifest)) => Ok(Some(manifest)),
+                _ => Ok(None),
+            },
+        }
+    }
+
+    async fn websocket(&self, site: &Site) -> Result<Opened, Loss> {
+        // The base of the streams is no place of a socket.
+        let own = matches!(self.address, Address::WebSocket(_));
+        let site = if own { site.clone() } else { Site { path: String::new(), ..site.clone() } };
+        let wire = websocket::open(self.dialer.clone(), site, self.token.clone()).await?;
+        Ok(Opened { wire, transport: WEBSOCKET })
+    }
+
+    async fn open_websocket(&self, site: &Site) -> Result<Opened, Loss> {
+        let loss = match self.websocket(site).await {
+            Err(loss @ Loss::Broken(_)) if self.options.fall_back => loss,
+            other => return other,
+        };
+        match self.manifest(site).await {
+            Ok(Some(manifest)) if manifest.transports_supported.iter().any(|t| t == SSE) => {
+                let site = Site { path: String::new(), ..site.clone() };
+                let wire = sse::open(self.http.clone(), site, None).await?;
+                Ok(Opened { wire, transport: SSE })
+            }
+            _ => Err(loss),
+        }
+    }
+
+    /// Checks the manifest of who accepted.
+    pub(crate) async fn check(
+        self: Arc<Self>,
+        accepted: Box<SubscriptionAccepted>,
+        transport: &'static str,
+        now: Timestamp,
+    ) -> ManifestCheck {
+        let claim = Claim { accepted: &accepted, site: self.address.site(), transport, now };
+        let checking = trust::check(&claim, &self.http, &self.options);
+        let failed = || ManifestCheck::Failed("it could not be checked in time.".to_owned());
+        tokio::time::timeout(self.options.patience / 2, checking).await.unwrap_or_else(|_| failed())
+    }
+
+    /// Whether the manifest has to be checked before the producer is believed.
+    pub(crate) fn has_to_check(&self, accepted: &SubscriptionAccepted) -> bool {
+        accepted.signed_manifest.is_some() || self.options.demands_signature()
+    }
+}

@@ -1,0 +1,122 @@
+//! Signed manifests and the keys that are remembered.
+
+use std::path::Path;
+
+use aaep_client::{Ended, Handshake, Heard, KnownKeys, NoticeKind, Options, Subscriber, producer_name};
+use aaep_keys::{Algorithm, KeySet, SigningKey, sign_manifest_json};
+use aaep_proto::time::Timestamp;
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+fn key() -> SigningKey {
+    SigningKey::generate(Algorithm::Es256).unwrap()
+}
+
+fn signed(key: &SigningKey, manifest: &Value) -> String {
+    let at: Timestamp = now().parse().unwrap();
+    sign_manifest_json(manifest.to_string().as_bytes(), key, at).unwrap()
+}
+
+fn demanding(file: &Path) -> Options {
+    let mut options = options().handshake(Handshake::Always).remember_keys(file);
+    options.config.request.capabilities.fields.accept_signed_manifests_only = Some(true);
+    options
+}
+
+/// Serves one subscription with a manifest signed by this key; answers what is heard: terms or the end.
+async fn meet(
+    producer: &mut FakeHttp,
+    options: Options,
+    by: &SigningKey,
+    manifest: &Value,
+) -> (Heard, Vec<NoticeKind>) {
+    producer.fix("/.well-known/aaep-keys.json", 200, KeySet::from_iter([by.public().clone()]).to_jwks());
+    let mut subscriber = Subscriber::connect(&producer.url(), options).unwrap();
+    producer.fix("/aaep/v1/replies", 204, "");
+    let mut terms = accepted("sub_1");
+    terms["honored_capabilities"]["accept_signed_manifests_only"] = json!(true);
+    terms["signed_manifest"] = json!(signed(by, manifest));
+    producer.expect(Method::POST, "/aaep/v1/subscriptions").await.grant(&terms);
+    producer.fix("/aaep/v1/events?subscription_id=sub_1", 503, "");
+    let mut notices = Vec::new();
+    let heard = subscriber.wait_for("terms or the end", |heard| match heard {
+        Heard::Accepted(_) | Heard::Ended(_) => Some(heard),
+        Heard::Notice(notice) => {
+            notices.push(notice.kind());
+            None
+        }
+        _ => None,
+    });
+    let heard = heard.await;
+    (heard, notices)
+}
+
+#[tokio::test]
+async fn a_key_is_remembered_and_another_one_is_refused_loudly() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("known-keys.json");
+    let mut producer = FakeHttp::new().await;
+    let manifest = manifest(&["sse"]);
+    let (first, second) = (key(), key());
+    let (heard, notices) = meet(&mut producer, demanding(&file), &first, &manifest).await;
+    assert!(matches!(heard, Heard::Accepted(_)), "{heard:?} {notices:?}");
+    let (heard, notices) = meet(&mut producer, demanding(&file), &second, &manifest).await;
+    assert!(matches!(heard, Heard::Ended(Ended::Unfit(_))), "{heard:?}");
+    assert!(notices.contains(&NoticeKind::KeyChanged), "{notices:?}");
+    // Who does not demand a signature is warned as loudly, and served.
+    let easy = options().handshake(Handshake::Always).remember_keys(&file);
+    let (heard, notices) = meet(&mut producer, easy, &second, &manifest).await;
+    assert!(matches!(heard, Heard::Accepted(_)), "{heard:?}");
+    assert!(notices.contains(&NoticeKind::KeyChanged), "{notices:?}");
+    // A user who knows why can forget the old key.
+    let site = producer.url().parse::<aaep_client::Address>().unwrap();
+    KnownKeys::new(&file).forget(&producer_name(site.site(), "tester")).unwrap();
+    let (heard, _) = meet(&mut producer, demanding(&file), &second, &manifest).await;
+    assert!(matches!(heard, Heard::Accepted(_)), "{heard:?}");
+    let (heard, _) = meet(&mut producer, demanding(&file), &first, &manifest).await;
+    assert!(matches!(heard, Heard::Ended(Ended::Unfit(_))), "{heard:?}");
+}
+
+#[tokio::test]
+async fn only_what_is_signed_and_fits_is_believed() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut producer = FakeHttp::new().await;
+    let trusted = key();
+    let trusting = |name: &str| {
+        let mut options = demanding(&directory.path().join(name));
+        options.known_keys = None;
+        options.keys = KeySet::from_iter([trusted.public().clone()]);
+        options
+    };
+    let (heard, _) = meet(&mut producer, trusting("a"), &trusted, &manifest(&["sse"])).await;
+    assert!(matches!(heard, Heard::Accepted(_)), "{heard:?}");
+    let (heard, _) = meet(&mut producer, trusting("b"), &key(), &manifest(&["sse"])).await;
+    assert!(matches!(heard, Heard::Ended(Ended::Unfit(_))), "another key: {heard:?}");
+    let (heard, _) = meet(&mut producer, trusting("c"), &trusted, &manifest(&["websocket"])).await;
+    assert!(matches!(heard, Heard::Ended(Ended::Unfit(_))), "another transport: {heard:?}");
+    let mut other = manifest(&["sse"]);
+    other["agent_id"] = json!("someone-else");
+    let (heard, _) = meet(&mut producer, trusting("d"), &trusted, &other).await;
+    assert!(matches!(heard, Heard::Ended(Ended::Unfit(_))), "another agent: {heard:?}");
+}
+
+#[tokio::test]
+async fn without_a_signature_who_demands_one_hears_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut producer = FakeHttp::new().await;
+    producer.fix("/.well-known/aaep-manifest.json", 406, "");
+    let mut subscriber = Subscriber::connect(&producer.url(), demanding(&directory.path().join("k"))).unwrap();
+    let stream = producer.serve("sub_1").await;
+    stream.send(&question("evt_1", "rpl_1"));
+    let close = producer.expect(Method::POST, "/aaep/v1/replies").await;
+    assert_eq!(close.body["type"], "subscription.close");
+    close.empty(204);
+    let mut heard = Vec::new();
+    while let Some(next) = in_time("the end", subscriber.recv()).await {
+        heard.push(next);
+    }
+    assert!(matches!(heard.last(), Some(Heard::Ended(Ended::Unfit(_)))), "{heard:?}");
+    assert!(!heard.iter().any(|h| matches!(h, Heard::Event(_) | Heard::PromptOpened(..))), "{heard:?}");
+}

@@ -1,0 +1,54 @@
+//! Producers without handshake.
+
+use aaep_client::{Answer, Ended, Handshake, NoticeKind, Subscriber};
+use hyper::Method;
+use serde_json::json;
+
+use crate::harness::*;
+
+/// Such a producer knows nothing of what the specification names.
+async fn simple() -> FakeHttp {
+    let producer = FakeHttp::new().await;
+    producer.fix("/base/aaep/v1/subscriptions", 404, "");
+    producer.fix("/.well-known/aaep-manifest.json", 404, "");
+    producer
+}
+
+#[tokio::test]
+async fn it_is_found_out_heard_and_answered() {
+    let mut producer = simple().await;
+    let mut subscriber = Subscriber::connect(&format!("{}/base/", producer.url()), options()).unwrap();
+    let stream = producer.expect(Method::GET, "/base/events").await.stream();
+    // These send unnamed events without ids.
+    stream.raw(format!("data: {}\n\n", started("evt_1")));
+    stream.raw(format!("data: {}\n\n", question("evt_2", "rpl_1")));
+    let asked = subscriber.wait_for("the question", prompt).await;
+    assert!(asked.can_answer);
+    subscriber.reply(asked.id, Answer::accept()).await.unwrap();
+    let reply = producer.expect(Method::POST, "/base/messages").await;
+    assert_eq!((&reply.body["type"], &reply.body["reply_token"]), (&json!("confirmation.reply"), &json!("rpl_1")));
+    assert!(reply.body["subscription_id"].as_str().unwrap().starts_with("sub_"));
+    reply.empty(200);
+    drop(stream);
+    subscriber.wait_for("the loss", notice(NoticeKind::Disconnected)).await;
+    let stream = producer.expect(Method::GET, "/base/events").await.stream();
+    stream.raw(format!("data: {}\n\n", event("evt_3", "session.completed", json!({"summary_normal": "Done."}))));
+    assert_eq!(subscriber.wait_for("the end", event_id).await, "evt_3");
+}
+
+#[tokio::test]
+async fn who_demands_signatures_does_not_listen_to_it() {
+    let producer = simple().await;
+    let mut options = options();
+    options.config.request.capabilities.fields.accept_signed_manifests_only = Some(true);
+    let mut subscriber = Subscriber::connect(&format!("{}/base", producer.url()), options).unwrap();
+    assert!(matches!(subscriber.wait_for("the end", end).await, Ended::Refused(_)));
+}
+
+#[tokio::test]
+async fn it_can_be_named_as_such() {
+    let mut producer = FakeHttp::new().await;
+    let subscriber = Subscriber::connect(&producer.url(), options().handshake(Handshake::Never)).unwrap();
+    let stream = producer.expect(Method::GET, "/events").await.stream();
+    drop((subscriber, stream));
+}
