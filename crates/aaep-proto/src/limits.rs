@@ -39,6 +39,10 @@ pub const HELD_BYTES: usize = 1024 * 1024;
 pub const OPEN_QUESTIONS: usize = 64;
 /// Sessions that a producer runs at once.
 pub const SESSIONS: usize = 4096;
+/// How long the agent of a session may take to come back after a restart.
+pub const ORPHAN_SECONDS: u64 = 120;
+/// Ended questions that are remembered by the names that their askers gave them.
+pub const REMEMBERED_ORIGINS: usize = 4096;
 /// How long a stream that counts as gone is kept for its return.
 pub const FORGET_SECONDS: u64 = 300;
 /// How long a stream that can be resumed may be away before it counts as gone (decision 2).

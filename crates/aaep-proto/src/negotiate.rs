@@ -167,6 +167,11 @@ pub fn renegotiate(terms: &Terms, changes: &Capabilities, offer: &Offer) -> Resu
     agree(merge(terms.requested.clone(), changes), offer)
 }
 
+/// Decides again about what was asked for before, by what is offered now.
+pub(crate) fn readmit(requested: Capabilities, offer: &Offer) -> Result<Agreement, Refusal> {
+    agree(requested, offer)
+}
+
 fn agree_version(wanted: &str) -> Result<String, Refusal> {
     let major = |version: &str| version.split('.').next().and_then(|m| m.parse::<u64>().ok());
     if major(wanted) == major(AAEP_VERSION) {
@@ -372,6 +377,11 @@ fn more_time_object(more: MoreTime) -> Map<String, Value> {
 }
 
 impl Terms {
+    /// What was asked for.
+    pub(crate) fn requested(&self) -> &Capabilities {
+        &self.requested
+    }
+
     /// What goes into the accepted message.
     pub fn honored(&self) -> &Capabilities {
         &self.honored

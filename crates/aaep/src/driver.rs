@@ -1,12 +1,12 @@
 //! The one task. It owns the engine; everyone else sends it commands. It does one change at a time, then
 //! hands on what came of it, then waits for the next change or the next deadline.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use aaep_proto::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome};
-use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Misuse, Output, ReplyFault, SubscriptionKey};
+use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Misuse, Output, ReplyFault, Restored, SubscriptionKey};
 use aaep_proto::id::{EventId, ReplyToken, SessionId, SubscriptionId};
 use aaep_proto::message::{Message, SubscriptionRequest};
 use aaep_proto::negotiate::Refusal;
@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::clock::{Alarm, Clock};
 use crate::error::Error;
+use crate::journal::{Journal, Kept, Missed, Recorder};
 use crate::link::{Link, News, Outgoing, Port};
 use crate::pressure::Pressure;
 use crate::stats::{Measures, Stats};
@@ -58,6 +59,18 @@ impl Handle {
         result.await.map_err(|_| Error::Gone)
     }
 
+    /// The same, for what must not be acted on before it is on record.
+    pub(crate) async fn call_kept<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Desk) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let both = self.call(move |desk| act(desk).map(|result| (result, desk.until_kept()))).await??;
+        match both {
+            (result, None) => Ok(result),
+            (result, Some(kept)) => kept.await.unwrap_or(false).then_some(result).ok_or(Error::NotRecorded),
+        }
+    }
+
     /// Makes a change without waiting, even where nothing can wait. To be used at most once for
     /// anything that was made by [`Handle::call`], which keeps the queue bounded.
     pub(crate) fn tell(&self, act: impl FnOnce(&mut Desk) + Send + 'static) {
@@ -80,7 +93,7 @@ impl Handle {
 }
 
 /// Who waits for the end of a question.
-enum Waiter {
+pub(crate) enum Waiter {
     Decision(oneshot::Sender<Outcome>),
     Answer(oneshot::Sender<Answer>),
 }
@@ -89,12 +102,15 @@ enum Waiter {
 pub(crate) struct Desk {
     engine: Engine,
     clock: Clock,
-    ports: BTreeMap<SubscriptionKey, Port>,
-    waiting: BTreeMap<ReplyToken, Waiter>,
+    pub(crate) ports: BTreeMap<SubscriptionKey, Port>,
+    pub(crate) waiting: BTreeMap<ReplyToken, Waiter>,
     audit: mpsc::Sender<AuditRecord>,
     news: mpsc::UnboundedSender<News>,
     stats: Arc<Stats>,
     pressure: Pressure,
+    pub(crate) recorder: Option<Recorder>,
+    /// Subscriptions from before the restart that have not come back.
+    pub(crate) restored: BTreeSet<SubscriptionKey>,
     /// Set when the end is near.
     leaving: Option<Leaving>,
 }
@@ -124,13 +140,22 @@ fn subscription_of(message: &Message) -> Option<&SubscriptionId> {
     }
 }
 
+/// What is kept, and what was.
+pub(crate) type Memory = (Arc<dyn Journal>, Restored);
+
 /// Starts the task in the current runtime.
-pub(crate) fn start(config: Config, stats: Arc<Stats>) -> (Handle, mpsc::Receiver<AuditRecord>) {
+pub(crate) fn start(
+    mut config: Config,
+    stats: Arc<Stats>,
+    memory: Option<Memory>,
+) -> (Handle, mpsc::Receiver<AuditRecord>) {
     let (commands, mailbox) = mpsc::unbounded_channel();
     let (news, heard) = mpsc::unbounded_channel();
     let (audit, log) = mpsc::channel(AUDIT);
     let pressure = Pressure::new();
-    let desk = Desk {
+    let (keep, kept) = mpsc::unbounded_channel();
+    config.journal = memory.is_some();
+    let mut desk = Desk {
         engine: Engine::new(config),
         clock: Clock::new(),
         ports: BTreeMap::new(),
@@ -139,9 +164,15 @@ pub(crate) fn start(config: Config, stats: Arc<Stats>) -> (Handle, mpsc::Receive
         news,
         stats,
         pressure: pressure.clone(),
+        recorder: None,
+        restored: BTreeSet::new(),
         leaving: None,
     };
-    tokio::spawn(drive(desk, mailbox, heard));
+    if let Some((journal, restored)) = memory {
+        desk.recorder = Some(Recorder::new(journal, keep));
+        desk.restore(restored);
+    }
+    tokio::spawn(drive(desk, mailbox, heard, kept));
     (Handle { commands, places: Arc::new(Semaphore::new(MAILBOX)), pressure }, log)
 }
 
@@ -149,13 +180,14 @@ async fn drive(
     mut desk: Desk,
     mut mailbox: mpsc::UnboundedReceiver<Command>,
     mut heard: mpsc::UnboundedReceiver<News>,
+    mut kept: mpsc::UnboundedReceiver<Kept>,
 ) {
     let mut alarm = Alarm::new();
     let mut closed = false;
     loop {
         let due = desk.drain();
         if desk.is_done() {
-            return desk.close_all();
+            return desk.close_all().await;
         }
         let now = desk.clock.now().moment;
         let latest = desk.leaving.map(|leaving| leaving.latest).filter(|at| *at > now);
@@ -169,6 +201,7 @@ async fn drive(
                 }
             },
             Some(news) = heard.recv() => desk.hear(news),
+            Some(kept) = kept.recv() => desk.hear_kept(kept),
             () = alarm.ring() => desk.act(|engine, cx| engine.handle_timeout(cx)),
         }
     }
@@ -223,9 +256,20 @@ impl Desk {
 
     /// A new link to a subscription that is there already. It takes the place of the last one.
     /// It goes on after this event, or tells of what is missing.
-    pub(crate) fn resume(&mut self, id: &SubscriptionId, principal: &str, last: Option<&EventId>) -> Option<Link> {
+    /// Who comes back after a restart gets what it missed before it.
+    pub(crate) fn resume(
+        &mut self,
+        (id, principal): (&SubscriptionId, &str),
+        last: Option<&EventId>,
+        before: Option<Missed>,
+    ) -> Option<Link> {
         let key = self.engine.find_subscription(id, principal)?;
         let link = self.link(key, Binding::Resumable);
+        if self.restored.remove(&key) {
+            self.bring_back(key, before.unwrap_or(Missed { past: Vec::new(), gap: true }));
+            self.act(|engine, cx| engine.reconnect(cx, key)).ok()?;
+            return link;
+        }
         let mut missed = None;
         let (port, entropy) = (self.ports.get(&key)?, &mut self.clock);
         port.rewind(last, |rewound| {
@@ -291,13 +335,23 @@ impl Desk {
             questions: self.engine.open_questions(),
             held: self.ports.keys().map(|key| self.engine.waiting(*key)).sum(),
             queued: depths.sum(),
+            storage_fails: self.recorder.as_ref().is_some_and(|recorder| !recorder.journal.works()),
             blocked: self.ports.values().filter(|port| port.blocked).count(),
         }
     }
 
     /// Hands on everything that the last change brought about; answers when the next one is due.
     fn drain(&mut self) -> Option<Moment> {
-        self.drain_but(|_, message| Some(message))
+        let due = self.drain_but(|_, message| Some(message));
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flush();
+        }
+        due
+    }
+
+    /// The same, without recording it yet.
+    pub(crate) fn take_outputs(&mut self) {
+        self.drain_but(|_, message| Some(message));
     }
 
     /// The same, but messages go through this hand first, which may keep them.
@@ -307,7 +361,14 @@ impl Desk {
     ) -> Option<Moment> {
         loop {
             match self.engine.poll_output() {
-                Output::Event(key, frame) => self.push(key, Outgoing::Event(frame)),
+                Output::Event(key, frame) => {
+                    if let Some(recorder) = &mut self.recorder
+                        && self.ports.get(&key).is_some_and(Port::is_resumable)
+                    {
+                        recorder.sent(&frame);
+                    }
+                    self.push(key, Outgoing::Event(frame));
+                }
                 Output::Message(key, message) => {
                     if let Some(message) = hand(key, message) {
                         self.push(key, Outgoing::Message(message));
@@ -316,6 +377,7 @@ impl Desk {
                 Output::Closed(key, closing) => {
                     self.push(key, Outgoing::Closed(closing));
                     self.ports.remove(&key);
+                    self.restored.remove(&key);
                 }
                 Output::Decided(token, outcome) => {
                     if let Some(Waiter::Decision(waiter)) = self.waiting.remove(&token) {
@@ -331,6 +393,11 @@ impl Desk {
                 Output::Audit(record) => {
                     self.stats.decided(record.verdict);
                     self.keep(*record);
+                }
+                Output::Journal(entry) => {
+                    if let Some(recorder) = &mut self.recorder {
+                        recorder.note(*entry);
+                    }
                 }
                 Output::Ignored(subscription, fault) => {
                     self.stats.ignored(fault);
@@ -409,12 +476,17 @@ impl Desk {
         !self.ports.iter().filter(waits).any(|(_, port)| !late || (leaving.keeps_on && !port.blocked))
     }
 
-    fn close_all(&mut self) {
+    async fn close_all(&mut self) {
         let (reason_code, message) = self.leaving.map_or(ENDED, |leaving| leaving.reason);
         for key in self.ports.keys().copied().collect::<Vec<_>>() {
             let closing = Closing { reason_code, message: message.to_owned() };
             self.act(|engine, cx| engine.close_subscription(cx, key, closing));
         }
+        let kept = self.until_kept();
         self.drain();
+        if let Some(kept) = kept {
+            // Whether it is kept or not, this is the end.
+            let _ = kept.await;
+        }
     }
 }

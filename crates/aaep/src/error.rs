@@ -15,6 +15,8 @@ use aaep_proto::engine::Misuse;
 pub enum Error {
     /// It must not be said. Nothing was sent and nothing has changed.
     Misuse(Misuse),
+    /// It could not be put on record, so it must not be done.
+    NotRecorded,
     /// The producer's task has ended, together with its runtime.
     Gone,
 }
@@ -23,6 +25,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Misuse(misuse) => misuse.fmt(f),
+            Error::NotRecorded => f.write_str("this cannot be put on record now, so it must not be done"),
             Error::Gone => f.write_str("the producer has ended"),
         }
     }

@@ -33,19 +33,23 @@ mod clock;
 mod driver;
 mod error;
 mod history;
+mod journal;
 mod link;
 mod output;
 mod pressure;
 mod producer;
+mod restart;
 mod session;
 mod stats;
 mod tool;
 
 pub use ask::Question;
 pub use error::{Error, ToolError};
+pub use journal::{Done, Journal, Missed};
 pub use link::{Link, LinkSender, Outgoing};
 pub use output::Output;
 pub use producer::{AuditLog, Builder, Producer};
+pub use restart::{Attached, Waiting};
 pub use session::Session;
 pub use stats::{Measures, ReplyCounts};
 pub use tool::{Permitted, Reversible, Tool, Unpermitted};
@@ -53,7 +57,9 @@ pub use tool::{Permitted, Reversible, Tool, Unpermitted};
 pub use aaep_proto::confirm::{
     Answer, AuditRecord, CallDigest, Clarification, Confirmation, Outcome, Permit, UnsafeDefault, Verdict,
 };
-pub use aaep_proto::engine::{Binding, Closing, Counts, Misuse, Presence, ReplyFault, SessionOptions, WhenAlone};
+pub use aaep_proto::engine::{
+    Binding, Closing, Counts, Entry, Misuse, Past, Presence, ReplyFault, Restored, SessionOptions, WhenAlone,
+};
 pub use aaep_proto::frame::Frame;
 pub use aaep_proto::language::LanguageTag;
 pub use aaep_proto::negotiate::{Offer, Refusal};

@@ -178,6 +178,7 @@ pub(crate) struct Port {
     /// Places of messages that were heard while the reader did not read: it shall not say more then.
     held: Vec<OwnedSemaphorePermit>,
     pub(crate) blocked: bool,
+    resumable: bool,
     /// Tells agents to wait while a reader is there that does not keep up.
     pub(crate) mark: Option<Mark>,
     /// The reader, if there is one.
@@ -187,8 +188,15 @@ pub(crate) struct Port {
 impl Port {
     pub(crate) fn new(resumable: bool) -> Port {
         let said = Arc::new(Semaphore::new(SAID));
-        let queue = Arc::new(Queue::new(resumable));
-        Port { queue, said, held: Vec::new(), blocked: false, mark: None, reader: None }
+        Port {
+            queue: Arc::new(Queue::new(resumable)),
+            said,
+            held: Vec::new(),
+            blocked: false,
+            resumable,
+            mark: None,
+            reader: None,
+        }
     }
 
     /// The far end, for a new reader.
@@ -206,6 +214,16 @@ impl Port {
 
     pub(crate) fn is_full(&self) -> bool {
         self.queue.is_full()
+    }
+
+    /// Whether its subscription may come back after its connection is lost.
+    pub(crate) fn is_resumable(&self) -> bool {
+        self.resumable
+    }
+
+    /// Puts these before everything that waits.
+    pub(crate) fn put_first(&self, frames: Vec<Arc<Frame>>) {
+        self.queue.rewind(None, |_| frames);
     }
 
     /// Goes back to what came after this event.

@@ -4,15 +4,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aaep_proto::confirm::AuditRecord;
-use aaep_proto::engine::{Binding, Config, Presence, SessionOptions, WhenAlone};
+use aaep_proto::engine::{Binding, Config, Presence, Restored, SessionOptions, WhenAlone};
 use aaep_proto::id::{EventId, SubscriptionId};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{self, AAEP_VERSION, Capabilities, Manifest, Message, ReasonCode, SubscriptionRequest};
 use aaep_proto::negotiate::{Offer, Refusal};
 use tokio::sync::mpsc;
 
-use crate::driver::{self, Handle};
+use crate::driver::{self, Handle, Memory};
 use crate::error::Error;
+use crate::journal::Journal;
 use crate::link::Link;
 use crate::session::Session;
 use crate::stats::{Measures, ReplyCounts, Stats};
@@ -35,7 +36,7 @@ use crate::stats::{Measures, ReplyCounts, Stats};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Producer {
-    handle: Handle,
+    pub(crate) handle: Handle,
     language: Option<LanguageTag>,
     audit: Arc<Mutex<Option<AuditLog>>>,
     stats: Arc<Stats>,
@@ -44,7 +45,7 @@ pub struct Producer {
 impl Producer {
     /// Begins to describe an agent by its stable name.
     pub fn builder(agent_id: impl Into<String>) -> Builder {
-        Builder { config: Config::new(message::Producer::new(agent_id)), languages: Vec::new() }
+        Builder { config: Config::new(message::Producer::new(agent_id)), languages: Vec::new(), memory: None }
     }
 
     /// Starts a session with a sentence about what it will do.
@@ -109,14 +110,31 @@ impl Producer {
     /// had is told by a state change. Nothing, if there is no such subscription.
     pub async fn resume(&self, id: &SubscriptionId, principal: &str, last: Option<&EventId>) -> Option<Link> {
         let (id, principal, last) = (id.clone(), principal.to_owned(), last.cloned());
-        self.handle.call(move |desk| desk.resume(&id, &principal, last.as_ref())).await.ok()?
+        let whose = (id.clone(), principal.clone());
+        let journal = self.handle.call(move |desk| desk.journal_for(&whose.0, &whose.1)).await.ok()?;
+        let missed = match journal {
+            None => None,
+            Some(journal) => {
+                let (id, last) = (id.clone(), last.clone());
+                tokio::task::spawn_blocking(move || journal.missed(&id, last.as_ref())).await.ok()
+            }
+        };
+        self.handle.call(move |desk| desk.resume((&id, &principal), last.as_ref(), missed)).await.ok()?
     }
 
     /// A reply, a renegotiation or a close that came by another way than the link of its subscription. It counts only
     /// if that subscription is this principal's. What the producer answers, if it does, is handed back.
     pub async fn hear(&self, principal: &str, message: Message) -> Result<Option<Message>, Error> {
         let principal = principal.to_owned();
-        let answer = self.handle.call(move |desk| desk.hear_from(&principal, &message)).await?;
+        let heard = self.handle.call(move |desk| {
+            let answer = desk.hear_from(&principal, &message);
+            (answer, desk.until_binding_kept())
+        });
+        let (answer, kept) = heard.await?;
+        if let Some(kept) = kept {
+            // Kept or not, the sender learns the outcome from the events.
+            let _ = kept.await;
+        }
         Ok(answer.map(|message| *message))
     }
 
@@ -184,11 +202,11 @@ impl Producer {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
     config: Config,
     languages: Vec<LanguageTag>,
+    memory: Option<Memory>,
 }
 
 impl Builder {
@@ -240,6 +258,12 @@ impl Builder {
         self
     }
 
+    /// Keeps what must survive a restart there, and takes up what was kept.
+    pub fn journal(mut self, journal: impl Journal, restored: Restored) -> Builder {
+        self.memory = Some((Arc::new(journal), restored));
+        self
+    }
+
     /// Starts the agent's task.
     ///
     /// # Panics
@@ -251,7 +275,7 @@ impl Builder {
         }
         let language = self.config.offer.languages.first().cloned();
         let stats = Arc::new(Stats::default());
-        let (handle, records) = driver::start(self.config, stats.clone());
+        let (handle, records) = driver::start(self.config, stats.clone(), self.memory);
         Producer { handle, language, audit: Arc::new(Mutex::new(Some(AuditLog { records }))), stats }
     }
 }

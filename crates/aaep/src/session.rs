@@ -6,7 +6,7 @@ use aaep_proto::id::{EventId, SessionId, ToolCallId};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{
     CancelledBy, ErrorCategory, HandoffRequested, HandoffTarget, Localized, Payload, Progress, ProgressUpdated,
-    ToolCompleted, ToolInvoked,
+    ToolCompleted, ToolInvoked, ToolStatus,
 };
 use aaep_proto::record::Decimal;
 use serde_json::Value;
@@ -128,8 +128,32 @@ impl Session {
         arguments: Value,
         permit: Permit,
     ) -> Result<ToolCallId, Error> {
-        let invoked = invoked.into();
-        self.act(move |engine, cx, id| engine.invoke_irreversible(cx, id, (invoked, &arguments), permit)).await
+        let (invoked, id): (Localized<ToolInvoked>, _) = (invoked.into(), self.id.clone());
+        let call = invoked.payload.tool_call_id.clone();
+        let tool = invoked.payload.tool.clone();
+        let announced = self.handle.call_kept(move |desk| {
+            Ok(desk.act(|engine, cx| engine.invoke_irreversible(cx, &id, (invoked, &arguments), permit))?)
+        });
+        let announced = announced.await;
+        if announced == Err(Error::NotRecorded) {
+            self.give_up(tool, call).await?;
+        }
+        announced
+    }
+
+    /// Says that a tool was announced but not started.
+    async fn give_up(&self, tool: String, tool_call_id: Option<ToolCallId>) -> Result<(), Error> {
+        let given_up = ToolCompleted {
+            tool,
+            tool_call_id,
+            status: ToolStatus::Error,
+            duration_ms: None,
+            summary_terse: None,
+            summary_normal: None,
+            summary_detailed: None,
+            error_message: Some("It was not started: this cannot be put on record now.".to_owned()),
+        };
+        self.complete_tool(given_up).await
     }
 
     /// Says how a tool ended that was announced by one of these.

@@ -69,4 +69,6 @@ pub struct Measures {
     pub queued: usize,
     /// Links whose reader does not keep up.
     pub blocked: usize,
+    /// Whether what must survive a restart cannot be kept at the moment: every question is answered with no.
+    pub storage_fails: bool,
 }

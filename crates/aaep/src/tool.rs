@@ -190,13 +190,13 @@ impl<'s, K> Tool<'s, K> {
     ) -> Result<Call, Error> {
         let (handle, session) = (self.session.handle.clone(), self.session.id.clone());
         let (invoked, done) = (self.invoked, self.done);
-        let announced = self.session.handle.call(move |desk| {
+        let announced = self.session.handle.call_kept(move |desk| {
             let tool = invoked.payload.tool.clone();
             let (id, started) =
                 desk.act(|engine, cx| invoke(engine, cx, &session, invoked).map(|id| (id, cx.now.moment)))?;
-            Ok::<_, Error>(Call { handle, session, tool, id, started, done, ended: false })
+            Ok(Call { handle, session, tool, id, started, done, ended: false })
         });
-        announced.await?
+        announced.await
     }
 }
 

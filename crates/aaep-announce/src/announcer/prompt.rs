@@ -282,12 +282,9 @@ impl Announcer {
         self.said.remove(token.as_str());
         let own = self.summary(event);
         let phrases = self.user_phrases();
-        let understood = own.as_ref().is_some_and(|text| {
-            phrases_for(&text.language, &self.profile.languages).language()
-                == text.language.split('-').next().unwrap_or_default()
-        });
+        let native = own.as_ref().is_some_and(|text| text.language.split('-').next() == Some(phrases.language()));
         let id = match (outcome, &prompt) {
-            _ if understood => return own,
+            _ if native => return own,
             ("accepted", _) => "outcome-accepted",
             ("rejected", _) => "outcome-rejected",
             ("answered", _) => "outcome-answered",

@@ -187,8 +187,7 @@ fn a_question_that_ends_is_told_once_in_the_users_language() {
     listener.hear("awaiting.confirmation", transfer());
     assert_eq!(texts(&listener.hear("state.changed", outcome("rejected"))), ["Rejected. It will not be done."]);
     assert_eq!(texts(&listener.announcer.waiting(listener.now())), ["Nothing waits for your answer."]);
-    let mut german = Profile::default();
-    german.languages = vec!["de".parse().unwrap()];
+    let german = Profile { languages: vec!["de".parse().unwrap()], ..Profile::default() };
     let mut listener = Listener::new(german);
     listener.hear("awaiting.confirmation", transfer());
     let said = listener.hear("state.changed", outcome("timed_out"));
@@ -466,8 +465,8 @@ fn events_of_extensions_fall_back_to_their_summary() {
 
 #[test]
 fn each_text_is_said_in_its_own_language() {
-    let mut profile = Profile::default();
-    profile.languages = vec!["de".parse().unwrap(), "en".parse().unwrap()];
+    let languages = vec!["de".parse().unwrap(), "en".parse().unwrap()];
+    let profile = Profile { languages, ..Profile::default() };
     let mut listener = Listener::new(profile);
     let fields = json!({"summary_normal": "Ready.", "summary_normal_de": "Bereit.", "summary_normal_fr": "Prêt."});
     let said = listener.hear("session.started", fields);

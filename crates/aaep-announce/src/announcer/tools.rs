@@ -72,7 +72,7 @@ impl Announcer {
         let phrases = self.user_phrases();
         let little = self.wants_little();
         let session = self.sessions.get_mut(id)?;
-        let run = std::mem::replace(&mut session.run, Run::default());
+        let run = std::mem::take(&mut session.run);
         if run.count <= TOLD || little {
             return None;
         }

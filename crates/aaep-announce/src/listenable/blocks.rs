@@ -81,11 +81,6 @@ impl Blocks {
         self.line.len() + self.paragraph.len()
     }
 
-    /// Whether something waits for the end of its block.
-    pub(crate) fn waits(&self) -> bool {
-        !self.line.is_empty() || !self.paragraph.is_empty() || !matches!(self.mode, Mode::Prose)
-    }
-
     /// Ends the block, if one is open, and says it.
     fn leave(&mut self, units: &mut Vec<String>) {
         let whole = matches!(self.mode, Mode::Whole(_));

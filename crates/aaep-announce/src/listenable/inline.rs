@@ -213,7 +213,7 @@ fn take_word(rest: &str, style: Style, out: &mut String) -> usize {
         }
     }
     let token = &rest[..end];
-    let alone = !token.chars().any(char::is_alphanumeric) && token.chars().all(|c| c.is_ascii());
+    let alone = !token.chars().any(char::is_alphanumeric) && token.is_ascii();
     if alone && style.exact {
         push(out, &lone_marks(token, style));
     } else {

@@ -103,10 +103,13 @@ pub(crate) fn phrases_for(language: &str, wishes: &[LanguageTag]) -> &'static Ph
 /// Marks that end a sentence in some script.
 const ENDS: [char; 14] = ['.', '!', '?', ':', '…', '。', '！', '？', '؟', '۔', '।', '։', '።', '‽'];
 
+/// Marks that may follow the end of a sentence.
+const CLOSERS: [char; 7] = ['"', '\'', ')', ']', '”', '’', '»'];
+
 /// The text with a mark at its end, so that a voice lets its tone fall.
 pub(crate) fn sentence(text: &str) -> String {
     let text = text.trim().trim_end_matches([',', ';', '-', '–', '—']).trim_end();
-    let bare = text.trim_end_matches(['"', '\'', ')', ']', '”', '’', '»', '*', '_']);
+    let bare = text.trim_end_matches(CLOSERS);
     match bare.chars().last() {
         None => String::new(),
         Some(c) if ENDS.contains(&c) => text.to_owned(),
@@ -116,7 +119,7 @@ pub(crate) fn sentence(text: &str) -> String {
 
 /// Whether the text ends like a sentence.
 pub(crate) fn is_sentence(text: &str) -> bool {
-    text.trim_end_matches(['"', '\'', ')', ']', '”', '’', '»']).ends_with(ENDS)
+    text.trim_end_matches(CLOSERS).ends_with(ENDS)
 }
 
 /// The text cut between words if it is too long, with a remark that it goes on.

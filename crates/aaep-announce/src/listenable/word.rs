@@ -117,7 +117,8 @@ fn code_like(core: &str) -> bool {
 }
 
 fn long_code(core: &str, style: Style) -> Option<String> {
-    if !code_like(core) && !(core.len() > LONG && core.is_ascii()) {
+    let is_long = core.len() > LONG && core.is_ascii();
+    if !code_like(core) && !is_long {
         return None;
     }
     let start: String = core.chars().filter(|c| c.is_alphanumeric()).take(4).collect();

@@ -5,5 +5,5 @@ mod permit;
 mod question;
 
 pub use outcome::{Answer, AuditRecord, Outcome, Verdict};
-pub use permit::{CallDigest, Permit, PermitMismatch};
+pub use permit::{CallDigest, InvalidDigest, Permit, PermitMismatch};
 pub use question::{CONSENT_PREFIX, CONSENT_URI, Clarification, Confirmation, UnsafeDefault};

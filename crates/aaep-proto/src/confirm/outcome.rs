@@ -1,6 +1,6 @@
 //! How a question ended, and the record that is kept of it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::permit::Permit;
@@ -9,7 +9,7 @@ use crate::message::{Decision, Response};
 use crate::time::Timestamp;
 
 /// Why a question ended as it did. A timeout is never the user's refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The user said yes.
@@ -28,6 +28,8 @@ pub enum Verdict {
     Cancelled,
     /// Another question took its place.
     Superseded,
+    /// The question or its answer could not be put on record: what nobody can prove later counts as no.
+    NotRecorded,
 }
 
 impl Verdict {
@@ -42,6 +44,7 @@ impl Verdict {
             Verdict::SubscriberLeft => "subscriber_left",
             Verdict::Cancelled => "cancelled",
             Verdict::Superseded => "superseded",
+            Verdict::NotRecorded => "not_recorded",
         }
     }
 }
@@ -69,7 +72,7 @@ pub struct Answer {
 }
 
 /// What is kept of every decision: who, when, on which subscription, how, and what was shown.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditRecord {
     /// The question.
     pub reply_token: ReplyToken,

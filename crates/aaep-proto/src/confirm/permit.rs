@@ -1,6 +1,7 @@
 //! The proof that the user agreed. It is made in this file alone, cannot be copied, and is spent by use.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -32,6 +33,35 @@ impl fmt::Display for CallDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("sha256:")?;
         self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+/// Text that is not a fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidDigest;
+
+impl fmt::Display for InvalidDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("must be sha256: followed by 64 hexadecimal digits")
+    }
+}
+
+impl std::error::Error for InvalidDigest {}
+
+impl FromStr for CallDigest {
+    type Err = InvalidDigest;
+
+    fn from_str(text: &str) -> Result<CallDigest, InvalidDigest> {
+        let digits = text.strip_prefix("sha256:").ok_or(InvalidDigest)?.as_bytes();
+        let mut bytes = [0; 32];
+        if digits.len() != 2 * bytes.len() {
+            return Err(InvalidDigest);
+        }
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let digit = |d: u8| char::from(d).to_digit(16).ok_or(InvalidDigest);
+            *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
+        }
+        Ok(CallDigest(bytes))
     }
 }
 
@@ -93,6 +123,15 @@ impl Permit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fingerprint_can_be_read_again() {
+        let call = CallDigest::of("delete", &json!({"id": 1}));
+        assert_eq!(call.to_string().parse(), Ok(call));
+        for bad in ["", "sha256:", "sha256:00", &call.to_string().replace("sha256", "md5"), &format!("{call}0")] {
+            assert_eq!(bad.parse::<CallDigest>(), Err(InvalidDigest), "{bad}");
+        }
+    }
 
     #[test]
     fn a_permit_covers_one_call_in_one_session() {

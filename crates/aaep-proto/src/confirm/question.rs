@@ -53,6 +53,7 @@ pub struct Confirmation {
     summaries: [Option<String>; 3],
     variants: Map<String, Value>,
     takes_modified: bool,
+    origin: Option<String>,
 }
 
 impl Confirmation {
@@ -69,6 +70,7 @@ impl Confirmation {
             summaries: [None, None, None],
             variants: Map::new(),
             takes_modified: false,
+            origin: None,
         }
     }
 
@@ -122,6 +124,34 @@ impl Confirmation {
         self
     }
 
+    /// What the asker itself calls this question, so that it finds the question again after a restart.
+    pub fn origin(mut self, origin: impl Into<String>) -> Confirmation {
+        self.origin = Some(origin.into());
+        self
+    }
+
+    /// The question again, from the event that asked it and what the event does not say.
+    pub(crate) fn restore(
+        asked: &AwaitingConfirmation,
+        variants: &Map<String, Value>,
+        call: Option<(String, CallDigest)>,
+        (takes_modified, origin): (bool, Option<String>),
+    ) -> Confirmation {
+        Confirmation {
+            action: asked.action.clone(),
+            consequence: asked.consequence.clone(),
+            default: asked.default_decision.clone(),
+            timeout_seconds: Some(asked.timeout_seconds),
+            risk: asked.risk_level.clone(),
+            irreversible: asked.irreversible == Some(true),
+            call,
+            summaries: [asked.summary_terse.clone(), asked.summary_normal.clone(), asked.summary_detailed.clone()],
+            variants: variants.clone(),
+            takes_modified,
+            origin,
+        }
+    }
+
     /// Goes ahead without an answer, where 6.4.1 allows it.
     pub fn accept_on_timeout(mut self) -> Result<Confirmation, UnsafeDefault> {
         self.default = Decision::Accept;
@@ -133,6 +163,14 @@ impl Confirmation {
     pub(crate) fn check(&self) -> Result<(), UnsafeDefault> {
         let harmless = self.risk == Some(RiskLevel::Low);
         if self.default == Decision::Accept && self.irreversible && !harmless { Err(UnsafeDefault) } else { Ok(()) }
+    }
+
+    pub(crate) fn origin_key(&self) -> Option<&str> {
+        self.origin.as_deref()
+    }
+
+    pub(crate) fn named_call(&self) -> Option<&(String, CallDigest)> {
+        self.call.as_ref()
     }
 
     pub(crate) fn call(&self) -> Option<CallDigest> {
@@ -202,6 +240,7 @@ pub struct Clarification {
     default_response: Option<String>,
     variants: Map<String, Value>,
     timeout_seconds: u32,
+    origin: Option<String>,
 }
 
 impl Clarification {
@@ -214,7 +253,37 @@ impl Clarification {
             default_response: None,
             variants: Map::new(),
             timeout_seconds: 120,
+            origin: None,
         }
+    }
+
+    /// The question again, from the event that asked it.
+    pub(crate) fn restore(
+        asked: &AwaitingClarification,
+        variants: &Map<String, Value>,
+        origin: Option<String>,
+    ) -> Clarification {
+        let choices = asked.choices.iter().flatten().map(|choice| (choice.value.clone(), choice.label.clone()));
+        Clarification {
+            question: asked.question.clone(),
+            kinds: asked.accepted_response_kinds.clone().unwrap_or_default(),
+            choices: choices.collect(),
+            context: asked.context.clone(),
+            default_response: asked.default_response.clone(),
+            variants: variants.clone(),
+            timeout_seconds: asked.timeout_seconds,
+            origin,
+        }
+    }
+
+    /// What the asker itself calls this question, so that it finds the question again after a restart.
+    pub fn origin(mut self, origin: impl Into<String>) -> Clarification {
+        self.origin = Some(origin.into());
+        self
+    }
+
+    pub(crate) fn origin_key(&self) -> Option<&str> {
+        self.origin.as_deref()
     }
 
     /// Any text is an answer.

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::subscriptions::{Subscription, SubscriptionKey, Subscriptions};
-use super::{Counts, Cx, Engine, Output, Timer};
+use super::subscriptions::{Binding, Subscription, SubscriptionKey, Subscriptions};
+use super::{Counts, Cx, Engine, Entry, Output, Timer};
 use crate::frame::Frame;
 use crate::id::{EventId, OutputId, SessionId};
 use crate::message::{CoreType, Event, Payload};
@@ -145,6 +145,7 @@ impl Engine {
                 }
             };
             let mut delivery = Delivery {
+                journal: self.config.journal,
                 counts: &mut self.counts,
                 runs: &mut shape.runs,
                 out: &mut self.out,
@@ -184,6 +185,7 @@ impl Engine {
                 let make = || Arc::new(Frame::new(session.text_event(cx, output_id, &output, piece)));
                 let frame = cut.frame.get_or_insert_with(make);
                 let mut delivery = Delivery {
+                    journal: self.config.journal,
                     counts: &mut self.counts,
                     runs: &mut shape.runs,
                     out: &mut self.out,
@@ -227,19 +229,37 @@ impl Engine {
             shape.key.words.tailor(event)
         };
         let frame = Arc::new(Frame::new(tailored));
-        let mut delivery =
-            Delivery { counts: &mut self.counts, runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
+        let mut delivery = Delivery {
+            journal: self.config.journal,
+            counts: &mut self.counts,
+            runs: &mut shape.runs,
+            out: &mut self.out,
+            timers: &mut self.timers,
+        };
         if delivery.push(cx, key, subscription, &frame) {
             self.close_overfull(cx, vec![key]);
         }
+    }
+
+    /// An event as a subscription hears it, if it does.
+    pub(super) fn tailored(&self, key: SubscriptionKey, event: &Event) -> Option<Arc<Frame>> {
+        let shape = self.shapes.by_id.get(&self.subscriptions.get(key)?.shape)?;
+        let text = event.core_type() == Some(CoreType::OutputStreaming);
+        let wanted = shape.key.filter.passes(event) && (text || shape.key.words.wants(event));
+        wanted.then(|| Arc::new(Frame::new(if text { event.clone() } else { shape.key.words.tailor(event) })))
     }
 
     /// Sends what a subscription's outbox lets go by now.
     pub(super) fn pump(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) {
         let Some(subscription) = self.subscriptions.get_mut(key) else { return };
         let Some(shape) = self.shapes.by_id.get_mut(&subscription.shape) else { return };
-        let mut delivery =
-            Delivery { counts: &mut self.counts, runs: &mut shape.runs, out: &mut self.out, timers: &mut self.timers };
+        let mut delivery = Delivery {
+            journal: self.config.journal,
+            counts: &mut self.counts,
+            runs: &mut shape.runs,
+            out: &mut self.out,
+            timers: &mut self.timers,
+        };
         delivery.pump(cx, key, subscription);
     }
 }
@@ -261,6 +281,7 @@ impl Cut {
 
 /// The parts of the engine that a delivery touches.
 struct Delivery<'e> {
+    journal: bool,
     counts: &'e mut Counts,
     runs: &'e mut Vec<(RunKey, Arc<Frame>)>,
     out: &'e mut std::collections::VecDeque<Output>,
@@ -281,6 +302,7 @@ impl Delivery<'_> {
         if to.outbox.waiting() > 0 || to.armed.is_some() {
             self.arm(cx, key, to);
         }
+        self.note_held(to);
         to.outbox.is_overfull()
     }
 
@@ -296,6 +318,16 @@ impl Delivery<'_> {
             self.timers.remove(&(old, Timer::Outbox(key)));
         }
         self.arm(cx, key, to);
+        self.note_held(to);
+    }
+
+    /// Who comes back after a restart must not be told that it has all, if something waited for it.
+    fn note_held(&mut self, to: &mut Subscription) {
+        let held = to.outbox.waiting() > 0;
+        if self.journal && held != to.held && to.binding == Binding::Resumable {
+            to.held = held;
+            self.out.push_back(Output::Journal(Box::new(Entry::Held(to.id.clone(), held))));
+        }
     }
 
     fn arm(&mut self, cx: &Cx<'_>, key: SubscriptionKey, to: &mut Subscription) {

@@ -6,9 +6,11 @@
 //! change, then drain.
 
 mod delivery;
+mod journal;
 mod publish;
 mod questions;
 mod replies;
+mod restore;
 mod session;
 mod sessions;
 mod subscriptions;
@@ -16,7 +18,9 @@ mod subscriptions;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+pub use journal::{AskedQuestion, DecidedQuestion, Entry, OutputKind, Recorded, SessionState, Subscriber};
 pub use replies::ReplyFault;
+pub use restore::{Found, Past, Restored};
 pub use sessions::{MISSED, SessionOptions, summary_of_state};
 pub use subscriptions::{Binding, Presence, SubscriptionKey};
 
@@ -32,6 +36,7 @@ use crate::time::{Moment, Now};
 
 use delivery::Shapes;
 use questions::Question;
+use restore::Origins;
 use session::Session;
 use subscriptions::Subscriptions;
 
@@ -68,6 +73,9 @@ pub struct Config {
     pub manifest_uri: Option<String>,
     /// The manifest, signed, for those who demand it. Offered only if the offer says so.
     pub signed_manifest: Option<String>,
+    /// Whether what must survive a restart is told as [`Output::Journal`]. Then questions and decisions wait for
+    /// [`Engine::recorded`].
+    pub journal: bool,
 }
 
 impl Config {
@@ -80,6 +88,7 @@ impl Config {
             away_seconds: limits::AWAY_SECONDS,
             manifest_uri: None,
             signed_manifest: None,
+            journal: false,
         }
     }
 }
@@ -112,6 +121,8 @@ pub enum Output {
     Answered(ReplyToken, Answer),
     /// Keep this record.
     Audit(Box<AuditRecord>),
+    /// Keep this over a restart.
+    Journal(Box<Entry>),
     /// A reply was ignored; to be logged, never to be told to its sender.
     Ignored(SubscriptionId, ReplyFault),
     /// Nothing more to do until then, or until the next input.
@@ -191,6 +202,8 @@ enum Timer {
     Countdown(ReplyToken),
     /// Time for an answer is over.
     Timeout(ReplyToken),
+    /// The agent of a session did not come back after a restart.
+    Orphan(SessionId),
 }
 
 /// The state machine. See the module for how it is driven.
@@ -222,6 +235,15 @@ pub struct Engine {
     shapes: Shapes,
     questions: BTreeMap<ReplyToken, Question>,
     spent: Recent,
+    /// Questions whose permit was used.
+    used: Recent,
+    origins: Origins,
+    /// Sessions whose agents have not come back after a restart, and until when they may.
+    orphans: BTreeMap<SessionId, Moment>,
+    /// In which state sessions were at the restart.
+    stood: BTreeMap<SessionId, (crate::message::Envelope, String)>,
+    /// Whether what must be kept can be.
+    recording: bool,
     timers: BTreeSet<(Moment, Timer)>,
     out: VecDeque<Output>,
     /// The latest moment that was seen: a clock that goes back is not followed.
@@ -240,6 +262,11 @@ impl Engine {
             shapes: Shapes::default(),
             questions: BTreeMap::new(),
             spent: Recent::new(limits::REPLY_TOKENS),
+            used: Recent::new(limits::REPLY_TOKENS),
+            origins: Origins::default(),
+            orphans: BTreeMap::new(),
+            stood: BTreeMap::new(),
+            recording: true,
             timers: BTreeSet::new(),
             out: VecDeque::new(),
             latest: Moment::default(),
@@ -296,6 +323,7 @@ impl Engine {
                 Timer::Away(key) => self.count_as_gone(cx, key),
                 Timer::Countdown(token) => self.count_down(cx, &token),
                 Timer::Timeout(token) => self.time_out(cx, &token),
+                Timer::Orphan(session) => self.end_orphan(cx, &session),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Cx, Engine, Misuse};
+use super::{Cx, Engine, Entry, Misuse};
 use crate::confirm::{CONSENT_PREFIX, CONSENT_URI};
 use crate::id::{EventId, SessionId};
 use crate::message::{CORE_TYPES, Context, Envelope, Event, LocalizationHints, Payload, StateChanged, Urgency};
@@ -87,6 +87,19 @@ impl Engine {
 
     /// Makes an event, checks it by itself and in the order of its session, and takes it into that order.
     pub(super) fn prepare(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        payload: Payload,
+        adjust: impl FnOnce(&mut Event),
+    ) -> Result<Event, Misuse> {
+        let event = self.admit(cx, session, payload, adjust)?;
+        self.note(|| Entry::Event(Box::new(event.clone())));
+        Ok(event)
+    }
+
+    /// The same for what is not said at once, and so not yet put on record as said.
+    pub(super) fn admit(
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,

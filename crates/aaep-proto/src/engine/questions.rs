@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::publish::add_consent;
 use super::subscriptions::SubscriptionKey;
-use super::{Cx, Engine, Misuse, Output, Timer, WhenAlone};
+use super::{AskedQuestion, Cx, DecidedQuestion, Engine, Entry, Misuse, Output, Timer, WhenAlone};
 use crate::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome, Permit, Verdict};
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
@@ -29,6 +29,10 @@ pub(super) struct Question {
     pub(super) expires: Option<Timestamp>,
     pub(super) received: BTreeSet<SubscriptionKey>,
     countdowns: Vec<(Moment, u32)>,
+    /// It is not on record yet, so nobody was asked.
+    pub(super) asking: bool,
+    /// How it ends, as soon as that is on record.
+    pub(super) ending: Option<(Ending, AuditRecord)>,
 }
 
 pub(super) enum Asked {
@@ -37,6 +41,40 @@ pub(super) enum Asked {
 }
 
 impl Question {
+    /// A question that waited before a restart. How much time is left is said again only when it is put again.
+    pub(super) fn restored(
+        (session, asked): (SessionId, Asked),
+        event: Event,
+        asked_wall: Timestamp,
+        deadline: Moment,
+    ) -> Question {
+        Question {
+            session,
+            asked,
+            event,
+            asked_wall,
+            deadline,
+            expires: None,
+            received: BTreeSet::new(),
+            countdowns: Vec::new(),
+            asking: false,
+            ending: None,
+        }
+    }
+
+    /// Whether it waits for an answer.
+    fn is_open(&self) -> bool {
+        !self.asking && self.ending.is_none()
+    }
+
+    /// What its asker calls it.
+    pub(super) fn origin(&self) -> Option<&str> {
+        match &self.asked {
+            Asked::Confirmation(asked) => asked.origin_key(),
+            Asked::Clarification(asked) => asked.origin_key(),
+        }
+    }
+
     pub(super) fn is_confirmation(&self) -> bool {
         matches!(self.asked, Asked::Confirmation(_))
     }
@@ -127,7 +165,7 @@ impl Engine {
             Asked::Confirmation(confirmation) => (confirmation.consent(), confirmation.variants().clone()),
             Asked::Clarification(clarification) => (None, clarification.variants().clone()),
         };
-        let event = self.prepare(cx, session, payload, |event| {
+        let event = self.admit(cx, session, payload, |event| {
             event.extra = variants;
             add_consent(event, consent);
         })?;
@@ -143,21 +181,69 @@ impl Engine {
             expires: None,
             received: BTreeSet::new(),
             countdowns: countdowns(asked_at, timeout_seconds),
+            asking: self.config.journal && self.recording,
+            ending: None,
         };
         self.timers.insert((deadline, Timer::Timeout(token.clone())));
         if let Some((at, _)) = question.countdowns.first() {
             self.timers.insert((*at, Timer::Countdown(token.clone())));
         }
-        let confirmation = question.is_confirmation();
         self.questions.insert(token.clone(), question);
+        if !self.config.journal {
+            self.put_question(cx, &token);
+        } else if self.recording {
+            self.note_question(&token, timeout_seconds);
+        } else {
+            self.fail_closed(cx, &token);
+        }
+        Ok(())
+    }
+
+    fn note_question(&mut self, token: &ReplyToken, timeout_seconds: u32) {
+        let Some(question) = self.questions.get(token) else { return };
+        let (call, takes_modified) = match &question.asked {
+            Asked::Confirmation(asked) => (asked.named_call(), asked.takes_modified()),
+            Asked::Clarification(_) => (None, false),
+        };
+        let asked = AskedQuestion {
+            token: token.clone(),
+            event: question.event.clone(),
+            asked_at: question.asked_wall,
+            deadline: question.asked_wall.plus_seconds(timeout_seconds.into()),
+            call: call.map(|(tool, digest)| (tool.clone(), digest.to_string())),
+            takes_modified,
+            origin: question.origin().map(str::to_owned),
+        };
+        self.note(|| Entry::Asked(Box::new(asked)));
+    }
+
+    /// Puts a question to the user, or applies its default if nobody could answer (decision 1).
+    pub(super) fn put_question(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
+        let Some(question) = self.questions.get_mut(token) else { return };
+        let confirmation = question.is_confirmation();
+        if let Some(session) = self.sessions.get_mut(&question.session).filter(|_| self.config.journal) {
+            // Other things may have been said while it was put on record.
+            question.event.envelope.timestamp = session.not_before(question.event.envelope.timestamp);
+        }
         let able = self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));
         let alone = self.is_alone();
         if able {
-            self.hand_over(cx, Some(&token), &[]);
+            self.note_put(token);
+            self.hand_over(cx, Some(token), &[]);
         } else if !alone || self.config.when_alone == WhenAlone::DefaultAtOnce {
-            self.settle(cx, &token, Ending::by_itself(Verdict::NobodyCouldAnswer));
+            self.settle(cx, token, Ending::by_itself(Verdict::NobodyCouldAnswer));
         }
-        Ok(())
+    }
+
+    fn note_put(&mut self, token: &ReplyToken) {
+        if let Some(event) = self.questions.get(token).filter(|_| self.config.journal).map(|q| q.event.clone()) {
+            self.note(|| Entry::Event(Box::new(event)));
+        }
+    }
+
+    /// Hands over all open questions to everyone, after a restart.
+    pub(super) fn hand_over_all(&mut self, cx: &mut Cx<'_>) {
+        self.hand_over(cx, None, &[]);
     }
 
     /// Hands open questions to a subscription that joined, came back or changed its terms, if someone could answer
@@ -184,7 +270,7 @@ impl Engine {
         let mut to_send = Vec::new();
         for (token, question) in &mut self.questions {
             let able = if question.is_confirmation() { can_confirm } else { can_clarify };
-            let missing: BTreeSet<SubscriptionKey> = if !able {
+            let missing: BTreeSet<SubscriptionKey> = if !able || !question.is_open() {
                 BTreeSet::new()
             } else if question.received.is_empty() {
                 self.subscriptions.iter().map(|(key, _)| key).collect()
@@ -242,8 +328,38 @@ impl Engine {
         }
     }
 
-    /// The one place where a question ends. It is taken out first, so it can end only once.
+    /// Every end of a question comes here. With a journal it waits until it is on record, unless it comes with the
+    /// end of its session; the first end counts.
     pub(super) fn settle(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: Ending) {
+        let Some(question) = self.questions.get(token) else { return };
+        if !self.config.journal || !ending.told {
+            return self.settle_now(cx, token, ending);
+        }
+        if question.ending.is_some() {
+            return;
+        }
+        let record = self.record(cx, token, question, &ending);
+        self.note_ending(question_response(question, &ending), &ending, &record);
+        if let Some(question) = self.questions.get_mut(token) {
+            question.ending = Some((ending, record));
+        }
+    }
+
+    fn note_ending(&mut self, response: Option<Response>, ending: &Ending, record: &AuditRecord) {
+        let modified = ending.modified.clone();
+        self.note(|| Entry::Decided(Box::new(DecidedQuestion { record: record.clone(), modified, response })));
+    }
+
+    /// Ends a question without waiting for the record of it.
+    pub(super) fn settle_now(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: Ending) {
+        let Some(question) = self.questions.get(token) else { return };
+        let record = self.record(cx, token, question, &ending);
+        self.note_ending(question_response(question, &ending), &ending, &record);
+        self.conclude(cx, token, ending, record);
+    }
+
+    /// The one place where a question ends. It is taken out first, so it can end only once.
+    pub(super) fn conclude(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: Ending, record: AuditRecord) {
         let verdict = ending.verdict;
         let Some(question) = self.questions.remove(token) else { return };
         self.spent.insert(token.as_str());
@@ -253,7 +369,7 @@ impl Engine {
         }
         let decision = decision_of(&question, verdict);
         let accepted = decision == Some(Decision::Accept);
-        self.out.push_back(Output::Audit(Box::new(self.record(cx, token, &question, (decision.clone(), &ending)))));
+        self.out.push_back(Output::Audit(Box::new(record)));
         if let Some(session) = self.sessions.get_mut(&question.session) {
             session.settle(token, accepted);
         }
@@ -263,12 +379,17 @@ impl Engine {
                     accepted.then(|| Permit::grant(question.session.clone(), token.clone(), confirmation.call()));
                 let decision = decision.unwrap_or(Decision::Reject);
                 let outcome = Outcome { decision, verdict, permit, modified_action: ending.modified };
+                if let Some(origin) = question.origin() {
+                    self.origins.decided((origin, token), &question, &outcome);
+                }
                 self.out.push_back(Output::Decided(token.clone(), outcome));
             }
-            Asked::Clarification(clarification) => {
-                let withdrawn = matches!(verdict, Verdict::Cancelled | Verdict::Superseded);
-                let response = ending.response.or_else(|| clarification.fallback().filter(|_| !withdrawn));
-                self.out.push_back(Output::Answered(token.clone(), Answer { response, verdict }));
+            Asked::Clarification(_) => {
+                let answer = Answer { response: question_response(&question, &ending), verdict };
+                if let Some(origin) = question.origin() {
+                    self.origins.answered(origin, &question.session, &answer);
+                }
+                self.out.push_back(Output::Answered(token.clone(), answer));
             }
         }
         if ending.told {
@@ -301,7 +422,7 @@ impl Engine {
     /// Says how much time is left, within the rate and in the background.
     pub(super) fn count_down(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
         let Some(question) = self.questions.get_mut(token) else { return };
-        if question.countdowns.is_empty() {
+        if question.countdowns.is_empty() || question.ending.is_some() {
             return;
         }
         let (_, seconds) = question.countdowns.remove(0);
@@ -320,13 +441,8 @@ impl Engine {
         debug_assert!(told.is_ok(), "{told:?}");
     }
 
-    fn record(
-        &self,
-        cx: &Cx<'_>,
-        token: &ReplyToken,
-        question: &Question,
-        (decision, ending): (Option<Decision>, &Ending),
-    ) -> AuditRecord {
+    fn record(&self, cx: &Cx<'_>, token: &ReplyToken, question: &Question, ending: &Ending) -> AuditRecord {
+        let decision = decision_of(question, ending.verdict);
         let subscription = ending.subscription.and_then(|key| self.subscriptions.get(key));
         let (shown, consequence, call) = match (&question.event.payload, &question.asked) {
             (Payload::AwaitingConfirmation(c), Asked::Confirmation(asked)) => {
@@ -369,8 +485,17 @@ fn decision_of(question: &Question, verdict: Verdict) -> Option<Decision> {
     Some(match verdict {
         Verdict::Accepted => Decision::Accept,
         Verdict::TimedOut | Verdict::NobodyCouldAnswer | Verdict::SubscriberLeft => asked.default_decision.clone(),
-        Verdict::Rejected | Verdict::Answered | Verdict::Cancelled | Verdict::Superseded => Decision::Reject,
+        Verdict::Rejected | Verdict::Answered | Verdict::Cancelled | Verdict::Superseded | Verdict::NotRecorded => {
+            Decision::Reject
+        }
     })
+}
+
+/// The answer to a clarification: the user's, or the agent's own where nobody gave one.
+fn question_response(question: &Question, ending: &Ending) -> Option<Response> {
+    let Asked::Clarification(clarification) = &question.asked else { return None };
+    let withdrawn = matches!(ending.verdict, Verdict::Cancelled | Verdict::Superseded | Verdict::NotRecorded);
+    ending.response.clone().or_else(|| clarification.fallback().filter(|_| !withdrawn))
 }
 
 /// When to say how many seconds are left: at a half and at a tenth.
@@ -399,5 +524,7 @@ fn notice(verdict: Verdict, accepted: bool, confirmation: bool) -> &'static str 
         (Verdict::SubscriberLeft, false, _) => "The one who could answer left. Going on without it.",
         (Verdict::Cancelled, ..) => "The question was withdrawn.",
         (Verdict::Superseded, ..) => "Another question takes its place.",
+        (Verdict::NotRecorded, true, _) => "The answer cannot be put on record now. It will not be done.",
+        (Verdict::NotRecorded, false, _) => "The answer cannot be put on record now. Going on without it.",
     }
 }

@@ -108,6 +108,9 @@ impl Engine {
             let known = self.spent.contains(token.as_str());
             return Err(if known { ReplyFault::Settled } else { ReplyFault::UnknownToken });
         };
+        if question.ending.is_some() {
+            return Err(ReplyFault::Settled);
+        }
         if cx.now.moment >= question.deadline || question.expires.is_some_and(|end| at >= end) {
             return Err(ReplyFault::Late);
         }

@@ -37,6 +37,8 @@ pub(super) struct Output {
     pub(super) language: Option<LanguageTag>,
     /// Characters written so far, for those who join in the middle.
     pub(super) end: Cursor,
+    /// The same, counting what nobody can have yet.
+    pub(super) written: u64,
 }
 
 /// What a change of shape means for one output of one subscription.
@@ -180,6 +182,11 @@ impl Session {
         let timestamp = self.latest.map_or(cx.now.wall, |latest| latest.max(cx.now.wall));
         self.latest = Some(timestamp);
         timestamp
+    }
+
+    /// The latest time of the session, or this if it is later.
+    pub(super) fn not_before(&self, at: Timestamp) -> Timestamp {
+        self.latest.map_or(at, |latest| latest.max(at))
     }
 
     pub(super) fn settle(&mut self, token: &ReplyToken, accepted: bool) {

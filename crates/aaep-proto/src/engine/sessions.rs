@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::session::{Output, Session};
 use super::subscriptions::SubscriptionKey;
-use super::{Cx, Engine, Misuse};
-use crate::confirm::{CallDigest, Permit, Verdict};
+use super::{Cx, Engine, Entry, Misuse, OutputKind};
+use crate::confirm::{CallDigest, Permit, PermitMismatch, Verdict};
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
 use crate::language::LanguageTag;
 use crate::limits;
@@ -214,10 +214,16 @@ impl Engine {
     ) -> Result<ToolCallId, Misuse> {
         self.observe_time(cx);
         let mut tool = tool.into();
+        let token = permit.token().clone();
+        if self.used.contains(token.as_str()) {
+            return Err(Misuse::WrongPermit(PermitMismatch));
+        }
         permit.spend(session, &CallDigest::of(&tool.payload.tool, arguments)).map_err(Misuse::WrongPermit)?;
         tool.payload.irreversible = Some(true);
         let id = tool.payload.tool_call_id.get_or_insert_with(|| ToolCallId::random(cx.entropy)).clone();
         self.announce_tool(cx, session, tool)?;
+        self.used.insert(token.as_str());
+        self.note(|| Entry::Spent(token));
         Ok(id)
     }
 
@@ -268,6 +274,7 @@ impl Engine {
         self.observe_time(cx);
         self.ensure_state(cx, session, "writing_output")?;
         let words = self.shapes.need_words();
+        let session_id = session;
         let session = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
         if session.outputs.len() >= limits::PER_SESSION {
             return Err(Misuse::TooMany("outputs"));
@@ -276,16 +283,19 @@ impl Engine {
         let spoken = language.as_ref().or(session.hints.primary_language.as_ref());
         let text = OutputText::new(content_type, spoken, words);
         let content_type = content_type.to_owned();
+        let kind = OutputKind { content_type: content_type.clone(), language: language.clone() };
         session.outputs.insert(
             id.clone(),
-            Output { text, cursors: BTreeMap::new(), content_type, language, end: Cursor::default() },
+            Output { text, cursors: BTreeMap::new(), content_type, language, end: Cursor::default(), written: 0 },
         );
+        self.note(|| Entry::Opened(session_id.clone(), id.clone(), kind));
         Ok(id)
     }
 
     /// Adds text to an output. Each subscription gets it where its terms allow a cut.
     pub fn write(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId, text: &str) -> Result<(), Misuse> {
         self.observe_time(cx);
+        self.note_text(session, output, text);
         let mut rest = text;
         while !rest.is_empty() {
             let found = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
@@ -297,11 +307,23 @@ impl Engine {
         Ok(())
     }
 
+    fn note_text(&mut self, session: &SessionId, output: &OutputId, text: &str) {
+        if !self.config.journal {
+            return;
+        }
+        let found = self.sessions.get_mut(session).and_then(|s| s.outputs.get_mut(output));
+        let Some(found) = found.filter(|_| !text.is_empty()) else { return };
+        let position = found.written;
+        found.written += text.chars().count() as u64;
+        self.note(|| Entry::Text(session.clone(), output.clone(), position, text.to_owned()));
+    }
+
     /// Ends an output.
     pub fn finish_output(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId) -> Result<(), Misuse> {
         self.observe_time(cx);
         let found = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
         found.outputs.get_mut(output).ok_or(Misuse::UnknownOutput)?.text.finish();
+        self.note(|| Entry::Finished(session.clone(), output.clone()));
         self.deliver_text(cx, session, output);
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::delivery::{ShapeId, ShapeKey, rest_after};
 use super::session::ShapeChange;
-use super::{Closing, Cx, Engine, Misuse, Output, Timer};
+use super::{Closing, Cx, Engine, Entry, Misuse, Output, Subscriber, Timer};
 use crate::id::{OutputId, SubscriptionId};
 use crate::limits;
 use crate::message::{
@@ -55,7 +55,9 @@ pub(super) struct Subscription {
     pub(super) outbox: Outbox,
     /// When the outbox wants to be looked at.
     pub(super) armed: Option<Moment>,
-    binding: Binding,
+    pub(super) binding: Binding,
+    /// Whether it is on record that something waits for it.
+    pub(super) held: bool,
     away: Option<Moment>,
     /// Away for too long: it no longer counts as someone who could answer.
     gone: bool,
@@ -168,11 +170,13 @@ impl Engine {
             outbox,
             armed: None,
             binding,
+            held: false,
             away: None,
             gone: false,
             known: BTreeMap::new(),
         };
         self.subscriptions.insert(key, subscription);
+        self.note_subscription(key);
         self.out.push_back(Output::Message(key, Box::new(accepted.into())));
         if is_new {
             self.sessions.values_mut().for_each(|s| s.welcome(shape));
@@ -180,6 +184,39 @@ impl Engine {
         self.catch_up(cx, key);
         self.hand_over_questions(cx, key);
         Ok(key)
+    }
+
+    fn note_subscription(&mut self, key: SubscriptionKey) {
+        let Some(found) = self.subscriptions.get(key).filter(|s| s.binding == Binding::Resumable) else { return };
+        let (id, principal) = (found.id.clone(), found.principal.to_string());
+        let subscriber = Subscriber { id, principal, requested: found.terms.requested().clone() };
+        self.note(|| Entry::Subscribed(Box::new(subscriber)));
+    }
+
+    /// A subscription that was there before a restart. It counts as away until it is back.
+    pub(super) fn readmit(&mut self, cx: &mut Cx<'_>, (id, principal): (SubscriptionId, &str), terms: Terms) {
+        let key = self.subscriptions.reserve();
+        let terms = Box::new(terms);
+        let (shape, is_new) = self.shapes.join(ShapeKey::of(&terms), key);
+        let outbox = Outbox::new(terms.rate(), terms.pace_wpm(), cx.now.moment);
+        let subscription = Subscription {
+            id,
+            principal: principal.into(),
+            terms,
+            shape,
+            outbox,
+            armed: None,
+            binding: Binding::Resumable,
+            held: false,
+            away: None,
+            gone: false,
+            known: BTreeMap::new(),
+        };
+        self.subscriptions.insert(key, subscription);
+        if is_new {
+            self.sessions.values_mut().for_each(|s| s.welcome(shape));
+        }
+        self.disconnect(cx, key);
     }
 
     /// A message from the holder of a subscription. What it may say about which subscription is judged
@@ -376,6 +413,7 @@ impl Engine {
         let accepted = self.accepted(&id, &agreement);
         self.out.push_back(Output::Message(key, Box::new(accepted.into())));
         self.apply_terms(cx, key, agreement.terms);
+        self.note_subscription(key);
         self.pump(cx, key);
         self.default_what_nobody_can_answer(cx);
         self.hand_over_questions(cx, key);
@@ -423,6 +461,9 @@ impl Engine {
         }
         if let Some(at) = subscription.away {
             self.timers.remove(&(at, Timer::Away(key)));
+        }
+        if subscription.binding == Binding::Resumable {
+            self.note(|| Entry::Unsubscribed(subscription.id));
         }
         self.out.push_back(Output::Closed(key, closing));
         self.default_what_nobody_can_answer(cx);

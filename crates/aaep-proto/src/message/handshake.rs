@@ -1,6 +1,6 @@
 //! The handshake and the replies (chapters 5 and 6), and the manifest (5.10).
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::kinds::*;
@@ -143,6 +143,13 @@ impl FromJson for Response {
             Json::Number(n) => n.as_f64().map(Response::Number),
             _ => None,
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for Response {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Json::deserialize(deserializer)?;
+        Response::from_json(&json).ok_or_else(|| serde::de::Error::custom("must be text, a number, true or false"))
     }
 }
 

@@ -69,6 +69,21 @@ impl Session {
         }
     }
 
+    /// A session that went on before a restart: in this state, with these tools running.
+    pub(crate) fn resumed((latest, state): (Timestamp, &str), calls: &BTreeMap<ToolCallId, String>) -> Session {
+        let mut session = Session::new(true);
+        session.started = true;
+        session.events = 1;
+        session.numbered = Some(false);
+        session.latest = Some(latest);
+        session.state = (state != "idle").then(|| state.to_owned());
+        for id in calls.keys() {
+            session.used_calls.insert(id.as_str());
+        }
+        session.calls.clone_from(calls);
+        session
+    }
+
     /// Looks at the next event; answers the token of a question that it asks.
     pub(crate) fn observe<'e>(
         &mut self,

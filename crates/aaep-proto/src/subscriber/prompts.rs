@@ -356,7 +356,7 @@ fn named_question(event: &Event) -> Option<(ReplyToken, &Value)> {
 
 fn verdict_of(word: &str) -> Option<Verdict> {
     use Verdict::*;
-    [Accepted, Rejected, Answered, TimedOut, NobodyCouldAnswer, SubscriberLeft, Cancelled, Superseded]
+    [Accepted, Rejected, Answered, TimedOut, NobodyCouldAnswer, SubscriberLeft, Cancelled, Superseded, NotRecorded]
         .into_iter()
         .find(|verdict| verdict.as_str() == word)
 }

@@ -1,0 +1,321 @@
+//! A virtual listener: scripted sessions go through the producer's engine on fake time, with the capabilities of a
+//! screen reader, and a voice at 180 words per minute says what is announced.
+
+mod voice;
+mod world;
+
+use aaep_announce::listenable::is_unspeakable;
+use aaep_announce::{Earcon, Priority, Profile, Utterance};
+use aaep_proto::confirm::{Clarification, Confirmation};
+use aaep_proto::engine::SessionOptions;
+use aaep_proto::id::SessionId;
+use aaep_proto::message::{
+    ErrorCategory, HandoffRequested, HandoffTarget, Localized, RiskLevel, SessionErrored, ToolCompleted, ToolInvoked,
+    ToolStatus,
+};
+use serde_json::json;
+
+use voice::words;
+use world::World;
+
+/// A unit takes no longer than this to say: 20 seconds at 180 words per minute, and one sentence more.
+const UNIT: u64 = 60 + 30;
+
+fn world() -> World {
+    World::new(Profile::default(), &["en-US"])
+}
+
+fn start(world: &mut World, summary: &str) -> SessionId {
+    world.act(|engine, cx| engine.start_session(cx, SessionOptions::new(summary))).unwrap()
+}
+
+fn tool(world: &mut World, session: &SessionId, name: &str, status: ToolStatus) {
+    let invoked = ToolInvoked {
+        tool: name.into(),
+        summary_normal: format!("Using {}.", name.replace('_', " ")),
+        ..ToolInvoked::default()
+    };
+    let call = world.act(|engine, cx| engine.invoke_tool(cx, session, invoked)).unwrap();
+    world.pass(700);
+    let error_message = (status != ToolStatus::Success).then(|| "The file is locked.".to_owned());
+    let completed = ToolCompleted {
+        tool: name.into(),
+        tool_call_id: Some(call),
+        status,
+        duration_ms: None,
+        summary_terse: None,
+        summary_normal: None,
+        summary_detailed: None,
+        error_message,
+    };
+    world.act(|engine, cx| engine.complete_tool(cx, session, completed)).unwrap();
+}
+
+/// Streams a text in pieces of a few characters, as models do.
+fn stream(world: &mut World, session: &SessionId, text: &str, millis: u64) {
+    let output = world.act(|engine, cx| engine.open_output(cx, session, "text/markdown", None)).unwrap();
+    let chars: Vec<char> = text.chars().collect();
+    for token in chars.chunks(3) {
+        let token: String = token.iter().collect();
+        world.act(|engine, cx| engine.write(cx, session, &output, &token)).unwrap();
+        world.pass(millis);
+    }
+    world.act(|engine, cx| engine.finish_output(cx, session, &output)).unwrap();
+}
+
+/// What holds for every session: listenable words, nothing twice, no question unheard, no long wait behind speech.
+fn check(world: &mut World) -> Vec<Utterance> {
+    world.pass(400_000);
+    world.voice.advance(u64::MAX);
+    let given = &world.voice.given;
+    for utterance in given {
+        assert!(!utterance.text.chars().any(is_unspeakable), "{utterance:?}");
+        assert!(!utterance.text.contains(['`', '|', '#', '\n']) && !utterance.text.contains("**"), "{utterance:?}");
+        assert!(utterance.text.ends_with(['.', '!', '?', ':', '…', '"', ')']), "a fragment: {utterance:?}");
+        assert!(utterance.text.chars().any(char::is_alphabetic), "{utterance:?}");
+        let short = utterance.priority != Priority::Important || words(utterance) <= 45;
+        assert!(short && words(utterance) <= UNIT, "too long: {utterance:?}");
+    }
+    for pair in given.windows(2) {
+        assert_ne!(pair[0].text, pair[1].text);
+    }
+    for token in &world.asked {
+        let about = |u: &Utterance| u.about.as_deref() == Some(token.as_str());
+        let of_it: Vec<_> = world.voice.heard.iter().filter(|h| about(&h.utterance)).collect();
+        let headline = of_it.iter().find(|h| h.utterance.priority == Priority::Important).expect("a headline");
+        assert!(headline.whole && headline.utterance.earcon == Some(Earcon::Prompt) && headline.utterance.interrupts);
+        assert!(of_it.iter().filter(|h| h.whole).count() >= 2, "the details: {of_it:?}");
+    }
+    for backlog in &world.voice.backlogs {
+        assert!(*backlog <= UNIT, "{backlog} words waited behind something critical");
+    }
+    given.clone()
+}
+
+fn texts(given: &[Utterance]) -> Vec<&str> {
+    given.iter().filter(|u| u.priority != Priority::Progress).map(|u| u.text.as_str()).collect()
+}
+
+#[test]
+fn banking_with_a_confirmation() {
+    let mut world = world();
+    let session = start(&mut world, "Moving money for you.");
+    tool(&mut world, &session, "fetch_balance", ToolStatus::Success);
+    world.pass(5_000);
+    let arguments = json!({"amount": 500});
+    let ask = Confirmation::new("Move $500.00 to checking.", "You will have $20.00 in savings.")
+        .for_call("transfer", &arguments)
+        .irreversible()
+        .risk(RiskLevel::High);
+    let token = world.act(|engine, cx| engine.ask(cx, &session, ask)).unwrap();
+    world.pass(160_000);
+    world.reply(json!({"type": "confirmation.reply", "reply_token": token, "decision": "accept"}));
+    let permit = world.permit(&token);
+    let transfer =
+        ToolInvoked { tool: "transfer".into(), summary_normal: "Moving the money.".into(), ..ToolInvoked::default() };
+    let call =
+        world.act(|engine, cx| engine.invoke_irreversible(cx, &session, (transfer, &arguments), permit)).unwrap();
+    world.pass(2_000);
+    let done = ToolCompleted {
+        tool: "transfer".into(),
+        tool_call_id: Some(call),
+        status: ToolStatus::Success,
+        duration_ms: None,
+        summary_terse: None,
+        summary_normal: Some("The money was moved.".into()),
+        summary_detailed: None,
+        error_message: None,
+    };
+    world.act(|engine, cx| engine.complete_tool(cx, &session, done)).unwrap();
+    world.act(|engine, cx| engine.complete_session(cx, &session, "$500.00 are in checking.")).unwrap();
+    let given = check(&mut world);
+    assert_eq!(
+        texts(&given),
+        [
+            "Moving money for you.",
+            "Using fetch balance.",
+            "Helper asks: Move $500.00 to checking.",
+            "You will have $20.00 in savings.",
+            "This cannot be undone. High risk.",
+            "You have 5 minutes to answer. Without an answer it will not be done. Answer yes or no.",
+            "Your answer is still needed. 4 minutes left.",
+            "Accepted. Going ahead.",
+            "Moving the money.",
+            "The money was moved.",
+            "Done. $500.00 are in checking.",
+        ]
+    );
+    assert!(given.iter().any(|u| u.text == "150 seconds left to answer." && u.priority == Priority::Progress));
+}
+
+const ANSWER: &str = "# Your garden\n\nTomatoes like **sun**. They need water in the morning, about 3.5 liters each. \
+    Dr. Okoro says so too.\n\n- Plant in May\n- Water daily\n- See https://garden.example/tomatoes?x=1 for more\n\n\
+    | Month | Task |\n|---|---|\n| May | Plant |\n| August | Harvest |\n\n```python\nfor plant in garden:\n    \
+    water(plant)\n```\n\n## Where to buy\n\nThe shop in Main Street has seeds. It opens at nine. It closes at six. \
+    Bring `cash` 🎉🎉. Do not forget the receipt! ";
+
+#[test]
+fn a_long_answer_by_small_tokens() {
+    let mut world = world();
+    let session = start(&mut world, "Answering your question.");
+    let more: String = (1..=20).map(|i| format!("Rule {i} says that patience makes better plants. ")).collect();
+    let text = format!("{ANSWER}{more}That is all.");
+    stream(&mut world, &session, &text, 20);
+    world.act(|engine, cx| engine.complete_session(cx, &session, "The answer is complete.")).unwrap();
+    let given = check(&mut world);
+    assert_eq!(world.sent, text, "the producer sent everything");
+    let spoken = texts(&given).join(" ");
+    for part in [
+        "Your garden. Tomatoes like sun. They need water in the morning, about 3.5 liters each. Dr. Okoro says so too.",
+        "Plant in May. Water daily. See link to garden.example for more.",
+        "Table, 2 columns, 2 rows. Month: May, Task: Plant. Month: August, Task: Harvest. Python code, 2 lines.",
+        "Where to buy. The shop in Main Street has seeds.",
+        "Bring cash 🎉. Do not forget the receipt!",
+        "That is all. Done. The answer is complete.",
+    ] {
+        assert!(spoken.contains(part), "{part:?} is missing in {spoken}");
+    }
+    assert!((1..=20).all(|i| spoken.contains(&format!("Rule {i} says that patience makes better plants."))));
+}
+
+#[test]
+fn a_question_in_the_middle_of_a_long_answer_is_heard_at_once() {
+    let mut world = world();
+    let session = start(&mut world, "Answering your question.");
+    let output = world.act(|engine, cx| engine.open_output(cx, &session, "text/plain", None)).unwrap();
+    for i in 0..400 {
+        let text = format!("Sentence number {i} tells you a little more about it. ");
+        world.act(|engine, cx| engine.write(cx, &session, &output, &text)).unwrap();
+        world.pass(100);
+        if i % 130 == 100 {
+            let ask = Clarification::choice("Which garden?", [("a", "The front one"), ("b", "The back one")]);
+            let token = world.act(|engine, cx| engine.clarify(cx, &session, ask)).unwrap();
+            world.pass(30_000);
+            world.reply(json!({"type": "clarification.reply", "reply_token": token, "response": "a"}));
+        }
+    }
+    world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+    world.act(|engine, cx| engine.complete_session(cx, &session, "Good.")).unwrap();
+    let given = check(&mut world);
+    assert_eq!(world.asked.len(), 3);
+    assert_eq!(given.iter().filter(|u| u.text == "There are 2 choices. 1: The front one. 2: The back one.").count(), 3);
+    assert!(world.voice.backlogs.len() >= 3);
+}
+
+#[test]
+fn fourteen_tools_of_which_one_fails() {
+    let mut world = world();
+    let session = start(&mut world, "Cleaning up.");
+    for i in 0..14 {
+        let status = if i == 9 { ToolStatus::Error } else { ToolStatus::Success };
+        tool(&mut world, &session, &format!("sweep_room_{i}"), status);
+    }
+    world.act(|engine, cx| engine.complete_session(cx, &session, "All rooms are clean.")).unwrap();
+    let given = check(&mut world);
+    let said = texts(&given);
+    assert!(said.contains(&"sweep room 9 failed: The file is locked."), "{said:?}");
+    assert!(said.contains(&"14 tool calls, one failed."), "{said:?}");
+    assert!(said.len() <= 6, "{said:?}");
+    assert_eq!(*said.last().unwrap(), "Done. All rooms are clean.");
+}
+
+#[test]
+fn silence_an_error_and_a_way_out() {
+    let mut world = world();
+    let session = start(&mut world, "Looking for trains.");
+    world.pass(70_000);
+    let errored = SessionErrored {
+        error_category: ErrorCategory::RequiresUser,
+        error_code: Some("NO_LOGIN".into()),
+        summary_terse: None,
+        summary_normal: "The railway asks for a login.".into(),
+        summary_detailed: None,
+        error_uri: None,
+        recoverable: None,
+        remediation_hint: Some("Log in at the railway first.".into()),
+    };
+    world.act(|engine, cx| engine.end_session(cx, &session, errored.into())).unwrap();
+    let given = check(&mut world);
+    assert_eq!(
+        texts(&given),
+        [
+            "Looking for trains.",
+            "Failed: The railway asks for a login.",
+            "What you can do: Log in at the railway first.",
+            "It needs you to do something first.",
+        ]
+    );
+    let beats: Vec<&str> = given.iter().filter(|u| u.priority == Priority::Progress).map(|u| u.text.as_str()).collect();
+    assert_eq!(beats, ["Still thinking, 21 seconds.", "Still thinking, 61 seconds."]);
+}
+
+#[test]
+fn a_handoff_ends_well() {
+    let mut world = world();
+    let session = start(&mut world, "Checking your claim.");
+    let handoff = HandoffRequested {
+        reason: "I may not decide about this.".into(),
+        target_kind: HandoffTarget::Human,
+        target_uri: None,
+        urgency_for_handoff: None,
+        packaged_context: None,
+        summary_terse: None,
+        summary_normal: Some("Ada from the claims team will call you.".into()),
+        summary_detailed: None,
+    };
+    world.act(|engine, cx| engine.emit(cx, &session, handoff.into())).unwrap();
+    world.act(|engine, cx| engine.complete_session(cx, &session, "Handed over.")).unwrap();
+    let given = check(&mut world);
+    assert_eq!(
+        texts(&given),
+        [
+            "Checking your claim.",
+            "Helper hands over to a person: I may not decide about this.",
+            "Ada from the claims team will call you.",
+            "Done. Handed over.",
+        ]
+    );
+}
+
+#[test]
+fn every_text_comes_in_a_language_of_the_user() {
+    let languages = ["de", "yo", "en"].map(|l| l.parse().unwrap()).to_vec();
+    let mut world = World::new(Profile { languages, ..Profile::default() }, &["en-US", "de", "yo"]);
+    let german = "de".parse().unwrap();
+    let mut options = SessionOptions::new("Writing a letter.");
+    options.variants.insert("summary_normal_de".into(), json!("Ich schreibe einen Brief."));
+    let session = world.act(|engine, cx| engine.start_session(cx, options)).unwrap();
+    let ask = Confirmation::new("Send it.", "Ada gets it.").in_language(&german, "Ihn senden.", "Ada bekommt ihn.");
+    let token = world.act(|engine, cx| engine.ask(cx, &session, ask)).unwrap();
+    world.pass(20_000);
+    world.reply(json!({"type": "confirmation.reply", "reply_token": token, "decision": "reject"}));
+    let output = world.act(|engine, cx| engine.open_output(cx, &session, "text/plain", "yo".parse().ok())).unwrap();
+    world.act(|engine, cx| engine.write(cx, &session, &output, "Ẹ kú àárọ̀. Ó dàbọ̀.")).unwrap();
+    world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+    let tool = Localized::new(ToolInvoked {
+        tool: "save".into(),
+        summary_normal: "Saving the letter.".into(),
+        ..ToolInvoked::default()
+    })
+    .text("summary_normal", &german, "Ich speichere den Brief.");
+    world.act(|engine, cx| engine.invoke_tool(cx, &session, tool)).unwrap();
+    world
+        .act(|engine, cx| {
+            engine.cancel_session(cx, &session, aaep_proto::message::CancelledBy::User, "You stopped it.")
+        })
+        .unwrap();
+    let given = check(&mut world);
+    let said: Vec<(&str, &str)> = given.iter().map(|u| (u.language.as_str(), u.text.as_str())).collect();
+    for expected in [
+        ("de", "Ich schreibe einen Brief."),
+        ("de", "Helper fragt: Ihn senden."),
+        ("de", "Ada bekommt ihn."),
+        ("de", "Abgelehnt. Es wird nicht getan."),
+        ("yo", "Ẹ kú àárọ̀."),
+        ("yo", "Ó dàbọ̀."),
+        ("de", "Ich speichere den Brief."),
+        ("en", "Cancelled by you. You stopped it."),
+    ] {
+        assert!(said.contains(&expected), "{expected:?} is missing in {said:#?}");
+    }
+}

@@ -1,0 +1,147 @@
+//! A producer, an announcer and a voice on one clock that moves by hand.
+
+use std::collections::BTreeMap;
+
+use aaep_announce::{Announcer, Profile, Utterance};
+use aaep_proto::confirm::{Outcome, Permit};
+use aaep_proto::engine::{Binding, Config, Cx, Engine, Output, SubscriptionKey};
+use aaep_proto::id::{Entropy, ReplyToken};
+use aaep_proto::message::{Event, Message, Payload, Producer, SubscriptionRequest};
+use aaep_proto::time::{Moment, Now, Timestamp};
+use serde_json::{Value, json};
+
+use crate::voice::Voice;
+
+/// Random bytes that are the same in every run.
+struct Seeded(u64);
+
+impl Entropy for Seeded {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for b in bytes {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *b = (self.0 >> 56) as u8;
+        }
+    }
+}
+
+pub struct World {
+    engine: Engine,
+    entropy: Seeded,
+    millis: u64,
+    key: Option<SubscriptionKey>,
+    pub announcer: Announcer,
+    pub voice: Voice,
+    permits: BTreeMap<ReplyToken, Permit>,
+    /// The questions that reached the listener.
+    pub asked: Vec<ReplyToken>,
+    /// All that the producer sent as output.
+    pub sent: String,
+}
+
+impl World {
+    /// A listener with this profile, subscribed with its capabilities to an agent that speaks these languages.
+    pub fn new(profile: Profile, languages: &[&str]) -> World {
+        let mut config = Config::new(Producer::new("helper").with_name("Helper"));
+        config.offer.languages = languages.iter().map(|l| l.parse().unwrap()).collect();
+        let request = SubscriptionRequest {
+            aaep_version: "1.0.0".into(),
+            subscriber_id: "reader".into(),
+            subscriber_name: None,
+            subscriber_version: None,
+            subscriber_manifest_uri: None,
+            correlation_id: None,
+            capabilities: profile.capabilities(),
+            extensions: None,
+        };
+        let mut world = World {
+            engine: Engine::new(config),
+            entropy: Seeded(7),
+            millis: 0,
+            key: None,
+            voice: Voice::new(profile.pace_wpm.into()),
+            announcer: Announcer::new(profile),
+            permits: BTreeMap::new(),
+            asked: Vec::new(),
+            sent: String::new(),
+        };
+        let key = world.act(|engine, cx| engine.subscribe(cx, &request, "user", Binding::Connection)).unwrap();
+        world.key = Some(key);
+        world
+    }
+
+    fn moment(&self) -> Moment {
+        Moment::from_millis(self.millis)
+    }
+
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_millis(1_780_000_000_000 + self.millis as i64)
+    }
+
+    /// One change, then drain.
+    pub fn act<T>(&mut self, input: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
+        let now = Now { moment: self.moment(), wall: self.wall() };
+        let result = input(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy });
+        loop {
+            match self.engine.poll_output() {
+                Output::Event(_, frame) => {
+                    let event: Event = serde_json::from_slice(frame.json()).unwrap();
+                    self.hear(&event);
+                }
+                Output::Decided(token, Outcome { permit: Some(permit), .. }) => {
+                    self.permits.insert(token, permit);
+                }
+                Output::Idle(_) => return result,
+                _ => {}
+            }
+        }
+    }
+
+    fn hear(&mut self, event: &Event) {
+        match &event.payload {
+            Payload::AwaitingConfirmation(q) => self.asked.push(q.reply_token.clone()),
+            Payload::AwaitingClarification(q) => self.asked.push(q.reply_token.clone()),
+            Payload::OutputStreaming(o) => self.sent.push_str(&o.chunk),
+            _ => {}
+        }
+        let said = self.announcer.announce(self.moment(), event);
+        self.say(said);
+    }
+
+    fn say(&mut self, said: Vec<Utterance>) {
+        for utterance in said {
+            self.voice.take(self.millis, utterance);
+        }
+    }
+
+    /// Lets time pass, stopping at every deadline on the way.
+    pub fn pass(&mut self, millis: u64) {
+        let end = self.millis + millis;
+        loop {
+            let due = |at: Option<Moment>| at.map(|at| at.micros().div_ceil(1000));
+            let (engine, announcer) = (due(self.engine.next_deadline()), due(self.announcer.next_deadline()));
+            let Some(next) = engine.into_iter().chain(announcer).min().filter(|next| *next <= end) else { break };
+            self.millis = self.millis.max(next);
+            if engine.is_some_and(|at| at <= self.millis) {
+                self.act(|engine, cx| engine.handle_timeout(cx));
+            }
+            if announcer.is_some_and(|at| at <= self.millis) {
+                let said = self.announcer.tick(self.moment());
+                self.say(said);
+            }
+        }
+        self.millis = end;
+    }
+
+    /// The user's yes, no or answer.
+    pub fn reply(&mut self, mut reply: Value) {
+        let key = self.key.unwrap();
+        reply["subscription_id"] = json!(self.engine.subscription_id(key).unwrap());
+        reply["timestamp"] = json!(self.wall().to_string());
+        let message = Message::parse(reply.to_string().as_bytes()).unwrap();
+        self.act(|engine, cx| engine.handle_message(cx, key, &message)).unwrap();
+    }
+
+    pub fn permit(&mut self, token: &ReplyToken) -> Permit {
+        self.permits.remove(token).unwrap()
+    }
+}

@@ -1,0 +1,223 @@
+//! What must survive a restart. With [`Config::journal`](super::Config) the engine says it as it happens, in order,
+//! and two things wait until they are known to be kept: a question is put to the user, and a decision is acted on,
+//! only after [`Engine::recorded`] said so. What could not be kept counts as no.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Cx, Engine, Output};
+use crate::confirm::{AuditRecord, Verdict};
+use crate::id::{EventId, OutputId, ReplyToken, SessionId, SubscriptionId, ToolCallId};
+use crate::language::LanguageTag;
+use crate::message::{Capabilities, CoreType, Event, Payload, Response};
+use crate::time::Timestamp;
+
+/// One thing to keep.
+///
+/// ```
+/// use aaep_proto::engine::Entry;
+/// let spent = Entry::Spent("rpl_1".parse()?);
+/// assert!(spent.is_binding());
+/// # Ok::<(), aaep_proto::id::InvalidId>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entry {
+    /// An event, as it is before it is tailored to anyone. The first of a session begins it, a last one ends it.
+    Event(Box<Event>),
+    /// An output begins.
+    Opened(SessionId, OutputId, OutputKind),
+    /// Text was written to an output, after so many characters.
+    Text(SessionId, OutputId, u64, String),
+    /// An output has ended.
+    Finished(SessionId, OutputId),
+    /// A question is asked.
+    Asked(Box<AskedQuestion>),
+    /// A question has ended. A later word about the same question replaces an earlier one.
+    Decided(Box<DecidedQuestion>),
+    /// The permit that this question gave was used.
+    Spent(ReplyToken),
+    /// A subscription that may come back began, or has new terms.
+    Subscribed(Box<Subscriber>),
+    /// Something waits for such a subscription, or nothing does any more.
+    Held(SubscriptionId, bool),
+    /// It has ended.
+    Unsubscribed(SubscriptionId),
+    /// An event under this name went to a subscription that may come back; text reaches this far into its output.
+    /// Whoever sends events adds these.
+    Sent(EventId, Option<(OutputId, u64)>),
+}
+
+impl Entry {
+    /// Whether someone waits until this is kept.
+    pub fn is_binding(&self) -> bool {
+        matches!(self, Entry::Asked(_) | Entry::Decided(_) | Entry::Spent(_))
+    }
+}
+
+/// What is known of an output besides its text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutputKind {
+    /// The kind of text.
+    pub content_type: String,
+    /// Its language, if not that of the session.
+    pub language: Option<LanguageTag>,
+}
+
+/// A question, with all it takes to ask it again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AskedQuestion {
+    /// Its token.
+    pub token: ReplyToken,
+    /// The event that asks it.
+    pub event: Event,
+    /// The wall clock when it was asked.
+    pub asked_at: Timestamp,
+    /// The wall clock when its time is over.
+    pub deadline: Timestamp,
+    /// The tool it is about and the fingerprint of the call.
+    pub call: Option<(String, String)>,
+    /// Whether the agent can handle "yes, but otherwise".
+    pub takes_modified: bool,
+    /// What the asker calls it.
+    pub origin: Option<String>,
+}
+
+/// How a question ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DecidedQuestion {
+    /// For the audit trail.
+    pub record: AuditRecord,
+    /// What the user wants instead, if the agent can handle that.
+    pub modified: Option<Map<String, Value>>,
+    /// The answer to a clarification.
+    pub response: Option<Response>,
+}
+
+/// A subscription that may come back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Subscriber {
+    /// Its id.
+    pub id: SubscriptionId,
+    /// Whose it is.
+    pub principal: String,
+    /// What it asked for.
+    pub requested: Capabilities,
+}
+
+/// Where a session stands, as far as its entries tell. Whoever keeps entries keeps one of these for each session that
+/// goes on, so that a restart need not read them all again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionState {
+    /// Its first event.
+    pub started: Event,
+    /// The state it is in.
+    pub state: String,
+    /// The time of its latest event.
+    pub latest: Timestamp,
+    /// The tools that run.
+    pub calls: BTreeMap<ToolCallId, String>,
+    /// The outputs that go on.
+    pub outputs: BTreeMap<OutputId, OutputKind>,
+}
+
+impl SessionState {
+    /// A session that begins with this event, if it is a beginning.
+    pub fn begin(event: &Event) -> Option<SessionState> {
+        (event.core_type() == Some(CoreType::SessionStarted)).then(|| SessionState {
+            started: event.clone(),
+            state: "idle".to_owned(),
+            latest: event.envelope.timestamp,
+            calls: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+        })
+    }
+
+    /// Goes on with the next event of the session.
+    pub fn observe(&mut self, event: &Event) {
+        self.latest = self.latest.max(event.envelope.timestamp);
+        match &event.payload {
+            Payload::StateChanged(change) => self.state.clone_from(&change.to_state),
+            Payload::ToolInvoked(tool) => {
+                if let Some(id) = &tool.tool_call_id {
+                    self.calls.insert(id.clone(), tool.tool.clone());
+                }
+            }
+            Payload::ToolCompleted(tool) => {
+                if let Some(id) = &tool.tool_call_id {
+                    self.calls.remove(id);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What was waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recorded {
+    /// A question was asked.
+    Asked(ReplyToken),
+    /// A question has ended.
+    Decided(ReplyToken),
+}
+
+impl Recorded {
+    /// What is waited for when this is recorded.
+    pub fn of(entry: &Entry) -> Option<Recorded> {
+        match entry {
+            Entry::Asked(asked) => Some(Recorded::Asked(asked.token.clone())),
+            Entry::Decided(decided) => Some(Recorded::Decided(decided.record.reply_token.clone())),
+            _ => None,
+        }
+    }
+}
+
+impl Engine {
+    /// Says what must survive, if anyone wants to know.
+    pub(super) fn note(&mut self, entry: impl FnOnce() -> Entry) {
+        if self.config.journal {
+            self.out.push_back(Output::Journal(Box::new(entry())));
+        }
+    }
+
+    /// What was to be kept is kept, or could not be. Only now a question is put to the user and a decision is acted on.
+    pub fn recorded(&mut self, cx: &mut Cx<'_>, what: &Recorded, kept: bool) {
+        self.observe_time(cx);
+        match what {
+            Recorded::Asked(token) => self.question_recorded(cx, token, kept),
+            Recorded::Decided(token) => self.ending_recorded(cx, token, kept),
+        }
+    }
+
+    /// Questions and decisions cannot be kept for now: what is asked meanwhile is not put to anyone and not done.
+    pub fn set_recording(&mut self, works: bool) {
+        self.recording = works;
+    }
+
+    fn question_recorded(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, kept: bool) {
+        let Some(question) = self.questions.get_mut(token) else { return };
+        let asking = std::mem::take(&mut question.asking);
+        let ending = question.ending.is_some();
+        match (asking, ending, kept) {
+            (true, false, true) => self.put_question(cx, token),
+            (true, _, false) => self.fail_closed(cx, token),
+            _ => {}
+        }
+    }
+
+    fn ending_recorded(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, kept: bool) {
+        let Some(question) = self.questions.get_mut(token) else { return };
+        let Some((ending, record)) = question.ending.take() else { return };
+        if kept { self.conclude(cx, token, ending, record) } else { self.fail_closed(cx, token) }
+    }
+
+    /// What cannot be kept is not done.
+    pub(super) fn fail_closed(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
+        let Some(question) = self.questions.get_mut(token) else { return };
+        question.ending = None;
+        let ending = super::questions::Ending::by_itself(Verdict::NotRecorded);
+        self.settle_now(cx, token, ending);
+    }
+}

@@ -1,0 +1,435 @@
+//! After a restart: sessions, questions, permits and subscriptions as they were kept.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::Map;
+
+use super::journal::{AskedQuestion, DecidedQuestion, OutputKind, SessionState, Subscriber};
+use super::questions::{Asked, Question};
+use super::session::Session;
+use super::sessions::{MISSED, summary_of_state};
+use super::subscriptions::SubscriptionKey;
+use super::{Cx, Engine, Timer};
+use crate::confirm::{Answer, Clarification, Confirmation, Outcome, Permit};
+use crate::frame::Frame;
+use crate::id::{EventId, OutputId, ReplyToken, SessionId};
+use crate::limits;
+use crate::message::{
+    Boundary, Decision, Envelope, ErrorCategory, Event, LocalizationHints, OutputStreaming, Payload, SessionErrored,
+};
+use crate::negotiate;
+use crate::sequence::View;
+use crate::sequence::session::{Scope, Session as Order};
+use crate::time::Timestamp;
+
+/// What was kept, for [`Engine::restore`].
+///
+/// ```
+/// assert!(aaep_proto::engine::Restored::default().sessions.is_empty());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Restored {
+    /// Sessions that went on.
+    pub sessions: Vec<SessionState>,
+    /// Sessions that went on but whose record has holes: they cannot.
+    pub broken: Vec<SessionState>,
+    /// Questions that waited for an answer.
+    pub questions: Vec<AskedQuestion>,
+    /// Questions of sessions that go on that had ended, and whether the permit of an accepted one was used.
+    pub settled: Vec<(AskedQuestion, DecidedQuestion, bool)>,
+    /// Tokens of the questions that ended last, the latest last.
+    pub spent: Vec<ReplyToken>,
+    /// Subscriptions that may come back.
+    pub subscriptions: Vec<Subscriber>,
+}
+
+/// What was said before the restart, for who comes back. Made from kept entries.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Past {
+    /// An event.
+    Event(Box<Event>),
+    /// Text of an output from so many characters on, to its end.
+    Output {
+        /// Its session.
+        session: SessionId,
+        /// The output.
+        output: OutputId,
+        /// What kind it is.
+        kind: OutputKind,
+        /// How many characters came before.
+        position: u64,
+        /// The text.
+        text: String,
+    },
+}
+
+/// What became of a question, for an asker who comes back.
+#[derive(Debug, PartialEq)]
+pub enum Found {
+    /// It waits for an answer.
+    Pending(ReplyToken),
+    /// It is decided. The permit is there if it was not used.
+    Decided(Outcome),
+    /// It is answered.
+    Answered(Answer),
+}
+
+/// How questions ended that their askers may look for.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    known: BTreeMap<String, Known>,
+    order: VecDeque<String>,
+}
+
+#[derive(Debug)]
+enum Known {
+    Confirmation { session: SessionId, token: ReplyToken, call: Option<crate::confirm::CallDigest>, outcome: Outcome },
+    Clarification(SessionId, Answer),
+}
+
+impl Origins {
+    fn insert(&mut self, origin: &str, known: Known) {
+        if self.known.insert(origin.to_owned(), known).is_none() {
+            self.order.push_back(origin.to_owned());
+        }
+        if self.order.len() > limits::REMEMBERED_ORIGINS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+
+    pub(super) fn decided(&mut self, (origin, token): (&str, &ReplyToken), question: &Question, outcome: &Outcome) {
+        let call = match &question.asked {
+            Asked::Confirmation(confirmation) => confirmation.call(),
+            Asked::Clarification(_) => None,
+        };
+        let outcome = Outcome {
+            decision: outcome.decision.clone(),
+            verdict: outcome.verdict,
+            permit: None,
+            modified_action: outcome.modified_action.clone(),
+        };
+        let (session, token) = (question.session.clone(), token.clone());
+        self.insert(origin, Known::Confirmation { session, token, call, outcome });
+    }
+
+    pub(super) fn answered(&mut self, origin: &str, session: &SessionId, answer: &Answer) {
+        self.insert(origin, Known::Clarification(session.clone(), answer.clone()));
+    }
+}
+
+impl Engine {
+    /// Takes up what was kept. To be called once, before anything else. Questions whose time is over end at once;
+    /// the others are put to everyone who may come back, with the time that is left.
+    pub fn restore(&mut self, cx: &mut Cx<'_>, restored: Restored) {
+        self.observe_time(cx);
+        for token in &restored.spent {
+            self.spent.insert(token.as_str());
+        }
+        for state in restored.sessions {
+            self.restore_session(cx, state);
+        }
+        for (asked, decided, used) in restored.settled {
+            self.restore_settled(asked, decided, used);
+        }
+        for subscriber in restored.subscriptions {
+            self.restore_subscription(cx, subscriber);
+        }
+        let tokens: Vec<ReplyToken> = restored.questions.iter().map(|asked| asked.token.clone()).collect();
+        for asked in restored.questions {
+            self.restore_question(cx, asked);
+        }
+        for state in restored.broken {
+            self.end_broken(cx, state);
+        }
+        self.hand_over_all(cx);
+        for token in tokens {
+            if self.questions.get(&token).is_some_and(|q| q.deadline <= cx.now.moment) {
+                self.time_out(cx, &token);
+            }
+        }
+    }
+
+    fn restore_session(&mut self, cx: &Cx<'_>, state: SessionState) {
+        let id = state.started.envelope.session_id.clone();
+        let session = session_of(state);
+        if let Some(started) = &session.started {
+            let timestamp = session.not_before(started.envelope.timestamp);
+            let envelope = Envelope { timestamp, ..started.envelope.clone() };
+            self.stood.insert(id.clone(), (envelope, session.state.clone()));
+        }
+        self.sessions.insert(id.clone(), session);
+        self.expect_agent(cx, id);
+    }
+
+    /// If the agent does not come back for its session, that is told.
+    fn expect_agent(&mut self, cx: &Cx<'_>, id: SessionId) {
+        let until = cx.now.moment.plus_seconds(limits::ORPHAN_SECONDS);
+        self.orphans.insert(id.clone(), until);
+        self.timers.insert((until, Timer::Orphan(id)));
+    }
+
+    /// The agent of a session came back after a restart. Answers whether the session goes on.
+    pub fn adopt_session(&mut self, session: &SessionId) -> bool {
+        if let Some(until) = self.orphans.remove(session) {
+            self.timers.remove(&(until, Timer::Orphan(session.clone())));
+        }
+        self.sessions.contains_key(session)
+    }
+
+    /// The sessions whose agents have not come back yet.
+    pub fn orphans(&self) -> impl Iterator<Item = &SessionId> {
+        self.orphans.keys()
+    }
+
+    pub(super) fn end_orphan(&mut self, cx: &mut Cx<'_>, session: &SessionId) {
+        if self.orphans.remove(session).is_none() || !self.sessions.contains_key(session) {
+            return;
+        }
+        if self.questions.values().any(|q| q.session == *session) {
+            // The user may still answer; the agent may still come back for that.
+            return self.expect_agent(cx, session.clone());
+        }
+        let summary = "The agent did not come back after a restart.";
+        let ended = self.fail_session(cx, session, ErrorCategory::Transient, summary);
+        debug_assert!(ended.is_ok(), "{ended:?}");
+    }
+
+    /// Nobody can say where this session stands. That it is over can be said.
+    fn end_broken(&mut self, cx: &mut Cx<'_>, state: SessionState) {
+        let mut session = session_of(state);
+        let errored = SessionErrored {
+            error_category: ErrorCategory::Permanent,
+            error_code: None,
+            summary_terse: None,
+            summary_normal: "A part of this session's record was lost. It cannot go on after the restart.".to_owned(),
+            summary_detailed: None,
+            error_uri: None,
+            recoverable: None,
+            remediation_hint: None,
+        };
+        let mut event = session.event(cx, errored.into());
+        event.envelope.localization_hints = "en".parse().ok().map(LocalizationHints::in_language);
+        self.note(|| super::Entry::Event(Box::new(event.clone())));
+        self.deliver(cx, &event);
+        self.ended.insert(session.id.as_str());
+    }
+
+    fn restore_question(&mut self, cx: &Cx<'_>, asked: AskedQuestion) {
+        let Some(question) = question_of(&asked, cx) else { return };
+        let Some(session) = self.sessions.get_mut(&question.session) else { return };
+        observe(&mut session.order, &asked.event);
+        self.timers.insert((question.deadline, Timer::Timeout(asked.token.clone())));
+        self.questions.insert(asked.token, question);
+    }
+
+    fn restore_settled(&mut self, asked: AskedQuestion, decided: DecidedQuestion, used: bool) {
+        let record = decided.record;
+        let Some(session) = self.sessions.get_mut(&record.session_id) else { return };
+        let accepted = record.decision == Some(Decision::Accept);
+        if accepted && !used {
+            observe(&mut session.order, &asked.event);
+            session.settle(&asked.token, true);
+        }
+        if used {
+            self.used.insert(asked.token.as_str());
+        }
+        let Some(origin) = &asked.origin else { return };
+        let known = match record.decision {
+            Some(decision) => Known::Confirmation {
+                session: record.session_id,
+                token: asked.token,
+                call: asked.call.as_ref().and_then(|(_, digest)| digest.parse().ok()),
+                outcome: Outcome { decision, verdict: record.verdict, permit: None, modified_action: decided.modified },
+            },
+            None => {
+                let answer = Answer { response: decided.response, verdict: record.verdict };
+                Known::Clarification(record.session_id, answer)
+            }
+        };
+        self.origins.insert(origin, known);
+    }
+
+    fn restore_subscription(&mut self, cx: &mut Cx<'_>, subscriber: Subscriber) {
+        // What can no longer be offered has to be asked for anew.
+        if self.subscriptions.len() < self.config.offer.max_subscriptions
+            && let Ok(agreement) = negotiate::readmit(subscriber.requested, &self.config.offer)
+        {
+            self.readmit(cx, (subscriber.id, &subscriber.principal), agreement.terms);
+        }
+    }
+
+    /// What became of a question that its asker calls so. The permit of an accepted one is granted again as long as
+    /// none was used: only the first use counts.
+    pub fn find_question(&self, origin: &str) -> Option<(SessionId, Found)> {
+        let open = self.questions.iter().find(|(_, question)| question.origin() == Some(origin));
+        if let Some((token, question)) = open {
+            return Some((question.session.clone(), Found::Pending(token.clone())));
+        }
+        Some(match self.origins.known.get(origin)? {
+            Known::Clarification(session, answer) => (session.clone(), Found::Answered(answer.clone())),
+            Known::Confirmation { session, token, call, outcome } => {
+                let usable = outcome.decision == Decision::Accept && !self.used.contains(token.as_str());
+                let usable = usable && self.sessions.contains_key(session);
+                let outcome = Outcome {
+                    decision: outcome.decision.clone(),
+                    verdict: outcome.verdict,
+                    permit: usable.then(|| Permit::grant(session.clone(), token.clone(), *call)),
+                    modified_action: outcome.modified_action.clone(),
+                };
+                (session.clone(), Found::Decided(outcome))
+            }
+        })
+    }
+
+    /// What was said before the restart, as this subscription hears it. Questions that are still open are left out:
+    /// they are put again anyway, with the time that is left.
+    pub fn frames_of(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, past: Vec<Past>) -> Vec<Arc<Frame>> {
+        let envelopes = envelopes(&past);
+        let mut latest: BTreeMap<SessionId, Timestamp> = BTreeMap::new();
+        let mut frames = Vec::new();
+        for item in past {
+            match item {
+                Past::Event(event) => {
+                    let envelope = &event.envelope;
+                    latest.insert(envelope.session_id.clone(), envelope.timestamp);
+                    if !self.asks_open_question(&event) {
+                        frames.extend(self.tailored(key, &event));
+                    }
+                }
+                Past::Output { session, output, kind, position, text } => {
+                    let known = self.sessions.get(&session).and_then(|s| s.started.as_ref()).map(|e| &e.envelope);
+                    let Some(envelope) = known.or_else(|| envelopes.get(&session)) else { continue };
+                    let mut envelope = envelope.clone();
+                    envelope.timestamp = latest.get(&session).copied().unwrap_or(envelope.timestamp);
+                    for event in text_events(cx, (envelope, output, kind), position, &text) {
+                        frames.extend(self.tailored(key, &event));
+                    }
+                }
+            }
+        }
+        frames
+    }
+
+    /// Where the sessions stood that went on over the restart, for a subscription that missed events before it: what
+    /// came after the restart goes on from there.
+    pub fn where_things_stood(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) -> Vec<Arc<Frame>> {
+        let mut frames = Vec::new();
+        for (envelope, state) in self.stood.values() {
+            let mut envelope = envelope.clone();
+            envelope.event_id = EventId::random(cx.entropy);
+            envelope.localization_hints = "en".parse().ok().map(LocalizationHints::in_language);
+            let payload = summary_of_state(state, state, MISSED).into();
+            frames.extend(self.tailored(key, &Event { envelope, payload, extra: Map::new() }));
+        }
+        frames
+    }
+
+    /// Whether an open question asks for consent.
+    pub fn is_confirmation(&self, token: &ReplyToken) -> bool {
+        self.questions.get(token).is_some_and(Question::is_confirmation)
+    }
+
+    fn asks_open_question(&self, event: &Event) -> bool {
+        match &event.payload {
+            Payload::AwaitingConfirmation(asked) => self.questions.contains_key(&asked.reply_token),
+            Payload::AwaitingClarification(asked) => self.questions.contains_key(&asked.reply_token),
+            _ => false,
+        }
+    }
+}
+
+fn session_of(state: SessionState) -> Session {
+    let SessionState { started, state, latest, calls, outputs: _ } = state;
+    let envelope = &started.envelope;
+    let order = Order::resumed((envelope.timestamp.max(latest), &state), &calls);
+    Session {
+        id: envelope.session_id.clone(),
+        order,
+        producer: envelope.producer.clone(),
+        hints: envelope.localization_hints.clone().unwrap_or_default(),
+        state,
+        latest: Some(latest),
+        outputs: BTreeMap::new(),
+        calls,
+        started: Some(started),
+    }
+}
+
+/// Takes an event into the order without judging it: it was judged when it was said.
+fn observe(order: &mut Order, event: &Event) {
+    order.observe(event, Scope { view: View::WHOLE, replies: true }, &mut Vec::new());
+}
+
+fn question_of(asked: &AskedQuestion, cx: &Cx<'_>) -> Option<Question> {
+    let event = &asked.event;
+    let (how, timeout) = match &event.payload {
+        Payload::AwaitingConfirmation(payload) => {
+            let call = match &asked.call {
+                Some((tool, digest)) => Some((tool.clone(), digest.parse().ok()?)),
+                None => None,
+            };
+            let rest = (asked.takes_modified, asked.origin.clone());
+            let confirmation = Confirmation::restore(payload, &event.extra, call, rest);
+            (Asked::Confirmation(confirmation), payload.timeout_seconds)
+        }
+        Payload::AwaitingClarification(payload) => {
+            let clarification = Clarification::restore(payload, &event.extra, asked.origin.clone());
+            (Asked::Clarification(clarification), payload.timeout_seconds)
+        }
+        _ => return None,
+    };
+    // A clock that was set back must not give more time than there was.
+    let left = u64::try_from(asked.deadline.micros() - cx.now.wall.micros()).unwrap_or(0);
+    let left = left.min(u64::from(timeout) * 1_000_000);
+    let deadline = cx.now.moment.plus_micros(left);
+    Some(Question::restored((event.envelope.session_id.clone(), how), event.clone(), asked.asked_at, deadline))
+}
+
+/// For each session an event's envelope, to say text with.
+fn envelopes(past: &[Past]) -> BTreeMap<SessionId, Envelope> {
+    let mut envelopes = BTreeMap::new();
+    for item in past {
+        if let Past::Event(event) = item {
+            let envelope = &event.envelope;
+            envelopes.entry(envelope.session_id.clone()).or_insert_with(|| envelope.clone());
+        }
+    }
+    envelopes
+}
+
+/// The rest of an output, in as few events as its length allows.
+fn text_events(
+    cx: &mut Cx<'_>,
+    (mut envelope, output, kind): (Envelope, OutputId, OutputKind),
+    position: u64,
+    text: &str,
+) -> Vec<Event> {
+    envelope.urgency = Some(crate::message::Urgency::Normal);
+    envelope.extensions = None;
+    envelope.context = crate::message::Context::core();
+    let chars: Vec<char> = text.chars().collect();
+    let count = chars.len().div_ceil(limits::CHUNK_CHARS).max(1);
+    let mut pieces = chars.chunks(limits::CHUNK_CHARS);
+    let mut position = position;
+    (1..=count)
+        .map(|n| {
+            let piece: &[char] = pieces.next().unwrap_or_default();
+            let complete = n == count;
+            let chunk = OutputStreaming {
+                chunk: piece.iter().collect(),
+                position,
+                complete,
+                coalesce_hint: Some(if complete { Boundary::Completion } else { Boundary::None }),
+                output_id: Some(output.clone()),
+                content_type: Some(kind.content_type.clone()),
+                language: kind.language.clone(),
+            };
+            position += piece.len() as u64;
+            let envelope = Envelope { event_id: EventId::random(cx.entropy), ..envelope.clone() };
+            Event { envelope, payload: chunk.into(), extra: Map::new() }
+        })
+        .collect()
+}

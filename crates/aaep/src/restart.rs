@@ -1,0 +1,169 @@
+//! The driver's part in a restart: what is taken up again, and for whom.
+
+use std::sync::Arc;
+
+use aaep_proto::confirm::{Answer, Outcome};
+use aaep_proto::engine::{Found, Restored, SubscriptionKey};
+use aaep_proto::id::{ReplyToken, SessionId, SubscriptionId};
+use tokio::sync::oneshot;
+
+use crate::Producer;
+use crate::driver::{Desk, Waiter};
+use crate::error::Error;
+use crate::journal::{Journal, Kept, Missed};
+use crate::link::Port;
+use crate::session::Session;
+
+impl Desk {
+    /// Takes up what was kept.
+    pub(crate) fn restore(&mut self, restored: Restored) {
+        let subscribers: Vec<_> = restored.subscriptions.iter().map(|s| (s.id.clone(), s.principal.clone())).collect();
+        self.act(|engine, cx| engine.restore(cx, restored));
+        for (id, principal) in subscribers {
+            if let Some(key) = self.engine().find_subscription(&id, &principal) {
+                self.ports.insert(key, Port::new(true));
+                self.restored.insert(key);
+            }
+        }
+    }
+
+    /// Where to look for what a subscription missed before the restart, if it was there then.
+    pub(crate) fn journal_for(&self, id: &SubscriptionId, principal: &str) -> Option<Arc<dyn Journal>> {
+        let key = self.engine().find_subscription(id, principal)?;
+        let recorder = self.recorder.as_ref()?;
+        self.restored.contains(&key).then(|| recorder.journal.clone())
+    }
+
+    /// Tells a subscription that is back what it missed, or that it missed something.
+    pub(crate) fn bring_back(&mut self, key: SubscriptionKey, missed: Missed) {
+        let frames = self.act(|engine, cx| {
+            let mut frames = engine.frames_of(cx, key, missed.past);
+            if missed.gap {
+                frames.extend(engine.where_things_stood(cx, key));
+            }
+            frames
+        });
+        if let Some(port) = self.ports.get(&key) {
+            port.put_first(frames);
+        }
+    }
+
+    /// Resolves when everything up to now is on record, or could not be. Nothing, if nothing is recorded at all.
+    pub(crate) fn until_kept(&mut self) -> Option<oneshot::Receiver<bool>> {
+        self.take_outputs();
+        self.recorder.as_mut().map(|recorder| recorder.ticket())
+    }
+
+    /// The same, if the last change has to be waited for.
+    pub(crate) fn until_binding_kept(&mut self) -> Option<oneshot::Receiver<bool>> {
+        let recorder = self.recorder.as_mut()?;
+        recorder.is_binding().then(|| recorder.ticket())
+    }
+
+    /// The journal's word on what was recorded.
+    pub(crate) fn hear_kept(&mut self, Kept { what, works }: Kept) {
+        if self.recorder.as_mut().is_some_and(|recorder| recorder.heard(works)) {
+            if works {
+                tracing::info!("decisions can be put on record again");
+            } else {
+                tracing::error!("decisions cannot be put on record: until this is mended every question gets a no");
+            }
+        }
+        self.act(|engine, cx| {
+            engine.set_recording(works);
+            what.iter().for_each(|what| engine.recorded(cx, what, works));
+        });
+    }
+
+    fn find_question(&mut self, origin: &str) -> Option<(SessionId, Attached)> {
+        let (session, found) = self.engine().find_question(origin)?;
+        let attached = match found {
+            Found::Decided(outcome) => Attached::Decided(outcome),
+            Found::Answered(answer) => Attached::Answered(answer),
+            Found::Pending(token) if self.engine().is_confirmation(&token) => {
+                let (decided, end) = oneshot::channel();
+                self.waiting.insert(token.clone(), Waiter::Decision(decided));
+                Attached::Confirmation(Waiting { token, end })
+            }
+            Found::Pending(token) => {
+                let (answered, end) = oneshot::channel();
+                self.waiting.insert(token.clone(), Waiter::Answer(answered));
+                Attached::Clarification(Waiting { token, end })
+            }
+        };
+        Some((session, attached))
+    }
+}
+
+/// What became of a question that was asked before. Made by [`Producer::find_question`].
+///
+/// ```
+/// use aaep::Attached;
+/// fn is_open(question: &Attached) -> bool {
+///     matches!(question, Attached::Confirmation(_) | Attached::Clarification(_))
+/// }
+/// # let _ = is_open;
+/// ```
+#[derive(Debug)]
+pub enum Attached {
+    /// It asks for consent and is open.
+    Confirmation(Waiting<Outcome>),
+    /// It asks for an answer and is open.
+    Clarification(Waiting<Answer>),
+    /// It is decided. The permit is there if nobody has used it.
+    Decided(Outcome),
+    /// It is answered.
+    Answered(Answer),
+}
+
+/// An open question that was asked before. Dropping it does not withdraw it: whoever asked may come back once more.
+///
+/// ```
+/// use aaep::{Outcome, Waiting};
+/// async fn decision(question: Waiting<Outcome>) -> Result<Outcome, aaep::Error> {
+///     question.end().await
+/// }
+/// # let _ = decision;
+/// ```
+#[derive(Debug)]
+pub struct Waiting<T> {
+    token: ReplyToken,
+    end: oneshot::Receiver<T>,
+}
+
+impl<T> Waiting<T> {
+    /// What its answers carry.
+    pub fn token(&self) -> &ReplyToken {
+        &self.token
+    }
+
+    /// Waits for its end. The end of the producer, or another one who waits for the same question, ends this.
+    pub async fn end(self) -> Result<T, Error> {
+        self.end.await.map_err(|_| Error::Gone)
+    }
+}
+
+/// After a restart.
+impl Producer {
+    /// The sessions from before the restart whose agents have not come back yet. They end by themselves if nobody
+    /// comes.
+    pub async fn orphans(&self) -> Vec<SessionId> {
+        self.handle.call(|desk| desk.engine().orphans().cloned().collect()).await.unwrap_or_default()
+    }
+
+    /// Takes up a session from before the restart. Nothing, if it has ended.
+    pub async fn adopt(&self, session: &SessionId) -> Option<Session> {
+        let (id, handle) = (session.clone(), self.handle.clone());
+        let adopted = self
+            .handle
+            .call(move |desk| desk.act(|engine, _| engine.adopt_session(&id)).then(|| Session::new(handle, id)));
+        adopted.await.ok()?
+    }
+
+    /// What became of the question with this [origin](crate::Confirmation::origin), and the session it belongs to: for
+    /// agents that ask again because they do not know whether they did.
+    pub async fn find_question(&self, origin: &str) -> Option<(SessionId, Attached)> {
+        let origin = origin.to_owned();
+        self.handle.call(move |desk| desk.find_question(&origin)).await.ok()?
+    }
+}
