@@ -1,6 +1,8 @@
 //! A virtual listener: scripted sessions go through the producer's engine on fake time, with the capabilities of a
 //! screen reader, and a voice at 180 words per minute says what is announced.
 
+#![allow(clippy::unwrap_used, reason = "a test stops where something is not as expected")]
+
 mod voice;
 mod world;
 
