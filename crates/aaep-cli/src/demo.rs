@@ -1,7 +1,7 @@
 //! `aaep demo`: scripted agents to listen to.
 
-mod scenes;
+pub(crate) mod scenes;
 mod suite;
 mod verb;
 
-pub(crate) use verb::{Args, run};
+pub(crate) use verb::{Args, run, scene};

@@ -9,6 +9,7 @@ mod output;
 mod run;
 mod schema;
 mod serve;
+mod stdio;
 mod token;
 mod validate;
 
@@ -32,6 +33,8 @@ enum Verb {
     Run(run::Args),
     /// Serve agents and listeners
     Serve(serve::Args),
+    /// Serve the program that started this one
+    Stdio(stdio::Args),
     /// Check events and messages against the protocol
     Validate(validate::Args),
     /// Print the JSON Schema of an event or message
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         // It ends as the agent does.
         Verb::Run(args) => return run::run(args),
         Verb::Serve(args) => serve::run(args),
+        Verb::Stdio(args) => stdio::run(args),
         Verb::Validate(args) => validate::run(&args),
         Verb::Schema(args) => schema::run(&args),
         Verb::Keys(args) => keys::run(&args),

@@ -199,11 +199,7 @@ impl Sink for Out {
                     }
                     self.say_message(message).await?;
                 }
-                Outgoing::Closed(closing) => {
-                    if let Some(message) = self.farewell.of(closing) {
-                        self.say_message(&message).await?;
-                    }
-                }
+                Outgoing::Closed(_) => {}
             }
         }
         Ok(())

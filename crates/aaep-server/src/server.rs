@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
+use crate::agents::{self, Agents};
 use crate::config::{Config, ConfigError};
 use crate::gate::Gate;
 use crate::http::{self, App};
@@ -43,6 +44,7 @@ pub struct Server {
     config: Config,
     producer: Producer,
     more: Router,
+    agents: bool,
 }
 
 impl Server {
@@ -63,7 +65,7 @@ impl Server {
 
     /// A server for this producer.
     pub fn new(config: Config, producer: Producer) -> Server {
-        Server { config, producer, more: Router::new() }
+        Server { config, producer, more: Router::new(), agents: false }
     }
 
     /// Adds endpoints behind the same guard.
@@ -72,9 +74,15 @@ impl Server {
         self
     }
 
+    /// Adds the endpoints by which agents in other processes speak through this producer.
+    pub fn with_agents(mut self) -> Server {
+        self.agents = true;
+        self
+    }
+
     /// Opens all transports, or says what is in the way.
     pub async fn start(self) -> Result<Running, ConfigError> {
-        let Server { config, producer, more } = self;
+        let Server { config, producer, mut more, agents } = self;
         config.check()?;
         let gate = Arc::new(Gate::new(&config)?);
         let certificates = config.tls.as_ref().map(Certificates::load).transpose()?;
@@ -96,6 +104,10 @@ impl Server {
         }
         let app = App { hub: hub.clone(), gate, published: published.clone() };
         let mut tasks = others.serve(&app, certificates.as_ref(), &stopping).await?;
+        if agents {
+            let agents = Agents::new(producer.clone(), &config);
+            more = more.merge(agents::router(agents).with_state(app.clone()));
+        }
         let router = http::router(app, &config.transports, more);
         let http = Listener { hub: hub.clone(), router, tls: tls.map(TlsAcceptor::from) };
         tasks.push(tokio::spawn(http.serve(listener, stopping.clone())));

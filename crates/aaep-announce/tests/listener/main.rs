@@ -1,6 +1,8 @@
 //! A virtual listener: scripted sessions go through the producer's engine on fake time, with the capabilities of a
 //! screen reader, and a voice at 180 words per minute says what is announced.
 
+#![allow(clippy::unwrap_used, reason = "a test stops where something is not as expected")]
+
 mod voice;
 mod world;
 
@@ -79,11 +81,13 @@ fn check(world: &mut World) -> Vec<Utterance> {
     for pair in given.windows(2) {
         assert_ne!(pair[0].text, pair[1].text);
     }
-    for token in &world.asked {
+    for (token, asked_at) in &world.asked {
         let about = |u: &Utterance| u.about.as_deref() == Some(token.as_str());
         let of_it: Vec<_> = world.voice.heard.iter().filter(|h| about(&h.utterance)).collect();
         let headline = of_it.iter().find(|h| h.utterance.priority == Priority::Important).expect("a headline");
         assert!(headline.whole && headline.utterance.earcon == Some(Earcon::Prompt) && headline.utterance.interrupts);
+        let at_once = asked_at + words(&headline.utterance) * 60_000 / 180;
+        assert_eq!(headline.at, at_once, "nothing is said before it");
         assert!(of_it.iter().filter(|h| h.whole).count() >= 2, "the details: {of_it:?}");
     }
     for backlog in &world.voice.backlogs {

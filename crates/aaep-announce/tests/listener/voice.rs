@@ -6,36 +6,37 @@ use aaep_announce::{Priority, Utterance};
 
 /// What became of an utterance.
 #[derive(Clone, Debug)]
-pub struct Heard {
-    pub at: u64,
-    pub utterance: Utterance,
+pub(crate) struct Heard {
+    /// When it was over.
+    pub(crate) at: u64,
+    pub(crate) utterance: Utterance,
     /// Said from beginning to end.
-    pub whole: bool,
+    pub(crate) whole: bool,
 }
 
-pub struct Voice {
+pub(crate) struct Voice {
     pace_wpm: u64,
     /// The utterance that is being said, and when it will have been.
     current: Option<(u64, Utterance)>,
     waiting: VecDeque<Utterance>,
-    pub heard: Vec<Heard>,
+    pub(crate) heard: Vec<Heard>,
     /// Everything that was handed over, in order.
-    pub given: Vec<Utterance>,
+    pub(crate) given: Vec<Utterance>,
     /// How many words waited behind each critical headline that came before it.
-    pub backlogs: Vec<u64>,
+    pub(crate) backlogs: Vec<u64>,
 }
 
-pub fn words(utterance: &Utterance) -> u64 {
+pub(crate) fn words(utterance: &Utterance) -> u64 {
     utterance.text.split_whitespace().count() as u64
 }
 
 impl Voice {
-    pub fn new(pace_wpm: u64) -> Voice {
+    pub(crate) fn new(pace_wpm: u64) -> Voice {
         let (waiting, heard, given, backlogs) = (VecDeque::new(), Vec::new(), Vec::new(), Vec::new());
         Voice { pace_wpm, current: None, waiting, heard, given, backlogs }
     }
 
-    pub fn take(&mut self, now: u64, utterance: Utterance) {
+    pub(crate) fn take(&mut self, now: u64, utterance: Utterance) {
         self.advance(now);
         self.given.push(utterance.clone());
         match utterance.priority {
@@ -65,7 +66,7 @@ impl Voice {
     }
 
     /// Speaks until this time.
-    pub fn advance(&mut self, now: u64) {
+    pub(crate) fn advance(&mut self, now: u64) {
         while let Some((end, _)) = self.current.as_ref().filter(|(end, _)| *end <= now) {
             let end = *end;
             if let Some((_, utterance)) = self.current.take() {

@@ -24,23 +24,23 @@ impl Entropy for Seeded {
     }
 }
 
-pub struct World {
+pub(crate) struct World {
     engine: Engine,
     entropy: Seeded,
     millis: u64,
     key: Option<SubscriptionKey>,
-    pub announcer: Announcer,
-    pub voice: Voice,
+    pub(crate) announcer: Announcer,
+    pub(crate) voice: Voice,
     permits: BTreeMap<ReplyToken, Permit>,
-    /// The questions that reached the listener.
-    pub asked: Vec<ReplyToken>,
+    /// The questions that reached the listener, and when.
+    pub(crate) asked: Vec<(ReplyToken, u64)>,
     /// All that the producer sent as output.
-    pub sent: String,
+    pub(crate) sent: String,
 }
 
 impl World {
     /// A listener with this profile, subscribed with its capabilities to an agent that speaks these languages.
-    pub fn new(profile: Profile, languages: &[&str]) -> World {
+    pub(crate) fn new(profile: Profile, languages: &[&str]) -> World {
         let mut config = Config::new(Producer::new("helper").with_name("Helper"));
         config.offer.languages = languages.iter().map(|l| l.parse().unwrap()).collect();
         let request = SubscriptionRequest {
@@ -78,7 +78,7 @@ impl World {
     }
 
     /// One change, then drain.
-    pub fn act<T>(&mut self, input: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
+    pub(crate) fn act<T>(&mut self, input: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
         let now = Now { moment: self.moment(), wall: self.wall() };
         let result = input(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy });
         loop {
@@ -98,8 +98,8 @@ impl World {
 
     fn hear(&mut self, event: &Event) {
         match &event.payload {
-            Payload::AwaitingConfirmation(q) => self.asked.push(q.reply_token.clone()),
-            Payload::AwaitingClarification(q) => self.asked.push(q.reply_token.clone()),
+            Payload::AwaitingConfirmation(q) => self.asked.push((q.reply_token.clone(), self.millis)),
+            Payload::AwaitingClarification(q) => self.asked.push((q.reply_token.clone(), self.millis)),
             Payload::OutputStreaming(o) => self.sent.push_str(&o.chunk),
             _ => {}
         }
@@ -114,7 +114,7 @@ impl World {
     }
 
     /// Lets time pass, stopping at every deadline on the way.
-    pub fn pass(&mut self, millis: u64) {
+    pub(crate) fn pass(&mut self, millis: u64) {
         let end = self.millis + millis;
         loop {
             let due = |at: Option<Moment>| at.map(|at| at.micros().div_ceil(1000));
@@ -133,7 +133,7 @@ impl World {
     }
 
     /// The user's yes, no or answer.
-    pub fn reply(&mut self, mut reply: Value) {
+    pub(crate) fn reply(&mut self, mut reply: Value) {
         let key = self.key.unwrap();
         reply["subscription_id"] = json!(self.engine.subscription_id(key).unwrap());
         reply["timestamp"] = json!(self.wall().to_string());
@@ -141,7 +141,7 @@ impl World {
         self.act(|engine, cx| engine.handle_message(cx, key, &message)).unwrap();
     }
 
-    pub fn permit(&mut self, token: &ReplyToken) -> Permit {
+    pub(crate) fn permit(&mut self, token: &ReplyToken) -> Permit {
         self.permits.remove(token).unwrap()
     }
 }

@@ -41,7 +41,8 @@ pub(crate) struct Args {
     server: Flags,
 }
 
-fn scene(name: &str) -> Result<Scene, String> {
+/// The scene of this name, or which ones there are.
+pub(crate) fn scene(name: &str) -> Result<Scene, String> {
     Scene::find(name).ok_or_else(|| {
         let names: Vec<&str> = Scene::ALL.iter().map(|scene| scene.name()).collect();
         format!("there is no such scene; choose one of {}", names.join(", "))

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::relay::Relay;
 use super::who::Who;
+use crate::config::Config;
 
 /// Agents at once.
 const AGENTS: usize = 1024;
@@ -133,11 +134,12 @@ impl Desk {
 
 impl Agents {
     /// No agents yet. The task that looks after them ends with the last handle.
-    pub(crate) fn new(producer: Producer, agent_id: &str, language: LanguageTag) -> Arc<Agents> {
+    pub(crate) fn new(producer: Producer, config: &Config) -> Arc<Agents> {
+        let english = || "en".parse().expect("en is a language tag");
         let agents = Arc::new(Agents {
             producer,
-            agent_id: agent_id.to_owned(),
-            language,
+            agent_id: config.agent_id.clone(),
+            language: config.languages.first().cloned().unwrap_or_else(english),
             names: Arc::default(),
             desks: Mutex::default(),
         });
@@ -228,7 +230,7 @@ mod tests {
     async fn house() -> (Arc<Agents>, Link) {
         let producer = Producer::builder("house").build();
         let link = producer.listen("ear", Capabilities::default()).await.unwrap();
-        (Agents::new(producer, "house", "en".parse().unwrap()), link)
+        (Agents::new(producer, &Config::default()), link)
     }
 
     async fn until(link: &mut Link, core: CoreType) {

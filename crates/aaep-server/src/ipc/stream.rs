@@ -182,11 +182,7 @@ impl<W: AsyncWrite + Unpin + Send> Sink for Out<W> {
                     self.farewell.note(message);
                     self.put_message(message)?;
                 }
-                Outgoing::Closed(closing) => {
-                    if let Some(message) = self.farewell.of(closing) {
-                        self.put_message(&message)?;
-                    }
-                }
+                Outgoing::Closed(_) => {}
             }
             if self.buffer.len() >= WRITE {
                 self.flush().await?;

@@ -264,7 +264,6 @@ impl Out {
 
     /// The answer to the request for terms that has waited longest.
     fn answer(&mut self, message: &Message) -> Option<Vec<u8>> {
-        self.farewell.note(message);
         let mut state = self.shared.lock();
         if let Message::SubscriptionAccepted(accepted) = message {
             state.subscription = Some(accepted.subscription_id.clone());
@@ -294,12 +293,14 @@ impl Sink for Out {
         for item in batch {
             match item {
                 Outgoing::Event(frame) => notify(&mut lines, "aaep.event", frame.json()),
-                Outgoing::Message(message) => lines.extend(self.answer(message).into_iter().flatten()),
-                Outgoing::Closed(closing) => {
-                    if let Some(message) = self.farewell.of(closing) {
-                        notify_message(&mut lines, "aaep.close", &message)?;
+                Outgoing::Message(message) => {
+                    self.farewell.note(message);
+                    match &**message {
+                        Message::SubscriptionClose(_) => notify_message(&mut lines, "aaep.close", message)?,
+                        _ => lines.extend(self.answer(message).into_iter().flatten()),
                     }
                 }
+                Outgoing::Closed(_) => {}
             }
             if lines.len() >= WRITE {
                 self.say(std::mem::take(&mut lines)).await?;
