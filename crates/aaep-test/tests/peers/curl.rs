@@ -80,7 +80,10 @@ impl Followed {
         let mut events = Vec::new();
         while events.last().is_none_or(|event| kind(event) != wanted) {
             let block = self.next().unwrap_or_else(|| panic!("the end came before {wanted}: {events:#?}"));
-            assert_eq!((block.event.as_str(), block.id.as_str()), ("aaep.event", block.data["event_id"].as_str().unwrap()));
+            assert_eq!(
+                (block.event.as_str(), block.id.as_str()),
+                ("aaep.event", block.data["event_id"].as_str().unwrap())
+            );
             events.push(block.data);
         }
         events

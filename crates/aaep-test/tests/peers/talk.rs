@@ -29,14 +29,21 @@ pub(crate) fn kind(event: &Value) -> &str {
 pub(crate) fn judge_banking(events: &[Value]) {
     judge_order(events);
     let kinds: Vec<&str> = events.iter().map(kind).collect();
-    let at = |wanted: &str| kinds.iter().position(|kind| *kind == wanted).unwrap_or_else(|| panic!("{wanted}: {kinds:?}"));
+    let at =
+        |wanted: &str| kinds.iter().position(|kind| *kind == wanted).unwrap_or_else(|| panic!("{wanted}: {kinds:?}"));
     assert_eq!((at("session.started"), at("session.completed")), (0, kinds.len() - 1), "{kinds:?}");
-    let tools = |wanted: &str| events.iter().filter(|e| kind(e) == wanted).map(|e| e["tool"].clone()).collect::<Vec<_>>();
+    let tools =
+        |wanted: &str| events.iter().filter(|e| kind(e) == wanted).map(|e| e["tool"].clone()).collect::<Vec<_>>();
     assert_eq!(tools("tool.invoked"), ["fetch_balance", "transfer_funds"], "{kinds:?}");
     assert_eq!(kinds.iter().filter(|kind| **kind == "tool.completed").count(), 2, "{kinds:?}");
     let deed = events.iter().position(|e| kind(e) == "tool.invoked" && e["tool"] == "transfer_funds");
     assert!(deed > Some(at("awaiting.confirmation")), "{kinds:?}");
-    let words = events.iter().filter(|e| kind(e) == "output.streaming").filter_map(|e| e["chunk_text"].as_str());
+    let states: Vec<&Value> = events.iter().filter(|e| kind(e) == "state.changed").collect();
+    assert!(
+        states.windows(2).all(|pair| pair[0]["to_state"] == pair[1]["from_state"]),
+        "no state is missing: {states:#?}"
+    );
+    let words = events.iter().filter(|e| kind(e) == "output.streaming").filter_map(|e| e["chunk"].as_str());
     assert_eq!(words.collect::<String>(), "Transferred $500 successfully. New balance: $12,000.");
 }
 
