@@ -1,6 +1,7 @@
 //! What the tests of the whole house share: where things are, example documents, processes.
 
 mod process;
+mod python;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,6 +10,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 pub use process::{PATIENCE, Process, Serving};
+pub use python::python;
 
 /// The root of the repository.
 pub fn root() -> PathBuf {
