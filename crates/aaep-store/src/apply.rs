@@ -48,7 +48,7 @@ impl Ledger {
             }
             Entry::Text(session, output, position, text) => {
                 let place = (session, Some(output), i64::try_from(*position)?);
-                Ok(self.log(to, at, TEXT, place, text)?)
+                Ok(self.log(to, (at, TEXT), place, text)?)
             }
             Entry::Finished(session, output) => self.finish(to, at, session, output),
             Entry::Asked(asked) => self.ask(to, asked),
@@ -109,8 +109,7 @@ impl Ledger {
     fn log(
         &mut self,
         to: &Connection,
-        at: i64,
-        kind: i64,
+        (at, kind): (i64, i64),
         (session, output, position): (&SessionId, Option<&OutputId>, i64),
         body: &str,
     ) -> rusqlite::Result<()> {
@@ -125,7 +124,7 @@ impl Ledger {
         let session = &event.envelope.session_id;
         let ends = event.core_type().is_some_and(CoreType::is_terminal);
         let body = serde_json::to_string(event)?;
-        self.log(to, at, if ends { ENDING } else { EVENT }, (session, None, 0), &body)?;
+        self.log(to, (at, if ends { ENDING } else { EVENT }), (session, None, 0), &body)?;
         if ends {
             self.live.remove(session);
             to.prepare_cached("DELETE FROM sessions WHERE id = ?")?.execute([session.as_str()])?;
@@ -143,7 +142,7 @@ impl Ledger {
         let mut kind = None;
         self.change(session, |state| kind = state.outputs.remove(output));
         let kind = kind.unwrap_or_else(|| OutputKind { content_type: "text/plain".to_owned(), language: None });
-        Ok(self.log(to, at, FINISHED, (session, Some(output), 0), &serde_json::to_string(&kind)?)?)
+        Ok(self.log(to, (at, FINISHED), (session, Some(output), 0), &serde_json::to_string(&kind)?)?)
     }
 
     fn sent(&mut self, to: &Connection, event: &EventId, reached: Option<&(OutputId, u64)>) -> Result<(), Failed> {

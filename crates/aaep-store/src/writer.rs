@@ -204,7 +204,6 @@ impl Writer {
 }
 
 /// The wall clock in milliseconds.
-#[expect(clippy::disallowed_methods, reason = "records are dated here")]
 pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

@@ -1,6 +1,5 @@
 //! What durability costs: events per second to 100 subscribers with the store and in memory, in one run; and how long
 //! a start takes with much history. `AAEP_BENCH_HISTORY_MIB` sets how much (1024).
-#![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark reads the clock and prints")]
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,6 +14,7 @@ const ROUNDS: usize = 3;
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let _inside = runtime.enter();
     let dir = tempfile::tempdir().expect("a directory");
     let (mut memory, mut stored) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
@@ -72,7 +72,7 @@ fn decisions(runtime: &tokio::runtime::Runtime, dir: &Path) {
     for n in 0..count {
         let (tell, told) = tokio::sync::oneshot::channel();
         let entry = Entry::Held(format!("sub_{n}").parse().expect("an id"), false);
-        store.record(vec![entry], Some(Box::new(move |kept| drop(tell.send(kept)))));
+        store.record(vec![entry], Some(Box::new(move |kept| _ = tell.send(kept))));
         assert!(runtime.block_on(told).expect("an answer"));
     }
     let each = begun.elapsed() / count;
@@ -92,7 +92,7 @@ fn cold_start(dir: &Path) {
     for _ in 0..(mib << 20) / size / 10_000 {
         let (tell, told) = std::sync::mpsc::channel();
         let entries = vec![Entry::Event(Box::new(event.clone())); 10_000];
-        store.record(entries, Some(Box::new(move |kept| drop(tell.send(kept)))));
+        store.record(entries, Some(Box::new(move |kept| _ = tell.send(kept))));
         assert!(told.recv().expect("an answer"));
     }
     drop(store);
