@@ -1,0 +1,43 @@
+// What an agent writes and what it hears, for TypeScript. See docs/agents.md.
+
+/** One event. What is not given is filled in, except for what people hear. */
+export type AgentEvent = {
+  type: string;
+  event_id?: string;
+  session_id?: string;
+  language?: string;
+  producer?: { agent_id: string; agent_name?: string; agent_version?: string; model?: string };
+  [field: string]: unknown;
+};
+
+/** How a question ended. */
+export type Outcome = {
+  type: "outcome";
+  event_id: string;
+  session_id: string;
+  verdict: string;
+  /** Of a confirmation. Act on accept only. */
+  decision?: "accept" | "reject";
+  /** Of a clarification; null if there is no answer. */
+  response?: string | number | boolean | null;
+  modified_action?: Record<string, unknown>;
+};
+
+/** An event that was not said. */
+export type Refused = {
+  type: "refused";
+  event_id: string | null;
+  problems: { message: string; rule?: string; pointer?: string }[];
+};
+
+/** Over HTTP: an event that was said, and a question that is not decided yet. */
+export type Published = { type: "published"; event_id: string; session_id: string };
+export type Pending = { type: "pending"; event_id: string };
+
+export type Answer = Outcome | Refused | Published | Pending;
+
+export type Link = {
+  tell(event: AgentEvent): Promise<void>;
+  ask(event: AgentEvent): Promise<Answer>;
+  close(): void;
+};
