@@ -44,7 +44,7 @@ enum Verb {
     Schema(schema::Args),
     /// Make keys and show their public halves
     Keys(keys::Args),
-    /// Sign manifests and verify them
+    /// Print, sign and verify manifests
     Manifest(manifest::Args),
     /// Make tokens for clients and agents
     Token(token::Args),
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
         Verb::Validate(args) => validate::run(&args),
         Verb::Schema(args) => schema::run(&args),
         Verb::Keys(args) => keys::run(&args),
-        Verb::Manifest(args) => manifest::run(&args),
+        Verb::Manifest(args) => manifest::run(args),
         Verb::Token(args) => token::run(&args),
     };
     let outcome = match result {

@@ -9,11 +9,13 @@ use aaep_keys::token::LEEWAY_SECONDS;
 use aaep_keys::{KeySet, ManifestFault, SigningKey, VerifiedManifest, file, sign_manifest_json, verify_manifest};
 use aaep_proto::message::Message;
 use aaep_proto::time::Timestamp;
+use aaep_server::{Layer, Server};
 use serde_json::json;
 
 use crate::Outcome;
 use crate::keys::give_up;
 use crate::output::{Plain, complain};
+use crate::serve::{Flags, failed, runtime};
 
 #[derive(clap::Args)]
 #[command(disable_help_subcommand = true)]
@@ -24,10 +26,21 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    /// Print the manifest that a server with these settings would publish
+    Print(Box<Print>),
     /// Sign a manifest and print it as a compact JWS
     Sign(Sign),
     /// Check who signed a manifest
     Verify(Verify),
+}
+
+#[derive(clap::Args)]
+struct Print {
+    /// Print it signed, as a compact JWS; needs --manifest-key
+    #[arg(long)]
+    signed: bool,
+    #[command(flatten)]
+    server: Flags,
 }
 
 #[derive(clap::Args)]
@@ -54,11 +67,33 @@ struct Verify {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    match &args.command {
-        Command::Sign(args) => sign(args),
-        Command::Verify(args) => verify(args),
+pub(crate) fn run(args: Args) -> io::Result<Outcome> {
+    match args.command {
+        Command::Print(args) => print(*args),
+        Command::Sign(args) => sign(&args),
+        Command::Verify(args) => verify(&args),
     }
+}
+
+fn print(args: Print) -> io::Result<Outcome> {
+    let config = match args.server.config_over(Layer::default()) {
+        Ok(config) => config,
+        Err(error) => return Ok(failed(&error)),
+    };
+    let (manifest, signed) = match runtime()?.block_on(Server::manifest(&config)) {
+        Ok(made) => made,
+        Err(error) => return Ok(failed(&error)),
+    };
+    let text = match (args.signed, signed) {
+        (false, _) => serde_json::to_string_pretty(&Message::from(manifest))?,
+        (true, Some(jws)) => jws,
+        (true, None) => {
+            complain("there is no key to sign with; give --manifest-key, see: aaep keys new");
+            return Ok(Outcome::Failed);
+        }
+    };
+    writeln!(io::stdout(), "{text}")?;
+    Ok(Outcome::Yes)
 }
 
 /// The time on the wall.

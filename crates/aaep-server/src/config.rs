@@ -85,7 +85,7 @@ pub struct Tls {
 }
 
 /// Who may do what. Without any of these everyone may do everything, on this machine only.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Auth {
     /// A file of tokens; `aaep token static` makes its lines.
@@ -98,6 +98,13 @@ pub struct Auth {
     pub issuer: String,
     /// Whom they are for.
     pub audience: String,
+}
+
+impl Default for Auth {
+    fn default() -> Auth {
+        // What `aaep token new` writes if it is told nothing else.
+        Auth { tokens: None, jwks: None, issuer: "aaep".to_owned(), audience: "aaep".to_owned() }
+    }
 }
 
 impl Auth {

@@ -183,6 +183,7 @@ async fn speak(hub: &Hub, peer: &Peer, link: &mut Link, sink: &mut impl Sink) ->
                     return Close::new(Close::CLEAN, "the producer has ended");
                 }
                 hub.metrics.delivered(peer.transport, &batch);
+                trace(&batch);
                 let closing = match batch.last() {
                     Some(Outgoing::Closed(closing)) => Some(Close::of(closing)),
                     _ => None,
@@ -200,6 +201,18 @@ async fn speak(hub: &Hub, peer: &Peer, link: &mut Link, sink: &mut impl Sink) ->
         if let Err(error) = sent {
             let slow = error.kind() == io::ErrorKind::TimedOut;
             return if slow { Close::violation("too_slow: the subscriber takes nothing") } else { gone() };
+        }
+    }
+}
+
+/// The text of events is for those who look for a fault with the user's consent: at the lowest level only.
+pub(crate) fn trace(batch: &[Outgoing]) {
+    if !tracing::enabled!(tracing::Level::TRACE) {
+        return;
+    }
+    for item in batch {
+        if let Outgoing::Event(frame) = item {
+            tracing::trace!(event = %String::from_utf8_lossy(frame.json()), "sent");
         }
     }
 }

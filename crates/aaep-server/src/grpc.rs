@@ -26,6 +26,9 @@ use crate::http::App;
 use crate::hub::{Close, Peer, TOO_LARGE, TOO_MANY, TOO_SLOW, stopped};
 use crate::metrics::Transport;
 
+/// The name in the manifest.
+pub(crate) const NAME: &str = "grpc";
+
 /// Messages that wait to be written to a stream.
 const QUEUE: usize = 16;
 

@@ -63,7 +63,7 @@ impl Others {
 
     /// Their names in the manifest.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
-        let named = [(self.ipc.is_some(), ipc::NAME), (self.grpc.is_some(), "grpc")];
+        let named = [(self.ipc.is_some(), ipc::NAME), (self.grpc.is_some(), crate::grpc::NAME)];
         named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name)
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aaep::Producer;
+use aaep_proto::message::Manifest;
 use axum::Router;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -80,6 +81,24 @@ impl Server {
             None => builder,
         };
         config.languages.iter().fold(builder, |builder, language| builder.language(language.clone()))
+    }
+
+    /// The manifest that a server with this configuration publishes, and the same signed if it has a key.
+    pub async fn manifest(config: &Config) -> Result<(Manifest, Option<String>), ConfigError> {
+        config.check()?;
+        let producer = Server::producer(config);
+        let transports = &config.transports;
+        let named = [
+            (transports.sse, "sse"),
+            (transports.websocket, "websocket"),
+            (transports.unix, crate::ipc::NAME),
+            (transports.grpc.is_some(), crate::grpc::NAME),
+        ];
+        let names = named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name.to_owned()).collect();
+        let ended = |_| ConfigError("the producer has ended".to_owned());
+        let manifest = producer.manifest(names).await.map_err(ended)?;
+        let signed = Published::new(manifest.clone(), config.manifest.clone())?.signed();
+        Ok((manifest, signed))
     }
 
     /// A server for this producer.

@@ -11,6 +11,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 
+use crate::conversation::trace;
 use crate::hub::{Close, Hub};
 use crate::metrics::Transport;
 
@@ -43,6 +44,7 @@ impl Stream {
     /// Frames all that waits.
     fn frame(&mut self) -> Bytes {
         self.hub.metrics.delivered(Transport::Sse, &self.batch);
+        trace(&self.batch);
         let size =
             self.batch.iter().map(|item| if let Outgoing::Event(frame) = item { frame.json().len() + 96 } else { 256 });
         let mut bytes = BytesMut::with_capacity(size.sum());

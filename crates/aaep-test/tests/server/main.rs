@@ -5,6 +5,7 @@ mod http;
 mod identity;
 mod limits;
 mod load;
+mod operations;
 mod resume;
 mod tls;
 mod ws;
