@@ -37,7 +37,7 @@ pub(crate) use shell::{Shell, keyboard};
 pub(crate) use terminal::Terminal;
 
 use crate::Outcome;
-use crate::output::{Patient, complain};
+use crate::output::complain;
 use crate::serve::{runtime, told_to_stop};
 use hook::Hooks;
 use source::Clients;
@@ -176,7 +176,7 @@ fn token(args: &Args) -> Result<Option<String>, String> {
 }
 
 fn outlets(args: &Args, profile: &Profile) -> Result<Outlets, String> {
-    let mut outlets = Outlets::lines(Patient::new(io::stdout()));
+    let mut outlets = Outlets::lines(io::stdout());
     outlets.json = args.json;
     outlets.voice_config = voice_config(profile);
     let bell = io::stdout().is_terminal() && !args.json;

@@ -27,6 +27,8 @@ pub(super) struct Producer {
     pub(super) announcer: Announcer,
     connected: bool,
     was_connected: bool,
+    /// It was told that there is no connection yet.
+    told_waiting: bool,
     key_changed: bool,
     over: bool,
 }
@@ -64,6 +66,7 @@ impl Terminal {
             announcer: Announcer::new(profile.clone()),
             connected: false,
             was_connected: false,
+            told_waiting: false,
             key_changed: false,
             over: false,
         };
@@ -340,9 +343,9 @@ impl Terminal {
                 if producer.connected {
                     producer.connected = false;
                     self.remark(now, source, &Remark::ConnectionLost { agent });
-                } else if !producer.was_connected {
+                } else if !producer.was_connected && !producer.told_waiting {
                     // Told once: it is tried again and again.
-                    producer.was_connected = true;
+                    producer.told_waiting = true;
                     self.note(format!("Not connected to {agent} yet. {notice} Trying again."));
                 }
             }

@@ -46,8 +46,11 @@ fn order_marks_and_forged_lines_in_a_question_are_shown() {
 fn a_question_is_heard_in_a_flood() {
     let (puppet, tmux) = listening();
     for n in 0..3000 {
-        puppet.say("progress.updated", json!({"urgency": "background", "summary_normal": format!("Flood {n}."),
-            "progress": {"percent": n % 100}}));
+        puppet.say(
+            "progress.updated",
+            json!({"urgency": "background", "summary_normal": format!("Flood {n}."),
+            "progress": {"percent": n % 100}}),
+        );
     }
     puppet.ask("rpl_1", "Delete all.");
     for n in 0..1000 {

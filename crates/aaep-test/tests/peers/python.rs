@@ -7,8 +7,15 @@ use std::process::Command;
 use aaep_test::root;
 
 /// What is installed. The marker names it, so that a change here installs anew.
-const PACKAGES: [&str; 6] =
-    ["aaep-conformance==1.0.0", "aaep-cli-debug==1.0.0", "aaep-tools==1.0.0", "httpx<1", "jsonschema<5", "websockets"];
+const PACKAGES: [&str; 7] = [
+    "aaep-minimal-producer==1.0.0",
+    "aaep-conformance==1.0.0",
+    "aaep-cli-debug==1.0.0",
+    "aaep-tools==1.0.0",
+    "httpx<1",
+    "jsonschema<5",
+    "websockets",
+];
 
 /// An installed command that will talk to this machine only.
 pub(crate) fn command(name: &str) -> Command {
