@@ -80,6 +80,11 @@ impl Metrics {
         self.open[transport as usize].fetch_sub(1, Relaxed);
     }
 
+    /// Whether any connection is open.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.open.iter().any(|count| count.load(Relaxed) > 0)
+    }
+
     /// Counts a batch that is about to be written. Its age is taken from its first event: one look at the clock for
     /// each write, not for each event.
     pub(crate) fn delivered(&self, transport: Transport, batch: &[Outgoing]) {

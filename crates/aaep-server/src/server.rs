@@ -25,6 +25,9 @@ use crate::tls::Certificates;
 /// How often files are looked at that may change while the server runs.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// How often it is looked whether the last connections have ended.
+const LAST_WORDS: Duration = Duration::from_millis(5);
+
 /// A server that is set up but not yet started.
 ///
 /// ```
@@ -197,6 +200,16 @@ impl Running {
         for task in self.tasks {
             // A task that failed has ended too.
             let _ = task.await;
+        }
+        // A connection that became a WebSocket belongs to no task; its last words are waited for too.
+        let hub = self.hub;
+        let closed = async {
+            while hub.metrics.is_connected() {
+                tokio::time::sleep(LAST_WORDS).await;
+            }
+        };
+        if tokio::time::timeout(grace, closed).await.is_err() {
+            tracing::warn!("connections that did not end in time are cut");
         }
     }
 }

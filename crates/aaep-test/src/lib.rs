@@ -1,10 +1,16 @@
-//! What the tests of the whole house share: where things are, and example documents.
+//! What the tests of the whole house share: where things are, example documents, processes.
+
+mod process;
+mod python;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value;
+
+pub use process::{PATIENCE, Process, Serving};
+pub use python::python;
 
 /// The root of the repository.
 pub fn root() -> PathBuf {

@@ -8,9 +8,6 @@ mod agents;
 mod banking;
 mod hostile;
 mod minimal;
-#[path = "../peers/python.rs"]
-#[allow(dead_code, reason = "shared with the tests of peers")]
-mod python;
 mod speech;
 #[path = "../../../aaep-voice/tests/speechd/mod.rs"]
 #[allow(dead_code, reason = "shared with the tests of voices")]

@@ -2,11 +2,11 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
 
-use super::python;
 use super::tmux::Tmux;
 
 /// The published server, on a port of its own.
@@ -26,8 +26,9 @@ struct Minimal {
 
 impl Minimal {
     fn start() -> Minimal {
-        let mut command = python::command("python");
-        let mut child = command.args(["-c", SERVE]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("listen");
+        let python = aaep_test::python(&place, &["aaep-minimal-producer==1.0.0"]);
+        let mut child = Command::new(python).args(["-c", SERVE]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         Minimal { child, address: format!("127.0.0.1:{}", line.trim()) }
