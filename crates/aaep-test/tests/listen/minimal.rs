@@ -28,7 +28,8 @@ impl Minimal {
     fn start() -> Minimal {
         let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("listen");
         let python = aaep_test::python(&place, &["aaep-minimal-producer==1.0.0"]);
-        let mut child = Command::new(python).args(["-c", SERVE]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child =
+            Command::new(python).args(["-c", SERVE]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         Minimal { child, address: format!("127.0.0.1:{}", line.trim()) }
