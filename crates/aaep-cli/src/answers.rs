@@ -122,18 +122,21 @@ fn report(common: &Common, wish: &Wish, outcome: &control::Outcome) -> io::Resul
     }
     if !common.json && (listing || !outcome.ok) {
         for question in &outcome.questions {
-            writeln!(out, "{}", line(question))?;
+            for line in lines(question) {
+                writeln!(out, "{}", Plain(&line))?;
+            }
         }
     }
     let yes = outcome.ok && !(listing && outcome.questions.is_empty());
     Ok(if yes { Outcome::Yes } else { Outcome::No })
 }
 
-/// A question in one line.
-fn line(question: &Value) -> String {
-    let text = |name: &str| question[name].as_str().unwrap_or_default().to_owned();
-    let care = if question["needs_care"] == true { " Needs care." } else { "" };
-    let left = question["seconds_left"].as_u64().unwrap_or(0);
-    let line = format!("{}: {} asks: {}{care} {left} seconds left.", question["number"], text("agent"), text("asks"));
-    Plain(&line).to_string()
+/// A question as it was put, and how long it waits.
+fn lines(question: &Value) -> Vec<String> {
+    let number = &question["number"];
+    let said = question["said"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut lines: Vec<String> = said.map(|text| format!("Question {number}: {text}")).collect();
+    let care = if question["needs_care"] == true { " It needs care: name its number." } else { "" };
+    lines.push(format!("Question {number} waits for {} seconds.{care}", question["seconds_left"]));
+    lines
 }

@@ -98,6 +98,7 @@ impl Question {
             "number": self.number,
             "agent": self.agent(),
             "asks": self.asked(),
+            "said": self.said.iter().map(|utterance| utterance.text.as_str()).collect::<Vec<_>>(),
             "kind": if self.is_confirmation() { "confirmation" } else { "clarification" },
             "needs_care": self.needs_care(),
             "can_answer": self.can_answer && self.id.is_some(),

@@ -40,8 +40,8 @@ impl Kind {
 
     /// The kind of this name.
     pub(crate) fn named(name: &str) -> Option<Kind> {
-        let name = name.strip_suffix('s').unwrap_or(name);
-        Kind::ALL.iter().find(|(_, word, _)| *word == name).map(|(kind, _, _)| *kind)
+        let one = name.strip_suffix('s');
+        Kind::ALL.iter().find(|(_, word, _)| *word == name || Some(*word) == one).map(|(kind, _, _)| *kind)
     }
 
     /// Its name for programs and for the transcript.

@@ -178,8 +178,8 @@ fn what_cannot_be_undone_needs_the_whole_word() {
         stage.line(letter);
         assert_eq!(stage.answers(), []);
         assert!(has(&stage.lines(), "Type yes to accept. Nothing was sent."));
+        stage.wait(2000);
     }
-    stage.wait(2000);
     stage.line("n");
     assert_eq!(stage.answers(), [(1, Answer::reject())], "saying no is never dangerous");
     stage.lines();

@@ -45,7 +45,7 @@ fn a_letter_does_not_move_money() {
     tmux.enter("details");
     tmux.sees("Reply: Action: Transfer 500 dollars from checking to savings.");
     tmux.enter("repeat");
-    tmux.sees("Reply: Question 1 waits for ");
+    tmux.is_asked(1, "Reply: Question 1 waits for ");
     tmux.enter("no");
     let after = tmux.sees("exit code: 0");
     assert!(!after.contains("Transferring"), "{after}");

@@ -23,6 +23,7 @@ fn a_question_replaced_while_it_is_read_is_not_answered() {
     tmux.enter("yes 1");
     tmux.sees("Nothing was sent. Question 1 is over: another question took its place.");
     assert!(puppet.heard().is_empty());
+    tmux.is_asked(2, "Question 2: You have ");
     tmux.enter("no 2");
     tmux.sees("Answer 2: Your answer was sent.");
     let heard = super::tmux::until("the answer", || puppet.heard().into_iter().next());
