@@ -4,6 +4,7 @@
 
 #[cfg(unix)]
 mod answers;
+mod audit;
 mod demo;
 mod keys;
 mod listen;
@@ -30,6 +31,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// List and export what was decided
+    Audit(audit::Args),
     /// Play an agent that can be heard, and answer it
     Demo(demo::Args),
     /// Listen to agents, and answer them
@@ -78,6 +81,7 @@ pub(crate) enum Outcome {
 fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.verb {
+        Verb::Audit(args) => audit::run(&args),
         Verb::Demo(args) => demo::run(args),
         Verb::Listen(args) => listen::run(args),
         #[cfg(unix)]

@@ -45,9 +45,8 @@ fn exactly(from: &Connection, point: Point, last: &EventId, until: i64) -> rusql
     let sound = sum::row(&[seq, reached], &[last.as_str(), &output]) == check;
     // Something waited for it when this was sent, or may have.
     let all_before = !point.held && seq >= point.changed;
-    let holes: bool = from
-        .prepare_cached("SELECT EXISTS(SELECT 1 FROM holes WHERE seq >= ?)")?
-        .query_row([seq], |row| row.get(0))?;
+    let holes: bool =
+        from.prepare_cached("SELECT EXISTS(SELECT 1 FROM holes WHERE seq >= ?)")?.query_row([seq], |row| row.get(0))?;
     if !sound || !all_before || holes {
         return Ok(None);
     }
@@ -57,9 +56,11 @@ fn exactly(from: &Connection, point: Point, last: &EventId, until: i64) -> rusql
         let Some(rest) = rest(from, (&output, reached), seq)? else { return Ok(None) };
         texts.known.insert(output, (reached, rest));
     }
-    Ok(records.into_iter().map(|record| texts.take(record)).collect::<Option<Vec<_>>>().map(|past| {
-        past.into_iter().flatten().collect()
-    }))
+    Ok(records
+        .into_iter()
+        .map(|record| texts.take(record))
+        .collect::<Option<Vec<_>>>()
+        .map(|past| past.into_iter().flatten().collect()))
 }
 
 /// The records after this one, if there are not too many and all are sound.

@@ -25,7 +25,7 @@ impl Default for Retention {
 const STEP: i64 = 2000;
 
 /// Pages that are given back to the disk in one step.
-const PAGES: i64 = 512;
+const PAGES: i64 = 64;
 
 const DAY_MILLIS: i64 = 86_400_000;
 
@@ -44,9 +44,8 @@ pub(crate) fn step(connection: &Connection, retention: Retention, now: i64) -> r
         let until = seq + STEP;
         let cutoff = if too_much { i64::MAX } else { cutoff };
         let transaction = connection.unchecked_transaction()?;
-        let gone = transaction
-            .prepare_cached("DELETE FROM log WHERE seq < ? AND at < ?")?
-            .execute(params![until, cutoff])?;
+        let gone =
+            transaction.prepare_cached("DELETE FROM log WHERE seq < ? AND at < ?")?.execute(params![until, cutoff])?;
         // A resume point is of use only as long as everything after it is there.
         let first: Option<i64> = transaction.query_row("SELECT min(seq) FROM log", [], |row| row.get(0))?;
         let first = first.unwrap_or(until).min(until);
@@ -59,10 +58,20 @@ pub(crate) fn step(connection: &Connection, retention: Retention, now: i64) -> r
     let gone = connection.prepare_cached(old)?.execute(params![cutoff, STEP])?;
     let free: i64 = connection.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
     if free > PAGES {
-        connection.execute_batch(&format!("PRAGMA incremental_vacuum({PAGES})"))?;
+        give_back(connection)?;
         more = true;
     }
     Ok(more || gone as i64 == STEP)
+}
+
+/// Gives pages back to the disk. Each step of the statement frees one.
+fn give_back(connection: &Connection) -> rusqlite::Result<()> {
+    let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({PAGES})"))?;
+    let mut rows = vacuum.query([])?;
+    while rows.next()?.is_some() {}
+    drop(rows);
+    // The file gets smaller when the log is written back.
+    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 
 /// Bytes in use.

@@ -102,11 +102,9 @@ fn check(dir: &Path, connection: &Connection) -> Result<(), StoreError> {
 /// Opens the database for reading, beside one who writes or alone.
 pub(crate) fn open_to_read(dir: &Path) -> Result<Connection, StoreError> {
     let wrong = |e: &rusqlite::Error| StoreError::sql(dir, e);
-    let connection = Connection::open_with_flags(
-        dir.join(FILE),
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )
-    .map_err(|e| wrong(&e))?;
+    let connection =
+        Connection::open_with_flags(dir.join(FILE), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+            .map_err(|e| wrong(&e))?;
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let application = number("application_id").map_err(|e| wrong(&e))?;
     match (application == APPLICATION, number("user_version").map_err(|e| wrong(&e))?) {

@@ -155,10 +155,8 @@ impl Writer {
 
     fn commit(&mut self) -> Result<(), Failed> {
         let at = now();
-        let transaction = rusqlite::Transaction::new_unchecked(
-            &self.connection,
-            rusqlite::TransactionBehavior::Immediate,
-        )?;
+        let transaction =
+            rusqlite::Transaction::new_unchecked(&self.connection, rusqlite::TransactionBehavior::Immediate)?;
         if self.lost {
             self.ledger.hole(&transaction)?;
         }

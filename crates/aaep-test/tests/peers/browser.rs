@@ -50,6 +50,11 @@ impl Pages {
         format!("http://{}", self.address)
     }
 
+    /// The name of the event that was heard last.
+    fn last(&self) -> Option<String> {
+        self.events.last()?["event_id"].as_str().map(str::to_owned)
+    }
+
     /// Waits until the page is at a certain point; keeps the events that it heard on the way.
     async fn at(&mut self, browser: &mut Browser, point: &str) -> Value {
         loop {
@@ -173,6 +178,8 @@ async fn a_page_follows_by_event_source_and_comes_back_by_itself() {
     let witness = Followed::open(&demo, "--http1.1", &subscribe(&demo, "--http1.1", "1.1"));
     proxy.open.send_replace(false);
     assert_eq!(pages.at(&mut browser, "broken").await["state"], 0, "it will try again");
+    // Not always the question: it overtakes what waits.
+    let mut last = vec![None, pages.last()];
     proxy.open.send_replace(true);
     assert_eq!(pages.at(&mut browser, "open").await["opened"], 2);
     witness.until("session.completed");
@@ -180,6 +187,7 @@ async fn a_page_follows_by_event_source_and_comes_back_by_itself() {
     let second = pages.at(&mut browser, "question").await;
     proxy.open.send_replace(false);
     pages.at(&mut browser, "broken").await;
+    last.push(pages.last());
     let answer = yes(second["subscription"].as_str().unwrap(), &second["question"]);
     let (status, body) = curl_post(&demo, "--http1.1", "/aaep/v1/replies", &answer);
     assert_eq!(status, "1.1 204", "{body}");
@@ -197,8 +205,7 @@ async fn a_page_follows_by_event_source_and_comes_back_by_itself() {
     let whole = |event: &&Value| !["state.changed", "output.streaming"].contains(&kind(event));
     let kinds = |events: &[Value]| events.iter().filter(whole).map(|e| kind(e).to_owned()).collect::<Vec<_>>();
     assert_eq!(kinds(&session), kinds(&heard), "who was never away heard the same");
-    let ids = [&first, &second["question"]].map(|question| question["event_id"].as_str().map(str::to_owned));
-    assert_eq!(proxy.resumed(), [None, ids[0].clone(), ids[1].clone()]);
+    assert_eq!(proxy.resumed(), last, "it goes on after what it heard last");
 }
 
 #[tokio::test(flavor = "multi_thread")]
