@@ -1,5 +1,6 @@
 //! `aaep demo`: scripted agents to listen to.
 
+mod console;
 pub(crate) mod scenes;
 mod suite;
 mod verb;

@@ -2,9 +2,12 @@
 //!
 //! 0 is yes, 1 is no, 2 is a mistake in the call or in the environment.
 
+#[cfg(unix)]
+mod answers;
 mod audit;
 mod demo;
 mod keys;
+mod listen;
 mod manifest;
 mod output;
 mod run;
@@ -32,6 +35,20 @@ enum Verb {
     Audit(audit::Args),
     /// Play an agent that can be heard, and answer it
     Demo(demo::Args),
+    /// Listen to agents, and answer them
+    Listen(listen::Args),
+    /// Show the questions that wait for you
+    #[cfg(unix)]
+    Pending(answers::PendingArgs),
+    /// Say yes to a question
+    #[cfg(unix)]
+    Accept(answers::DecideArgs),
+    /// Say no to a question
+    #[cfg(unix)]
+    Reject(answers::DecideArgs),
+    /// Answer a question in words
+    #[cfg(unix)]
+    Answer(answers::AnswerArgs),
     /// Run an agent in any language, and serve what it says
     Run(run::Args),
     /// Serve agents and listeners
@@ -66,6 +83,15 @@ fn main() -> ExitCode {
     let result = match args.verb {
         Verb::Audit(args) => audit::run(&args),
         Verb::Demo(args) => demo::run(args),
+        Verb::Listen(args) => listen::run(args),
+        #[cfg(unix)]
+        Verb::Pending(args) => answers::pending(&args),
+        #[cfg(unix)]
+        Verb::Accept(args) => answers::accept(&args),
+        #[cfg(unix)]
+        Verb::Reject(args) => answers::reject(&args),
+        #[cfg(unix)]
+        Verb::Answer(args) => answers::answer(&args),
         // It ends as the agent does.
         Verb::Run(args) => return run::run(args),
         Verb::Serve(args) => serve::run(args),

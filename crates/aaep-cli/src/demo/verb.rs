@@ -13,7 +13,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 
 use super::scenes::{self, Pace, Scene};
-use super::suite;
+use super::{console, suite};
 use crate::Outcome;
 use crate::serve::{Flags, failed, runtime, start_logging, told_to_stop};
 
@@ -68,10 +68,16 @@ pub(crate) fn run(args: Args) -> io::Result<Outcome> {
             Ok(server) => server,
             Err(error) => return Ok(failed(&error)),
         };
-        let _ = quiet;
         let pace = if args.no_pauses { Pace::NONE } else { Pace::NORMAL };
-        let show = Show { scenes: args.scene.map_or_else(|| Scene::ALL.to_vec(), |s| vec![s]), pace, once: args.once };
-        let outcome = serve(&server, &show).await?;
+        // With a keyboard, one scene is a story with an end.
+        let once = args.once || (args.scene.is_some() && !quiet);
+        let show = Show { scenes: args.scene.map_or_else(|| Scene::ALL.to_vec(), |s| vec![s]), pace, once };
+        let outcome = if quiet {
+            serve(&server, &show).await?
+        } else {
+            let sessions = once.then_some(show.scenes.len());
+            console::run(server.producer(), &server.url(), sessions, show.play(server.producer())).await?
+        };
         server.stop("The demo is over.").await;
         Ok(outcome)
     })

@@ -1,0 +1,142 @@
+//! `aaep pending`, `accept`, `reject` and `answer`: the same answers from scripts and from other windows, through a
+//! running `aaep listen`.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::listen::control::{self, Wish};
+use crate::listen::socket;
+use crate::output::{Plain, complain};
+use crate::serve::runtime;
+
+/// What all of them take.
+#[derive(clap::Args)]
+pub(crate) struct Common {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// The process number of the listener, if several run
+    #[arg(long, value_name = "PID")]
+    listener: Option<u32>,
+}
+
+/// Show the questions that wait for you.
+///
+/// Needs a running `aaep listen`. The exit code is 0 if a question waits, 1 if none does.
+#[derive(clap::Args)]
+pub(crate) struct PendingArgs {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Say yes or no to a question.
+///
+/// What cannot be undone must be named by its number; `aaep pending` shows it.
+#[derive(clap::Args)]
+pub(crate) struct DecideArgs {
+    /// The number of the question
+    number: Option<u32>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Answer a question in words, or with the number of a choice.
+#[derive(clap::Args)]
+pub(crate) struct AnswerArgs {
+    /// The number of the question, if it is not the only one, then the answer
+    #[arg(required = true, num_args = 1.., value_name = "[NUMBER] TEXT")]
+    words: Vec<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(crate) fn pending(args: &PendingArgs) -> io::Result<Outcome> {
+    ask(&args.common, &Wish::Pending)
+}
+
+pub(crate) fn accept(args: &DecideArgs) -> io::Result<Outcome> {
+    ask(&args.common, &Wish::Accept { number: args.number })
+}
+
+pub(crate) fn reject(args: &DecideArgs) -> io::Result<Outcome> {
+    ask(&args.common, &Wish::Reject { number: args.number })
+}
+
+pub(crate) fn answer(args: &AnswerArgs) -> io::Result<Outcome> {
+    let (number, text) = match args.words.as_slice() {
+        // A word alone is the answer, be it a number or not.
+        [first, rest @ ..] if !rest.is_empty() && first.parse::<u32>().is_ok() => (first.parse().ok(), rest.join(" ")),
+        words => (None, words.join(" ")),
+    };
+    ask(&args.common, &Wish::Answer { number, text })
+}
+
+fn ask(common: &Common, wish: &Wish) -> io::Result<Outcome> {
+    let asked = runtime()?.block_on(async {
+        let listeners = listeners(common.listener).await?;
+        match listeners.as_slice() {
+            [] => Err("no aaep listen is running for this user".to_owned()),
+            [(_, path)] => {
+                socket::ask(path, wish).await.map_err(|error| format!("the listener does not answer: {error}"))
+            }
+            several => {
+                let pids: Vec<String> = several.iter().map(|(pid, _)| pid.to_string()).collect();
+                Err(format!("several listeners run; choose one with --listener: {}", pids.join(", ")))
+            }
+        }
+    });
+    match asked {
+        Ok(outcome) => report(common, wish, &outcome),
+        Err(mistake) => {
+            complain(mistake);
+            Ok(Outcome::Failed)
+        }
+    }
+}
+
+/// The listeners that answer. What a listener that is gone left behind does not count.
+async fn listeners(wanted: Option<u32>) -> Result<Vec<(u32, PathBuf)>, String> {
+    let directory = socket::directory().ok_or("XDG_RUNTIME_DIR is not set, so no listener can be found")?;
+    let mut alive = Vec::new();
+    for (pid, path) in socket::find(&directory) {
+        if wanted.is_none_or(|wanted| wanted == pid) && socket::ask(&path, &Wish::Pending).await.is_ok() {
+            alive.push((pid, path));
+        }
+    }
+    Ok(alive)
+}
+
+fn report(common: &Common, wish: &Wish, outcome: &control::Outcome) -> io::Result<Outcome> {
+    let mut out = io::stdout();
+    let listing = *wish == Wish::Pending;
+    if common.json {
+        let text = json!({"ok": outcome.ok, "text": outcome.text, "questions": outcome.questions});
+        writeln!(out, "{text}")?;
+    } else if outcome.ok {
+        writeln!(out, "{}", Plain(&outcome.text))?;
+    } else {
+        complain(&outcome.text);
+    }
+    if !common.json && (listing || !outcome.ok) {
+        for question in &outcome.questions {
+            for line in lines(question) {
+                writeln!(out, "{}", Plain(&line))?;
+            }
+        }
+    }
+    let yes = outcome.ok && !(listing && outcome.questions.is_empty());
+    Ok(if yes { Outcome::Yes } else { Outcome::No })
+}
+
+/// A question as it was put, and how long it waits.
+fn lines(question: &Value) -> Vec<String> {
+    let number = &question["number"];
+    let said = question["said"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut lines: Vec<String> = said.map(|text| format!("Question {number}: {text}")).collect();
+    let care = if question["needs_care"] == true { " It needs care: name its number." } else { "" };
+    lines.push(format!("Question {number} waits for {} seconds.{care}", question["seconds_left"]));
+    lines
+}

@@ -1,0 +1,307 @@
+//! What happens when the user types something.
+
+use aaep_announce::{Priority, Utterance};
+use aaep_client::Answer;
+use aaep_proto::message::{CognitiveLoad, Verbosity};
+use aaep_proto::time::Moment;
+
+use super::command::{Command, HELP, number_of, parse};
+use super::guard::Verdict;
+use super::shown::{Act, Kind, Shown};
+use super::terminal::Terminal;
+
+/// An answer as it was typed.
+#[derive(Clone, Debug)]
+pub(super) enum Typed {
+    Yes { whole: bool },
+    No,
+    Words(String),
+}
+
+impl Terminal {
+    /// A line was entered at this moment.
+    pub(crate) fn line(&mut self, entered: Moment, line: &str) {
+        let command = parse(line);
+        if !matches!(command, Command::Walk { .. }) {
+            self.transcript.to_end();
+        }
+        match command {
+            Command::Nothing | Command::Stop => self.out.push(Act::Hush),
+            Command::Yes { named, whole } => self.answer(entered, named, Typed::Yes { whole }),
+            Command::No { named } => self.answer(entered, named, Typed::No),
+            Command::To(number, words) => self.answer(entered, Some(number), Typed::Words(words)),
+            Command::Answer(words) => self.answer(entered, None, Typed::Words(words)),
+            Command::Number(text) => self.number(entered, text),
+            Command::Words(words) => self.words(entered, words),
+            Command::Repeat(named) => self.repeat(entered, named),
+            Command::Details(named) => self.details(entered, named),
+            Command::Waiting => self.waiting(entered),
+            Command::Where => self.ask_all(|announcer| announcer.whereabouts(entered)),
+            Command::CatchUp => self.ask_all(|announcer| announcer.catch_up(entered)),
+            Command::Walk { back, kind } => self.walk(back, kind),
+            Command::Terser => self.verbosity(false),
+            Command::More => self.verbosity(true),
+            Command::Mute(name) => self.mute(&name, true),
+            Command::Unmute(name) => self.mute(&name, false),
+            Command::MoreTime => self.more_time(),
+            Command::Voice(on) => {
+                self.out.push(Act::Voice(on));
+            }
+            Command::Close { whole } => self.close(whole),
+            Command::Help => HELP.iter().for_each(|line| self.reply(*line)),
+        }
+    }
+
+    /// The one way of an answer that was typed: through the guard, to one question or to none.
+    pub(super) fn answer(&mut self, entered: Moment, named: Option<u32>, typed: Typed) {
+        match self.guard.answer(entered, named) {
+            Verdict::To(number) => self.send(entered, number, typed),
+            Verdict::NothingWaits => self.reply("Nothing waits for an answer. Nothing was sent."),
+            Verdict::Over(number) => {
+                let how = self.questions.get(number).and_then(|q| q.over).unwrap_or("your answer is on its way");
+                self.reply(format!("Nothing was sent. Question {number} is over: {how}."));
+                if self.questions.open().next().is_some() {
+                    self.waiting(entered);
+                }
+            }
+            Verdict::Unknown(number) => self.reply(format!("Nothing was sent. There is no question {number}.")),
+            Verdict::TooNew(number) => {
+                self.reply("Nothing was sent, because this question came just as you answered. Here it is again.");
+                self.put(entered, number);
+            }
+            Verdict::PutFirst(number) => {
+                self.reply("Nothing was sent. Another question waits. Here it is.");
+                self.put(entered, number);
+            }
+            Verdict::Which => {
+                self.reply("Nothing was sent, because more than one question waits. Say which, such as: yes 1.");
+                self.waiting(entered);
+            }
+        }
+    }
+
+    fn send(&mut self, entered: Moment, number: u32, typed: Typed) {
+        let Some(question) = self.questions.get(number) else { return };
+        let answer = match &typed {
+            Typed::Yes { whole: false } if question.needs_care() => {
+                self.guard.put(entered, number);
+                return self
+                    .reply(format!("Question {number} needs the whole word. Type yes to accept. Nothing was sent."));
+            }
+            Typed::Yes { .. } => question.answer("yes"),
+            Typed::No => question.answer("no"),
+            Typed::Words(words) => question.answer(words),
+        };
+        match answer {
+            Ok(answer) => self.dispatch(number, answer),
+            Err(why) => self.reply(format!("Nothing was sent to question {number}. {why}")),
+        }
+    }
+
+    /// Hands an answer over to be sent.
+    pub(super) fn dispatch(&mut self, number: u32, answer: Answer) {
+        let Some(question) = self.questions.get(number) else { return };
+        match (question.id, question.can_answer) {
+            (Some(id), true) => {
+                let source = question.source;
+                self.guard.answered(number);
+                self.out.push(Act::Reply { source, id, number, answer });
+            }
+            _ => self.reply(format!("Nothing was sent. Question {number} cannot be answered from here.")),
+        }
+    }
+
+    /// A number alone: the answer to the question in mind if that takes numbers, else the question of that number.
+    fn number(&mut self, entered: Moment, text: String) {
+        let mut open = self.questions.open();
+        let takes_numbers = |q: &super::questions::Question| !q.is_confirmation();
+        let (first, second) = (open.next(), open.next());
+        let answers = first.is_some_and(takes_numbers) && second.is_none();
+        drop(open);
+        match number_of(&text) {
+            Some(number) if !answers => self.repeat(entered, Some(number)),
+            _ => self.answer(entered, None, Typed::Words(text)),
+        }
+    }
+
+    /// Words that are no command: an answer, if a question waits that takes any.
+    fn words(&mut self, entered: Moment, words: String) {
+        let takes = self.questions.open().any(|q| !q.is_confirmation());
+        if takes && words.chars().count() > 1 {
+            return self.answer(entered, None, Typed::Words(words));
+        }
+        let hint =
+            if self.questions.open().next().is_some() { "Answer yes or no." } else { "Nothing waits for an answer." };
+        self.reply(format!("Not understood, and nothing was sent. {hint} Type help for what you can type."));
+    }
+
+    /// Puts a question again, all of it.
+    pub(super) fn put(&mut self, now: Moment, number: u32) {
+        let Some(question) = self.questions.get(number) else { return };
+        let (source, said, left) = (question.source, question.said.clone(), question.seconds_left(now));
+        self.guard.put(now, number);
+        let plain = |utterance: Utterance| Utterance {
+            priority: Priority::Message,
+            interrupts: false,
+            earcon: None,
+            ..utterance
+        };
+        self.out.push(Act::Hush);
+        self.utter(source, Kind::Question, Some(number), said.into_iter().map(plain).collect());
+        self.reply(format!("Question {number} waits for {}.", seconds(left)));
+    }
+
+    fn repeat(&mut self, now: Moment, named: Option<u32>) {
+        let newest = self.questions.open().last().map(|q| q.number);
+        match named.or(newest) {
+            Some(number) => match self.questions.get(number).map(|q| q.over) {
+                Some(None) => self.put(now, number),
+                Some(Some(how)) => self.reply(format!("Question {number} is over: {how}.")),
+                None => self.reply(format!("There is no question {number}.")),
+            },
+            None => match self.transcript.walk(true, None) {
+                Some(shown) => {
+                    self.transcript.to_end();
+                    self.again(shown);
+                }
+                None => self.reply("Nothing was said yet."),
+            },
+        }
+    }
+
+    /// Shows and says an entry again, without keeping it twice.
+    fn again(&mut self, shown: Shown) {
+        let spoken =
+            shown.utterance.clone().unwrap_or_else(|| Utterance::new(shown.text.as_str(), "en", Priority::Message));
+        self.out.push(Act::Show(shown));
+        self.out.push(Act::Say(Utterance { priority: Priority::Message, interrupts: false, earcon: None, ..spoken }));
+    }
+
+    fn details(&mut self, now: Moment, named: Option<u32>) {
+        let number = named.or_else(|| self.questions.open().last().map(|q| q.number));
+        let Some(question) = number.and_then(|number| self.questions.get(number)) else {
+            return self.reply("There is no such question.");
+        };
+        let (number, lines) = (question.number, question.details(now));
+        self.guard.put(now, number);
+        lines.into_iter().for_each(|line| self.reply(line));
+    }
+
+    fn waiting(&mut self, now: Moment) {
+        let line = |q: &super::questions::Question| {
+            format!("Question {}: {} {} left.", q.number, q.headline(), seconds(q.seconds_left(now)))
+        };
+        let lines: Vec<String> = self.questions.open().map(line).collect();
+        if lines.is_empty() {
+            return self.reply("Nothing waits for your answer.");
+        }
+        lines.into_iter().for_each(|line| self.reply(line));
+        let mut open = self.questions.open();
+        // With one question there is no doubt which one is meant.
+        if let (Some(only), None) = (open.next().map(|q| q.number), open.next()) {
+            drop(open);
+            self.guard.put(now, only);
+        }
+    }
+
+    fn ask_all(&mut self, mut ask: impl FnMut(&mut aaep_announce::Announcer) -> Vec<Utterance>) {
+        let mut told: Vec<String> = Vec::new();
+        for source in 0..self.producers.len() {
+            let mut said = ask(&mut self.producers[source].announcer);
+            said.retain(|utterance| !told.contains(&utterance.text));
+            told.extend(said.iter().map(|utterance| utterance.text.clone()));
+            self.utter(source, Kind::Reply, None, said);
+        }
+    }
+
+    fn walk(&mut self, back: bool, kind: Option<Kind>) {
+        match self.transcript.walk(back, kind) {
+            Some(shown) => self.again(shown),
+            None => {
+                let text = if back { "That was the first." } else { "That was the last." };
+                self.out.push(Act::Show(Shown::own(Kind::Reply, text)));
+                self.out.push(Act::Say(Utterance::new(text, "en", Priority::Message)));
+            }
+        }
+    }
+
+    fn verbosity(&mut self, more: bool) {
+        let low = self.profile.cognitive_load == CognitiveLoad::Low;
+        let profile = &mut self.profile;
+        let text = match (&profile.verbosity, more) {
+            (_, true) if low => {
+                profile.cognitive_load = CognitiveLoad::Medium;
+                "You hear all that is normal again."
+            }
+            (Verbosity::Terse, true) => {
+                profile.verbosity = Verbosity::Normal;
+                "You hear the normal words now."
+            }
+            (_, true) => {
+                profile.verbosity = Verbosity::Detailed;
+                "You hear all details now."
+            }
+            (Verbosity::Detailed, false) => {
+                profile.verbosity = Verbosity::Normal;
+                "You hear the normal words now."
+            }
+            (Verbosity::Terse, false) => {
+                profile.cognitive_load = CognitiveLoad::Low;
+                "You hear only questions, failures and results now."
+            }
+            (_, false) => {
+                profile.verbosity = Verbosity::Terse;
+                "You hear short words now."
+            }
+        };
+        self.change_profile();
+        self.reply(text);
+    }
+
+    fn more_time(&mut self) {
+        let factor = (self.profile.time_factor * 2).min(10);
+        self.profile.time_factor = factor;
+        self.change_profile();
+        self.reply(format!("From the next question on, you ask for {factor} times the time."));
+    }
+
+    fn change_profile(&mut self) {
+        for producer in &mut self.producers {
+            producer.announcer.set_profile(self.profile.clone());
+        }
+        self.out.push(Act::Renegotiate(Box::new(self.profile.capabilities())));
+    }
+
+    fn mute(&mut self, name: &str, mute: bool) {
+        let known: Vec<String> = self.producers.iter().filter_map(|p| p.name.clone()).collect();
+        let name = match (name, known.as_slice()) {
+            ("", [only]) => only.clone(),
+            ("", names) => return self.reply(format!("Name an agent: {}.", names.join(", "))),
+            (name, _) => name.to_owned(),
+        };
+        if mute {
+            self.muted.insert(name.to_lowercase());
+            self.reply(format!("You hear only questions and failures of {name} now. Type unmute {name} to hear all."));
+        } else if self.muted.remove(&name.to_lowercase()) {
+            self.reply(format!("You hear {name} again."));
+        } else {
+            self.reply(format!("{name} is not muted."));
+        }
+    }
+
+    fn close(&mut self, whole: bool) {
+        if !whole && self.questions.open().next().is_some() {
+            return self.reply("A question waits. Type close to leave all the same.");
+        }
+        self.out.push(Act::Leave);
+    }
+}
+
+/// A length of time in words.
+pub(super) fn seconds(count: u64) -> String {
+    match count {
+        1 => "1 second".to_owned(),
+        0..120 => format!("{count} seconds"),
+        _ => format!("{} minutes", count / 60),
+    }
+}

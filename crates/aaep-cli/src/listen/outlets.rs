@@ -1,0 +1,96 @@
+//! Where things come out: lines, a transcript, a voice, a braille display, sounds.
+
+use std::io::{self, Write};
+
+use aaep_announce::Earcon;
+use aaep_voice::{Sounds, Voice, VoiceConfig};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::shown::Shown;
+use super::transcript::Record;
+
+/// All the ways out. Only lines are always there.
+pub(crate) struct Outlets {
+    pub(crate) out: Box<dyn Write>,
+    /// Whether lines are for programs.
+    pub(crate) json: bool,
+    pub(crate) record: Option<Record>,
+    pub(crate) sounds: Sounds,
+    pub(crate) voice: Option<Voice>,
+    /// How the voice is found when the user turns it on.
+    pub(crate) voice_config: VoiceConfig,
+    /// Lines for the braille display.
+    pub(crate) braille: Option<mpsc::Sender<String>>,
+}
+
+impl Outlets {
+    /// Lines only.
+    pub(crate) fn lines(out: impl Write + 'static) -> Outlets {
+        Outlets {
+            out: Box::new(out),
+            json: false,
+            record: None,
+            sounds: Sounds::none(),
+            voice: None,
+            voice_config: VoiceConfig { component: "listen".to_owned(), ..VoiceConfig::default() },
+            braille: None,
+        }
+    }
+
+    /// Prints a line, and keeps it where it is wanted.
+    pub(crate) fn show(&mut self, time: &str, shown: &Shown) -> io::Result<()> {
+        let line = if self.json {
+            let mut json = shown.json();
+            json["time"] = time.into();
+            json.to_string()
+        } else {
+            shown.line()
+        };
+        writeln!(self.out, "{line}")?;
+        self.out.flush()?;
+        if let Some(record) = &mut self.record {
+            record.write(time, shown)?;
+        }
+        if let Some(braille) = &self.braille {
+            // A display that does not keep up misses lines; they are all on the terminal.
+            let _ = braille.try_send(shown.line());
+        }
+        Ok(())
+    }
+
+    /// Prints an object for programs; nothing for people.
+    pub(crate) fn tell(&mut self, time: &str, mut object: Value) -> io::Result<()> {
+        if self.json {
+            object["time"] = time.into();
+            writeln!(self.out, "{object}")?;
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Plays a sound; answers what the user should know if it cannot.
+    pub(crate) fn play(&mut self, earcon: Earcon) -> Option<String> {
+        self.sounds.play(earcon).err().map(|error| format!("No sound: {error}."))
+    }
+
+    /// Turns the voice on or off; answers what became of it.
+    pub(crate) async fn turn_voice(&mut self, on: bool) -> String {
+        match (on, &self.voice) {
+            (true, Some(_)) => "The voice is on already.".to_owned(),
+            (true, None) => match Voice::connect(self.voice_config.clone()).await {
+                Ok(voice) => {
+                    self.voice = Some(voice);
+                    "The voice is on.".to_owned()
+                }
+                Err(error) => format!("There is no voice: {error}."),
+            },
+            (false, Some(voice)) => {
+                voice.stop();
+                self.voice = None;
+                "The voice is off.".to_owned()
+            }
+            (false, None) => "The voice is off already.".to_owned(),
+        }
+    }
+}

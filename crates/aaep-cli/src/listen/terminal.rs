@@ -1,0 +1,438 @@
+//! The core of the terminal: what is heard and typed goes in, lines and deeds come out. It has no clock and touches
+//! nothing, so everything that matters can be tested without a network and without waiting.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use aaep_announce::{Announcer, Profile, PromptEnd as Told, Remark, Utterance};
+use aaep_client::{Ended, Heard, Notice, NoticeKind, Prompt, PromptEnd, PromptId, ReplyError, ReplyRefused};
+use aaep_proto::message::{CoreType, Event, SubscriptionAccepted, Urgency, Verbosity};
+use aaep_proto::time::Moment;
+use serde_json::json;
+
+use super::guard::Guard;
+use super::questions::Questions;
+use super::shown::{Act, Kind, Shown};
+use super::transcript::Transcript;
+
+/// Seconds after which a question that was not opened cannot be answered here.
+const UNANSWERABLE: u64 = 5;
+
+/// One producer that is listened to.
+pub(super) struct Producer {
+    pub(super) address: String,
+    /// Its name, once it is known.
+    pub(super) name: Option<String>,
+    /// Producers must not be able to meddle with each other's questions, so each has its own announcer.
+    pub(super) announcer: Announcer,
+    connected: bool,
+    was_connected: bool,
+    /// It was told that there is no connection yet.
+    told_waiting: bool,
+    key_changed: bool,
+    over: bool,
+}
+
+impl Producer {
+    pub(super) fn called(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.address)
+    }
+}
+
+/// The terminal without its shell.
+pub(crate) struct Terminal {
+    pub(super) profile: Profile,
+    pub(super) producers: Vec<Producer>,
+    pub(super) questions: Questions,
+    pub(super) guard: Guard,
+    pub(super) transcript: Transcript,
+    /// Agents of which only critical things are told, in small letters.
+    pub(super) muted: BTreeSet<String>,
+    pub(super) out: Vec<Act>,
+    /// Whether the user's own command is asked.
+    asks_command: bool,
+    /// Whether a producer ended in a way that is worth an exit code.
+    refused: bool,
+    /// How many sessions are to be heard to their end, if it ends by itself.
+    sessions_left: Option<usize>,
+}
+
+impl Terminal {
+    /// A terminal for this user that listens to producers at these addresses.
+    pub(crate) fn new(profile: Profile, addresses: &[String]) -> Terminal {
+        let producer = |address: &String| Producer {
+            address: address.clone(),
+            name: None,
+            announcer: Announcer::new(profile.clone()),
+            connected: false,
+            was_connected: false,
+            told_waiting: false,
+            key_changed: false,
+            over: false,
+        };
+        Terminal {
+            producers: addresses.iter().map(producer).collect(),
+            profile,
+            questions: Questions::default(),
+            guard: Guard::default(),
+            transcript: Transcript::default(),
+            muted: BTreeSet::new(),
+            out: Vec::new(),
+            asks_command: false,
+            refused: false,
+            sessions_left: None,
+        }
+    }
+
+    /// Questions are handed to the user's own command too.
+    pub(crate) fn ask_command(mut self) -> Terminal {
+        self.asks_command = true;
+        self
+    }
+
+    /// The user's profile as it is now.
+    pub(crate) fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// It is over when so many sessions were heard to their end.
+    pub(crate) fn leave_after(mut self, sessions: usize) -> Terminal {
+        self.sessions_left = Some(sessions);
+        self
+    }
+
+    /// Whether a producer would not serve.
+    pub(crate) fn was_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Takes what is to be done.
+    pub(crate) fn take(&mut self) -> Vec<Act> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Whether only what is critical is said; the shell knows the time of day.
+    pub(crate) fn set_quiet(&mut self, quiet: bool) {
+        self.producers.iter_mut().for_each(|producer| producer.announcer.set_quiet(quiet));
+    }
+
+    /// When `tick` is due.
+    pub(crate) fn next_deadline(&self) -> Option<Moment> {
+        let announcers = self.producers.iter().filter(|p| !p.over).filter_map(|p| p.announcer.next_deadline());
+        let unopened = self.questions.open().filter(|q| q.id.is_none()).map(|q| q.deadline);
+        announcers.chain(unopened).min()
+    }
+
+    /// Says what is due because time has passed.
+    pub(crate) fn tick(&mut self, now: Moment) {
+        for source in 0..self.producers.len() {
+            let said = self.producers[source].announcer.tick(now);
+            self.utter(source, Kind::Progress, None, said);
+        }
+        let late: Vec<u32> =
+            self.questions.open().filter(|q| q.id.is_none() && q.deadline <= now).map(|q| q.number).collect();
+        for number in late {
+            self.questions.end(number, "it could not be answered from here");
+            self.guard.ended(now, number);
+            self.note(format!("Question {number} cannot be answered from here."));
+        }
+    }
+
+    /// Something was heard from a producer. `deadline` is that of a question, by the clock of `now`.
+    pub(crate) fn hear(&mut self, now: Moment, source: usize, heard: Heard, deadline: Option<Moment>) {
+        if source >= self.producers.len() {
+            return;
+        }
+        match heard {
+            Heard::Accepted(accepted) => self.accepted(now, source, &accepted),
+            Heard::Event(event) => self.event(now, source, &event),
+            Heard::PromptOpened(prompt, _) => self.opened(now, source, &prompt, deadline.unwrap_or(now)),
+            Heard::PromptMoved(id, _) => self.moved(now, source, id, deadline.unwrap_or(now)),
+            Heard::PromptEnded(id, end) => self.ended(now, source, id, end),
+            Heard::Gap(_) => self.remark(now, source, &Remark::Gap),
+            Heard::Skipped(left_out) => self.remark(now, source, &Remark::Flood { left_out }),
+            Heard::Notice(notice) => self.notice(now, source, &notice),
+            Heard::Retrying(_) => {}
+            Heard::Ended(ended) => self.over(source, &ended),
+        }
+    }
+
+    fn accepted(&mut self, now: Moment, source: usize, accepted: &SubscriptionAccepted) {
+        let producer = &mut self.producers[source];
+        let known = &accepted.producer;
+        producer.name = Some(known.agent_name.clone().unwrap_or_else(|| known.agent_id.clone()));
+        let name = producer.called().to_owned();
+        let again = producer.was_connected;
+        let lost = again && !producer.connected;
+        (producer.connected, producer.was_connected) = (true, true);
+        if lost {
+            return self.remark(now, source, &Remark::ConnectionBack { agent: name });
+        }
+        if again {
+            return;
+        }
+        self.note(format!("Listening to {name} at {}.", self.producers[source].address));
+        if accepted.honored_capabilities.fields.supports_confirmation_reply == Some(false) && self.profile.can_reply() {
+            self.note(format!("{name} takes no answers from here."));
+        }
+    }
+
+    fn event(&mut self, now: Moment, source: usize, event: &Arc<Event>) {
+        let producer = &mut self.producers[source];
+        if !producer.was_connected {
+            // A simple producer that offers no terms.
+            let known = &event.envelope.producer;
+            producer.name = Some(known.agent_name.clone().unwrap_or_else(|| known.agent_id.clone()));
+            (producer.connected, producer.was_connected) = (true, true);
+            let text = format!("Listening to {} at {}.", producer.called(), producer.address);
+            self.note(text);
+        }
+        let kind = Kind::of(event);
+        if kind == Kind::Question {
+            return self.question(now, source, event);
+        }
+        let said = self.producers[source].announcer.announce(now, event);
+        if is_critical(event) || !self.is_muted(event) {
+            self.utter(source, kind, None, said);
+        } else {
+            // It can still be walked to.
+            for utterance in said {
+                let shown = self.shown(source, kind, None, utterance);
+                self.transcript.push(&shown);
+            }
+        }
+        if kind == Kind::End
+            && let Some(left) = &mut self.sessions_left
+        {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                self.out.push(Act::Leave);
+            }
+        }
+    }
+
+    fn is_muted(&self, event: &Event) -> bool {
+        let producer = &event.envelope.producer;
+        let names = [producer.agent_name.as_deref(), Some(producer.agent_id.as_str())];
+        names.into_iter().flatten().any(|name| self.muted.contains(&name.to_lowercase()))
+    }
+
+    /// A question came as an event. It gets a number; that it can be answered is heard next.
+    fn question(&mut self, now: Moment, source: usize, event: &Arc<Event>) {
+        let token = super::questions::token_of(event);
+        if token.is_some_and(|token| self.questions.by_token(source, token).is_some()) {
+            // Asked again, or another under the same token: then it is opened anew.
+            let said = self.producers[source].announcer.announce(now, event);
+            let number = token.and_then(|token| self.questions.by_token(source, token)).map(|q| q.number);
+            return self.utter(source, Kind::Question, number, said);
+        }
+        self.put_new(now, source, event.clone(), now.plus_seconds(UNANSWERABLE));
+    }
+
+    /// Puts a question under a new number.
+    fn put_new(&mut self, now: Moment, source: usize, event: Arc<Event>, deadline: Moment) -> u32 {
+        let said = self.producers[source].announcer.announce(now, &event);
+        let number = self.questions.add(source, event, deadline);
+        let doubtful = self.producers[source].key_changed;
+        if let Some(question) = self.questions.get_mut(number) {
+            question.said.clone_from(&said);
+            question.doubtful = doubtful;
+        }
+        self.guard.asked(now, number);
+        let several = self.questions.open().count() > 1;
+        let mut said = said;
+        if let Some(first) = said.first_mut().filter(|_| several) {
+            first.text = format!("Question {number}. {}", first.text);
+        }
+        self.utter(source, Kind::Question, Some(number), said);
+        number
+    }
+
+    fn opened(&mut self, now: Moment, source: usize, prompt: &Prompt, deadline: Moment) {
+        let token = prompt.token();
+        let waiting = token.and_then(|token| self.questions.by_token(source, token));
+        let same = waiting.filter(|q| q.id.is_none() && q.event.envelope.event_id == prompt.event.envelope.event_id);
+        let number = match same.map(|q| q.number) {
+            Some(number) => number,
+            None => {
+                // An answer that did not arrive, or another question under the same token.
+                if let Some(token) = token {
+                    let _ = self.producers[source].announcer.prompt_ended(now, token, Told::Withdrawn);
+                }
+                self.put_new(now, source, prompt.event.clone(), deadline)
+            }
+        };
+        let Some(question) = self.questions.get_mut(number) else { return };
+        question.id = Some(prompt.id);
+        question.can_answer = prompt.can_answer;
+        question.deadline = deadline;
+        let json = question.json(now);
+        if !prompt.can_answer {
+            self.note(format!("Question {number} cannot be answered from here."));
+        }
+        self.out.push(Act::Tell(json.clone()));
+        if self.asks_command && prompt.can_answer {
+            self.out.push(Act::Ask { number, question: json });
+        }
+    }
+
+    fn moved(&mut self, now: Moment, source: usize, id: PromptId, deadline: Moment) {
+        let Some(question) = self.questions.by_id(source, id).and_then(|number| self.questions.get_mut(number)) else {
+            return;
+        };
+        question.deadline = deadline;
+        let json = question.json(now);
+        self.out.push(Act::Tell(json));
+    }
+
+    fn ended(&mut self, now: Moment, source: usize, id: PromptId, end: PromptEnd) {
+        let Some(number) = self.questions.by_id(source, id) else { return };
+        let (over, told) = match end {
+            PromptEnd::AnsweredHere => ("you answered it", Told::Answered),
+            PromptEnd::ResolvedElsewhere(_) => ("it was settled elsewhere", Told::AnsweredElsewhere),
+            PromptEnd::Expired => ("its time ran out", Told::TimedOut),
+            PromptEnd::Replaced => ("another question took its place", Told::Withdrawn),
+            PromptEnd::SessionEnded => ("its session ended", Told::Withdrawn),
+            PromptEnd::ConnectionLost => ("the connection was lost", Told::Withdrawn),
+            PromptEnd::Cancelled | PromptEnd::Closed => ("it was withdrawn", Told::Withdrawn),
+        };
+        let Some(question) = self.questions.get_mut(number) else { return };
+        question.over = Some(over);
+        let token = question.token().cloned();
+        let mut json = question.json(now);
+        json["reason"] = json!(over);
+        match end {
+            PromptEnd::AnsweredHere => self.guard.answered(number),
+            _ => self.guard.ended(now, number),
+        }
+        self.out.push(Act::Tell(json));
+        let Some(token) = token else { return };
+        self.out.push(Act::Unsay(about(source, token.as_str())));
+        let said = self.producers[source].announcer.prompt_ended(now, &token, told);
+        if end == PromptEnd::Replaced {
+            return self.note(format!("Question {number} is over, because another question took its place."));
+        }
+        self.utter(source, Kind::Answer, Some(number), said);
+    }
+
+    /// What became of an answer that was to be sent.
+    pub(crate) fn sent(&mut self, now: Moment, number: u32, result: Result<(), ReplyError>) {
+        let Err(error) = result else { return };
+        let gone = matches!(error, ReplyError::Refused(ReplyRefused::Gone) | ReplyError::Over);
+        if !gone {
+            self.guard.asked(now, number);
+            self.guard.put(now, number);
+        }
+        self.reply(format!("Nothing was sent to question {number}. {error}"));
+    }
+
+    pub(super) fn remark(&mut self, now: Moment, source: usize, remark: &Remark) {
+        let said = self.producers[source].announcer.remark(now, remark);
+        self.utter(source, Kind::Note, None, said);
+    }
+
+    fn notice(&mut self, now: Moment, source: usize, notice: &Notice) {
+        let agent = self.producers[source].called().to_owned();
+        match notice.kind() {
+            NoticeKind::KeyChanged => {
+                self.producers[source].key_changed = true;
+                self.remark(now, source, &Remark::KeyChanged { agent });
+            }
+            NoticeKind::Disconnected | NoticeKind::ClosedByProducer => {
+                let producer = &mut self.producers[source];
+                if producer.connected {
+                    producer.connected = false;
+                    self.remark(now, source, &Remark::ConnectionLost { agent });
+                } else if !producer.was_connected && !producer.told_waiting {
+                    // Told once: it is tried again and again.
+                    producer.told_waiting = true;
+                    self.note(format!("Not connected to {agent} yet. {notice} Trying again."));
+                }
+            }
+            NoticeKind::Malformed | NoticeKind::Violation | NoticeKind::Unexpected | NoticeKind::OutOfOrder
+                if self.profile.verbosity != Verbosity::Detailed =>
+            {
+                tracing::debug!(%notice, "a notice that users need not hear");
+            }
+            _ => self.note_from(source, notice.to_string()),
+        }
+    }
+
+    fn over(&mut self, source: usize, ended: &Ended) {
+        self.producers[source].over = true;
+        let name = self.producers[source].called().to_owned();
+        let why = match ended {
+            Ended::Closed => None,
+            Ended::Rejected(rejected) => Some(format!("{name} does not serve: {}", rejected.reason_message)),
+            Ended::Refused(why) => Some(format!("{name} cannot be listened to: {why}")),
+            Ended::Unfit(why) => Some(format!("{name} is not what was demanded: {why}")),
+        };
+        if let Some(why) = why {
+            self.refused = true;
+            self.note(why);
+        }
+        if self.producers.iter().all(|producer| producer.over) {
+            self.out.push(Act::Leave);
+        }
+    }
+
+    /// Shows and says.
+    pub(super) fn utter(&mut self, source: usize, kind: Kind, number: Option<u32>, said: Vec<Utterance>) {
+        for utterance in said {
+            let shown = self.shown(source, kind, number, utterance);
+            let utterance = shown.utterance.clone();
+            self.show(shown);
+            if let Some(utterance) = utterance {
+                self.out.extend(utterance.earcon.map(Act::Sound));
+                self.out.push(Act::Say(utterance));
+            }
+        }
+    }
+
+    fn shown(&self, source: usize, kind: Kind, number: Option<u32>, mut utterance: Utterance) -> Shown {
+        let agent = self.producers[source].name.clone();
+        if let Some(name) = agent.as_deref().filter(|_| self.producers.len() > 1)
+            && !utterance.text.contains(name)
+        {
+            utterance.text = format!("{name}: {}", utterance.text);
+        }
+        utterance.about = utterance.about.map(|own| about(source, &own));
+        Shown { kind, number, agent, text: utterance.text.clone(), utterance: Some(utterance) }
+    }
+
+    pub(super) fn show(&mut self, shown: Shown) {
+        self.transcript.push(&shown);
+        self.out.push(Act::Show(shown));
+    }
+
+    /// A line about listening itself, said too.
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        self.own(Kind::Note, text.into());
+    }
+
+    fn note_from(&mut self, source: usize, text: String) {
+        let several = self.producers.len() > 1;
+        let text = if several { format!("{}: {text}", self.producers[source].called()) } else { text };
+        self.note(text);
+    }
+
+    /// The terminal's reply to what was typed, said too.
+    pub(super) fn reply(&mut self, text: impl Into<String>) {
+        self.own(Kind::Reply, text.into());
+    }
+
+    fn own(&mut self, kind: Kind, text: String) {
+        let utterance = Utterance::new(text.as_str(), "en", aaep_announce::Priority::Message);
+        self.show(Shown::own(kind, text));
+        self.out.push(Act::Say(utterance));
+    }
+}
+
+/// What speech belongs to, told apart by producer: one must not be able to take back another's words.
+fn about(source: usize, own: &str) -> String {
+    format!("{source}/{own}")
+}
+
+fn is_critical(event: &Event) -> bool {
+    *event.urgency() == Urgency::Critical || event.core_type().is_some_and(CoreType::must_be_critical)
+}

@@ -1,0 +1,16 @@
+//! The terminal as people use it: a real terminal, a keyboard, other windows, a voice. Needs the Debian packages tmux and
+//! speech-dispatcher.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
+mod agents;
+mod banking;
+mod hostile;
+mod minimal;
+mod speech;
+#[path = "../../../aaep-voice/tests/speechd/mod.rs"]
+#[allow(dead_code, reason = "shared with the tests of voices")]
+mod speechd;
+mod tmux;
+mod windows;
