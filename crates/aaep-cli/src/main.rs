@@ -2,10 +2,12 @@
 //!
 //! 0 is yes, 1 is no, 2 is a mistake in the call or in the environment.
 
+mod capture;
 mod demo;
 mod keys;
 mod manifest;
 mod output;
+mod replay;
 mod run;
 mod schema;
 mod serve;
@@ -31,6 +33,10 @@ enum Verb {
     Demo(demo::Args),
     /// Run an agent in any language, and serve what it says
     Run(run::Args),
+    /// Record what an agent says
+    Capture(capture::Args),
+    /// Tell a recording again, or tell about it
+    Replay(replay::Args),
     /// Serve agents and listeners
     Serve(serve::Args),
     /// Serve the program that started this one
@@ -64,6 +70,8 @@ fn main() -> ExitCode {
         Verb::Demo(args) => demo::run(args),
         // It ends as the agent does.
         Verb::Run(args) => return run::run(args),
+        Verb::Capture(args) => capture::run(args),
+        Verb::Replay(args) => replay::run(args),
         Verb::Serve(args) => serve::run(args),
         Verb::Stdio(args) => stdio::run(args),
         Verb::Validate(args) => validate::run(&args),
