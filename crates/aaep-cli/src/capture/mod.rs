@@ -280,6 +280,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_end_that_leaves_something_out_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let (sink, _) = Sink::open(&directory.path().join("recording")).unwrap();
+        let choice = Choice::new(&[], &[], &[], false);
+        let mut capture = Capture { sink, choice, most: None, began: true, unread: 0, progress: Progress::start() };
+        let mut close = |code: &str| {
+            let json = format!(
+                r#"{{"type":"subscription.close","subscription_id":"sub_1","reason_code":"{code}","reason_message":"Why."}}"#
+            );
+            capture.message(json.as_bytes()).unwrap()
+        };
+        assert_eq!(close("producer_ended"), Some(End::Complete));
+        assert_eq!(close("producer_shutdown"), Some(End::Complete));
+        let slow = End::Broken("The agent ended it because this was too slow: Why.".to_owned());
+        assert_eq!(close("too_slow"), Some(slow));
+        assert_eq!(close("violation"), Some(End::Broken("The agent ended it: Why.".to_owned())));
+        let lost = capture.take(Some(Heard::Notice(Notice::Disconnected("it broke".into())))).unwrap();
+        assert!(matches!(lost, Some(End::Broken(_))));
+        capture.began = false;
+        let lost = capture.take(Some(Heard::Notice(Notice::Disconnected("it broke".into())))).unwrap();
+        assert!(matches!(lost, Some(End::Unreachable(_))));
+    }
+
+    #[test]
     fn times_are_read() {
         let of = |text| duration(text).ok().map(|time| time.as_millis());
         assert_eq!(["500ms", "30s", "5m", "1h", "7"].map(of), [500, 30_000, 300_000, 3_600_000, 7000].map(Some));

@@ -35,8 +35,12 @@ struct Teller {
     fresh: bool,
     wait: usize,
     producer: Producer,
-    /// Replies that were ignored and told of.
-    ignored: u64,
+}
+
+/// Replies that were ignored, and how many of them were told of.
+struct Replies {
+    producer: Producer,
+    told: u64,
 }
 
 /// Why the telling ended.
@@ -60,7 +64,7 @@ pub(super) fn run(args: Args, recording: Recording, first: &Event) -> io::Result
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let producer = Server::producer(&config);
-        let teller = Teller { recording, speed, repeat, fresh: fresh_ids, wait: wait.get(), producer, ignored: 0 };
+        let teller = Teller { recording, speed, repeat, fresh: fresh_ids, wait: wait.get(), producer };
         if stdio { serve_parent(teller).await } else { serve(teller, config).await }
     });
     // A read of standard input cannot be called off, so it is not waited for.
@@ -152,8 +156,19 @@ async fn serve_parent(teller: Teller) -> io::Result<Outcome> {
 }
 
 impl Teller {
+    /// Tells it, and tells of replies meanwhile.
+    async fn tell(self) -> Outcome {
+        let mut replies = Replies { producer: self.producer.clone(), told: 0 };
+        let outcome = tokio::select! {
+            outcome = self.tell_all() => outcome,
+            () = replies.watch() => Outcome::Yes,
+        };
+        replies.note();
+        outcome
+    }
+
     /// From the first subscriber to the last event, as often as it was asked for.
-    async fn tell(mut self) -> Outcome {
+    async fn tell_all(mut self) -> Outcome {
         let mut left_out = 0;
         loop {
             if !self.someone_listens().await {
@@ -164,7 +179,6 @@ impl Teller {
                 End::Unreadable(error) => return failed(&format!("the recording cannot be read: {error}")),
                 End::Gone => return Outcome::Yes,
             }
-            self.note_replies();
             if !self.repeat {
                 break;
             }
@@ -173,7 +187,6 @@ impl Teller {
             tokio::time::sleep(LOOK).await;
         }
         self.all_have_it().await;
-        self.note_replies();
         if left_out > 0 { Outcome::No } else { Outcome::Yes }
     }
 
@@ -220,25 +233,11 @@ impl Teller {
                     }
                     Err(_) => return End::Gone,
                 }
-                self.note_replies();
             }
         }
         .await;
         self.recording = recording;
         end
-    }
-
-    /// Says that a reply came and was not used.
-    fn note_replies(&mut self) {
-        let ignored: u64 = self.producer.replies().ignored.values().sum();
-        if ignored > self.ignored {
-            let words = match ignored - self.ignored {
-                1 => "a reply was ignored".to_owned(),
-                new => format!("{new} replies were ignored"),
-            };
-            complain(format_args!("{words}: a recording takes no answers"));
-            self.ignored = ignored;
-        }
     }
 
     /// Waits until subscribers have got everything, as long as they take it.
@@ -256,6 +255,29 @@ impl Teller {
                 return;
             }
             tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+impl Replies {
+    /// Looks for them for as long as the telling goes on.
+    async fn watch(&mut self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            self.note();
+        }
+    }
+
+    /// Says that a reply came and was not used.
+    fn note(&mut self) {
+        let ignored: u64 = self.producer.replies().ignored.values().sum();
+        if ignored > self.told {
+            let words = match ignored - self.told {
+                1 => "a reply was ignored".to_owned(),
+                new => format!("{new} replies were ignored"),
+            };
+            complain(format_args!("{words}: a recording takes no answers"));
+            self.told = ignored;
         }
     }
 }
