@@ -164,6 +164,8 @@ impl Driver {
         while self.retired.try_join_next().is_some() {}
         let Some(wire) = self.wire.take() else { return };
         let late = self.late.0.clone();
+        // Longer than anything that is under way may take, so that its end is known.
+        let patience = self.opener.patience() + Duration::from_secs(1);
         self.retired.spawn(async move {
             let Wire { mut incoming, outgoing, tasks, .. } = wire;
             drop(outgoing);
@@ -175,7 +177,7 @@ impl Driver {
                     }
                 }
             };
-            let _ = tokio::time::timeout(LINGER, draining).await;
+            let _ = tokio::time::timeout(patience, draining).await;
             drop(tasks);
         });
     }
@@ -199,9 +201,10 @@ impl Driver {
     }
 
     fn on_time(&mut self, room: bool) {
+        // If we do not read, silence is not the producer's; and some connections tell by themselves when they are gone.
+        let quiet = !room || self.wire.as_ref().is_some_and(|wire| !wire.gives_signs_of_life);
         self.act(|machine, cx| {
-            if !room {
-                // We do not read, so silence is not the producer's.
+            if quiet {
                 machine.heard(cx);
             }
             machine.handle_timeout(cx);

@@ -1,6 +1,8 @@
 //! From an address to a wire: which transport, with or without handshake, and what else may work.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use aaep_proto::message::{Manifest, Message, SubscriptionAccepted};
 use aaep_proto::subscriber::{Loss, ManifestCheck, Resume};
@@ -11,12 +13,13 @@ use crate::address::{Address, Site};
 use crate::http::{Http, authorization, refusal};
 use crate::net::{Dialer, tls_config};
 use crate::options::{ConnectError, Handshake, Options};
-use crate::transport::{Wire, minimal, sse, stdio, unix, websocket};
+use crate::transport::{Wire, grpc, minimal, sse, stdio, unix, websocket};
 use crate::trust::{self, Claim, MANIFEST_PATH};
 
 /// Names of transports in manifests.
 const SSE: &str = "sse";
 const WEBSOCKET: &str = "websocket";
+const GRPC: &str = "grpc";
 const UNIX: &str = "unix-socket";
 const STDIO: &str = "stdio";
 
@@ -27,6 +30,8 @@ pub(crate) struct Opener {
     dialer: Dialer,
     http: Http,
     token: Option<HeaderValue>,
+    /// Whether the command was run.
+    has_run: AtomicBool,
 }
 
 /// A wire, and over which transport it goes.
@@ -37,16 +42,11 @@ pub(crate) struct Opened {
 
 impl Opener {
     pub(crate) fn new(address: Address, mut options: Options) -> Result<Arc<Opener>, ConnectError> {
-        match &address {
-            Address::Grpc(_) => return Err(ConnectError::Transport("gRPC")),
-            Address::Stdio(words) => {
-                let words = words.iter().map(Into::into).collect();
-                let command = options.command.get_or_insert(words);
-                if command.is_empty() {
-                    return Err(ConnectError::NoCommand);
-                }
+        if let Address::Stdio(words) = &address {
+            let words = words.iter().map(Into::into).collect();
+            if options.command.get_or_insert(words).is_empty() {
+                return Err(ConnectError::NoCommand);
             }
-            _ => {}
         }
         if let Some(site) = address.site()
             && !site.tls
@@ -58,7 +58,12 @@ impl Opener {
         let dialer = Dialer { tls: tls_config(&options.tls)?, patience: options.patience };
         let token = authorization(options.token.as_ref())?;
         let http = Http::new(dialer.clone(), &options)?;
-        Ok(Arc::new(Opener { address, options, dialer, http, token }))
+        Ok(Arc::new(Opener { address, options, dialer, http, token, has_run: AtomicBool::new(false) }))
+    }
+
+    /// How long anything may take.
+    pub(crate) fn patience(&self) -> Duration {
+        self.options.patience
     }
 
     /// Opens a wire.
@@ -66,12 +71,19 @@ impl Opener {
         match &self.address {
             Address::Http(site) => self.open_http(site, resume).await,
             Address::WebSocket(site) => self.open_websocket(site).await,
-            Address::Grpc(_) => Err(Loss::Refused("gRPC is not supported here".to_owned())),
+            Address::Grpc(site) => {
+                let wire = grpc::open(self.dialer.clone(), site.clone(), self.token.clone()).await?;
+                Ok(Opened { wire, transport: GRPC })
+            }
             Address::Unix(path) => {
                 let wire = unix::open(path, &self.options).await?;
                 Ok(Opened { wire, transport: UNIX })
             }
             Address::Stdio(_) => {
+                // What an agent does must not be done twice because it ended: only the user runs it again.
+                if self.has_run.swap(true, Ordering::Relaxed) {
+                    return Err(Loss::Refused("the command has ended".to_owned()));
+                }
                 let words = self.options.command.as_deref().unwrap_or_default();
                 let wire = stdio::open(words, self.options.patience).await?;
                 Ok(Opened { wire, transport: STDIO })

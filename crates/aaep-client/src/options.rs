@@ -151,8 +151,6 @@ pub enum ConnectError {
     Token,
     /// The host is another machine, and the way to it is not encrypted.
     Plain(String),
-    /// This build cannot talk over that transport.
-    Transport(&'static str),
     /// No command was given for `stdio:`.
     NoCommand,
 }
@@ -166,7 +164,6 @@ impl fmt::Display for ConnectError {
             ConnectError::Plain(host) => {
                 write!(f, "the way to {host} is not encrypted; use https or wss, or allow plain connections")
             }
-            ConnectError::Transport(name) => write!(f, "{name} is not supported here"),
             ConnectError::NoCommand => f.write_str("give the command to run after stdio:"),
         }
     }

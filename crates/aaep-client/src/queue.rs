@@ -318,3 +318,129 @@ impl Drop for Feed {
         self.queue.readable.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aaep_proto::engine::Cx;
+    use aaep_proto::id::Entropy;
+    use aaep_proto::message::Message;
+    use aaep_proto::subscriber::{Config, Handshake, Output, Subscriber};
+    use aaep_proto::time::{Moment, Now, Timestamp};
+    use serde_json::{Value, json};
+
+    struct Zeros;
+
+    impl Entropy for Zeros {
+        fn fill(&mut self, bytes: &mut [u8]) {
+            bytes.fill(0);
+        }
+    }
+
+    fn event(n: u32, kind: &str, session: u32, fields: Value) -> Value {
+        let mut event = json!({"@context": "https://aaep-protocol.org/context/v1", "type": format!("aaep:agent.{kind}"),
+            "event_id": format!("evt_{n}"), "session_id": format!("sess_{session}"),
+            "timestamp": "2026-05-24T14:22:13Z", "producer": {"agent_id": "a"}});
+        for (name, value) in fields.as_object().unwrap() {
+            event[name] = value.clone();
+        }
+        event
+    }
+
+    fn heard(value: Value) -> Heard {
+        match Message::parse(value.to_string().as_bytes()).unwrap() {
+            Message::Event(event) => Heard::Event(event.into()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn tool(n: u32, session: u32) -> Heard {
+        heard(event(n, "tool.invoked", session, json!({"tool": "look", "summary_normal": "Looking."})))
+    }
+
+    fn failed(n: u32, session: u32) -> Heard {
+        let fields = json!({"urgency": "critical", "error_category": "unknown", "summary_normal": "Failed."});
+        heard(event(n, "session.errored", session, fields))
+    }
+
+    /// A prompt as the machine makes it.
+    fn opened() -> Box<Prompt> {
+        let mut machine =
+            Subscriber::new(Config { handshake: Handshake::Absent, ..Config::new("r", Default::default()) });
+        let wall = Timestamp::from_millis(0);
+        let cx = &mut Cx { now: Now { moment: Moment::default(), wall }, entropy: &mut Zeros };
+        machine.start(cx);
+        machine.connected(cx, false);
+        let fields = json!({"urgency": "critical", "action": "Delete.", "consequence": "Gone.", "reply_token": "rpl_1",
+            "timeout_seconds": 60, "default_decision": "reject", "timestamp": "1970-01-01T00:00:00Z"});
+        machine.handle_bytes(cx, event(0, "awaiting.confirmation", 1, fields).to_string().as_bytes());
+        loop {
+            match machine.poll_output() {
+                Output::PromptOpened(prompt) => return prompt,
+                Output::Idle(_) => panic!("no prompt"),
+                _ => {}
+            }
+        }
+    }
+
+    async fn ids(queue: &Queue) -> Vec<String> {
+        let mut ids = Vec::new();
+        while let Some((source, heard)) = queue.recv().await {
+            ids.push(match heard {
+                Heard::Event(event) => format!("{source} {}", event.envelope.event_id),
+                Heard::Skipped(count) => format!("{source} skipped {count}"),
+                Heard::PromptOpened(..) => format!("{source} opened"),
+                Heard::PromptEnded(..) => format!("{source} ended"),
+                other => format!("{source} {other:?}"),
+            });
+        }
+        ids
+    }
+
+    #[tokio::test]
+    async fn a_critical_end_takes_its_session_along_and_overtakes_the_rest() {
+        let queue = Arc::<Queue>::default();
+        let feed = queue.join(1);
+        for heard in [tool(1, 1), tool(2, 2), tool(3, 1), failed(4, 1), tool(5, 2)] {
+            feed.push(heard);
+        }
+        drop(feed);
+        assert_eq!(ids(&queue).await, ["1 evt_1", "1 evt_3", "1 evt_4", "1 evt_2", "1 evt_5"]);
+    }
+
+    #[tokio::test]
+    async fn a_question_that_ended_before_it_was_taken_is_not_put() {
+        let queue = Arc::<Queue>::default();
+        let feed = queue.join(1);
+        let at = tokio::time::sleep(std::time::Duration::ZERO).deadline();
+        let first = opened();
+        feed.push(Heard::PromptOpened(first.clone(), at));
+        feed.push(Heard::PromptEnded(first.id, PromptEnd::Expired));
+        assert!(queue.lock().urgent.is_empty());
+        feed.push(Heard::PromptOpened(first.clone(), at));
+        assert!(matches!(queue.recv().await, Some((1, Heard::PromptOpened(..)))));
+        feed.push(Heard::PromptEnded(first.id, PromptEnd::Expired));
+        drop(feed);
+        assert_eq!(ids(&queue).await, ["1 ended"]);
+    }
+
+    #[tokio::test]
+    async fn one_producer_cannot_crowd_out_another() {
+        let queue = Arc::<Queue>::default();
+        let (loud, quiet) = (queue.join(1), queue.join(2));
+        quiet.push(tool(0, 1));
+        for n in 0..3000 {
+            loud.push(tool(n, 1));
+        }
+        assert!(quiet.has_room() && loud.has_room());
+        for n in 0..MOST_URGENT as u32 {
+            loud.push(failed(n + 3000, n + 10));
+        }
+        assert!(quiet.has_room() && !loud.has_room());
+        drop((loud, quiet));
+        let ids = ids(&queue).await;
+        assert!(ids.contains(&"2 evt_0".to_owned()));
+        assert!(ids.contains(&format!("1 skipped {}", 3000 - MOST)));
+        assert_eq!(ids.len(), 1 + MOST + 1 + MOST_URGENT);
+    }
+}

@@ -87,3 +87,5 @@ pub const BACKOFF_MOST_MILLIS: u64 = 30_000;
 pub const GOOD_CONNECTION_SECONDS: u64 = 10;
 /// How long a connection may say nothing, not even that it is alive.
 pub const SILENCE_SECONDS: u64 = 45;
+/// How long a sign of life may take that was asked for.
+pub const PROBE_SECONDS: u64 = 10;

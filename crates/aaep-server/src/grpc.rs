@@ -87,8 +87,9 @@ impl AaepService for Service {
             let talk = converse(&hub, &peer, source, sink);
             let late = tokio::time::timeout(deadline.unwrap_or(Duration::MAX), talk).await.is_err();
             if late {
+                let told = to.send(Err(Status::deadline_exceeded("the deadline of the call has passed")));
                 // Who has gone need not be told.
-                let _ = to.try_send(Err(Status::deadline_exceeded("the deadline of the call has passed")));
+                let _ = tokio::time::timeout(hub.limits.write_timeout(), told).await;
             }
         });
         Ok(Response::new(Box::pin(stream::poll_fn(move |cx| from.poll_recv(cx)))))

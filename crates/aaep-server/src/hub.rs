@@ -30,6 +30,14 @@ impl Hub {
         Hub::new(producer, Limits::default(), stopping)
     }
 
+    /// The same with other bounds.
+    #[must_use]
+    pub fn within(mut self, limits: Limits) -> Hub {
+        self.rates = Rates::new(limits.requests_per_second);
+        self.limits = limits;
+        self
+    }
+
     pub(crate) fn new(producer: Producer, limits: Limits, stopping: watch::Receiver<bool>) -> Hub {
         let rates = Rates::new(limits.requests_per_second);
         Hub { producer, limits, metrics: Metrics::default(), rates, stopping }

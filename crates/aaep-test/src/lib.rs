@@ -1,10 +1,14 @@
 //! What the tests of the whole house share: where things are, and example documents.
 
+mod python;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value;
+
+pub use python::python;
 
 /// The root of the repository.
 pub fn root() -> PathBuf {

@@ -2,6 +2,7 @@
 //! time, so that nothing that a producer does or leaves undone holds up a reply.
 
 pub(crate) mod frames;
+pub(crate) mod grpc;
 pub(crate) mod minimal;
 pub(crate) mod sse;
 pub(crate) mod stdio;

@@ -160,13 +160,16 @@ async fn a_command_that_rejects_or_does_not_exist_is_told() {
 }
 
 #[tokio::test]
-async fn a_command_that_ends_is_run_again() {
+async fn a_command_that_ends_is_not_run_again() {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("runs");
-    let script = r#"echo run >> "$1"; read -r line; echo "$2"; [ $(wc -l < "$1") -gt 1 ] && read -r line"#;
-    let words = [log.display().to_string(), result(&accepted("sub_1"))];
-    let mut subscriber = Subscriber::connect("stdio:", shell(script, &words)).unwrap();
-    subscriber.wait_for("terms", live).await;
-    subscriber.wait_for("the loss", notice(NoticeKind::Disconnected)).await;
-    subscriber.wait_for("terms", live).await;
+    let script = r#"echo run >> "$1"; read -r line; echo "$2"; [ -z "$3" ] || echo "$3""#;
+    let close = json!({"type": "subscription.close", "subscription_id": "sub_1", "reason_code": "producer_ended"});
+    for last in [String::new(), call("aaep.close", &close)] {
+        let words = [log.display().to_string(), result(&accepted("sub_1")), last];
+        let mut subscriber = Subscriber::connect("stdio:", shell(script, &words)).unwrap();
+        subscriber.wait_for("terms", live).await;
+        assert!(matches!(subscriber.wait_for("the end", end).await, Ended::Refused(_)));
+    }
+    assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 2, "once for each subscriber");
 }

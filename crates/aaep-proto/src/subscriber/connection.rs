@@ -23,6 +23,18 @@ pub(super) enum Phase {
     Ended,
 }
 
+/// How much was made of a silence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Silence {
+    /// There is none.
+    #[default]
+    None,
+    /// The producer was asked for a sign of life.
+    Asked,
+    /// The user was told.
+    Told,
+}
+
 /// How a connection ended, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
@@ -99,7 +111,7 @@ impl Subscriber {
             return;
         }
         self.silent_at = Some(cx.now.moment.plus_seconds(self.config.silence_seconds));
-        if std::mem::take(&mut self.stalled) {
+        if std::mem::take(&mut self.silence) == Silence::Told {
             self.notice(cx, Notice::Alive);
         }
     }
@@ -136,7 +148,7 @@ impl Subscriber {
     pub(super) fn go_live(&mut self, cx: &mut Cx<'_>) {
         self.phase = Phase::Live;
         self.live_since = Some(cx.now.moment);
-        self.stalled = false;
+        self.silence = Silence::None;
         self.silent_at = Some(cx.now.moment.plus_seconds(self.config.silence_seconds));
     }
 
@@ -188,21 +200,32 @@ impl Subscriber {
         }
     }
 
-    /// The connection said nothing for too long: first it is asked, then, if it can be trusted to answer, given up.
+    /// The connection said nothing for too long. First it is asked, since a producer that has nothing to say is no news;
+    /// if it does not answer, the user is told; if it can be trusted to answer, it is given up in the end.
     fn silent(&mut self, cx: &mut Cx<'_>) {
-        if self.stalled && self.config.give_up_silent {
-            let why = "it gives no sign of life.".to_owned();
-            self.notice(cx, Notice::Disconnected(why));
-            self.out.push_back(Output::Disconnect);
-            self.settle_order(cx, false);
-            return self.try_later(cx, 0);
-        }
-        let seconds = self.config.silence_seconds;
-        if !self.stalled {
-            self.stalled = true;
-            self.notice(cx, Notice::Stalled(seconds));
-        }
-        self.out.push_back(Output::Probe);
-        self.silent_at = Some(cx.now.moment.plus_seconds(seconds.max(1)));
+        let seconds = self.config.silence_seconds.max(1);
+        let wait = match self.silence {
+            Silence::None => {
+                self.silence = Silence::Asked;
+                self.out.push_back(Output::Probe);
+                limits::PROBE_SECONDS
+            }
+            Silence::Asked => {
+                self.silence = Silence::Told;
+                self.notice(cx, Notice::Stalled(seconds + limits::PROBE_SECONDS));
+                seconds
+            }
+            Silence::Told if self.config.give_up_silent => {
+                self.notice(cx, Notice::Disconnected("it gives no sign of life.".to_owned()));
+                self.out.push_back(Output::Disconnect);
+                self.settle_order(cx, false);
+                return self.try_later(cx, 0);
+            }
+            Silence::Told => {
+                self.out.push_back(Output::Probe);
+                seconds
+            }
+        };
+        self.silent_at = Some(cx.now.moment.plus_seconds(wait));
     }
 }

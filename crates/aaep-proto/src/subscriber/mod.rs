@@ -32,7 +32,7 @@ use crate::limits;
 use crate::message::{Event, Message, SubscriptionAccepted, SubscriptionRejected, SubscriptionRequest};
 use crate::sequence::recent::Recent;
 use crate::time::Moment;
-use connection::Phase;
+use connection::{Phase, Silence};
 use flood::Flood;
 use handshake::Terms;
 use notice::Desk;
@@ -64,7 +64,7 @@ pub struct Config {
     pub handshake: Handshake,
     /// Most events per second that are passed on, whatever the producer sends. Critical ones always are.
     pub max_events_per_second: u32,
-    /// After how many seconds without a sign of life there is a notice.
+    /// After how many seconds without a sign of life the producer is asked for one; a notice follows if none comes.
     pub silence_seconds: u64,
     /// Whether a connection that stays silent after the notice is given up. Only for transports with signs of life.
     pub give_up_silent: bool,
@@ -218,8 +218,7 @@ pub struct Subscriber {
     connect_at: Option<Moment>,
     answer_by: Option<Moment>,
     silent_at: Option<Moment>,
-    /// Whether silence was noticed already.
-    stalled: bool,
+    silence: Silence,
     subscription: Option<SubscriptionId>,
     terms: Terms,
     /// The wish that is being negotiated, if it is not the one the terms came from.
@@ -253,7 +252,7 @@ impl Subscriber {
             connect_at: None,
             answer_by: None,
             silent_at: None,
-            stalled: false,
+            silence: Silence::None,
             subscription: None,
             terms,
             wish: None,

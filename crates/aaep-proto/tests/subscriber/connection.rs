@@ -71,7 +71,12 @@ fn silence_is_noticed_and_given_up_only_where_signs_of_life_exist() {
     world.act(|s, cx| s.heard(cx));
     assert!(world.out.is_empty());
     world.pass(limits::SILENCE_SECONDS * 1000);
-    assert_eq!(world.take(), [Output::Notice(Notice::Stalled(limits::SILENCE_SECONDS)), Output::Probe]);
+    assert_eq!(world.take(), [Output::Probe], "a producer with nothing to say is no news");
+    world.act(|s, cx| s.heard(cx));
+    assert!(world.out.is_empty());
+    let told = limits::SILENCE_SECONDS + limits::PROBE_SECONDS;
+    world.pass(told * 1000);
+    assert_eq!(world.take(), [Output::Probe, Output::Notice(Notice::Stalled(told))]);
     world.pass(10 * limits::SILENCE_SECONDS * 1000);
     assert!(world.subscriber.is_live());
     assert!(world.notices().is_empty(), "once is enough");
@@ -82,7 +87,7 @@ fn silence_is_noticed_and_given_up_only_where_signs_of_life_exist() {
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     world.accept("sub_1", replying());
-    world.pass(2 * limits::SILENCE_SECONDS * 1000);
+    world.pass((told + limits::SILENCE_SECONDS) * 1000);
     assert!(world.has(&Output::Disconnect));
     assert!(!world.subscriber.is_live());
 }

@@ -15,7 +15,7 @@ use super::loose::{Loose, Told};
 use super::memory::{Known, Memory};
 use super::registry::Names;
 use super::reply::{Pending, Reply};
-use super::session::{OUTPUTS, Open, Text};
+use super::session::{OUTPUTS, Open, Text, ask_first};
 use super::who::Who;
 use super::{ask, session};
 use crate::clock;
@@ -306,6 +306,12 @@ impl Relay {
         let core = told.event.core_type();
         if core.is_some_and(|core| core.is_terminal() || core == CoreType::ToolCompleted) {
             return Err(vec![Fault::at("/session_id", "There is no session that this could end or complete.")]);
+        }
+        // What nobody can have agreed to yet must not be the first that is heard either.
+        if let Payload::ToolInvoked(invoked) = &told.event.payload
+            && invoked.irreversible == Some(true)
+        {
+            return Err(vec![ask_first(&invoked.tool)]);
         }
         let language = told.language.clone().unwrap_or_else(|| self.who.language.clone());
         let producer = self.who.identity(told.producer.clone()).map_err(|fault| vec![fault])?;

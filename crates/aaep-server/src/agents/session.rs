@@ -75,18 +75,22 @@ impl Permits {
             let args = held.args.and(args).cloned().unwrap_or_default();
             return Ok((held.permit, args));
         }
-        Err(Fault::at(
-            "/tool",
-            if held.iter().any(|h| h.tool == tool) {
-                format!("The user agreed to {tool} with other arguments. Send those as args, or ask again.")
-            } else {
-                format!(
-                    "Ask first: {tool} cannot be undone. Send agent.awaiting.confirmation with tool {tool}, wait for its \
-                 outcome, and go on only if the decision is accept."
-                )
-            },
-        ))
+        Err(if held.iter().any(|h| h.tool == tool) {
+            let message = format!("The user agreed to {tool} with other arguments. Send those as args, or ask again.");
+            Fault::at("/tool", message)
+        } else {
+            ask_first(tool)
+        })
     }
+}
+
+/// What is said of a tool that nobody has agreed to.
+pub(super) fn ask_first(tool: &str) -> Fault {
+    let message = format!(
+        "Ask first: {tool} cannot be undone. Send agent.awaiting.confirmation with tool {tool}, wait for its outcome, \
+         and go on only if the decision is accept."
+    );
+    Fault::at("/tool", message)
 }
 
 impl Open {

@@ -1,0 +1,163 @@
+//! The half that hears: lines become messages, and what is no message is answered here.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aaep_proto::message::Message;
+use bytes::{Bytes, BytesMut};
+use memchr::memchr;
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::mpsc;
+
+use super::Shared;
+use super::rpc::{self, Entry, Fault, Ticket};
+use crate::conversation::{Received, Source, read};
+use crate::hub::{Hub, TOO_LARGE};
+
+/// Requests for terms that may wait for their answer.
+const WAITING: usize = 16;
+
+/// What a line may be longer than its message.
+const ENVELOPE: usize = 1024;
+
+/// Reads lines.
+pub(super) struct In<R> {
+    from: R,
+    limit: usize,
+    /// How long to wait before saying that all is well: a pipe tells when its other end is gone.
+    quiet: Duration,
+    shared: Arc<Shared>,
+    answers: mpsc::Sender<Vec<u8>>,
+    buffer: BytesMut,
+    searched: usize,
+    /// Messages of a batch that were not handed on yet.
+    messages: VecDeque<Received>,
+}
+
+impl<R: AsyncRead + Unpin + Send> Source for In<R> {
+    async fn next(&mut self) -> Received {
+        loop {
+            if let Some(received) = self.messages.pop_front() {
+                return received;
+            }
+            if let Some(at) = memchr(b'\n', &self.buffer[self.searched..]) {
+                let line = self.buffer.split_to(self.searched + at + 1).freeze();
+                self.searched = 0;
+                self.hear(&line);
+                continue;
+            }
+            self.searched = self.buffer.len();
+            if self.searched > self.limit + ENVELOPE {
+                return Received::Violation(TOO_LARGE);
+            }
+            self.buffer.reserve(4 * 1024);
+            match tokio::time::timeout(self.quiet, self.from.read_buf(&mut self.buffer)).await {
+                Err(_) => return Received::Alive,
+                Ok(Ok(1..)) => {}
+                Ok(_) => return Received::End,
+            }
+        }
+    }
+}
+
+impl<R> In<R> {
+    pub(super) fn new(hub: &Hub, from: R, shared: Arc<Shared>, answers: mpsc::Sender<Vec<u8>>) -> In<R> {
+        In {
+            from,
+            limit: hub.limits.message_bytes,
+            quiet: hub.limits.silence() / 2,
+            shared,
+            answers,
+            buffer: BytesMut::new(),
+            searched: 0,
+            messages: VecDeque::new(),
+        }
+    }
+
+    fn hear(&mut self, line: &[u8]) {
+        if line.trim_ascii().is_empty() {
+            return self.messages.push_back(Received::Alive);
+        }
+        for entry in rpc::read(line) {
+            match entry {
+                Entry::Answer => self.messages.push_back(Received::Alive),
+                Entry::Wrong(ticket, fault) => {
+                    tracing::info!(?fault, "a line that is no request was refused");
+                    self.answer(ticket.fail(fault, None));
+                }
+                Entry::Call { params, .. } if params.len() > self.limit => {
+                    self.messages.push_back(Received::Violation(TOO_LARGE));
+                }
+                Entry::Call { method, params, ticket } => self.call(&method, params, ticket),
+            }
+        }
+    }
+
+    fn call(&mut self, method: &str, params: Bytes, ticket: Option<Ticket>) {
+        let result = match method {
+            "aaep.subscribe" | "aaep.renegotiate" => return self.ask(method, params, ticket),
+            "aaep.reply" | "aaep.close" => {
+                let fits = match read(&params) {
+                    Some(Message::ConfirmationReply(_) | Message::ClarificationReply(_)) => method == "aaep.reply",
+                    Some(Message::SubscriptionClose(_)) => method == "aaep.close",
+                    _ => false,
+                };
+                if self.shared.lock().asked {
+                    // What does not fit is counted and told as on every transport.
+                    let params = if fits { params } else { Bytes::from_static(b"{}") };
+                    self.messages.push_back(Received::Message(params));
+                }
+                if fits { Ok(json!(null)) } else { Err(Fault::InvalidParams) }
+            }
+            "aaep.ping" => Ok(json!({})),
+            _ => Err(Fault::UnknownMethod),
+        };
+        self.messages.push_back(Received::Alive);
+        let Some(ticket) = ticket else { return };
+        self.answer(match result {
+            Ok(result) => ticket.answer(result),
+            Err(fault) => ticket.fail(fault, None),
+        });
+    }
+
+    /// A request for terms. The producer answers it.
+    fn ask(&mut self, method: &str, params: Bytes, ticket: Option<Ticket>) {
+        let Some(ticket) = ticket else {
+            return tracing::info!("a request for terms without an id cannot be answered; it was ignored");
+        };
+        let mut state = self.shared.lock();
+        let fault = match (method, read(&params)) {
+            ("aaep.subscribe", Some(Message::SubscriptionRequest(_))) => {
+                state.asked.then_some(Fault::InvalidRequest("There is a subscription already"))
+            }
+            ("aaep.renegotiate", Some(Message::SubscriptionRenegotiate(change))) => match &state.subscription {
+                None => Some(Fault::InvalidRequest("There is no subscription yet")),
+                Some(own) => (*own != change.subscription_id).then_some(Fault::InvalidParams),
+            },
+            _ => Some(Fault::InvalidParams),
+        };
+        if let Some(fault) = fault {
+            drop(state);
+            return self.answer(ticket.fail(fault, None));
+        }
+        state.asked = true;
+        if state.waiting.len() >= WAITING {
+            return self.messages.push_back(Received::Violation("too many requests wait for an answer"));
+        }
+        state.waiting.push_back(ticket);
+        self.messages.push_back(Received::Message(params));
+    }
+
+    fn answer(&mut self, line: Option<Vec<u8>>) {
+        let Some(line) = line else { return };
+        match self.answers.try_send(line) {
+            Ok(()) => {}
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                self.messages.push_back(Received::Violation("too many answers wait to be read"));
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => self.messages.push_back(Received::End),
+        }
+    }
+}

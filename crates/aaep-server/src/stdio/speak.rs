@@ -1,0 +1,100 @@
+//! The half that speaks: events and a close are told, terms are answers.
+
+use std::io;
+use std::sync::Arc;
+
+use aaep::Outgoing;
+use aaep_proto::message::Message;
+use tokio::sync::mpsc;
+
+use super::Shared;
+use super::rpc::Fault;
+use crate::conversation::Sink;
+use crate::farewell::Farewell;
+use crate::hub::Close;
+
+/// What is written at once, at least.
+const WRITE: usize = 64 * 1024;
+
+/// Writes lines.
+pub(super) struct Out {
+    lines: mpsc::Sender<Vec<u8>>,
+    shared: Arc<Shared>,
+    farewell: Farewell,
+    pings: u64,
+}
+
+impl Out {
+    pub(super) fn new(lines: mpsc::Sender<Vec<u8>>, shared: Arc<Shared>) -> Out {
+        Out { lines, shared, farewell: Farewell::default(), pings: 0 }
+    }
+
+    async fn say(&mut self, line: Vec<u8>) -> io::Result<()> {
+        self.lines.send(line).await.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// The answer to the request for terms that has waited longest.
+    fn answer(&mut self, message: &Message) -> Option<Vec<u8>> {
+        let mut state = self.shared.lock();
+        if let Message::SubscriptionAccepted(accepted) = message {
+            state.subscription = Some(accepted.subscription_id.clone());
+        }
+        let ticket = state.waiting.pop_front()?;
+        match message {
+            Message::SubscriptionRejected(_) => ticket.fail(Fault::Rejected, Some(message)),
+            _ => ticket.answer(message),
+        }
+    }
+}
+
+fn notify(lines: &mut Vec<u8>, method: &str, params: &[u8]) {
+    for part in [br#"{"jsonrpc":"2.0","method":""#, method.as_bytes(), br#"","params":"#, params, b"}\n"] {
+        lines.extend_from_slice(part);
+    }
+}
+
+fn notify_message(lines: &mut Vec<u8>, method: &str, message: &Message) -> io::Result<()> {
+    notify(lines, method, &serde_json::to_vec(message).map_err(io::Error::other)?);
+    Ok(())
+}
+
+impl Sink for Out {
+    async fn send(&mut self, batch: &[Outgoing]) -> io::Result<()> {
+        let mut lines = Vec::new();
+        for item in batch {
+            match item {
+                Outgoing::Event(frame) => notify(&mut lines, "aaep.event", frame.json()),
+                Outgoing::Message(message) => {
+                    self.farewell.note(message);
+                    match &**message {
+                        Message::SubscriptionClose(_) => notify_message(&mut lines, "aaep.close", message)?,
+                        _ => lines.extend(self.answer(message).into_iter().flatten()),
+                    }
+                }
+                Outgoing::Closed(_) => {}
+            }
+            if lines.len() >= WRITE {
+                self.say(std::mem::take(&mut lines)).await?;
+            }
+        }
+        if lines.is_empty() { Ok(()) } else { self.say(lines).await }
+    }
+
+    async fn ping(&mut self) -> io::Result<()> {
+        self.pings += 1;
+        self.say(
+            format!("{{\"jsonrpc\":\"2.0\",\"method\":\"aaep.ping\",\"id\":\"ping_{}\"}}\n", self.pings).into_bytes(),
+        )
+        .await
+    }
+
+    async fn close(&mut self, close: &Close) {
+        let mut lines = Vec::new();
+        if let Some(message) = self.farewell.last(close)
+            && notify_message(&mut lines, "aaep.close", &message).is_ok()
+        {
+            // Who has gone need not be told.
+            let _ = self.say(lines).await;
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `aaep.v1.AaepService/Subscribe`.
+
+use aaep_grpc::v1::AaepMessage;
+use aaep_grpc::v1::aaep_service_client::AaepServiceClient;
+use futures_util::stream;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status, Streaming};
+
+use super::Client;
+use crate::world::{World, soon};
+
+pub(crate) struct Grpc {
+    to: mpsc::UnboundedSender<AaepMessage>,
+    from: Streaming<AaepMessage>,
+    /// How the call ended, if not well.
+    pub(crate) status: Option<Status>,
+}
+
+impl Grpc {
+    pub(crate) async fn channel(world: &World) -> AaepServiceClient<Channel> {
+        AaepServiceClient::new(Endpoint::from_shared(world.grpc()).unwrap().connect().await.unwrap())
+    }
+
+    /// Begins the call; what is sent in it comes from a queue.
+    pub(crate) async fn call(
+        client: &mut AaepServiceClient<Channel>,
+        change: impl FnOnce(Request<()>) -> Request<()>,
+    ) -> Result<Grpc, Status> {
+        let (to, mut queue) = mpsc::unbounded_channel();
+        let (metadata, extensions, ()) = change(Request::new(())).into_parts();
+        let request = Request::from_parts(metadata, extensions, stream::poll_fn(move |cx| queue.poll_recv(cx)));
+        let from = soon("a stream", client.subscribe(request)).await?.into_inner();
+        Ok(Grpc { to, from, status: None })
+    }
+}
+
+impl Client for Grpc {
+    async fn connect(world: &World) -> Grpc {
+        Grpc::call(&mut Grpc::channel(world).await, |request| request).await.unwrap()
+    }
+
+    async fn send(&mut self, kind: &str, text: &str) {
+        let message = AaepMessage { json: text.to_owned().into(), message_type: kind.to_owned() };
+        // Who was refused meanwhile hears that.
+        let _ = self.to.send(message);
+    }
+
+    async fn hear(&mut self) -> Option<Value> {
+        match soon("a message", self.from.message()).await {
+            Ok(message) => {
+                let message = message?;
+                let json: Value = serde_json::from_slice(&message.json).unwrap();
+                assert_eq!(json["type"], message.message_type);
+                Some(json)
+            }
+            Err(status) => {
+                self.status = Some(status);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Small clients of our own, one for each transport: they show what is on the wire and nothing else.
+
+mod grpc;
+mod socket;
+mod sse;
+mod stdio;
+mod websocket;
+
+use serde_json::Value;
+
+use crate::world::{World, kind_of};
+
+pub(crate) use grpc::Grpc;
+pub(crate) use socket::{LengthSocket, LineSocket};
+pub(crate) use sse::Sse;
+pub(crate) use stdio::Stdio;
+pub(crate) use websocket::WebSocket;
+
+/// One end of a wire.
+pub(crate) trait Client: Send + Sized + 'static {
+    /// Whether the subscription ends with the connection.
+    const BOUND: bool = true;
+
+    fn connect(world: &World) -> impl Future<Output = Self> + Send;
+
+    /// Sends a text that claims to be a message of this type. Without a type it is sent as it is.
+    fn send(&mut self, kind: &str, text: &str) -> impl Future<Output = ()> + Send;
+
+    /// The next message or event; nothing at the end. A refusal that is no message comes as `{"refused": why}`.
+    fn hear(&mut self) -> impl Future<Output = Option<Value>> + Send;
+
+    /// Sends a message.
+    fn say(&mut self, message: &Value) -> impl Future<Output = ()> + Send {
+        async move { self.send(message["type"].as_str().unwrap(), &message.to_string()).await }
+    }
+
+    /// Connects and subscribes; answers the name of the subscription too.
+    fn subscribed(world: &World, request: &Value) -> impl Future<Output = (Self, String)> + Send
+    where
+        Self: Sync,
+    {
+        async move {
+            let mut client = Self::connect(world).await;
+            client.say(request).await;
+            let accepted = client.hear().await.expect("an answer");
+            assert_eq!(kind_of(&accepted), "subscription.accepted", "{accepted}");
+            let id = accepted["subscription_id"].as_str().unwrap().to_owned();
+            (client, id)
+        }
+    }
+
+    /// Reads on until a message of this type.
+    fn find(&mut self, kind: &str) -> impl Future<Output = Value> + Send
+    where
+        Self: Sync,
+    {
+        async move {
+            loop {
+                let message = self.hear().await.unwrap_or_else(|| panic!("it ended before {kind}"));
+                if kind_of(&message) == kind {
+                    return message;
+                }
+            }
+        }
+    }
+
+    /// Everything to the end.
+    fn rest(&mut self) -> impl Future<Output = Vec<Value>> + Send {
+        async move {
+            let mut all = Vec::new();
+            while let Some(message) = self.hear().await {
+                all.push(message);
+            }
+            all
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What gRPC has besides the stream: health, reflection, manifest, deadlines, statuses, credentials, encryption.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aaep_grpc::v1::GetManifestRequest;
+use aaep_grpc::v1::aaep_service_client::AaepServiceClient;
+use aaep_server::Tls;
+use futures_util::stream;
+use hyper_util::rt::TokioIo;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::json;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request};
+use tonic_health::pb::health_client::HealthClient;
+use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::{server_reflection_request, server_reflection_response};
+
+use crate::clients::{Client, Grpc};
+use crate::world::*;
+
+async fn channel(world: &World) -> Channel {
+    Endpoint::from_shared(world.grpc()).unwrap().connect().await.unwrap()
+}
+
+#[tokio::test]
+async fn health_is_told_until_the_end() {
+    let world = World::start().await;
+    let mut client = HealthClient::new(channel(&world).await);
+    let ask = |service: &str| HealthCheckRequest { service: service.to_owned() };
+    for service in ["", "aaep.v1.AaepService"] {
+        let answer = client.check(ask(service)).await.unwrap().into_inner();
+        assert_eq!(answer.status(), ServingStatus::Serving, "{service}");
+    }
+    assert_eq!(client.check(ask("unknown")).await.unwrap_err().code(), Code::NotFound);
+    let mut watching = client.watch(ask("aaep.v1.AaepService")).await.unwrap().into_inner();
+    assert_eq!(watching.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
+    let stopping = tokio::spawn(world.server.stop("Going home."));
+    // Whoever watches does not keep the server from ending.
+    while let Ok(Some(_)) = soon("the end", watching.message()).await {}
+    drop(client);
+    soon("the server's end", stopping).await.unwrap();
+}
+
+#[tokio::test]
+async fn reflection_describes_the_service() {
+    let world = World::start().await;
+    let mut client = ServerReflectionClient::new(channel(&world).await);
+    let request = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(server_reflection_request::MessageRequest::ListServices(String::new())),
+    };
+    let mut answers = client.server_reflection_info(stream::iter([request])).await.unwrap().into_inner();
+    let answer = soon("an answer", answers.message()).await.unwrap().unwrap().message_response.unwrap();
+    let server_reflection_response::MessageResponse::ListServicesResponse(list) = answer else { panic!("{answer:?}") };
+    let names: Vec<&str> = list.service.iter().map(|service| service.name.as_str()).collect();
+    assert!(names.contains(&"aaep.v1.AaepService") && names.contains(&"grpc.health.v1.Health"), "{names:?}");
+}
+
+#[tokio::test]
+async fn a_deadline_ends_the_call() {
+    let world = World::start().await;
+    let mut client = Grpc::channel(&world).await;
+    let mut timed = Grpc::call(&mut client, |mut request| {
+        request.set_timeout(Duration::from_secs(3600));
+        request
+    })
+    .await
+    .unwrap();
+    timed.say(&able()).await;
+    assert_eq!(kind_of(&timed.hear().await.unwrap()), "subscription.accepted", "an hour is not over yet");
+    // By hand, so that it is the server that looks at the clock.
+    let mut late = Grpc::call(&mut client, |mut request| {
+        request.metadata_mut().insert("grpc-timeout", "300m".parse().unwrap());
+        request
+    })
+    .await
+    .unwrap();
+    late.say(&able()).await;
+    late.rest().await;
+    let code = late.status.unwrap().code();
+    assert!([Code::DeadlineExceeded, Code::Cancelled].contains(&code), "{code:?}");
+    world.subscriptions(1).await;
+    let wrong = Grpc::call(&mut client, |mut request| {
+        request.metadata_mut().insert("grpc-timeout", "soon".parse().unwrap());
+        request
+    });
+    assert_eq!(wrong.await.err().unwrap().code(), Code::InvalidArgument);
+}
+
+#[tokio::test]
+async fn ends_have_a_status() {
+    let world = World::start().await;
+    let mut rejected = Grpc::connect(&world).await;
+    let mut wrong = able();
+    wrong["aaep_version"] = json!("9.0.0");
+    rejected.say(&wrong).await;
+    assert_eq!(kind_of(&rejected.hear().await.unwrap()), "subscription.rejected");
+    assert_eq!(rejected.hear().await, None);
+    assert_eq!(rejected.status.unwrap().code(), Code::InvalidArgument);
+    let (mut large, _) = Grpc::subscribed(&world, &able()).await;
+    large.send("subscription.close", &" ".repeat(1024 * 1024 + 1)).await;
+    large.rest().await;
+    assert_eq!(large.status.unwrap().code(), Code::ResourceExhausted);
+    let (mut closed, id) = Grpc::subscribed(&world, &able()).await;
+    closed.say(&json!({"type": "subscription.close", "subscription_id": id})).await;
+    assert_eq!(closed.hear().await, None);
+    assert!(closed.status.is_none(), "a good end is OK");
+}
+
+fn token_file(directory: &tempfile::TempDir) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let path = directory.path().join("tokens");
+    let lines = "ada-secret-ada-secret-ada-secret ada subscribe,reply\nmon-secret-mon-secret-mon-secret mon audit\n";
+    std::fs::write(&path, lines).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+fn bearing(token: &str) -> impl FnOnce(Request<()>) -> Request<()> {
+    let value = format!("Bearer {token}").parse().unwrap();
+    move |mut request| {
+        request.metadata_mut().insert("authorization", value);
+        request
+    }
+}
+
+#[tokio::test]
+async fn credentials_are_asked_for() {
+    let directory = private();
+    let world = World::with(|config| config.auth.tokens = Some(token_file(&directory))).await;
+    let mut client = Grpc::channel(&world).await;
+    let refused = [Grpc::call(&mut client, |request| request).await, Grpc::call(&mut client, bearing("wrong")).await];
+    for refused in refused {
+        assert_eq!(refused.err().unwrap().code(), Code::Unauthenticated);
+    }
+    let mut monitor = Grpc::call(&mut client, bearing("mon-secret-mon-secret-mon-secret")).await.unwrap();
+    monitor.say(&able()).await;
+    let rejected = monitor.hear().await.unwrap();
+    assert_eq!(rejected["reason_code"], "authorization_denied", "{rejected}");
+    assert_eq!(monitor.hear().await, None);
+    assert_eq!(monitor.status.unwrap().code(), Code::PermissionDenied);
+    let mut ada = Grpc::call(&mut client, bearing("ada-secret-ada-secret-ada-secret")).await.unwrap();
+    ada.say(&able()).await;
+    assert_eq!(kind_of(&ada.hear().await.unwrap()), "subscription.accepted");
+    client.get_manifest(GetManifestRequest {}).await.expect("the manifest is for everyone");
+}
+
+#[tokio::test]
+async fn too_many_calls_are_refused() {
+    let world = World::with(|config| config.limits.requests_per_second = 1).await;
+    let mut client = Grpc::channel(&world).await;
+    let mut calls = Vec::new();
+    let refused = soon("a refusal", async {
+        loop {
+            match Grpc::call(&mut client, |request| request).await {
+                Ok(call) => calls.push(call),
+                Err(status) => return status,
+            }
+        }
+    });
+    assert_eq!(refused.await.code(), Code::ResourceExhausted);
+}
+
+#[tokio::test]
+async fn pages_that_pretend_to_be_this_server_are_refused() {
+    let world = World::start().await;
+    let endpoint = Endpoint::from_shared(world.grpc()).unwrap().origin("http://evil.example".parse().unwrap());
+    let mut client = AaepServiceClient::new(endpoint.connect().await.unwrap());
+    assert!(client.get_manifest(GetManifestRequest {}).await.is_err());
+}
+
+type Authority = CertifiedIssuer<'static, KeyPair>;
+
+fn authority() -> Authority {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+fn issue(authority: &Authority, purpose: ExtendedKeyUsagePurpose) -> (rcgen::Certificate, KeyPair) {
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.extended_key_usages = vec![purpose];
+    let key = KeyPair::generate().unwrap();
+    (params.signed_by(&key, authority).unwrap(), key)
+}
+
+/// A channel over TLS, with or without a certificate of its own.
+async fn secure(
+    world: &World,
+    trusted: &Authority,
+    own: Option<(rcgen::Certificate, KeyPair)>,
+) -> Result<Channel, tonic::transport::Error> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from(trusted.der().to_vec())).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let builder = builder.with_root_certificates(roots);
+    let mut config = match own {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+            builder.with_client_auth_cert(vec![certificate.der().clone()], key).unwrap()
+        }
+    };
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let (connector, address) = (TlsConnector::from(Arc::new(config)), world.server.grpc_address().unwrap());
+    let connect = tower::service_fn(move |_| {
+        let connector = connector.clone();
+        async move {
+            let stream = TcpStream::connect(address).await?;
+            let name = ServerName::try_from("localhost").unwrap();
+            Ok::<_, std::io::Error>(TokioIo::new(connector.connect(name, stream).await?))
+        }
+    });
+    Endpoint::from_static("http://localhost").connect_with_connector(connect).await
+}
+
+#[tokio::test]
+async fn certificates_prove_both_sides() {
+    let directory = private();
+    let (servers, clients) = (authority(), authority());
+    let (certificate, key) = issue(&servers, ExtendedKeyUsagePurpose::ServerAuth);
+    let file = |name: &str, text: String| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let tls = Tls {
+        cert: file("cert.pem", certificate.pem()),
+        key: file("key.pem", key.serialize_pem()),
+        client_ca: Some(file("clients.pem", clients.pem())),
+    };
+    let world = World::with(|config| config.tls = Some(tls)).await;
+    let known = issue(&clients, ExtendedKeyUsagePurpose::ClientAuth);
+    let mut client = AaepServiceClient::new(secure(&world, &servers, Some(known)).await.unwrap());
+    let mut call = Grpc::call(&mut client, |request| request).await.unwrap();
+    call.say(&able()).await;
+    assert_eq!(kind_of(&call.hear().await.unwrap()), "subscription.accepted");
+    for stranger in [None, Some(issue(&servers, ExtendedKeyUsagePurpose::ClientAuth))] {
+        // With TLS 1.3 the refusal may come after the client believes to be connected.
+        if let Ok(channel) = secure(&world, &servers, stranger).await {
+            let mut client = AaepServiceClient::new(channel);
+            assert!(client.get_manifest(GetManifestRequest {}).await.is_err());
+        }
+    }
+    assert!(secure(&world, &authority(), None).await.is_err(), "a server that is not trusted");
+}

@@ -1,0 +1,246 @@
+//! The suite itself: every function is a test of every transport.
+
+use aaep::ReplyFault;
+use serde_json::{Value, json};
+
+use crate::clients::Client;
+use crate::world::*;
+
+const MEBIBYTE: usize = 1024 * 1024;
+
+pub(crate) async fn the_handshake_gives_terms<C: Client + Sync>() {
+    let world = World::start().await;
+    let mut client = C::connect(&world).await;
+    client.say(&request(json!({"max_events_per_second": 7, "supports_confirmation_reply": true}))).await;
+    let accepted = client.hear().await.unwrap();
+    assert_eq!(kind_of(&accepted), "subscription.accepted");
+    assert_eq!(accepted["producer"]["agent_id"], "aaep");
+    assert_eq!(accepted["honored_capabilities"]["max_events_per_second"], 7);
+    assert_eq!(aaep_proto::validate(accepted.to_string().as_bytes()).problems, []);
+    let presence = world.producer().presence().await;
+    assert_eq!((presence.subscriptions, presence.can_confirm), (1, 1));
+}
+
+pub(crate) async fn a_request_that_cannot_be_served_is_rejected<C: Client + Sync>() {
+    let world = World::start().await;
+    let mut client = C::connect(&world).await;
+    let mut wrong = able();
+    wrong["aaep_version"] = json!("9.0.0");
+    client.say(&wrong).await;
+    let rejected = client.hear().await.unwrap();
+    assert_eq!(kind_of(&rejected), "subscription.rejected", "{rejected}");
+    assert_eq!(rejected["reason_code"], "version_unsupported");
+    assert_eq!(client.hear().await, None);
+    assert_eq!(world.producer().presence().await.subscriptions, 0);
+}
+
+pub(crate) async fn events_come_in_the_shape_that_was_agreed<C: Client + Sync>() {
+    let world = World::start().await;
+    let shape = json!({"coalesce_boundaries": ["sentence", "completion"],
+        "event_filters": {"exclude": ["aaep:agent.progress.*"]}});
+    let (mut client, _) = C::subscribed(&world, &request(shape)).await;
+    let session = world.producer().session("Working.").await.unwrap();
+    session.progress(50, "Half of it.").await.unwrap();
+    let output = session.output().await.unwrap();
+    let text = "One is first. Two is second. Three is last";
+    for token in text.as_bytes().chunks(3) {
+        output.write(String::from_utf8(token.to_vec()).unwrap()).await.unwrap();
+    }
+    output.finish().await.unwrap();
+    session.complete("Done.").await.unwrap();
+    let mut chunks: Vec<String> = Vec::new();
+    loop {
+        let event = client.hear().await.unwrap();
+        assert_eq!(aaep_proto::validate(event.to_string().as_bytes()).problems, []);
+        match kind_of(&event) {
+            "session.completed" => break,
+            "output.streaming" => chunks.push(event["chunk"].as_str().unwrap().to_owned()),
+            kind => assert_ne!(kind, "progress.updated"),
+        }
+    }
+    assert_eq!(chunks.concat(), text);
+    let cut_inside = |chunk: &&String| !chunk.is_empty() && !chunk.trim_end().ends_with(['.', 't']);
+    assert_eq!(chunks.iter().find(cut_inside), None, "{chunks:?}");
+}
+
+async fn answered<C: Client + Sync>(decision: &str) -> bool {
+    let world = World::start().await;
+    let (mut client, id) = C::subscribed(&world, &able()).await;
+    let agent = asking(world.producer());
+    let question = client.find("awaiting.confirmation").await;
+    client.say(&reply(&id, &question, decision)).await;
+    let permitted = soon("the agent", agent).await.unwrap();
+    client.find("session.completed").await;
+    permitted
+}
+
+pub(crate) async fn a_yes_is_heard<C: Client + Sync>() {
+    assert!(answered::<C>("accept").await);
+}
+
+pub(crate) async fn a_no_is_heard<C: Client + Sync>() {
+    assert!(!answered::<C>("reject").await);
+}
+
+pub(crate) async fn a_forged_reply_does_not_count<C: Client + Sync>() {
+    let world = World::start().await;
+    let (mut client, id) = C::subscribed(&world, &able()).await;
+    let (mut other, other_id) = C::subscribed(&world, &able()).await;
+    let agent = asking(world.producer());
+    let question = client.find("awaiting.confirmation").await;
+    client.say(&reply(&id, &json!({"reply_token": "rpl_forged"}), "accept")).await;
+    let ignored = async |fault: ReplyFault| {
+        until("the fault is noted", async || world.producer().replies().ignored.contains_key(&fault)).await;
+    };
+    ignored(ReplyFault::UnknownToken).await;
+    if C::BOUND {
+        // In the name of another connection.
+        other.say(&reply(&id, &question, "accept")).await;
+        ignored(ReplyFault::WrongSubscription).await;
+    }
+    other.say(&reply(&other_id, &question, "reject")).await;
+    assert!(!soon("the agent", agent).await.unwrap());
+}
+
+pub(crate) async fn terms_change<C: Client + Sync>() {
+    let world = World::start().await;
+    let (mut client, id) = C::subscribed(&world, &able()).await;
+    let change = json!({"type": "subscription.renegotiate", "subscription_id": id,
+        "capabilities": {"event_filters": {"exclude": ["aaep:agent.state.*"]}}});
+    client.say(&change).await;
+    let accepted = client.find("subscription.accepted").await;
+    assert_eq!(accepted["subscription_id"], id);
+    assert_eq!(accepted["honored_capabilities"]["event_filters"]["exclude"], json!(["aaep:agent.state.*"]));
+    let session = world.producer().session("Working.").await.unwrap();
+    session.state("thinking", None).await.unwrap();
+    session.complete("Done.").await.unwrap();
+    loop {
+        let event = client.hear().await.unwrap();
+        assert_ne!(kind_of(&event), "state.changed");
+        if kind_of(&event) == "session.completed" {
+            return;
+        }
+    }
+}
+
+pub(crate) async fn the_subscriber_closes<C: Client + Sync>() {
+    let world = World::start().await;
+    let (mut client, id) = C::subscribed(&world, &able()).await;
+    client.say(&json!({"type": "subscription.close", "subscription_id": id})).await;
+    assert_eq!(client.rest().await, [] as [Value; 0], "who closes is not told to close");
+    world.subscriptions(0).await;
+}
+
+pub(crate) async fn the_producer_closes<C: Client + Sync>() {
+    let world = World::start().await;
+    let (mut client, id) = C::subscribed(&world, &able()).await;
+    let session = world.producer().session("Working.").await.unwrap();
+    let stopping = tokio::spawn(world.server.stop("Going home."));
+    let all = client.rest().await;
+    let kinds: Vec<&str> = all.iter().map(kind_of).collect();
+    let close = all.last().unwrap();
+    assert!(kinds.contains(&"session.cancelled"), "{kinds:?}");
+    assert_eq!((kind_of(close), &close["subscription_id"]), ("subscription.close", &json!(id)));
+    assert_eq!(close["reason_code"], "producer_shutdown");
+    drop((client, session));
+    soon("the server's end", stopping).await.unwrap();
+}
+
+/// A message of this size, made large by space.
+fn padded(message: &Value, size: usize) -> String {
+    let text = message.to_string();
+    format!("{{{}{}", " ".repeat(size - text.len()), &text[1..])
+}
+
+pub(crate) async fn messages_of_a_mebibyte_pass_and_larger_ones_do_not<C: Client + Sync>() {
+    let world = World::start().await;
+    let (mut client, id) = C::subscribed(&world, &able()).await;
+    let change = json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {}});
+    client.send("subscription.renegotiate", &padded(&change, MEBIBYTE)).await;
+    let accepted = client.hear().await.unwrap();
+    assert_eq!(kind_of(&accepted), "subscription.accepted", "{accepted}");
+    client.send("subscription.renegotiate", &padded(&change, MEBIBYTE + 1)).await;
+    if C::BOUND {
+        let rest = client.rest().await;
+        assert!(rest.iter().all(|m| kind_of(m) != "subscription.accepted"), "{rest:?}");
+        world.subscriptions(0).await;
+    } else {
+        assert_eq!(client.hear().await, Some(json!({"refused": 413})));
+    }
+}
+
+pub(crate) async fn who_leaves_without_a_word_holds_nobody_up<C: Client + Sync>() {
+    let world = World::start().await;
+    let (mut client, _) = C::subscribed(&world, &able()).await;
+    let agent = asking(world.producer());
+    client.find("awaiting.confirmation").await;
+    drop(client);
+    if C::BOUND {
+        // The question has an hour; it is over now because nobody is left who could answer.
+        assert!(!soon("the default", agent).await.unwrap());
+        world.subscriptions(0).await;
+    } else {
+        // It may come back, so the question waits; here someone else answers.
+        assert_eq!(world.producer().presence().await.subscriptions, 1);
+        let (mut other, id) = C::subscribed(&world, &able()).await;
+        let question = other.find("awaiting.confirmation").await;
+        other.say(&reply(&id, &question, "accept")).await;
+        assert!(soon("the agent", agent).await.unwrap());
+    }
+}
+
+pub(crate) async fn garbage_is_let_pass_and_counted<C: Client + Sync>() {
+    let world = World::start().await;
+    let (mut client, _) = C::subscribed(&world, &able()).await;
+    for garbage in ["not JSON", "{\"type\":\"nonsense\"}", "{}", "[[[[", "\u{1F600}"] {
+        client.send("", garbage).await;
+    }
+    world.producer().session("Working.").await.unwrap().complete("Done.").await.unwrap();
+    client.find("session.completed").await;
+    if C::BOUND {
+        for _ in 0..20 {
+            client.send("confirmation.reply", "{\"type\":\"confirmation.reply\"}").await;
+        }
+        client.rest().await;
+        world.subscriptions(0).await;
+    }
+}
+
+pub(crate) async fn a_slow_reader_is_bounded_and_closed<C: Client + Sync>() {
+    let world = World::start().await;
+    let producer = world.producer();
+    let (mut client, _) = C::subscribed(&world, &able()).await;
+    let session = producer.session("Writing.").await.unwrap();
+    let output = session.output().await.unwrap();
+    let page = "All is well. ".repeat(1000);
+    let measure = async || producer.measure().await.unwrap();
+    soon("the reader is held back", async {
+        while measure().await.blocked == 0 {
+            output.write(page.clone()).await.unwrap();
+        }
+    })
+    .await;
+    // State folds, so it costs nothing to be behind.
+    for n in 0..3000 {
+        session.state(&format!("step_{n}"), None).await.unwrap();
+    }
+    let behind = measure().await;
+    assert_eq!(behind.presence.subscriptions, 1);
+    assert!(behind.held <= 1024 && behind.queued <= 1024, "{behind:?}");
+    // Text cannot be dropped: who does not take it is closed.
+    soon("the end of the subscription", async {
+        while measure().await.presence.subscriptions == 1 {
+            output.write(page.clone()).await.unwrap();
+        }
+    })
+    .await;
+    let heard = client.rest().await;
+    let close = heard.last().unwrap();
+    assert_eq!((kind_of(close), close["reason_code"].as_str()), ("subscription.close", Some("too_slow")), "{close}");
+    let mut position = 0;
+    for chunk in heard.iter().filter(|event| kind_of(event) == "output.streaming") {
+        assert_eq!(chunk["position"], position, "nothing is missing before the end");
+        position += chunk["chunk"].as_str().unwrap().chars().count();
+    }
+    assert!(position > 0);
+}

@@ -1,0 +1,128 @@
+//! All transports of one producer at once.
+
+use aaep::Confirmation;
+use aaep_server::{Config, Server};
+use serde_json::{Value, json};
+
+use crate::clients::{Client, Grpc, LengthSocket, LineSocket, Sse, Stdio, WebSocket};
+use crate::world::*;
+
+/// Subscribes and listens until the session ends; whoever is asked says yes. The accepted subscription comes first.
+async fn follow<C: Client + Sync>(world: &World, terms: &Value) -> (String, tokio::task::JoinHandle<(C, Vec<Value>)>) {
+    let (mut client, id) = C::subscribed(world, terms).await;
+    let own = id.clone();
+    let listening = tokio::spawn(async move {
+        let mut events = Vec::new();
+        loop {
+            let event = client.hear().await.unwrap();
+            if kind_of(&event) == "awaiting.confirmation" {
+                client.say(&reply(&own, &event, "accept")).await;
+            }
+            let last = kind_of(&event) == "session.completed";
+            events.push(event);
+            if last {
+                return (client, events);
+            }
+        }
+    });
+    (id, listening)
+}
+
+#[tokio::test]
+async fn all_transports_carry_the_same() {
+    let world = World::start().await;
+    let terms =
+        request(json!({"supports_confirmation_reply": true, "coalesce_boundaries": ["sentence", "completion"]}));
+    let sse = follow::<Sse>(&world, &terms).await;
+    let websocket = follow::<WebSocket>(&world, &terms).await;
+    let lengths = follow::<LengthSocket>(&world, &terms).await;
+    let lines = follow::<LineSocket>(&world, &terms).await;
+    let grpc = follow::<Grpc>(&world, &terms).await;
+    let stdio = follow::<Stdio>(&world, &terms).await;
+    let ids = [&sse.0, &websocket.0, &lengths.0, &lines.0, &grpc.0, &stdio.0];
+    assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), ids.len(), "each has its own subscription");
+    world.subscriptions(ids.len()).await;
+    let session = world.producer().session("Preparing a letter.").await.unwrap();
+    session.state("thinking", Some("Thinking about the words.")).await.unwrap();
+    let output = session.output().await.unwrap();
+    for token in ["Dear Ada. Th", "is is a let", "ter: 日本語 — ", "naïve. Yours"] {
+        output.write(token).await.unwrap();
+    }
+    output.finish().await.unwrap();
+    let outcome = session.confirm(Confirmation::new("Send the letter.", "It cannot be taken back.")).await.unwrap();
+    assert!(outcome.permit.is_some());
+    session.complete("The letter is sent.").await.unwrap();
+    let heard = [
+        ("sse", sse.1.await.unwrap().1),
+        ("websocket", websocket.1.await.unwrap().1),
+        ("lengths", lengths.1.await.unwrap().1),
+        ("lines", lines.1.await.unwrap().1),
+        ("grpc", grpc.1.await.unwrap().1),
+        ("stdio", stdio.1.await.unwrap().1),
+    ];
+    let (_, first) = &heard[0];
+    assert!(first.len() >= 8, "{first:?}");
+    for (name, events) in &heard {
+        assert_eq!(events.len(), first.len(), "{name}");
+        for (mine, other) in events.iter().zip(first) {
+            assert_eq!(mine, other, "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_where_that_is_defined() {
+    let world = World::start().await;
+    let (mut client, _) = Sse::subscribed(&world, &able()).await;
+    let session = world.producer().session("Working.").await.unwrap();
+    client.find("session.started").await;
+    client.lose();
+    session.complete("Done.").await.unwrap();
+    client.open().await;
+    let mut kinds = Vec::new();
+    while kinds.last().map(String::as_str) != Some("session.completed") {
+        kinds.push(kind_of(&client.hear().await.unwrap()).to_owned());
+    }
+    assert!(!kinds.contains(&"session.started".to_owned()), "nothing comes twice: {kinds:?}");
+}
+
+async fn manifest(world: &World) -> Value {
+    let request = aaep_grpc::v1::GetManifestRequest {};
+    let answer = Grpc::channel(world).await.get_manifest(request).await.unwrap().into_inner();
+    serde_json::from_slice(&answer.json).unwrap()
+}
+
+#[tokio::test]
+async fn the_manifest_names_what_is_switched_on() {
+    let all = World::start().await;
+    let named = manifest(&all).await;
+    assert_eq!(aaep_proto::validate(named.to_string().as_bytes()).problems, []);
+    assert_eq!(named["transports_supported"], json!(["sse", "websocket", "unix-socket", "grpc"]));
+    let few = World::with(|config| {
+        config.transports.sse = false;
+        config.transports.unix = false;
+    })
+    .await;
+    assert_eq!(manifest(&few).await["transports_supported"], json!(["websocket", "grpc"]));
+    assert_eq!(few.server.socket(), None);
+}
+
+#[tokio::test]
+async fn a_socket_that_is_served_already_is_not_taken() {
+    let world = World::start().await;
+    let mut config = Config { listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
+    config.transports.unix_path = Some(world.socket());
+    let producer = Server::producer(&config);
+    let error = Server::new(config, producer).start().await.unwrap_err().to_string();
+    assert!(error.contains("another process serves it already"), "{error}");
+    LineSocket::subscribed(&world, &able()).await;
+}
+
+#[tokio::test]
+async fn the_socket_is_gone_with_the_server() {
+    let world = World::start().await;
+    let path = world.socket();
+    assert!(path.exists());
+    world.server.stop("Going home.").await;
+    assert!(!path.exists());
+}

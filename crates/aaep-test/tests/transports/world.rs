@@ -1,0 +1,115 @@
+//! A server with every transport, and what agents and subscribers say in the tests.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use aaep::{Confirmation, Producer};
+use aaep_server::{Config, Limits, Running, Server};
+use serde_json::{Value, json};
+
+/// Longer than anything takes on a busy machine; only a failure waits for so long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits, but not forever.
+pub(crate) async fn soon<T>(what: &str, waiting: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
+}
+
+/// Waits until something holds.
+pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    soon(what, async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+}
+
+/// A server with every transport.
+pub(crate) struct World {
+    pub(crate) server: Running,
+    _directory: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) async fn start() -> World {
+        World::with(|_| {}).await
+    }
+
+    /// The same with other settings.
+    pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> World {
+        let directory = private();
+        let mut config = Config { listen: "127.0.0.1:0".parse().unwrap(), limits: limits(), ..Config::default() };
+        config.transports.unix_path = Some(directory.path().join("test.sock"));
+        config.transports.grpc = Some("127.0.0.1:0".parse().unwrap());
+        change(&mut config);
+        let producer = Server::producer(&config);
+        let server = Server::new(config, producer).start().await.unwrap();
+        World { server, _directory: directory }
+    }
+
+    pub(crate) fn producer(&self) -> &Producer {
+        self.server.producer()
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.server.socket().unwrap().to_owned()
+    }
+
+    pub(crate) fn grpc(&self) -> String {
+        format!("http://{}", self.server.grpc_address().unwrap())
+    }
+
+    /// Waits until this many subscriptions are there.
+    pub(crate) async fn subscriptions(&self, count: usize) {
+        until("subscriptions", async || self.producer().presence().await.subscriptions == count).await;
+    }
+}
+
+/// A directory that only its owner may enter.
+pub(crate) fn private() -> tempfile::TempDir {
+    tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().unwrap()
+}
+
+/// Bounds that a busy machine cannot run into by being busy.
+pub(crate) fn limits() -> Limits {
+    Limits { requests_per_second: 100_000, write_seconds: 600, silence_seconds: 600, ..Limits::default() }
+}
+
+pub(crate) fn request(capabilities: Value) -> Value {
+    json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "test",
+        "capabilities": capabilities})
+}
+
+/// Someone who can answer everything.
+pub(crate) fn able() -> Value {
+    request(json!({"supports_confirmation_reply": true, "supports_clarification_reply": true}))
+}
+
+pub(crate) fn reply(subscription: &str, question: &Value, decision: &str) -> Value {
+    json!({"type": "confirmation.reply", "reply_token": question["reply_token"], "decision": decision,
+        "subscription_id": subscription, "timestamp": now()})
+}
+
+fn now() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    aaep_proto::time::Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap()).to_string()
+}
+
+/// The type without its namespace.
+pub(crate) fn kind_of(message: &Value) -> &str {
+    message["type"].as_str().unwrap_or_default().trim_start_matches("aaep:agent.")
+}
+
+/// An agent that asks once and ends; answers whether it may act.
+pub(crate) fn asking(producer: &Producer) -> tokio::task::JoinHandle<bool> {
+    let producer = producer.clone();
+    tokio::spawn(async move {
+        let session = producer.session("Working.").await.unwrap();
+        let question = Confirmation::new("Move 500 dollars.", "Only the bank can bring it back.").timeout_seconds(3600);
+        let outcome = session.confirm(question).await.unwrap();
+        session.complete("Done.").await.unwrap();
+        outcome.permit.is_some()
+    })
+}

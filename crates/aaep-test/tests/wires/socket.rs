@@ -1,0 +1,87 @@
+//! The socket as a shell and as another user meet it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::world::{World, able, kind_of, soon};
+
+/// Someone who owns nothing here.
+const NOBODY: u32 = 65534;
+
+fn socat(path: &Path, user: Option<u32>) -> Child {
+    let mut command = std::process::Command::new("socat");
+    // It waits for the other side's end after its own.
+    command.args(["-t", "120", "-"]).arg(format!("UNIX-CONNECT:{}", path.display()));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(user) = user {
+        command.uid(user).gid(user);
+    }
+    let mut command = Command::from(command);
+    let told = match user {
+        Some(_) => "this test starts a process of another user: run it as root, with the package socat installed",
+        None => "install the package socat",
+    };
+    command.kill_on_drop(true).spawn().unwrap_or_else(|e| panic!("{e}: {told}"))
+}
+
+/// Sends a request and answers what came back, to the end, and how the program ended.
+async fn ask(mut child: Child) -> (String, String) {
+    let mut input = child.stdin.take().unwrap();
+    // It may have been turned away already.
+    let _ = input.write_all(format!("{}\n", able()).as_bytes()).await;
+    let output = soon("its end", async move {
+        let output = child.wait_with_output().await.unwrap();
+        drop(input);
+        output
+    })
+    .await;
+    (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[tokio::test]
+async fn socat_follows_a_session() {
+    let world = World::start().await;
+    let mut child = socat(&world.socket(), None);
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    input.write_all(format!("{}\n", able()).as_bytes()).await.unwrap();
+    world.subscriptions(1).await;
+    world.producer().session("Working.").await.unwrap().complete("Done.").await.unwrap();
+    let mut kinds = Vec::new();
+    while kinds.last().map(String::as_str) != Some("session.completed") {
+        let line = soon("a line", lines.next_line()).await.unwrap().expect("a line");
+        let message: Value = serde_json::from_str(&line).unwrap();
+        kinds.push(kind_of(&message).to_owned());
+    }
+    assert_eq!((kinds[0].as_str(), kinds[1].as_str()), ("subscription.accepted", "session.started"));
+    drop(input);
+    assert!(soon("socat's end", child.wait()).await.unwrap().success());
+    world.subscriptions(0).await;
+}
+
+#[tokio::test]
+async fn another_user_cannot_connect() {
+    let world = World::start().await;
+    let (heard, errors) = ask(socat(&world.socket(), Some(NOBODY))).await;
+    assert_eq!(heard, "");
+    assert!(errors.contains("Permission denied"), "{errors}");
+    assert_eq!(world.producer().presence().await.subscriptions, 0);
+}
+
+#[tokio::test]
+async fn another_user_is_turned_away_even_if_the_modes_were_loosened() {
+    let world = World::start().await;
+    let path = world.socket();
+    let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    set(path.parent().unwrap(), 0o755);
+    set(&path, 0o666);
+    let (heard, _) = ask(socat(&path, Some(NOBODY))).await;
+    assert_eq!(heard, "", "the kernel tells who connects, and it is not the owner");
+    assert_eq!(world.producer().presence().await.subscriptions, 0);
+}

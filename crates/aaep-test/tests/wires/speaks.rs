@@ -1,0 +1,78 @@
+//! Python programs follow an agent over the socket, gRPC and stdio.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use aaep_test::{aaep, python, root};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::program;
+use crate::world::{World, asking, soon};
+
+/// What a program prints, after it has ended well.
+async fn output_of(mut command: Command) -> Value {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command.env("PYTHONUNBUFFERED", "1");
+    let child = command.spawn().unwrap_or_else(|e| panic!("{command:?} cannot be started: {e}. Install python3"));
+    let output = soon("a program", child.wait_with_output()).await.unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?} failed: {errors}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {errors}"))
+}
+
+/// The order of what a session with a question sounds like.
+fn tells_a_session(heard: &Value) {
+    let heard: Vec<&str> = heard.as_array().unwrap().iter().map(|kind| kind.as_str().unwrap()).collect();
+    let at = |kind: &str| heard.iter().position(|heard| *heard == kind).unwrap_or_else(|| panic!("{kind}: {heard:?}"));
+    let started = at("aaep:agent.session.started");
+    let asked = at("aaep:agent.awaiting.confirmation");
+    assert!(started < asked && asked < at("aaep:agent.session.completed"), "{heard:?}");
+}
+
+/// Starts an agent that asks when there is someone to ask, and lets the program answer.
+async fn followed_by(world: &World, command: Command) -> Value {
+    let running = tokio::spawn(output_of(command));
+    world.subscriptions(1).await;
+    let permitted = soon("the agent", asking(world.producer())).await.unwrap();
+    assert!(permitted, "the program said yes");
+    soon("the program", running).await.unwrap()
+}
+
+#[tokio::test]
+async fn python_on_the_socket() {
+    for framing in ["lengths", "lines"] {
+        let world = World::start().await;
+        let mut command = Command::new("python3");
+        command.arg(program("socket_client.py")).arg(world.socket()).arg(framing);
+        let heard = followed_by(&world, command).await;
+        assert_eq!(heard[0], "subscription.accepted");
+        tells_a_session(&heard);
+        world.subscriptions(0).await;
+    }
+}
+
+#[tokio::test]
+async fn python_over_grpc() {
+    let python = python(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("wires"), &["grpcio", "grpcio-tools"]);
+    let world = World::start().await;
+    let stub = tempfile::tempdir().unwrap();
+    let mut command = Command::new(python);
+    command.arg(program("grpc_client.py")).arg(world.server.grpc_address().unwrap().to_string());
+    command.arg(root().join("crates/aaep-grpc/proto")).arg(stub.path());
+    let told = followed_by(&world, command).await;
+    assert_eq!(told["transports"], json!(["sse", "websocket", "unix-socket", "grpc"]));
+    tells_a_session(&told["heard"]);
+    world.subscriptions(0).await;
+}
+
+#[tokio::test]
+async fn python_starts_an_agent() {
+    let aaep = tokio::task::spawn_blocking(aaep).await.unwrap();
+    let mut command = Command::new("python3");
+    command.arg(program("stdio_parent.py")).arg(aaep);
+    let told = output_of(command).await;
+    tells_a_session(&told["heard"]);
+    assert_eq!((&told["renegotiated"], &told["code"]), (&json!(true), &json!(0)), "{told}");
+    assert_eq!(told["errors"], "", "nothing went wrong, so nothing is said to people");
+}
