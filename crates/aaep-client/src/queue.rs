@@ -284,7 +284,11 @@ pub(crate) struct Feed {
 impl Feed {
     pub(crate) fn push(&self, heard: Heard) {
         let mut state = self.queue.lock();
-        if self.verbatim { state.push_last(self.source, heard) } else { state.push(self.source, heard) }
+        if self.verbatim {
+            state.push_last(self.source, heard)
+        } else {
+            state.push(self.source, heard)
+        }
         drop(state);
         self.queue.readable.notify_one();
     }

@@ -41,9 +41,9 @@ impl Producer {
             self.ready().await;
             let event = event.clone();
             // Looked at in the task: between a look from outside and the telling, a link may fill up.
-            let told = self.handle.call(move |desk| {
-                desk.engine().all_keep_up().then(|| desk.act(|engine, cx| engine.tell(cx, &event)))
-            });
+            let told = self
+                .handle
+                .call(move |desk| desk.engine().all_keep_up().then(|| desk.act(|engine, cx| engine.tell(cx, &event))));
             match told.await? {
                 Some(result) => return Ok(result?),
                 None => tokio::time::sleep(LOOK).await,

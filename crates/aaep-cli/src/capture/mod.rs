@@ -246,7 +246,10 @@ impl Capture {
                 Ok(Outcome::No)
             }
             End::Enough | End::Complete if self.unread > 0 => {
-                complain(format_args!("{} could not be read and are not in the recording", count(self.unread, "message")));
+                complain(format_args!(
+                    "{} could not be read and are not in the recording",
+                    count(self.unread, "message")
+                ));
                 Ok(Outcome::No)
             }
             End::Enough | End::Complete => {

@@ -54,7 +54,14 @@ impl Recording {
             Recording::Kept(bytes) => Box::new(Cursor::new(bytes)),
         };
         let mixed = Mixed::new(limits::MESSAGE_BYTES);
-        Ok(Reader { input, mixed, validator: Validator::new(), buffer: vec![0; 64 * 1024], found: VecDeque::new(), ended: false })
+        Ok(Reader {
+            input,
+            mixed,
+            validator: Validator::new(),
+            buffer: vec![0; 64 * 1024],
+            found: VecDeque::new(),
+            ended: false,
+        })
     }
 }
 
@@ -109,7 +116,10 @@ fn judge(validator: &Validator, piece: Piece<'_>) -> Entry {
     let bytes = match piece {
         Piece::Document(bytes) => bytes,
         Piece::TooLong(length) => {
-            return Entry::Bad(format!("{length} bytes are more than the {} that one event may have.", limits::MESSAGE_BYTES));
+            return Entry::Bad(format!(
+                "{length} bytes are more than the {} that one event may have.",
+                limits::MESSAGE_BYTES
+            ));
         }
         Piece::Broken(message) => return Entry::Bad(format!("This is not JSON: {message}.")),
     };

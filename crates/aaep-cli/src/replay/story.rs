@@ -262,7 +262,9 @@ fn sentence(event: &Event) -> (Option<String>, Option<&'static str>) {
     let both = |first: &str, second: &str| Some(format!("{first} {}", end_sentence(second)));
     match &event.payload {
         Payload::SessionStarted(started) => (both("The session began.", &started.summary_normal), None),
-        Payload::SessionCompleted(done) => (both("The session was completed.", &done.summary_normal), Some("completed")),
+        Payload::SessionCompleted(done) => {
+            (both("The session was completed.", &done.summary_normal), Some("completed"))
+        }
         Payload::SessionErrored(error) => (both("The session failed.", &error.summary_normal), Some("errored")),
         Payload::SessionCancelled(end) => {
             let by = format!("The session was cancelled by the {}.", end.cancelled_by.as_str());
@@ -292,7 +294,9 @@ fn sentence(event: &Event) -> (Option<String>, Option<&'static str>) {
         Payload::HandoffRequested(handoff) => {
             (both(&format!("It asked {} to take over.", handoff.target_kind.as_str()), &handoff.reason), None)
         }
-        Payload::Extension { name } => (Some(end_sentence(&format!("It said something of its own kind, {name}"))), None),
+        Payload::Extension { name } => {
+            (Some(end_sentence(&format!("It said something of its own kind, {name}"))), None)
+        }
         Payload::OutputStreaming(_) | Payload::ProgressUpdated(_) => (None, None),
     }
 }

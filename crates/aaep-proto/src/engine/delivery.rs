@@ -122,12 +122,7 @@ impl Engine {
     }
 
     /// Sends an event to those subscriptions for which the predicate holds.
-    pub(super) fn deliver_if(
-        &mut self,
-        cx: &mut Cx<'_>,
-        event: &Event,
-        wanted: impl FnMut(SubscriptionKey) -> bool,
-    ) {
+    pub(super) fn deliver_if(&mut self, cx: &mut Cx<'_>, event: &Event, wanted: impl FnMut(SubscriptionKey) -> bool) {
         self.deliver_made(cx, event, wanted, |words| words.tailor(event));
     }
 

@@ -44,11 +44,8 @@ fn a_replay_that_is_killed_is_told_by_every_capture() {
     let expected = events(&recording);
     let (replay, urls) = room.replay(&room.file("x", &recording), &["--wait", "4"]);
     let name = |index: usize| format!("y{index}");
-    let captures: Vec<_> = urls
-        .iter()
-        .enumerate()
-        .map(|(index, url)| start(&["capture", url, "-o", &room.name(&name(index))]))
-        .collect();
+    let captures: Vec<_> =
+        urls.iter().enumerate().map(|(index, url)| start(&["capture", url, "-o", &room.name(&name(index))])).collect();
     until("some events", || (0..4).all(|index| lines(&room.path(&name(index))) >= 50));
     replay.signal("KILL");
     assert_eq!(replay.end().code, None);

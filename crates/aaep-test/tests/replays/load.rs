@@ -10,11 +10,8 @@ fn twenty_thousand_events_reach_everyone() {
     let (replay, [http, ws, unix, grpc]) = room.replay(&room.file("x", &lines), &["--no-delay", "--wait", "6"]);
     let urls = [&http, &http, &ws, &ws, &unix, &grpc];
     let name = |index: usize| format!("y{index}");
-    let captures: Vec<_> = urls
-        .iter()
-        .enumerate()
-        .map(|(index, url)| start(&["capture", url, "-o", &room.name(&name(index))]))
-        .collect();
+    let captures: Vec<_> =
+        urls.iter().enumerate().map(|(index, url)| start(&["capture", url, "-o", &room.name(&name(index))])).collect();
     for (index, capture) in captures.into_iter().enumerate() {
         let left = capture.end();
         assert_eq!((left.code, left.err.as_str()), (Some(0), ""), "{}", urls[index]);

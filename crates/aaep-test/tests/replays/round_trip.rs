@@ -40,8 +40,7 @@ fn over_stdio_too() {
     let lines = recording();
     let (file, written) = (room.file("x", &lines), room.name("y"));
     let program = aaep().to_str().unwrap();
-    let left =
-        run(&["capture", "stdio:", "-o", &written, "--", program, "replay", "--stdio", "--no-delay", &file]);
+    let left = run(&["capture", "stdio:", "-o", &written, "--", program, "replay", "--stdio", "--no-delay", &file]);
     assert_eq!((left.code, left.err.as_str()), (Some(0), ""));
     assert_eq!(read(&room.path("y")), events(&lines));
 }

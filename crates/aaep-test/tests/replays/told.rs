@@ -41,7 +41,10 @@ fn and_an_object_for_programs() {
     let story: Value = serde_json::from_str(&left.out.join("\n")).unwrap();
     let session = &story["sessions"][0];
     assert_eq!(session["session_id"], "sess_7b1f0c52d9e84a36");
-    assert_eq!((&session["events"], &session["end"], &session["duration_ms"]), (&json!(13), &json!("completed"), &json!(11096)));
+    assert_eq!(
+        (&session["events"], &session["end"], &session["duration_ms"]),
+        (&json!(13), &json!("completed"), &json!(11096))
+    );
     assert_eq!(session["story"][5], json!({"at_ms": 8396, "text": "user:ada said yes."}));
     assert_eq!(session["states"][4], json!({"state": "awaiting_input", "from_ms": 3816, "to_ms": 8496}));
 }
