@@ -26,7 +26,7 @@ fn filters_take_what_was_asked_for_and_nothing_else() {
     end["type"] = json!("aaep:agent.state.changed");
     end["from_state"] = json!("awaiting_input");
     end["to_state"] = json!("thinking");
-    end["@context"] = json!(["https://aaep-protocol.org/context/v1", {"consent": "urn:aaep:extension:consent:1"}]);
+    end["@context"] = json!(["https://aaep-protocol.org/context/v1", "urn:aaep:extension:consent:1"]);
     end["extensions"] = json!({"consent": {"reply_token": "rpl_1", "outcome": "accepted"}});
     for name in ["chunk", "position", "complete", "output_id"] {
         end.as_object_mut().unwrap().remove(name);

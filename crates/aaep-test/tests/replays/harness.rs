@@ -1,6 +1,8 @@
 //! The command as a process that is watched, never for longer than patience lasts.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -124,7 +126,8 @@ pub(crate) struct Room(TempDir);
 
 impl Room {
     pub(crate) fn new() -> Room {
-        Room(tempfile::tempdir().unwrap())
+        // A socket stands only where nobody else can put another in its place.
+        Room(tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir().unwrap())
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -180,7 +183,7 @@ pub(crate) fn recording() -> Vec<String> {
     lines.extend(example("banking.ndjson"));
     let mut own = event(9000, "2026-06-02T09:15:12.300Z");
     own["type"] = json!("haptic:pulse");
-    own["@context"] = json!(["https://aaep-protocol.org/context/v1", {"haptic": "https://haptic.example/v1#"}]);
+    own["@context"] = json!(["https://aaep-protocol.org/context/v1", "https://example.org/haptic/v1"]);
     own["strength"] = json!(3);
     for name in ["chunk", "position", "complete", "output_id"] {
         own.as_object_mut().unwrap().remove(name);
