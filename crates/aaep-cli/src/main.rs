@@ -2,6 +2,7 @@
 //!
 //! 0 is yes, 1 is no, 2 is a mistake in the call or in the environment.
 
+mod audit;
 mod capture;
 mod demo;
 mod keys;
@@ -29,6 +30,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// List and export what was decided
+    Audit(audit::Args),
     /// Play an agent that can be heard, and answer it
     Demo(demo::Args),
     /// Run an agent in any language, and serve what it says
@@ -67,6 +70,7 @@ pub(crate) enum Outcome {
 fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.verb {
+        Verb::Audit(args) => audit::run(&args),
         Verb::Demo(args) => demo::run(args),
         // It ends as the agent does.
         Verb::Run(args) => return run::run(args),

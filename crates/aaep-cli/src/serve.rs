@@ -156,7 +156,7 @@ pub(crate) fn run(args: Args) -> io::Result<Outcome> {
 
 /// Starts a server for agents that connect to it.
 async fn open(config: Config) -> Result<Running, ConfigError> {
-    let producer = Server::producer(&config);
+    let producer = Server::durable_producer(&config)?;
     Server::new(config, producer).with_agents().start().await
 }
 

@@ -80,6 +80,11 @@ impl Metrics {
         self.open[transport as usize].fetch_sub(1, Relaxed);
     }
 
+    /// Whether any connection is open.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.open.iter().any(|count| count.load(Relaxed) > 0)
+    }
+
     /// Counts a batch that is about to be written. Its age is taken from its first event: one look at the clock for
     /// each write, not for each event.
     pub(crate) fn delivered(&self, transport: Transport, batch: &[Outgoing]) {
@@ -132,6 +137,8 @@ impl Metrics {
         page.gauge("aaep_events_held", "Events that wait for the pace of their subscription.", measures.held as u64);
         page.gauge("aaep_queue_depth", "Events that wait for a reader to take them.", measures.queued as u64);
         page.gauge("aaep_subscriptions_blocked", "Readers that do not keep up.", measures.blocked as u64);
+        let fails = u64::from(measures.storage_fails);
+        page.gauge("aaep_storage_fails", "1 while the store cannot be written.", fails);
         page.counter("aaep_sessions_total", "Sessions that began.", counts.sessions);
         page.counter("aaep_events_in_total", "Events that agents said.", counts.published);
         page.counter("aaep_events_accepted_total", "Events accepted for subscriptions.", counts.accepted);

@@ -25,6 +25,9 @@ use crate::tls::Certificates;
 /// How often files are looked at that may change while the server runs.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// How often it is looked whether the last connections have ended.
+const LAST_WORDS: Duration = Duration::from_millis(5);
+
 /// A server that is set up but not yet started.
 ///
 /// ```
@@ -48,8 +51,24 @@ pub struct Server {
 }
 
 impl Server {
-    /// A producer with the identity and the offer of a configuration.
+    /// A producer with the identity and the offer of a configuration. It keeps everything in memory.
     pub fn producer(config: &Config) -> Producer {
+        Server::builder(config).build()
+    }
+
+    /// The same, but what must survive a restart is kept where the configuration says, and what was kept is taken up.
+    /// Without a place it is in memory. This reads files.
+    pub fn durable_producer(config: &Config) -> Result<Producer, ConfigError> {
+        let Some(dir) = &config.data.dir else { return Ok(Server::producer(config)) };
+        let retention = aaep_store::Retention { days: config.data.days, bytes: config.data.bytes };
+        let (store, restored) =
+            aaep_store::Store::open(dir, retention).map_err(|error| ConfigError(error.to_string()))?;
+        tracing::info!(dir = %dir.display(), sessions = restored.sessions.len(), questions = restored.questions.len(),
+            subscriptions = restored.subscriptions.len(), "taking up what was kept");
+        Ok(Server::builder(config).journal(store, restored).build())
+    }
+
+    fn builder(config: &Config) -> aaep::Builder {
         let offer = aaep::Offer {
             max_subscriptions: config.limits.subscriptions,
             signed_manifest: config.manifest.key.is_some(),
@@ -60,7 +79,7 @@ impl Server {
             Some(name) => builder.name(name),
             None => builder,
         };
-        config.languages.iter().fold(builder, |builder, language| builder.language(language.clone())).build()
+        config.languages.iter().fold(builder, |builder, language| builder.language(language.clone()))
     }
 
     /// A server for this producer.
@@ -197,6 +216,16 @@ impl Running {
         for task in self.tasks {
             // A task that failed has ended too.
             let _ = task.await;
+        }
+        // A connection that became a WebSocket belongs to no task; its last words are waited for too.
+        let hub = self.hub;
+        let closed = async {
+            while hub.metrics.is_connected() {
+                tokio::time::sleep(LAST_WORDS).await;
+            }
+        };
+        if tokio::time::timeout(grace, closed).await.is_err() {
+            tracing::warn!("connections that did not end in time are cut");
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What the tests of the whole house share: where things are, and example documents.
+//! What the tests of the whole house share: where things are, example documents, processes.
 
+mod process;
 mod python;
 
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+pub use process::{PATIENCE, Process, Serving};
 pub use python::python;
 
 /// The root of the repository.

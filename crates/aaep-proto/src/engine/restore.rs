@@ -10,8 +10,8 @@ use super::questions::{Asked, Question};
 use super::session::Session;
 use super::sessions::{MISSED, summary_of_state};
 use super::subscriptions::SubscriptionKey;
-use super::{Cx, Engine, Timer};
-use crate::confirm::{Answer, Clarification, Confirmation, Outcome, Permit};
+use super::{Cx, Engine, Entry, Output, Timer};
+use crate::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome, Permit, Verdict};
 use crate::frame::Frame;
 use crate::id::{EventId, OutputId, ReplyToken, SessionId};
 use crate::limits;
@@ -139,7 +139,11 @@ impl Engine {
         }
         let tokens: Vec<ReplyToken> = restored.questions.iter().map(|asked| asked.token.clone()).collect();
         for asked in restored.questions {
-            self.restore_question(cx, asked);
+            if self.sessions.contains_key(&asked.event.envelope.session_id) {
+                self.restore_question(cx, asked);
+            } else {
+                self.cancel_lost(cx, &asked);
+            }
         }
         for state in restored.broken {
             self.end_broken(cx, state);
@@ -212,7 +216,7 @@ impl Engine {
         };
         let mut event = session.event(cx, errored.into());
         event.envelope.localization_hints = "en".parse().ok().map(LocalizationHints::in_language);
-        self.note(|| super::Entry::Event(Box::new(event.clone())));
+        self.note(|| Entry::Event(Box::new(event.clone())));
         self.deliver(cx, &event);
         self.ended.insert(session.id.as_str());
     }
@@ -223,6 +227,33 @@ impl Engine {
         observe(&mut session.order, &asked.event);
         self.timers.insert((question.deadline, Timer::Timeout(asked.token.clone())));
         self.questions.insert(asked.token, question);
+    }
+
+    /// A question whose session has ended, or cannot go on, is withdrawn.
+    fn cancel_lost(&mut self, cx: &Cx<'_>, asked: &AskedQuestion) {
+        let (shown, consequence, decision) = match &asked.event.payload {
+            Payload::AwaitingConfirmation(c) => (c.action.clone(), Some(c.consequence.clone()), Some(Decision::Reject)),
+            Payload::AwaitingClarification(c) => (c.question.clone(), None, None),
+            _ => return,
+        };
+        let record = AuditRecord {
+            reply_token: asked.token.clone(),
+            session_id: asked.event.envelope.session_id.clone(),
+            asked_at: asked.asked_at,
+            decided_at: cx.now.wall,
+            verdict: Verdict::Cancelled,
+            decision,
+            principal: None,
+            decided_by: None,
+            subscription_id: None,
+            shown,
+            consequence,
+            call: asked.call.as_ref().map(|(_, digest)| digest.clone()),
+        };
+        self.spent.insert(asked.token.as_str());
+        self.out.push_back(Output::Audit(Box::new(record.clone())));
+        let decided = DecidedQuestion { record, modified: None, response: None };
+        self.note(|| Entry::Decided(Box::new(decided)));
     }
 
     fn restore_settled(&mut self, asked: AskedQuestion, decided: DecidedQuestion, used: bool) {

@@ -15,10 +15,15 @@ pub(super) async fn health() -> &'static str {
 
 /// New subscribers are welcome.
 pub(super) async fn ready(State(app): State<App>) -> Response {
-    if *app.hub.stopping.borrow() || app.hub.producer.measure().await.is_none() {
-        return (StatusCode::SERVICE_UNAVAILABLE, "ending\n").into_response();
+    let measures = app.hub.producer.measure().await.filter(|_| !*app.hub.stopping.borrow());
+    match measures {
+        None => (StatusCode::SERVICE_UNAVAILABLE, "ending\n").into_response(),
+        Some(measures) if measures.storage_fails => {
+            let text = "the store cannot be written: every question is answered with no\n";
+            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+        }
+        Some(_) => "ready\n".into_response(),
     }
-    "ready\n".into_response()
 }
 
 /// The numbers.

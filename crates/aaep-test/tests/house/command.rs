@@ -1,31 +1,10 @@
 //! The `aaep` command as a person or a script meets it.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
 
-use aaep_test::{example, root};
+use aaep_test::{aaep, example, root};
 use serde_json::Value;
-
-/// Builds the command once and answers where it is.
-fn aaep() -> &'static PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo)
-            .current_dir(root())
-            .args(["build", "--quiet", "-p", "aaep-cli", "--message-format=json"])
-            .stderr(Stdio::inherit())
-            .output()
-            .expect("cargo can be started");
-        assert!(built.status.success(), "the command does not build");
-        let text = String::from_utf8(built.stdout).unwrap();
-        let artifacts = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut paths = artifacts.filter_map(|a| a["executable"].as_str().map(PathBuf::from));
-        paths.next_back().expect("cargo names the executable")
-    })
-}
 
 fn run(args: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new(aaep())
@@ -153,8 +132,8 @@ fn quiet_says_nothing() {
 
 #[test]
 fn bad_input_is_one_clear_line_and_the_right_code() {
-    let dir = std::env::temp_dir().join(format!("aaep-test-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path();
     let file = |name: &str, bytes: &[u8]| {
         let path = dir.join(name);
         std::fs::write(&path, bytes).unwrap();
@@ -186,7 +165,6 @@ fn bad_input_is_one_clear_line_and_the_right_code() {
     let seen = see(&["validate", "examples/banking.ndjson", dir.join("nowhere").to_str().unwrap()], b"");
     assert_eq!(seen.code, 2);
     assert!(seen.out.contains("14 documents: all valid"), "{}", seen.out);
-    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]

@@ -1,14 +1,20 @@
 //! Published Python packages, in an environment of their own below the target directory.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use aaep_test::root;
 
-/// What is installed. The marker names it, so that a change here installs anew.
-const PACKAGES: [&str; 6] =
-    ["aaep-conformance==1.0.0", "aaep-cli-debug==1.0.0", "aaep-tools==1.0.0", "httpx<1", "jsonschema<5", "websockets"];
+/// What is installed. A change here installs anew.
+const PACKAGES: [&str; 6] = [
+    "aaep-conformance==1.0.0",
+    "aaep-cli-debug==1.0.0",
+    "aaep-tools==1.0.0",
+    "httpx[http2]<1",
+    "jsonschema<5",
+    "websockets>=15",
+];
 
 /// An installed command that will talk to this machine only.
 pub(crate) fn command(name: &str) -> Command {
@@ -19,31 +25,12 @@ pub(crate) fn command(name: &str) -> Command {
     command
 }
 
-/// Where the packages are. Installs them if they are not there yet; who comes second waits.
+/// Where the packages are.
 fn environment() -> PathBuf {
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers");
-    fs::create_dir_all(&place).unwrap();
-    let lock = File::create(place.join("lock")).unwrap();
-    lock.lock().unwrap();
-    let (environment, marker) = (place.join("python"), place.join("installed"));
-    let wanted = PACKAGES.join("\n");
-    if fs::read_to_string(&marker).ok().as_deref() != Some(wanted.as_str()) {
-        // Half an environment of an earlier try is worth nothing.
-        let _ = fs::remove_dir_all(&environment);
-        run(Command::new("python3").args(["-m", "venv"]).arg(&environment));
-        let pip = environment.join("bin/python");
-        run(Command::new(pip).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES));
-        fs::write(&marker, wanted).unwrap();
-    }
+    let python = aaep_test::python(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers"), &PACKAGES);
+    let environment = python.ancestors().nth(2).expect("it stands in bin").to_path_buf();
     lend_schemas(&environment);
     environment
-}
-
-fn run(command: &mut Command) {
-    let told = "this test needs python3 with venv and pip, and the Python package index";
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be started ({error}): {told}"));
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?} failed: {told}\n{errors}");
 }
 
 /// The suite was published without the schemas that it checks against, but looks for them here. It gets ours.

@@ -109,7 +109,12 @@ pub(crate) async fn call_http2(address: SocketAddr, request: Request<Full<Bytes>
 }
 
 /// A request with these headers, for a host that the server knows.
-pub(crate) fn build(method: Method, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Request<Full<Bytes>> {
+pub(crate) fn build(
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> Request<Full<Bytes>> {
     let mut request = Request::builder().method(method).uri(path);
     if !headers.iter().any(|(name, _)| *name == "host") {
         request = request.header("host", "localhost");

@@ -16,8 +16,7 @@ const NOBODY: u32 = 65534;
 
 fn socat(path: &Path, user: Option<u32>) -> Child {
     let mut command = std::process::Command::new("socat");
-    // It waits for the other side's end after its own.
-    command.args(["-t", "120", "-"]).arg(format!("UNIX-CONNECT:{}", path.display()));
+    command.arg("-").arg(format!("UNIX-CONNECT:{}", path.display()));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if let Some(user) = user {
         command.uid(user).gid(user);
@@ -30,7 +29,8 @@ fn socat(path: &Path, user: Option<u32>) -> Child {
     command.kill_on_drop(true).spawn().unwrap_or_else(|e| panic!("{e}: {told}"))
 }
 
-/// Sends a request and answers what came back, to the end, and how the program ended.
+/// Sends a request and answers what came back until the other side ended it, and what the program complains of. Its
+/// input stays open, so only the other side can end it.
 async fn ask(mut child: Child) -> (String, String) {
     let mut input = child.stdin.take().unwrap();
     // It may have been turned away already.

@@ -1,0 +1,320 @@
+//! Restarts at every step of a scripted session, on fake time: the end is the same as without one.
+
+use std::collections::BTreeMap;
+
+use aaep_proto::confirm::{Confirmation, Outcome, Verdict};
+use aaep_proto::engine::{
+    AskedQuestion, Binding, Config, Cx, DecidedQuestion, Engine, Entry, Found, Output, Recorded, Restored,
+    SessionOptions, SessionState, Subscriber, SubscriptionKey,
+};
+use aaep_proto::id::{Entropy, ReplyToken, SessionId, SubscriptionId};
+use aaep_proto::message::{
+    ConfirmationReply, Decision, Event, Message, Payload, Producer, SubscriptionRequest, ToolInvoked,
+};
+use aaep_proto::time::{Moment, Now, Timestamp};
+use serde_json::json;
+
+struct Counter(u64);
+
+impl Entropy for Counter {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for b in bytes {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *b = (self.0 >> 56) as u8;
+        }
+    }
+}
+
+/// What a store would keep.
+#[derive(Default)]
+struct Keeper {
+    sessions: BTreeMap<SessionId, SessionState>,
+    asked: BTreeMap<ReplyToken, AskedQuestion>,
+    decided: BTreeMap<ReplyToken, DecidedQuestion>,
+    used: Vec<ReplyToken>,
+    subscribers: BTreeMap<SubscriptionId, Subscriber>,
+    events: Vec<Event>,
+}
+
+impl Keeper {
+    fn keep(&mut self, entry: Entry) {
+        match entry {
+            Entry::Event(event) => {
+                let id = event.envelope.session_id.clone();
+                if event.core_type().is_some_and(|c| c.is_terminal()) {
+                    self.sessions.remove(&id);
+                } else if let Some(state) = SessionState::begin(&event) {
+                    self.sessions.insert(id, state);
+                } else if let Some(state) = self.sessions.get_mut(&id) {
+                    state.observe(&event);
+                }
+                self.events.push(*event);
+            }
+            Entry::Asked(asked) => drop(self.asked.insert(asked.token.clone(), *asked)),
+            Entry::Decided(decided) => drop(self.decided.insert(decided.record.reply_token.clone(), *decided)),
+            Entry::Spent(token) => self.used.push(token),
+            Entry::Subscribed(subscriber) => drop(self.subscribers.insert(subscriber.id.clone(), *subscriber)),
+            Entry::Unsubscribed(id) => drop(self.subscribers.remove(&id)),
+            _ => {}
+        }
+    }
+
+    /// As a store hands it over: written as JSON and read again.
+    fn restored(&self) -> Restored {
+        fn again<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> T {
+            serde_json::from_str(&serde_json::to_string(value).unwrap()).unwrap()
+        }
+        let open = self.asked.values().filter(|asked| !self.decided.contains_key(&asked.token));
+        let settled = self.decided.iter().filter_map(|(token, decided)| {
+            Some((again(self.asked.get(token)?), again(decided), self.used.contains(token)))
+        });
+        Restored {
+            sessions: self.sessions.values().map(again).collect(),
+            broken: Vec::new(),
+            questions: open.map(again).collect(),
+            settled: settled.collect(),
+            spent: self.decided.keys().cloned().collect(),
+            subscriptions: self.subscribers.values().map(again).collect(),
+        }
+    }
+}
+
+struct World {
+    engine: Engine,
+    entropy: Counter,
+    /// Fake time since the start, and how much of it the clock of this process does not know.
+    millis: u64,
+    born: u64,
+    keeper: Keeper,
+    keeps: bool,
+    decided: Vec<(ReplyToken, Outcome)>,
+    heard: Vec<Event>,
+}
+
+fn config() -> Config {
+    Config { journal: true, ..Config::new(Producer::new("tester")) }
+}
+
+impl World {
+    fn new() -> World {
+        World {
+            engine: Engine::new(config()),
+            entropy: Counter(3),
+            millis: 0,
+            born: 0,
+            keeper: Keeper::default(),
+            keeps: true,
+            decided: Vec::new(),
+            heard: Vec::new(),
+        }
+    }
+
+    fn act<T>(&mut self, input: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
+        let wall = Timestamp::from_millis(1_780_000_000_000 + self.millis as i64);
+        let now = Now { moment: Moment::from_millis(self.millis - self.born), wall };
+        let result = input(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy });
+        loop {
+            match self.engine.poll_output() {
+                Output::Journal(entry) => {
+                    let what = Recorded::of(&entry);
+                    if self.keeps {
+                        self.keeper.keep(*entry);
+                    }
+                    if let Some(what) = what {
+                        let keeps = self.keeps;
+                        self.engine.recorded(&mut Cx { now, entropy: &mut self.entropy }, &what, keeps);
+                    }
+                }
+                Output::Decided(token, outcome) => self.decided.push((token, outcome)),
+                Output::Event(_, frame) => self.heard.push(frame.event().clone()),
+                Output::Idle(_) => return result,
+                _ => {}
+            }
+        }
+    }
+
+    fn wait(&mut self, millis: u64) {
+        self.millis += millis;
+        self.act(|engine, cx| engine.handle_timeout(cx));
+    }
+
+    /// The process ends without a word and another begins.
+    fn restart(&mut self) {
+        self.engine = Engine::new(config());
+        self.born = self.millis;
+        let restored = self.keeper.restored();
+        self.act(|engine, cx| engine.restore(cx, restored));
+    }
+
+    fn back(&mut self, id: &SubscriptionId) -> SubscriptionKey {
+        let key = self.engine.find_subscription(id, "user").expect("it was kept");
+        self.act(|engine, cx| engine.reconnect(cx, key)).unwrap();
+        key
+    }
+
+    fn reply(&mut self, id: &SubscriptionId, token: &ReplyToken, decision: Decision) {
+        let key = self.back(id);
+        let reply = ConfirmationReply {
+            reply_token: token.clone(),
+            decision,
+            subscription_id: id.clone(),
+            timestamp: Timestamp::from_millis(1_780_000_000_000 + self.millis as i64),
+            decided_by: None,
+            decision_rationale: None,
+            modified_action: None,
+            correlation_id: None,
+        };
+        self.act(|engine, cx| engine.handle_message(cx, key, &reply.into())).unwrap();
+    }
+}
+
+fn request() -> SubscriptionRequest {
+    let text = r#"{"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "reader",
+        "capabilities": {"supports_confirmation_reply": true}}"#;
+    match serde_json::from_str(text).unwrap() {
+        Message::SubscriptionRequest(request) => *request,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ask() -> Confirmation {
+    Confirmation::new("Delete it.", "It is gone.")
+        .for_call("delete", &json!({"id": 1}))
+        .irreversible()
+        .timeout_seconds(50)
+        .origin("agent/evt_1")
+}
+
+/// Runs the script; restarts before these steps. Answers what came of it.
+fn script(restarts: &[usize]) -> (Verdict, usize, Vec<String>) {
+    let mut world = World::new();
+    let key = world.act(|e, cx| e.subscribe(cx, &request(), "user", Binding::Resumable)).unwrap();
+    let reader = world.engine.subscription_id(key).unwrap().clone();
+    let mut session = None;
+    let mut token = None;
+    let mut ran = 0;
+    for step in 0..6 {
+        if restarts.contains(&step) {
+            world.restart();
+            world.back(&reader);
+            session.iter().for_each(|id| assert!(world.engine.adopt_session(id), "before step {step}"));
+        }
+        world.wait(1000);
+        match (step, &session, &token) {
+            (0, ..) => session = Some(world.act(|e, cx| e.start_session(cx, SessionOptions::new("Working."))).unwrap()),
+            (1, Some(id), _) => drop(world.act(|e, cx| e.set_state(cx, id, "deciding", Some("Hm."))).unwrap()),
+            (2, Some(id), _) => token = Some(world.act(|e, cx| e.ask(cx, id, ask())).unwrap()),
+            (3, _, Some(token)) => world.reply(&reader, token, Decision::Accept),
+            (4, Some(id), _) => {
+                // Whoever asks again is attached to what was decided.
+                let Some((of, Found::Decided(outcome))) = world.engine.find_question("agent/evt_1") else { panic!() };
+                assert_eq!(of, *id);
+                let tool =
+                    ToolInvoked { tool: "delete".into(), summary_normal: "Deleting.".into(), ..Default::default() };
+                let permit = outcome.permit.expect("it was accepted");
+                let call = world.act(|e, cx| e.invoke_irreversible(cx, id, (tool, &json!({"id": 1})), permit)).unwrap();
+                ran += 1;
+                let done = serde_json::from_value::<Event>(completed(&call)).unwrap();
+                let Payload::ToolCompleted(done) = done.payload else { panic!() };
+                world.act(|e, cx| e.complete_tool(cx, id, done)).unwrap();
+            }
+            (5, Some(id), _) => {
+                let Some((_, Found::Decided(again))) = world.engine.find_question("agent/evt_1") else { panic!() };
+                assert!(again.permit.is_none(), "a permit that was used is not given again");
+                world.act(|e, cx| e.complete_session(cx, id, "Done.")).unwrap();
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(world.decided.len(), 1, "restarts before {restarts:?}");
+    let types = world.keeper.events.iter().map(|e| e.core_type().map_or("", |c| c.as_str()).to_owned()).collect();
+    (world.decided[0].1.verdict, ran, types)
+}
+
+fn completed(call: &aaep_proto::id::ToolCallId) -> serde_json::Value {
+    json!({"@context": "https://aaep-protocol.org/context/v1", "type": "aaep:agent.tool.completed", "event_id": "evt_1",
+        "session_id": "sess_1", "timestamp": "2026-05-24T14:22:13Z", "producer": {"agent_id": "a"},
+        "tool": "delete", "tool_call_id": call, "status": "success"})
+}
+
+#[test]
+fn a_restart_before_any_step_changes_nothing() {
+    let without = script(&[]);
+    assert_eq!((without.0, without.1), (Verdict::Accepted, 1));
+    for step in 0..6 {
+        assert_eq!(script(&[step]), without, "a restart before step {step}");
+    }
+    assert_eq!(script(&[1, 2, 3, 4, 5]), without, "a restart before every step");
+}
+
+fn asked(world: &mut World) -> (SubscriptionId, SessionId, ReplyToken) {
+    let key = world.act(|e, cx| e.subscribe(cx, &request(), "user", Binding::Resumable)).unwrap();
+    let reader = world.engine.subscription_id(key).unwrap().clone();
+    let session = world.act(|e, cx| e.start_session(cx, SessionOptions::new("Working."))).unwrap();
+    let token = world.act(|e, cx| e.ask(cx, &session, ask())).unwrap();
+    (reader, session, token)
+}
+
+#[test]
+fn a_question_has_the_time_that_is_left_and_not_more() {
+    let mut world = World::new();
+    let (reader, _, token) = asked(&mut world);
+    world.wait(20_000);
+    // The machine was down for ten seconds.
+    world.millis += 10_000;
+    world.restart();
+    world.heard.clear();
+    world.back(&reader);
+    let again = world.heard.iter().find_map(|event| match &event.payload {
+        Payload::AwaitingConfirmation(asked) => Some((asked.reply_token.clone(), asked.timeout_seconds)),
+        _ => None,
+    });
+    assert_eq!(again, Some((token.clone(), 20)), "it is put again with the time that is left");
+    world.wait(19_000);
+    assert!(world.decided.is_empty());
+    world.wait(1_000);
+    assert_eq!(world.decided[0].1.verdict, Verdict::TimedOut);
+    assert_eq!(world.decided[0].1.decision, Decision::Reject);
+}
+
+#[test]
+fn a_question_whose_time_ran_out_meanwhile_ends_as_timed_out() {
+    let mut world = World::new();
+    let (_, session, token) = asked(&mut world);
+    world.millis += 60_000;
+    world.restart();
+    let (decided, outcome) = &world.decided[0];
+    assert_eq!((decided, outcome.verdict), (&token, Verdict::TimedOut));
+    assert!(outcome.permit.is_none());
+    assert!(world.engine.has_session(&session));
+    assert_eq!(world.engine.open_questions(), 0);
+}
+
+#[test]
+fn a_session_whose_agent_does_not_come_back_ends_and_says_so() {
+    let mut world = World::new();
+    let session = world.act(|e, cx| e.start_session(cx, SessionOptions::new("Working."))).unwrap();
+    world.restart();
+    world.wait(119_000);
+    assert!(world.engine.has_session(&session));
+    world.wait(1_000);
+    assert!(!world.engine.has_session(&session));
+    let last = world.keeper.events.last().unwrap();
+    assert!(matches!(&last.payload, Payload::SessionErrored(e) if e.summary_normal.contains("did not come back")));
+}
+
+#[test]
+fn what_cannot_be_kept_is_not_done() {
+    let mut world = World::new();
+    let (reader, session, token) = asked(&mut world);
+    world.keeps = false;
+    world.reply(&reader, &token, Decision::Accept);
+    let (_, outcome) = &world.decided[0];
+    assert_eq!((outcome.verdict, &outcome.decision), (Verdict::NotRecorded, &Decision::Reject));
+    assert!(outcome.permit.is_none());
+    world.heard.clear();
+    world.act(|e, cx| e.ask(cx, &session, ask())).unwrap();
+    assert_eq!(world.decided[1].1.verdict, Verdict::NotRecorded);
+    let put = world.heard.iter().any(|event| matches!(event.payload, Payload::AwaitingConfirmation(_)));
+    assert!(!put, "what cannot be put on record is not put to the user");
+}

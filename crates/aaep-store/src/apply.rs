@@ -1,0 +1,314 @@
+//! From entries to rows. One of these lives in the writer's thread and knows what is active, so that a commit can say
+//! what the whole of it adds up to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aaep_proto::confirm::AuditRecord;
+use aaep_proto::engine::{AskedQuestion, DecidedQuestion, Entry, OutputKind, SessionState, Subscriber};
+use aaep_proto::id::{EventId, OutputId, ReplyToken, SessionId};
+use aaep_proto::message::{CoreType, Decision, Event};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::schema::{ENDING, EVENT, FINISHED, OPEN, PERMITTED, SETTLED, SPENT, TEXT};
+use crate::sum;
+
+/// A failure while rows are written.
+pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// What is active, as it is on the disk after the last commit.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    /// The number of the last record.
+    pub(crate) last: i64,
+    /// Sessions that go on, with the number of their first record.
+    pub(crate) live: BTreeMap<SessionId, (i64, SessionState)>,
+    /// Checksums of all active rows, by table and key.
+    pub(crate) sums: BTreeMap<(char, String), i64>,
+    dirty: BTreeSet<SessionId>,
+}
+
+impl Ledger {
+    /// What all active rows add up to.
+    pub(crate) fn total(&self) -> i64 {
+        self.sums.values().fold(0, |total, sum| total.wrapping_add(*sum))
+    }
+
+    /// The number of the next record.
+    fn next(&mut self) -> i64 {
+        self.last += 1;
+        self.last
+    }
+
+    pub(crate) fn apply(&mut self, to: &Connection, entry: &Entry, at: i64) -> Result<(), Failed> {
+        match entry {
+            Entry::Event(event) => self.event(to, event, at),
+            Entry::Opened(session, output, kind) => {
+                self.change(session, |state| drop(state.outputs.insert(output.clone(), kind.clone())));
+                Ok(())
+            }
+            Entry::Text(session, output, position, text) => {
+                let place = (session, Some(output), i64::try_from(*position)?);
+                Ok(self.log(to, at, TEXT, place, text)?)
+            }
+            Entry::Finished(session, output) => self.finish(to, at, session, output),
+            Entry::Asked(asked) => self.ask(to, asked),
+            Entry::Decided(decided) => self.decide(to, decided),
+            Entry::Spent(token) => self.spend(to, token),
+            Entry::Subscribed(subscriber) => self.subscribe(to, subscriber),
+            Entry::Held(id, held) => self.hold(to, id.as_str(), *held),
+            Entry::Unsubscribed(id) => {
+                to.prepare_cached("DELETE FROM subscriptions WHERE id = ?")?.execute([id.as_str()])?;
+                self.sums.remove(&('u', id.to_string()));
+                Ok(())
+            }
+            Entry::Sent(event, reached) => self.sent(to, event, reached.as_ref()),
+        }
+    }
+
+    /// Writes what the entries of a transaction add up to.
+    pub(crate) fn seal(&mut self, to: &Connection) -> Result<(), Failed> {
+        let sql = "INSERT INTO sessions VALUES(?, ?, ?, ?)
+            ON CONFLICT(id) DO UPDATE SET first = excluded.first, body = excluded.body, sum = excluded.sum";
+        for id in std::mem::take(&mut self.dirty) {
+            let Some((first, state)) = self.live.get(&id) else { continue };
+            let body = serde_json::to_string(state)?;
+            let sum = sum::row(&[*first], &[id.as_str(), &body]);
+            to.prepare_cached(sql)?.execute(params![id.as_str(), first, body, sum])?;
+            self.sums.insert(('s', id.to_string()), sum);
+        }
+        let mut meta = to.prepare_cached("UPDATE meta SET value = ? WHERE key = ?")?;
+        meta.execute(params![self.last, "last"])?;
+        meta.execute(params![self.total(), "active"])?;
+        Ok(())
+    }
+
+    /// Records between here and the next one are missing.
+    pub(crate) fn hole(&mut self, to: &Connection) -> Result<(), Failed> {
+        let seq = self.next();
+        to.execute("INSERT INTO holes VALUES(?)", [seq])?;
+        Ok(())
+    }
+
+    /// Ends the outputs that went on when the process ended.
+    pub(crate) fn finish_outputs(&mut self, to: &Connection, at: i64) -> Result<(), Failed> {
+        let open: Vec<(SessionId, OutputId)> = self
+            .live
+            .iter()
+            .flat_map(|(id, (_, state))| state.outputs.keys().map(|output| (id.clone(), output.clone())))
+            .collect();
+        open.iter().try_for_each(|(session, output)| self.finish(to, at, session, output))
+    }
+
+    fn change(&mut self, session: &SessionId, change: impl FnOnce(&mut SessionState)) {
+        if let Some((_, state)) = self.live.get_mut(session) {
+            change(state);
+            self.dirty.insert(session.clone());
+        }
+    }
+
+    fn log(
+        &mut self,
+        to: &Connection,
+        at: i64,
+        kind: i64,
+        (session, output, position): (&SessionId, Option<&OutputId>, i64),
+        body: &str,
+    ) -> rusqlite::Result<()> {
+        let (seq, output) = (self.next(), output.map_or("", OutputId::as_str));
+        let sum = sum::row(&[seq, at, kind, position], &[session.as_str(), output, body]);
+        let mut insert = to.prepare_cached("INSERT INTO log VALUES(?, ?, ?, ?, ?, ?, ?, ?)")?;
+        insert.execute(params![seq, at, kind, session.as_str(), output, position, body, sum])?;
+        Ok(())
+    }
+
+    fn event(&mut self, to: &Connection, event: &Event, at: i64) -> Result<(), Failed> {
+        let session = &event.envelope.session_id;
+        let ends = event.core_type().is_some_and(CoreType::is_terminal);
+        let body = serde_json::to_string(event)?;
+        self.log(to, at, if ends { ENDING } else { EVENT }, (session, None, 0), &body)?;
+        if ends {
+            self.live.remove(session);
+            to.prepare_cached("DELETE FROM sessions WHERE id = ?")?.execute([session.as_str()])?;
+            self.sums.remove(&('s', session.to_string()));
+        } else if let Some(state) = SessionState::begin(event) {
+            self.live.insert(session.clone(), (self.last, state));
+            self.dirty.insert(session.clone());
+        } else {
+            self.change(session, |state| state.observe(event));
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, to: &Connection, at: i64, session: &SessionId, output: &OutputId) -> Result<(), Failed> {
+        let mut kind = None;
+        self.change(session, |state| kind = state.outputs.remove(output));
+        let kind = kind.unwrap_or_else(|| OutputKind { content_type: "text/plain".to_owned(), language: None });
+        Ok(self.log(to, at, FINISHED, (session, Some(output), 0), &serde_json::to_string(&kind)?)?)
+    }
+
+    fn sent(&mut self, to: &Connection, event: &EventId, reached: Option<&(OutputId, u64)>) -> Result<(), Failed> {
+        let seq = self.next();
+        let (output, reached) = reached.map_or(("", 0), |(output, reached)| (output.as_str(), *reached));
+        let reached = i64::try_from(reached)?;
+        let sum = sum::row(&[seq, reached], &[event.as_str(), output]);
+        let mut insert = to.prepare_cached("INSERT INTO sent VALUES(?, ?, ?, ?, ?)")?;
+        insert.execute(params![seq, event.as_str(), output, reached, sum])?;
+        Ok(())
+    }
+
+    fn ask(&mut self, to: &Connection, asked: &AskedQuestion) -> Result<(), Failed> {
+        let row = QuestionRow {
+            token: asked.token.to_string(),
+            session: asked.event.envelope.session_id.to_string(),
+            state: OPEN,
+            decided_at: 0,
+            asked: serde_json::to_string(asked)?,
+            decided: String::new(),
+        };
+        self.put(to, &row)
+    }
+
+    fn decide(&mut self, to: &Connection, decided: &DecidedQuestion) -> Result<(), Failed> {
+        let AuditRecord { reply_token, session_id, decided_at, decision, .. } = &decided.record;
+        let known = QuestionRow::get(to, reply_token.as_str())?;
+        let row = QuestionRow {
+            token: reply_token.to_string(),
+            session: session_id.to_string(),
+            state: if *decision == Some(Decision::Accept) { PERMITTED } else { SETTLED },
+            decided_at: decided_at.millis(),
+            // Of a question that could not be put on record only its end is known.
+            asked: known.map_or_else(String::new, |row| row.asked),
+            decided: serde_json::to_string(decided)?,
+        };
+        self.put(to, &row)
+    }
+
+    fn spend(&mut self, to: &Connection, token: &ReplyToken) -> Result<(), Failed> {
+        match QuestionRow::get(to, token.as_str())? {
+            Some(row) => self.put(to, &QuestionRow { state: SPENT, ..row }),
+            None => Err(format!("the question {token} is not on record").into()),
+        }
+    }
+
+    fn put(&mut self, to: &Connection, row: &QuestionRow) -> Result<(), Failed> {
+        let sql = "INSERT INTO questions VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT(token) DO UPDATE SET
+            state = excluded.state, decided_at = excluded.decided_at, asked = excluded.asked,
+            decided = excluded.decided, sum = excluded.sum";
+        let QuestionRow { token, session, state, decided_at, asked, decided } = row;
+        let sum = row.sum();
+        to.prepare_cached(sql)?.execute(params![token, session, state, decided_at, asked, decided, sum])?;
+        let key = ('q', token.clone());
+        if matches!(row.state, OPEN | PERMITTED) {
+            self.sums.insert(key, sum);
+        } else {
+            self.sums.remove(&key);
+        }
+        Ok(())
+    }
+
+    fn subscribe(&mut self, to: &Connection, subscriber: &Subscriber) -> Result<(), Failed> {
+        let known = SubscriptionRow::get(to, subscriber.id.as_str())?;
+        let row = SubscriptionRow {
+            id: subscriber.id.to_string(),
+            opened: known.as_ref().map_or(self.last, |row| row.opened),
+            held: known.as_ref().is_some_and(|row| row.held),
+            changed: known.as_ref().map_or(self.last, |row| row.changed),
+            body: serde_json::to_string(subscriber)?,
+        };
+        self.put_subscription(to, &row)
+    }
+
+    fn hold(&mut self, to: &Connection, id: &str, held: bool) -> Result<(), Failed> {
+        match SubscriptionRow::get(to, id)? {
+            Some(row) => self.put_subscription(to, &SubscriptionRow { held, changed: self.last, ..row }),
+            None => Ok(()),
+        }
+    }
+
+    fn put_subscription(&mut self, to: &Connection, row: &SubscriptionRow) -> Result<(), Failed> {
+        let sql = "INSERT INTO subscriptions VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET
+            held = excluded.held, changed = excluded.changed, body = excluded.body, sum = excluded.sum";
+        let SubscriptionRow { id, opened, held, changed, body } = row;
+        let sum = row.sum();
+        to.prepare_cached(sql)?.execute(params![id, opened, held, changed, body, sum])?;
+        self.sums.insert(('u', id.clone()), sum);
+        Ok(())
+    }
+}
+
+/// A question as it is kept.
+#[derive(Debug)]
+pub(crate) struct QuestionRow {
+    pub(crate) token: String,
+    pub(crate) session: String,
+    pub(crate) state: i64,
+    pub(crate) decided_at: i64,
+    pub(crate) asked: String,
+    pub(crate) decided: String,
+}
+
+impl QuestionRow {
+    pub(crate) const COLUMNS: &str = "token, session, state, decided_at, asked, decided, sum";
+
+    pub(crate) fn sum(&self) -> i64 {
+        let numbers = [self.state, self.decided_at];
+        sum::row(&numbers, &[&self.token, &self.session, &self.asked, &self.decided])
+    }
+
+    /// Reads a row; nothing if its checksum is wrong.
+    pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<QuestionRow>> {
+        let found = QuestionRow {
+            token: row.get(0)?,
+            session: row.get(1)?,
+            state: row.get(2)?,
+            decided_at: row.get(3)?,
+            asked: row.get(4)?,
+            decided: row.get(5)?,
+        };
+        Ok((found.sum() == row.get::<_, i64>(6)?).then_some(found))
+    }
+
+    fn get(from: &Connection, token: &str) -> Result<Option<QuestionRow>, Failed> {
+        let sql = format!("SELECT {} FROM questions WHERE token = ?", QuestionRow::COLUMNS);
+        let found = from.prepare_cached(&sql)?.query_row([token], QuestionRow::read).optional()?;
+        match found {
+            Some(None) => Err(format!("the record of the question {token} is damaged").into()),
+            other => Ok(other.flatten()),
+        }
+    }
+}
+
+/// A subscription as it is kept.
+#[derive(Debug)]
+pub(crate) struct SubscriptionRow {
+    pub(crate) id: String,
+    /// The last record when it began.
+    pub(crate) opened: i64,
+    /// Whether something waits for it.
+    pub(crate) held: bool,
+    /// The last record when that changed.
+    pub(crate) changed: i64,
+    pub(crate) body: String,
+}
+
+impl SubscriptionRow {
+    pub(crate) fn sum(&self) -> i64 {
+        sum::row(&[self.opened, i64::from(self.held), self.changed], &[&self.id, &self.body])
+    }
+
+    pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(SubscriptionRow, i64)> {
+        let found = SubscriptionRow {
+            id: row.get(0)?,
+            opened: row.get(1)?,
+            held: row.get(2)?,
+            changed: row.get(3)?,
+            body: row.get(4)?,
+        };
+        Ok((found, row.get(5)?))
+    }
+
+    fn get(from: &Connection, id: &str) -> rusqlite::Result<Option<SubscriptionRow>> {
+        let mut select = from.prepare_cached("SELECT * FROM subscriptions WHERE id = ?")?;
+        Ok(select.query_row([id], SubscriptionRow::read).optional()?.map(|(row, _)| row))
+    }
+}

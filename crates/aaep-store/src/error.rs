@@ -1,0 +1,73 @@
+//! What is in the way of a store, and what to do about it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Why a store cannot be used. Says what to do.
+///
+/// ```
+/// use aaep_store::StoreError;
+/// let error = StoreError::InUse("/var/lib/aaep".into());
+/// assert!(error.to_string().contains("another process"));
+/// ```
+#[derive(Debug)]
+pub enum StoreError {
+    /// Another process has it.
+    InUse(PathBuf),
+    /// It was written by a later version.
+    Newer(PathBuf),
+    /// Something else is there.
+    Foreign(PathBuf),
+    /// It is damaged.
+    Damaged(PathBuf, String),
+    /// It cannot be read or written.
+    Unusable(PathBuf, String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::InUse(dir) => {
+                write!(f, "{} is used by another process: stop it, or use another directory", dir.display())
+            }
+            StoreError::Newer(dir) => {
+                write!(f, "{} was written by a later version of this program: use that version", dir.display())
+            }
+            StoreError::Foreign(dir) => {
+                write!(f, "{} holds another program's data: use another directory", dir.display())
+            }
+            StoreError::Damaged(dir, how) => write!(
+                f,
+                "{} is damaged ({how}) and is not used: put a backup in its place, or move it away to start without it",
+                dir.display()
+            ),
+            StoreError::Unusable(dir, how) => write!(f, "{} cannot be used: {how}", dir.display()),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+impl StoreError {
+    pub(crate) fn io(dir: &Path, error: &std::io::Error) -> StoreError {
+        let hint = match error.kind() {
+            std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
+                "; make it writable for this user"
+            }
+            std::io::ErrorKind::StorageFull => "; make room on the disk",
+            _ => "",
+        };
+        StoreError::Unusable(dir.to_owned(), format!("{error}{hint}"))
+    }
+
+    pub(crate) fn sql(dir: &Path, error: &rusqlite::Error) -> StoreError {
+        use rusqlite::ErrorCode::*;
+        let hint = match error.sqlite_error_code() {
+            Some(DatabaseCorrupt | NotADatabase) => return StoreError::Damaged(dir.to_owned(), error.to_string()),
+            Some(ReadOnly | PermissionDenied | CannotOpen) => "; make it writable for this user",
+            Some(DiskFull) => "; make room on the disk",
+            _ => "",
+        };
+        StoreError::Unusable(dir.to_owned(), format!("{error}{hint}"))
+    }
+}

@@ -1,0 +1,38 @@
+//! Keeps what must survive a restart in a directory: events, resume points, questions, decisions, used permits.
+//!
+//! One thread writes. It takes all that waits into one transaction and syncs once for it, so durability costs a sync
+//! per group, not per event. Every record carries a checksum; what was damaged is refused or told as missing, never
+//! served. See `docs/durability.md`.
+//!
+//! ```
+//! use aaep::Producer;
+//! use aaep_store::{Retention, Store};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let dir = dir.path();
+//! let (store, restored) = Store::open(dir, Retention::default())?;
+//! let producer = Producer::builder("gardener").journal(store, restored).build();
+//! let session = producer.session("Planning your garden.").await?;
+//! session.complete("The plan is ready.").await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod apply;
+mod audit;
+mod error;
+mod mark;
+mod read;
+mod resume;
+mod retention;
+mod schema;
+mod store;
+mod sum;
+mod writer;
+
+pub use audit::{Audit, AuditQuery};
+pub use error::StoreError;
+pub use retention::Retention;
+pub use store::Store;

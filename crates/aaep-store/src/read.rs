@@ -1,0 +1,134 @@
+//! What is read at a start: live sessions, active questions, subscriptions. The history itself is not.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use aaep_proto::engine::{AskedQuestion, DecidedQuestion, Restored, SessionState, Subscriber};
+use aaep_proto::id::{ReplyToken, SubscriptionId};
+use aaep_proto::limits;
+use rusqlite::Connection;
+
+use crate::apply::{Ledger, QuestionRow, SubscriptionRow};
+use crate::error::StoreError;
+use crate::schema::{OPEN, PERMITTED, SPENT};
+use crate::sum;
+
+/// How far a subscription was served when the process ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point {
+    pub(crate) opened: i64,
+    pub(crate) held: bool,
+    pub(crate) changed: i64,
+}
+
+/// Everything that a start reads.
+#[derive(Debug, Default)]
+pub(crate) struct Start {
+    pub(crate) ledger: Ledger,
+    pub(crate) restored: Restored,
+    pub(crate) points: BTreeMap<SubscriptionId, Point>,
+}
+
+/// Reads it, and refuses what does not add up.
+pub(crate) fn start(dir: &Path, from: &Connection) -> Result<Start, StoreError> {
+    let mut start = Start::default();
+    let wrong = |e: Wrong| match e {
+        Wrong::Sql(error) => StoreError::sql(dir, &error),
+        Wrong::Record(what) => StoreError::Damaged(dir.to_owned(), format!("a record of {what} was changed or cut")),
+    };
+    let expected = read(from, &mut start).map_err(wrong)?;
+    if start.ledger.total() != expected {
+        return Err(wrong(Wrong::Record("what goes on")));
+    }
+    read_settled(from, &mut start).map_err(wrong)?;
+    Ok(start)
+}
+
+enum Wrong {
+    Sql(rusqlite::Error),
+    Record(&'static str),
+}
+
+impl From<rusqlite::Error> for Wrong {
+    fn from(error: rusqlite::Error) -> Wrong {
+        Wrong::Sql(error)
+    }
+}
+
+fn read(from: &Connection, start: &mut Start) -> Result<i64, Wrong> {
+    let meta = |key: &str| from.query_row("SELECT value FROM meta WHERE key = ?", [key], |row| row.get::<_, i64>(0));
+    start.ledger.last = meta("last")?;
+    let hole: Option<i64> = from.query_row("SELECT max(seq) FROM holes", [], |row| row.get(0))?;
+    read_sessions(from, start, hole)?;
+    let sql = format!("SELECT {} FROM questions WHERE state IN ({OPEN}, {PERMITTED})", QuestionRow::COLUMNS);
+    let mut select = from.prepare(&sql)?;
+    let rows = select.query_map([], QuestionRow::read)?;
+    for row in rows {
+        let row = row?.ok_or(Wrong::Record("a question"))?;
+        start.ledger.sums.insert(('q', row.token.clone()), row.sum());
+        if row.state == OPEN {
+            start.restored.questions.push(parse(&row.asked, "a question")?);
+        }
+    }
+    let mut select = from.prepare("SELECT * FROM subscriptions")?;
+    for row in select.query_map([], SubscriptionRow::read)? {
+        let (row, sum) = row?;
+        if row.sum() != sum {
+            return Err(Wrong::Record("a subscription"));
+        }
+        start.ledger.sums.insert(('u', row.id.clone()), sum);
+        let subscriber: Subscriber = parse(&row.body, "a subscription")?;
+        let point = Point { opened: row.opened, held: row.held, changed: row.changed };
+        start.points.insert(subscriber.id.clone(), point);
+        start.restored.subscriptions.push(subscriber);
+    }
+    Ok(meta("active")?)
+}
+
+fn read_sessions(from: &Connection, start: &mut Start, hole: Option<i64>) -> Result<(), Wrong> {
+    let mut select = from.prepare("SELECT id, first, body, sum FROM sessions")?;
+    let rows = select.query_map([], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?, row.get::<_, i64>(3)?))
+    })?;
+    for row in rows {
+        let (id, first, body, sum) = row?;
+        if sum::row(&[first], &[&id, &body]) != sum {
+            return Err(Wrong::Record("a session"));
+        }
+        let state: SessionState = parse(&body, "a session")?;
+        start.ledger.sums.insert(('s', id), sum);
+        start.ledger.live.insert(state.started.envelope.session_id.clone(), (first, state.clone()));
+        // What happened to it in between nobody knows.
+        let broken = hole.is_some_and(|hole| hole > first);
+        if broken { &mut start.restored.broken } else { &mut start.restored.sessions }.push(state);
+    }
+    Ok(())
+}
+
+/// Questions of live sessions that have ended, for agents that ask again; and the tokens that were used last.
+fn read_settled(from: &Connection, start: &mut Start) -> Result<(), Wrong> {
+    let sql = format!("SELECT {} FROM questions WHERE session = ? AND state <> {OPEN}", QuestionRow::COLUMNS);
+    let mut select = from.prepare(&sql)?;
+    for session in start.ledger.live.keys() {
+        for row in select.query_map([session.as_str()], QuestionRow::read)? {
+            let row = row?.ok_or(Wrong::Record("a decision"))?;
+            if row.asked.is_empty() {
+                continue;
+            }
+            let asked: AskedQuestion = parse(&row.asked, "a question")?;
+            let decided: DecidedQuestion = parse(&row.decided, "a decision")?;
+            start.restored.settled.push((asked, decided, row.state == SPENT));
+        }
+    }
+    let sql = format!("SELECT token FROM questions WHERE state <> {OPEN} ORDER BY decided_at DESC LIMIT ?");
+    let mut select = from.prepare(&sql)?;
+    for token in select.query_map([limits::REPLY_TOKENS as i64], |row| row.get::<_, String>(0))? {
+        start.restored.spent.push(token?.parse::<ReplyToken>().map_err(|_| Wrong::Record("a decision"))?);
+    }
+    start.restored.spent.reverse();
+    Ok(())
+}
+
+fn parse<'t, T: serde::Deserialize<'t>>(text: &'t str, what: &'static str) -> Result<T, Wrong> {
+    serde_json::from_str(text).map_err(|_| Wrong::Record(what))
+}

@@ -1,0 +1,159 @@
+//! What a subscription missed before the restart: everything after the last event it got, or the word that there was
+//! more. Whatever cannot be told for sure is told as missing.
+
+use std::collections::BTreeMap;
+
+use aaep::{Missed, Past};
+use aaep_proto::engine::OutputKind;
+use aaep_proto::id::{EventId, OutputId, SessionId};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::read::Point;
+use crate::schema::{ENDING, FINISHED, TEXT};
+use crate::sum;
+
+/// More than this is told in sum.
+const RECORDS: i64 = 1024;
+
+/// Endings that are told to who missed more.
+const ENDINGS: i64 = 64;
+
+/// A record of the log.
+struct Record {
+    kind: i64,
+    session: SessionId,
+    output: String,
+    position: i64,
+    body: String,
+}
+
+/// Looks it up, up to this record. Errors of the database count as not known.
+pub(crate) fn missed(from: &Connection, point: Point, last: Option<&EventId>, until: i64) -> Missed {
+    let exact = last.and_then(|last| exactly(from, point, last, until).ok().flatten());
+    match exact {
+        Some(past) => Missed { past, gap: false },
+        None => Missed { past: endings(from, point, until).unwrap_or_default(), gap: true },
+    }
+}
+
+fn exactly(from: &Connection, point: Point, last: &EventId, until: i64) -> rusqlite::Result<Option<Vec<Past>>> {
+    let sql = "SELECT seq, output, reached, sum FROM sent WHERE event = ? AND seq <= ? ORDER BY seq LIMIT 1";
+    let sent = from.prepare_cached(sql)?.query_row(params![last.as_str(), until], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?))
+    });
+    let Some((seq, output, reached, check)) = sent.optional()? else { return Ok(None) };
+    let sound = sum::row(&[seq, reached], &[last.as_str(), &output]) == check;
+    // Something waited for it when this was sent, or may have.
+    let all_before = !point.held && seq >= point.changed;
+    let holes: bool =
+        from.prepare_cached("SELECT EXISTS(SELECT 1 FROM holes WHERE seq >= ?)")?.query_row([seq], |row| row.get(0))?;
+    if !sound || !all_before || holes {
+        return Ok(None);
+    }
+    let Some(records) = records(from, seq, until)? else { return Ok(None) };
+    let mut texts = Texts::default();
+    if !output.is_empty() {
+        let Some(rest) = rest(from, (&output, reached), seq)? else { return Ok(None) };
+        texts.known.insert(output, (reached, rest));
+    }
+    Ok(records
+        .into_iter()
+        .map(|record| texts.take(record))
+        .collect::<Option<Vec<_>>>()
+        .map(|past| past.into_iter().flatten().collect()))
+}
+
+/// The records after this one, if there are not too many and all are sound.
+fn records(from: &Connection, after: i64, until: i64) -> rusqlite::Result<Option<Vec<Record>>> {
+    let sql = "SELECT seq, at, kind, session, output, position, body, sum FROM log
+        WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?";
+    let mut select = from.prepare_cached(sql)?;
+    let rows = select.query_map(params![after, until, RECORDS + 1], record)?;
+    let records: Option<Vec<Record>> = rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().collect();
+    Ok(records.filter(|records| records.len() as i64 <= RECORDS))
+}
+
+fn record(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Record>> {
+    let (seq, at, kind): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let (session, output, position): (String, String, i64) = (row.get(3)?, row.get(4)?, row.get(5)?);
+    let (body, check): (String, i64) = (row.get(6)?, row.get(7)?);
+    if sum::row(&[seq, at, kind, position], &[&session, &output, &body]) != check {
+        return Ok(None);
+    }
+    Ok(session.parse().ok().map(|session| Record { kind, session, output, position, body }))
+}
+
+/// The text of an output that was written before this record but reaches further than this.
+fn rest(from: &Connection, (output, reached): (&str, i64), before: i64) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT seq, at, kind, session, output, position, body, sum FROM log
+        WHERE seq < ? AND seq > ? AND kind = ? AND output = ? ORDER BY seq DESC";
+    let mut select = from.prepare_cached(sql)?;
+    let mut rows = select.query(params![before, before - 8 * RECORDS, TEXT, output])?;
+    let mut pieces: Vec<(i64, String)> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let Some(piece) = record(row)? else { return Ok(None) };
+        let end = piece.position + piece.body.chars().count() as i64;
+        if end <= reached {
+            break;
+        }
+        pieces.push((piece.position, piece.body));
+    }
+    let mut text = String::new();
+    let mut at = reached;
+    for (position, body) in pieces.into_iter().rev() {
+        let Ok(skip) = usize::try_from(at - position) else { return Ok(None) };
+        text.extend(body.chars().skip(skip));
+        at = position + body.chars().count() as i64;
+    }
+    Ok(Some(text))
+}
+
+/// Outputs that go on while the log is read: where the rest of each begins, and the rest.
+#[derive(Default)]
+struct Texts {
+    known: BTreeMap<String, (i64, String)>,
+}
+
+impl Texts {
+    /// What a record means for the subscriber; nothing if that cannot be told.
+    fn take(&mut self, record: Record) -> Option<Option<Past>> {
+        match record.kind {
+            TEXT => {
+                let fresh = (record.position == 0).then_some((0, String::new()));
+                let known = match self.known.remove(&record.output) {
+                    Some(known) => Some(known),
+                    None => fresh,
+                };
+                let (start, mut text) = known?;
+                // What of it was heard already does not count.
+                let has = start + text.chars().count() as i64;
+                let skip = usize::try_from(has - record.position).ok()?;
+                text.extend(record.body.chars().skip(skip));
+                self.known.insert(record.output, (start, text));
+                Some(None)
+            }
+            FINISHED => {
+                let (start, text) = self.known.remove(&record.output)?;
+                let kind: OutputKind = serde_json::from_str(&record.body).ok()?;
+                let output: OutputId = record.output.parse().ok()?;
+                let position = u64::try_from(start).ok()?;
+                Some(Some(Past::Output { session: record.session, output, kind, position, text }))
+            }
+            _ => serde_json::from_str(&record.body).ok().map(|event| Some(Past::Event(Box::new(event)))),
+        }
+    }
+}
+
+fn endings(from: &Connection, point: Point, until: i64) -> rusqlite::Result<Vec<Past>> {
+    let sql = "SELECT seq, at, kind, session, output, position, body, sum FROM log
+        WHERE kind = 3 AND seq > ? AND seq <= ? ORDER BY seq DESC LIMIT ?";
+    debug_assert_eq!(ENDING, 3, "the index is on this");
+    let mut select = from.prepare_cached(sql)?;
+    let rows = select.query_map(params![point.opened, until, ENDINGS], record)?;
+    let mut past: Vec<Past> = rows
+        .filter_map(|row| serde_json::from_str(&row.ok()??.body).ok())
+        .map(|event| Past::Event(Box::new(event)))
+        .collect();
+    past.reverse();
+    Ok(past)
+}

@@ -1,0 +1,104 @@
+//! What durability costs: events per second to 100 subscribers with the store and in memory, in one run; and how long
+//! a start takes with much history. `AAEP_BENCH_HISTORY_MIB` sets how much (1024).
+#![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark reads the clock and prints")]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use aaep::message::{Capabilities, Payload};
+use aaep::{Entry, Journal, Outgoing, Producer};
+use aaep_store::{Retention, Store};
+
+const SUBSCRIBERS: usize = 100;
+const EVENTS: usize = 3000;
+const ROUNDS: usize = 3;
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let dir = tempfile::tempdir().expect("a directory");
+    let (mut memory, mut stored) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        memory.push(runtime.block_on(run(Producer::builder("memory").build())));
+        let (store, restored) =
+            Store::open(&dir.path().join(round.to_string()), Retention::default()).expect("a store");
+        stored.push(runtime.block_on(run(Producer::builder("stored").journal(store, restored).build())));
+    }
+    let best = |times: &[Duration]| times.iter().min().map_or(1.0, Duration::as_secs_f64);
+    let rate = |times: &[Duration]| EVENTS as f64 / best(times);
+    println!("{SUBSCRIBERS} subscribers in the process, {EVENTS} events, best of {ROUNDS} rounds in turn");
+    println!("in memory:      {:.0} events/s, {:.0} deliveries/s", rate(&memory), rate(&memory) * SUBSCRIBERS as f64);
+    println!("with the store: {:.0} events/s, {:.0} deliveries/s", rate(&stored), rate(&stored) * SUBSCRIBERS as f64);
+    println!("with the store it is {:.0} % of in memory", 100.0 * rate(&stored) / rate(&memory));
+    decisions(&runtime, &dir.path().join("decisions"));
+    cold_start(&dir.path().join("history"));
+}
+
+/// How long until every subscriber has every event.
+async fn run(producer: Producer) -> Duration {
+    let mut readers = Vec::new();
+    for n in 0..SUBSCRIBERS {
+        let mut link = producer.listen(&format!("reader{n}"), Capabilities::default()).await.expect("a place");
+        readers.push(tokio::spawn(async move {
+            let mut batch = Vec::new();
+            while link.recv_many(&mut batch, 256).await > 0 {
+                let ended = |item: &Outgoing| match item {
+                    Outgoing::Event(frame) => matches!(frame.event().payload, Payload::SessionCompleted(_)),
+                    _ => false,
+                };
+                if batch.drain(..).any(|item| ended(&item)) {
+                    return;
+                }
+            }
+        }));
+    }
+    let session = producer.session("Talking.").await.expect("a session");
+    let begun = Instant::now();
+    for n in 0..EVENTS {
+        session.progress(1, &format!("Step {n} of many is done, and there is more to come.")).await.expect("said");
+        producer.ready().await;
+    }
+    session.complete("Done.").await.expect("said");
+    for reader in readers {
+        reader.await.expect("a reader");
+    }
+    begun.elapsed()
+}
+
+/// How long one decision takes that waits for the disk, one after the other.
+fn decisions(runtime: &tokio::runtime::Runtime, dir: &Path) {
+    let (store, _) = Store::open(dir, Retention::default()).expect("a store");
+    let count = 200;
+    let begun = Instant::now();
+    for n in 0..count {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let entry = Entry::Held(format!("sub_{n}").parse().expect("an id"), false);
+        store.record(vec![entry], Some(Box::new(move |kept| drop(tell.send(kept)))));
+        assert!(runtime.block_on(told).expect("an answer"));
+    }
+    let each = begun.elapsed() / count;
+    println!("a commit that somebody waits for, one after the other: {:.2} ms", each.as_secs_f64() * 1000.0);
+}
+
+/// How long a start takes with much history.
+fn cold_start(dir: &Path) {
+    let mib: usize = std::env::var("AAEP_BENCH_HISTORY_MIB").ok().and_then(|v| v.parse().ok()).unwrap_or(1024);
+    let event = serde_json::json!({"@context": "https://aaep-protocol.org/context/v1",
+        "type": "aaep:agent.progress.updated", "event_id": "evt_1", "session_id": "sess_1",
+        "timestamp": "2026-05-24T14:22:13Z", "producer": {"agent_id": "a"},
+        "progress": {"description": "word ".repeat(160)}});
+    let event: aaep::message::Event = serde_json::from_value(event).expect("an event");
+    let size = serde_json::to_vec(&event).map_or(1, |json| json.len());
+    let (store, _) = Store::open(dir, Retention::default()).expect("a store");
+    for _ in 0..(mib << 20) / size / 10_000 {
+        let (tell, told) = std::sync::mpsc::channel();
+        let entries = vec![Entry::Event(Box::new(event.clone())); 10_000];
+        store.record(entries, Some(Box::new(move |kept| drop(tell.send(kept)))));
+        assert!(told.recv().expect("an answer"));
+    }
+    drop(store);
+    let bytes = std::fs::metadata(dir.join("aaep.db")).map_or(0, |m| m.len());
+    let begun = Instant::now();
+    let (store, _) = Store::open(dir, Retention::default()).expect("a store");
+    println!("a start with {} MiB of history: {:.1} ms", bytes >> 20, begun.elapsed().as_secs_f64() * 1000.0);
+    drop(store);
+}

@@ -1,0 +1,187 @@
+//! Processes of a test: other people's programs, and `aaep` itself where it serves.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::aaep;
+
+/// Much longer than anything takes, even on a busy machine. Only a failure waits for so long.
+pub const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A process with its output by the line. What it says on standard error is kept for the message of a failure. It is
+/// killed when dropped.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    lines: Receiver<String>,
+    errors: Arc<Mutex<String>>,
+    listening: Option<JoinHandle<()>>,
+}
+
+impl Process {
+    /// Starts a command that gets no input.
+    pub fn start(command: &mut Command) -> Process {
+        Process::spawn(command.stdin(Stdio::null()))
+    }
+
+    /// Starts a command that will be told something by [`Process::say`].
+    pub fn with_input(command: &mut Command) -> Process {
+        Process::spawn(command.stdin(Stdio::piped()))
+    }
+
+    fn spawn(command: &mut Command) -> Process {
+        let name = command.get_program().to_string_lossy().into_owned();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|e| fail(&format!("{name} cannot be started: {e}")));
+        let out = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut err = child.stderr.take().expect("it is piped");
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let errors = Arc::new(Mutex::new(String::new()));
+        let kept = errors.clone();
+        let listening = Some(std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = err.read(&mut buffer) {
+                let text = String::from_utf8_lossy(&buffer[..read]);
+                kept.lock().expect("nobody panics with it").push_str(&text);
+            }
+        }));
+        Process { name, child, lines, errors, listening }
+    }
+
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line of its output; nothing when there is no more.
+    pub fn line(&self) -> Option<String> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => self.fail("says nothing"),
+        }
+    }
+
+    /// Reads lines until one yields something.
+    pub fn find<T>(&self, what: &str, mut found: impl FnMut(&str) -> Option<T>) -> T {
+        let mut seen = String::new();
+        while let Some(line) = self.line() {
+            if let Some(result) = found(&line) {
+                return result;
+            }
+            seen.push_str(&line);
+            seen.push('\n');
+        }
+        self.fail(&format!("ended without {what}, after:\n{seen}"))
+    }
+
+    /// All lines to the end of its output.
+    pub fn rest(&self) -> Vec<String> {
+        std::iter::from_fn(|| self.line()).collect()
+    }
+
+    /// Writes to its standard input.
+    pub fn say(&mut self, text: &str) {
+        let input = self.child.stdin.as_mut().expect("it was started with input");
+        if let Err(error) = input.write_all(text.as_bytes()) {
+            self.fail(&format!("does not listen: {error}"));
+        }
+    }
+
+    /// Asks it to end, as a service manager does.
+    #[cfg(unix)]
+    pub fn terminate(&self) {
+        let id = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        let id = id.expect("a child has a number");
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("the child has not been waited for");
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                return status;
+            }
+            if Instant::now() > deadline {
+                self.fail("does not end");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What it said on standard error; all of it if it has ended.
+    pub fn errors(&mut self) -> String {
+        if matches!(self.child.try_wait(), Ok(Some(_)))
+            && let Some(listening) = self.listening.take()
+        {
+            listening.join().expect("the reader does not panic");
+        }
+        self.said()
+    }
+
+    fn said(&self) -> String {
+        self.errors.lock().expect("nobody panics with it").clone()
+    }
+
+    fn fail(&self, how: &str) -> ! {
+        fail(&format!("{} {how}\nIts standard error:\n{}", self.name, self.said()))
+    }
+}
+
+#[expect(clippy::panic, reason = "a test that cannot go on should stop")]
+fn fail(message: &str) -> ! {
+    panic!("{message}")
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `aaep demo`, `aaep serve` or another verb that serves, on a port of its own and with a directory of its own for its
+/// socket, so that many can run at once. It is killed when dropped.
+#[derive(Debug)]
+pub struct Serving {
+    /// The process itself.
+    pub process: Process,
+    address: SocketAddr,
+    _runtime: TempDir,
+}
+
+impl Serving {
+    /// Starts it with these arguments and waits until it says where it serves.
+    pub fn start(arguments: &[&str]) -> Serving {
+        let runtime = tempfile::tempdir().expect("there is room for a directory");
+        let mut command = Command::new(aaep());
+        command.args(arguments).args(["--listen", "127.0.0.1:0"]).env("XDG_RUNTIME_DIR", runtime.path());
+        let process = Process::start(&mut command);
+        let address = process.find("an address", |line| {
+            let (_, rest) = line.split_once("://")?;
+            rest.split(['/', ' ']).next()?.parse().ok()
+        });
+        Serving { process, address, _runtime: runtime }
+    }
+
+    /// Where it serves HTTP.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address of something that it serves without encryption.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+}

@@ -1,0 +1,119 @@
+//! The examples really run, and do what cannot be undone only after a yes.
+
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::harness::{Served, Subscriber, text, types};
+
+/// Answers everything: the first choice, and this decision. Answers what was heard.
+async fn answer(subscriber: &mut Subscriber, decision: &str) -> Vec<Value> {
+    let mut all = Vec::new();
+    while let Some(event) = subscriber.next().await {
+        match event["type"].as_str() {
+            Some("aaep:agent.awaiting.confirmation") => {
+                assert_eq!((&event["irreversible"], &event["default_decision"]), (&json!(true), &json!("reject")));
+                subscriber.reply(&event, "decision", json!(decision)).await;
+            }
+            Some("aaep:agent.awaiting.clarification") => {
+                let choice = event["choices"][1]["value"].clone();
+                subscriber.reply(&event, "response", choice).await;
+            }
+            _ => {}
+        }
+        let last = event["type"] == "aaep:agent.session.completed";
+        all.push(event);
+        if last {
+            return all;
+        }
+    }
+    panic!("the session does not complete: {all:?}");
+}
+
+fn check_mail(events: &[Value], accepted: bool) {
+    assert_eq!(events[0]["producer"]["agent_id"], "mail-agent");
+    let tools: Vec<_> = events.iter().filter(|e| e["type"] == "aaep:agent.tool.invoked").map(|e| &e["tool"]).collect();
+    let said = text(events);
+    if accepted {
+        assert_eq!(tools, ["list_mail", "delete_mail"]);
+        assert_eq!(said, "I deleted 12 letters. Your mailbox is tidy. ");
+    } else {
+        assert_eq!(tools, ["list_mail"]);
+        assert_eq!(said, "I deleted nothing. All letters are still there. ");
+    }
+}
+
+fn check_bill(events: &[Value], accepted: bool) {
+    assert_eq!(events[0]["producer"]["agent_name"], "Bill agent");
+    let asked = events.iter().find(|e| e["type"] == "aaep:agent.awaiting.confirmation").unwrap();
+    assert!(asked["action"].as_str().unwrap().contains("from savings"), "{asked}");
+    assert_eq!(types(events).contains(&"tool.invoked"), accepted, "{events:?}");
+    let end = if accepted { "The power bill is paid." } else { "Nothing was paid." };
+    assert_eq!(events.last().unwrap()["summary_normal"], end);
+}
+
+/// Both examples wait with their first question until somebody is there to answer, so nobody can come too late.
+async fn under_run(agent: &[&str], check: fn(&[Value], bool)) {
+    for decision in ["accept", "reject"] {
+        let mut served = Served::run(agent);
+        let mut subscriber = Subscriber::new(&served.url, None).await;
+        let events = answer(&mut subscriber, decision).await;
+        check(&events, decision == "accept");
+        subscriber.rest().await;
+        let status = served.end().await;
+        assert_eq!(status.code(), Some(0), "{}", served.err.text());
+        assert_eq!(served.out.text(), "", "all that it writes are events");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_python_agent_runs_under_aaep() {
+    under_run(&["python3", "examples/agents/agent.py"], check_late_mail).await;
+}
+
+/// Who joins late hears the beginning and then what comes; the tool before the question may have gone by.
+fn check_late_mail(events: &[Value], accepted: bool) {
+    assert_eq!(events[0]["producer"]["agent_id"], "mail-agent");
+    let deleted = events.iter().any(|e| e["type"] == "aaep:agent.tool.invoked" && e["tool"] == "delete_mail");
+    assert_eq!(deleted, accepted);
+    let says = if accepted {
+        "I deleted 12 letters. Your mailbox is tidy. "
+    } else {
+        "I deleted nothing. All letters are still there. "
+    };
+    assert_eq!(text(events), says);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_node_agent_runs_under_aaep() {
+    under_run(&["node", "examples/agents/agent.mjs"], check_bill).await;
+}
+
+/// Through a server that is there already, with a subscriber that was there before.
+async fn through_a_server(agent: &[&str], check: fn(&[Value], bool)) {
+    let served = Served::start(&["serve", "--listen", "127.0.0.1:0", "--no-unix"]);
+    for decision in ["accept", "reject"] {
+        let mut subscriber = Subscriber::new(&served.url, None).await;
+        let mut child = Command::new(agent[0])
+            .args(&agent[1..])
+            .args(["--url", &served.url])
+            .current_dir(aaep_test::root())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let events = answer(&mut subscriber, decision).await;
+        check(&events, decision == "accept");
+        let status = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
+        assert!(status.success());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_python_agent_speaks_through_a_server() {
+    through_a_server(&["python3", "examples/agents/agent.py"], check_mail).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_node_agent_speaks_through_a_server() {
+    through_a_server(&["node", "examples/agents/agent.mjs"], check_bill).await;
+}

@@ -1,0 +1,219 @@
+//! A process that serves, and a subscriber that listens to it. Everything that waits has a deadline.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use aaep_test::{aaep, root};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+/// Generous: the machine may be busy.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
+
+/// What a process has written so far.
+#[derive(Clone, Default)]
+pub(crate) struct Written(Arc<(Mutex<String>, Condvar)>);
+
+impl Written {
+    fn of(from: impl Read + Send + 'static) -> Written {
+        let written = Written::default();
+        let to = written.clone();
+        std::thread::spawn(move || {
+            let mut reader = BufReader::new(from);
+            let mut line = Vec::new();
+            while reader.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+                to.0.0.lock().unwrap().push_str(&String::from_utf8_lossy(&line));
+                to.0.1.notify_all();
+                line.clear();
+            }
+        });
+        written
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.0.0.lock().unwrap().clone()
+    }
+
+    /// Waits for a line that begins so; answers the rest of it.
+    pub(crate) fn wait_for(&self, beginning: &str) -> String {
+        let until = Instant::now() + DEADLINE;
+        let mut text = self.0.0.lock().unwrap();
+        loop {
+            if let Some(rest) = text.lines().find_map(|line| line.strip_prefix(beginning)) {
+                return rest.to_owned();
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "no line begins with {beginning:?}: {text}");
+            text = self.0.1.wait_timeout(text, left).unwrap().0;
+        }
+    }
+}
+
+/// A process of the command that serves. It does not outlive the test.
+pub(crate) struct Served {
+    pub(crate) child: Child,
+    pub(crate) url: String,
+    pub(crate) out: Written,
+    pub(crate) err: Written,
+    pub(crate) dir: tempfile::TempDir,
+}
+
+impl Served {
+    /// `aaep run` with this agent. It finds a directory of its own in `DIR`.
+    pub(crate) fn run(agent: &[&str]) -> Served {
+        let mut args = vec!["run", "--listen", "127.0.0.1:0", "--no-unix", "--"];
+        args.extend(agent);
+        Served::start(&args)
+    }
+
+    /// `aaep run` with an agent in Python.
+    pub(crate) fn python(script: &str) -> Served {
+        Served::run(&["python3", "-c", &format!("{PRELUDE}\n{script}")])
+    }
+
+    pub(crate) fn start(args: &[&str]) -> Served {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = Command::new(aaep())
+            .args(args)
+            .current_dir(root())
+            .env("DIR", dir.path())
+            // A reader that is stopped on purpose must not be given up too soon on a busy machine.
+            .env("AAEP_LIMITS__WRITE_SECONDS", "300")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (out, err) = (Written::of(child.stdout.take().unwrap()), Written::of(child.stderr.take().unwrap()));
+        let told = if args[0] == "run" { &err } else { &out };
+        let url = told.wait_for("Serving at ");
+        Served { child, url, out, err, dir }
+    }
+
+    /// Lets an agent begin that waits for it.
+    pub(crate) fn go(&self) {
+        std::fs::write(self.dir.path().join("go"), "").unwrap();
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn end(&mut self) -> ExitStatus {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < until, "it does not end: {}", self.err.text());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What every agent in Python begins with.
+pub(crate) const PRELUDE: &str = r#"
+import json, os, signal, sys, time
+def tell(**event):
+    print(json.dumps(event), flush=True)
+def go():
+    while not os.path.exists(os.path.join(os.environ["DIR"], "go")):
+        time.sleep(0.01)
+def note(name, text):
+    path = os.path.join(os.environ["DIR"], name)
+    with open(path + ".new", "w") as file:
+        file.write(str(text))
+    os.replace(path + ".new", path)
+"#;
+
+/// A subscriber over WebSocket.
+pub(crate) struct Subscriber {
+    pub(crate) socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    id: String,
+}
+
+impl Subscriber {
+    /// Subscribes and can answer.
+    pub(crate) async fn new(url: &str, token: Option<&str>) -> Subscriber {
+        let query = token.map(|token| format!("?access_token={token}")).unwrap_or_default();
+        let address = format!("{}/aaep/v1/ws{query}", url.replacen("http", "ws", 1));
+        let (mut socket, _) = tokio_tungstenite::connect_async(address).await.unwrap();
+        let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "ear",
+            "capabilities": {"supports_confirmation_reply": true, "supports_clarification_reply": true,
+                "cognitive_load": "high", "event_filters": {"include": ["aaep:*", "garden:*"]}}});
+        socket.send(Message::text(request.to_string())).await.unwrap();
+        let mut subscriber = Subscriber { socket, id: String::new() };
+        let accepted = subscriber.next().await.expect("an answer");
+        assert_eq!(accepted["type"], "subscription.accepted", "{accepted}");
+        subscriber.id = accepted["subscription_id"].as_str().unwrap().to_owned();
+        subscriber
+    }
+
+    /// The next message; nothing after the end.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        loop {
+            let next = tokio::time::timeout(DEADLINE, self.socket.next()).await.expect("something comes in time");
+            match next? {
+                Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
+                Ok(Message::Close(_)) | Err(_) => return None,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// Reads until an event of this type; answers it and what came before.
+    pub(crate) async fn until(&mut self, kind: &str) -> (Value, Vec<Value>) {
+        let mut before = Vec::new();
+        while let Some(event) = self.next().await {
+            if event["type"] == format!("aaep:agent.{kind}") {
+                return (event, before);
+            }
+            before.push(event);
+        }
+        panic!("{kind} does not come: {before:?}");
+    }
+
+    /// Answers a question.
+    pub(crate) async fn reply(&mut self, question: &Value, field: &str, value: Value) {
+        let kind = if field == "decision" { "confirmation.reply" } else { "clarification.reply" };
+        // The question's own time: both sides have the same clock, and this is no earlier.
+        let mut reply = json!({"type": kind, "subscription_id": self.id, "reply_token": question["reply_token"],
+            "timestamp": question["timestamp"]});
+        reply[field] = value;
+        self.socket.send(Message::text(reply.to_string())).await.unwrap();
+    }
+
+    /// Everything until the producer closes.
+    pub(crate) async fn rest(&mut self) -> Vec<Value> {
+        let mut all = Vec::new();
+        while let Some(event) = self.next().await {
+            all.push(event);
+        }
+        all
+    }
+}
+
+/// The types of events without what they all begin with.
+pub(crate) fn types(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["type"].as_str().unwrap().trim_start_matches("aaep:agent.")).collect()
+}
+
+/// The text of all outputs, in order.
+pub(crate) fn text(events: &[Value]) -> String {
+    events.iter().filter_map(|event| event["chunk"].as_str()).collect()
+}

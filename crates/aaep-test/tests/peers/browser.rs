@@ -1,0 +1,235 @@
+//! A browser: pages of another origin follow sessions and answer, by fetch and EventSource and by WebSocket.
+//!
+//! The pages stand beside this file. They tell the test where they are, and the test acts only then.
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use aaep_test::{PATIENCE, Process, Serving};
+use axum::Router;
+use axum::extract::State;
+use axum::response::Html;
+use axum::routing::{get, post};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+
+use crate::curl::{Followed, post as curl_post, subscribe};
+use crate::talk::{judge_banking, kind, yes};
+
+/// The pages' own server, and what the pages tell it.
+struct Pages {
+    address: SocketAddr,
+    told: mpsc::UnboundedReceiver<Value>,
+    events: Vec<Value>,
+}
+
+impl Pages {
+    async fn start() -> Pages {
+        let (sender, told) = mpsc::unbounded_channel();
+        let hear = async |State(sender): State<mpsc::UnboundedSender<Value>>, body: String| {
+            // The test may have heard enough.
+            let _ = sender.send(serde_json::from_str(&body).unwrap());
+        };
+        let router = Router::new()
+            .route("/page.js", get(async || ([("content-type", "text/javascript")], include_str!("page.js"))))
+            .route("/sse", get(async || Html(include_str!("page_sse.html"))))
+            .route("/ws", get(async || Html(include_str!("page_ws.html"))))
+            .route("/told", post(hear))
+            .with_state(sender);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Pages { address, told, events: Vec::new() }
+    }
+
+    fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The name of the event that was heard last.
+    fn last(&self) -> Option<String> {
+        self.events.last()?["event_id"].as_str().map(str::to_owned)
+    }
+
+    /// Waits until the page is at a certain point; keeps the events that it heard on the way.
+    async fn at(&mut self, browser: &mut Browser, point: &str) -> Value {
+        loop {
+            let told = match tokio::time::timeout(PATIENCE, self.told.recv()).await {
+                Ok(Some(told)) => told,
+                _ => panic!("the page did not get to {point}: {:#?}\n{}", self.events, browser.process.errors()),
+            };
+            if told["at"] == "event" {
+                assert!(told.get("lastEventId").is_none_or(|id| *id == told["event"]["event_id"]), "{told}");
+                self.events.push(told["event"].clone());
+            } else if told["at"] == point {
+                return told;
+            }
+            assert!(told["at"] != "failed", "before {point}: {told}");
+        }
+    }
+}
+
+/// A browser with one page, without a screen and with a profile of its own.
+struct Browser {
+    process: Process,
+    _profile: TempDir,
+}
+
+impl Browser {
+    fn open(page: &str) -> Browser {
+        let profile = tempfile::tempdir().unwrap();
+        let mut command = Command::new("chromium");
+        command
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+            .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+            .args(["--disable-dev-shm-usage", "--disable-extensions", "--no-proxy-server", "--password-store=basic"])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .arg(page)
+            // What it keeps outside of its profile goes there too.
+            .env("HOME", profile.path())
+            .env("XDG_CONFIG_HOME", profile.path())
+            .env("XDG_CACHE_HOME", profile.path());
+        Browser { process: Process::start(&mut command), _profile: profile }
+    }
+}
+
+/// Stands between the page and the demo, keeps what the page sent, and can be cut.
+struct Proxy {
+    address: SocketAddr,
+    /// Whether connections get through. Every change cuts those that are open.
+    open: watch::Sender<bool>,
+    sent: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Proxy {
+    async fn start(demo: SocketAddr) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (open, seen) = watch::channel(true);
+        let sent: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let log = sent.clone();
+        tokio::spawn(async move {
+            while let Ok((page, _)) = listener.accept().await {
+                let (mut seen, log) = (seen.clone(), log.clone());
+                // What is not let through is dropped, and so closed.
+                if *seen.borrow_and_update() {
+                    tokio::spawn(async move {
+                        tokio::select! {
+                            _ = relay(page, demo, log) => {}
+                            _ = seen.changed() => {}
+                        }
+                    });
+                }
+            }
+        });
+        Proxy { address, open, sent }
+    }
+
+    /// The `Last-Event-ID` of every request for the stream, in order.
+    fn resumed(&self) -> Vec<Option<String>> {
+        let sent = String::from_utf8(self.sent.lock().unwrap().clone()).unwrap();
+        let streams = sent.split("GET /aaep/v1/events?").skip(1).map(|request| {
+            let head = request.split("\r\n\r\n").next().unwrap();
+            let mut fields = head.lines().filter_map(|line| line.split_once(": "));
+            fields.find(|(name, _)| name.eq_ignore_ascii_case("last-event-id")).map(|(_, id)| id.to_owned())
+        });
+        streams.collect()
+    }
+}
+
+/// Carries bytes both ways until one side has enough.
+async fn relay(page: TcpStream, demo: SocketAddr, log: Arc<Mutex<Vec<u8>>>) -> std::io::Result<()> {
+    let demo = TcpStream::connect(demo).await?;
+    let ((mut from_page, mut to_page), (mut from_demo, mut to_demo)) = (page.into_split(), demo.into_split());
+    let up = async {
+        let mut buffer = vec![0; 16 * 1024];
+        loop {
+            let read = from_page.read(&mut buffer).await?;
+            if read == 0 {
+                return Ok(());
+            }
+            // Requests of two connections at once do not mix: each is in one piece.
+            log.lock().unwrap().extend_from_slice(&buffer[..read]);
+            to_demo.write_all(&buffer[..read]).await?;
+        }
+    };
+    let down = async { tokio::io::copy(&mut from_demo, &mut to_page).await.map(drop) };
+    tokio::select! {
+        ended = up => ended,
+        ended = down => ended,
+    }
+}
+
+/// Both breaks come while the agent waits for an answer. The first time the page comes back and answers. The second
+/// time somebody else answers, and the session is over before the page is let back in.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_follows_by_event_source_and_comes_back_by_itself() {
+    let mut pages = Pages::start().await;
+    let demo = Serving::start(&["demo", "banking", "--no-input", "--no-pauses", "--origin", &pages.origin()]);
+    let proxy = Proxy::start(demo.address()).await;
+    let page = format!("{}/sse?demo=http://{}", pages.origin(), proxy.address);
+    let mut browser = Browser::open(&page);
+
+    let first = pages.at(&mut browser, "question").await["question"].clone();
+    let witness = Followed::open(&demo, "--http1.1", &subscribe(&demo, "--http1.1", "1.1"));
+    proxy.open.send_replace(false);
+    assert_eq!(pages.at(&mut browser, "broken").await["state"], 0, "it will try again");
+    // Not always the question: it overtakes what waits.
+    let mut last = vec![None, pages.last()];
+    proxy.open.send_replace(true);
+    assert_eq!(pages.at(&mut browser, "open").await["opened"], 2);
+    witness.until("session.completed");
+
+    let second = pages.at(&mut browser, "question").await;
+    proxy.open.send_replace(false);
+    pages.at(&mut browser, "broken").await;
+    last.push(pages.last());
+    let answer = yes(second["subscription"].as_str().unwrap(), &second["question"]);
+    let (status, body) = curl_post(&demo, "--http1.1", "/aaep/v1/replies", &answer);
+    assert_eq!(status, "1.1 204", "{body}");
+    let heard = witness.until("session.completed");
+    proxy.open.send_replace(true);
+    assert_eq!(pages.at(&mut browser, "done").await["opened"], 3);
+
+    let of = |session: &Value| -> Vec<Value> {
+        pages.events.iter().filter(|event| event["session_id"] == *session).cloned().collect()
+    };
+    judge_banking(&of(&first["session_id"]));
+    let session = of(&second["question"]["session_id"]);
+    judge_banking(&session);
+    // What waits may be told shorter: states one after the other as one, words in fewer pieces.
+    let whole = |event: &&Value| !["state.changed", "output.streaming"].contains(&kind(event));
+    let kinds = |events: &[Value]| events.iter().filter(whole).map(|e| kind(e).to_owned()).collect::<Vec<_>>();
+    assert_eq!(kinds(&session), kinds(&heard), "who was never away heard the same");
+    assert_eq!(proxy.resumed(), last, "it goes on after what it heard last");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_follows_by_websocket() {
+    let mut pages = Pages::start().await;
+    let demo = Serving::start(&["demo", "banking", "--no-input", "--no-pauses", "--origin", &pages.origin()]);
+    let mut browser = Browser::open(&format!("{}/ws?demo={}", pages.origin(), demo.url("")));
+    let done = pages.at(&mut browser, "done").await;
+    assert_eq!((&done["code"], &done["protocol"]), (&4005.into(), &"aaep.v1".into()));
+    judge_banking(&pages.events);
+}
+
+/// The browser calls `localhost` another origin than `127.0.0.1`, and so does the demo.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_foreign_origin_hears_nothing() {
+    let mut pages = Pages::start().await;
+    let demo = Serving::start(&["demo", "banking", "--no-input", "--no-pauses", "--origin", &pages.origin()]);
+    let foreign = format!("http://localhost:{}", pages.address.port());
+    for page in ["sse", "ws"] {
+        let mut browser = Browser::open(&format!("{foreign}/{page}?demo={}", demo.url("")));
+        match page {
+            "sse" => drop(pages.at(&mut browser, "refused").await),
+            _ => assert_eq!(pages.at(&mut browser, "done").await["code"], 1006, "no connection came about"),
+        }
+    }
+    assert!(pages.events.is_empty(), "{:#?}", pages.events);
+}
