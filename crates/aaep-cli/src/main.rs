@@ -5,11 +5,13 @@
 #[cfg(unix)]
 mod answers;
 mod audit;
+mod capture;
 mod demo;
 mod keys;
 mod listen;
 mod manifest;
 mod output;
+mod replay;
 mod run;
 mod schema;
 mod serve;
@@ -51,6 +53,10 @@ enum Verb {
     Answer(answers::AnswerArgs),
     /// Run an agent in any language, and serve what it says
     Run(run::Args),
+    /// Record what an agent says
+    Capture(capture::Args),
+    /// Tell a recording again, or tell about it
+    Replay(replay::Args),
     /// Serve agents and listeners
     Serve(serve::Args),
     /// Serve the program that started this one
@@ -94,6 +100,8 @@ fn main() -> ExitCode {
         Verb::Answer(args) => answers::answer(&args),
         // It ends as the agent does.
         Verb::Run(args) => return run::run(args),
+        Verb::Capture(args) => capture::run(args),
+        Verb::Replay(args) => replay::run(args),
         Verb::Serve(args) => serve::run(args),
         Verb::Stdio(args) => stdio::run(args),
         Verb::Validate(args) => validate::run(&args),

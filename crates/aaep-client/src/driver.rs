@@ -132,6 +132,12 @@ impl Driver {
                 self.retire();
                 return None;
             }
+            // The messages were handed on as they came.
+            Output::Event(_) | Output::PromptOpened(_) | Output::PromptMoved(..) | Output::PromptEnded(..)
+                if self.feed.verbatim =>
+            {
+                return None;
+            }
             Output::RetryAt(at) => Heard::Retrying(self.clock.instant(at)),
             Output::Accepted(accepted) => Heard::Accepted(accepted),
             Output::Event(event) => Heard::Event(event),
@@ -230,6 +236,9 @@ impl Driver {
                 self.act(|machine, cx| machine.disconnected(cx, loss));
             }
             Incoming::Message(bytes) => {
+                if self.feed.verbatim {
+                    self.feed.push(Heard::Message(bytes.clone()));
+                }
                 if self.machine.is_requesting() && self.starts_check(&bytes) {
                     self.accepted = Some(bytes);
                 } else {

@@ -72,6 +72,10 @@ pub struct Options {
     pub allow_other_user: bool,
     /// The command to run for `stdio:`, instead of the words of the address.
     pub command: Option<Vec<std::ffi::OsString>>,
+    /// Whether every message is handed on as it came, as [`Heard::Message`](crate::Heard::Message): all of them, in the
+    /// order in which they came. Then events and questions are not told otherwise, and a program that is slow holds up
+    /// the connection. For recording; users want to be spared.
+    pub verbatim: bool,
     /// How long a connection may take to be made, and a message to be taken.
     pub patience: Duration,
 }
@@ -90,6 +94,7 @@ impl Options {
             allow_plain: false,
             allow_other_user: false,
             command: None,
+            verbatim: false,
             patience: Duration::from_secs(10),
         }
     }

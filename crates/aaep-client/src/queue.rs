@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aaep_proto::message::{CoreType, Event, Payload, SubscriptionAccepted, Urgency};
 use aaep_proto::subscriber::{Ended, Gap, Notice, NoticeKind, Prompt, PromptEnd, PromptId, weight_of};
+use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -24,6 +25,8 @@ pub enum Heard {
     Accepted(Box<SubscriptionAccepted>),
     /// An event.
     Event(Arc<Event>),
+    /// A message as it came, if [`Options::verbatim`](crate::Options::verbatim) was set.
+    Message(Bytes),
     /// A question waits for the user, until then. Its event comes before it.
     PromptOpened(Box<Prompt>, Instant),
     /// A question has another deadline.
@@ -88,12 +91,12 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a place for a producer.
-    pub(crate) fn join(self: &Arc<Self>, source: Source) -> Feed {
+    /// Makes a place for a producer. Verbatim means that nothing overtakes and nothing is left out.
+    pub(crate) fn join(self: &Arc<Self>, source: Source, verbatim: bool) -> Feed {
         let mut state = self.lock();
         state.loads.insert(source, Load::default());
         state.live += 1;
-        Feed { queue: self.clone(), source }
+        Feed { queue: self.clone(), source, verbatim }
     }
 
     /// The next thing; `None` when nothing waits and nobody is left who could say something.
@@ -168,6 +171,15 @@ impl State {
             }
             self.load(source).skipped += 1;
         }
+    }
+
+    /// After everything else. Who fills the queue looks for room first.
+    fn push_last(&mut self, source: Source, heard: Heard) {
+        let bytes = if let Heard::Message(bytes) = &heard { bytes.len() } else { 64 };
+        let load = self.load(source);
+        load.count += 1;
+        load.bytes += bytes;
+        self.normal.push_back(Item { source, heard, bytes });
     }
 
     /// A critical end overtakes nothing of its own session.
@@ -266,11 +278,18 @@ fn worth(heard: &Heard) -> u8 {
 pub(crate) struct Feed {
     queue: Arc<Queue>,
     source: Source,
+    pub(crate) verbatim: bool,
 }
 
 impl Feed {
     pub(crate) fn push(&self, heard: Heard) {
-        self.queue.lock().push(self.source, heard);
+        let mut state = self.queue.lock();
+        if self.verbatim {
+            state.push_last(self.source, heard)
+        } else {
+            state.push(self.source, heard)
+        }
+        drop(state);
         self.queue.readable.notify_one();
     }
 
@@ -278,6 +297,9 @@ impl Feed {
     pub(crate) fn has_room(&self) -> bool {
         let mut state = self.queue.lock();
         let load = state.load(self.source);
+        if self.verbatim {
+            return load.count < MOST && load.bytes < MOST_BYTES;
+        }
         load.urgent < MOST_URGENT && load.urgent_bytes < MOST_BYTES
     }
 

@@ -77,9 +77,10 @@ impl Voice {
 fn begin(address: &str, options: Options, queue: &Arc<Queue>, source: Source) -> Result<Voice, ConnectError> {
     let address: Address = address.parse().map_err(ConnectError::Address)?;
     let machine = Machine::new(options.config.clone());
+    let verbatim = options.verbatim;
     let opener = Opener::new(address, options)?;
     let (commands, inbox) = mpsc::channel(COMMANDS);
-    tokio::spawn(Driver::new(machine, opener, queue.join(source)).run(inbox));
+    tokio::spawn(Driver::new(machine, opener, queue.join(source, verbatim)).run(inbox));
     Ok(Voice { commands })
 }
 

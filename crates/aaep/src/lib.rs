@@ -41,6 +41,7 @@ mod producer;
 mod restart;
 mod session;
 mod stats;
+mod tell;
 mod tool;
 
 pub use ask::Question;

@@ -122,11 +122,17 @@ impl Engine {
     }
 
     /// Sends an event to those subscriptions for which the predicate holds.
-    pub(super) fn deliver_if(
+    pub(super) fn deliver_if(&mut self, cx: &mut Cx<'_>, event: &Event, wanted: impl FnMut(SubscriptionKey) -> bool) {
+        self.deliver_made(cx, event, wanted, |words| words.tailor(event));
+    }
+
+    /// The same, in the words that the last argument makes for those who share them.
+    pub(super) fn deliver_made(
         &mut self,
         cx: &mut Cx<'_>,
         event: &Event,
         mut wanted: impl FnMut(SubscriptionKey) -> bool,
+        mut make: impl FnMut(&Words) -> Event,
     ) {
         let mut overfull = Vec::new();
         // Shapes that differ in their filters only still say the same words.
@@ -139,7 +145,7 @@ impl Engine {
             let frame = match frames.get(&shape.key.words) {
                 Some(frame) => frame.clone(),
                 None => {
-                    let frame = Arc::new(Frame::new(shape.key.words.tailor(event)));
+                    let frame = Arc::new(Frame::new(make(&shape.key.words)));
                     frames.insert(shape.key.words.clone(), frame.clone());
                     frame
                 }

@@ -14,6 +14,7 @@ mod restore;
 mod session;
 mod sessions;
 mod subscriptions;
+mod tell;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

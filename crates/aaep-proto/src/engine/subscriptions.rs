@@ -261,6 +261,12 @@ impl Engine {
         self.subscriptions.get(key).map_or(0, |s| s.outbox.waiting())
     }
 
+    /// Whether everyone who listens takes what comes: no link is full, nobody is away for a moment, no outbox fills up.
+    pub fn all_keep_up(&self) -> bool {
+        let behind = |s: &Subscription| s.outbox.is_blocked() || s.outbox.waiting() > limits::HELD_EVENTS / 2;
+        !self.subscriptions.iter().any(|(_, s)| !s.gone && behind(s))
+    }
+
     /// The connection of a subscription has ended.
     pub fn disconnect(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) {
         self.observe_time(cx);

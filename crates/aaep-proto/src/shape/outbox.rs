@@ -109,6 +109,11 @@ impl Outbox {
         self.blocked = blocked;
     }
 
+    /// Whether the link takes nothing.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
     /// Lets this many more events wait.
     pub fn allow_more(&mut self, events: usize) {
         self.most_waiting += events;

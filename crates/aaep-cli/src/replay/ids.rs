@@ -1,0 +1,150 @@
+//! Fresh ids for a recording: what had one name before has one name after.
+
+use std::collections::BTreeMap;
+
+use aaep_proto::id::Entropy;
+use aaep_proto::limits;
+use aaep_proto::message::Event;
+use serde_json::Value;
+
+/// Fields that name something, and how such a name begins.
+const NAMES: [(&str, &str); 3] = [("reply_token", "rpl_"), ("tool_call_id", "call_"), ("output_id", "out_")];
+
+/// Random bytes of the system.
+pub(super) struct System;
+
+impl Entropy for System {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        // Without randomness names would repeat, and listeners would leave out what they take for heard.
+        getrandom::fill(bytes).expect("the system has random bytes");
+    }
+}
+
+/// The names of one session.
+struct Names {
+    session: String,
+    others: BTreeMap<String, String>,
+}
+
+/// Gives fresh ids, the same for the same.
+pub(super) struct FreshIds<E> {
+    entropy: E,
+    sessions: BTreeMap<String, Names>,
+}
+
+impl<E: Entropy> FreshIds<E> {
+    pub(super) fn new(entropy: E) -> FreshIds<E> {
+        FreshIds { entropy, sessions: BTreeMap::new() }
+    }
+
+    /// The event with fresh ids. Nothing else about it changes.
+    pub(super) fn rename(&mut self, event: &Event) -> Event {
+        let Ok(mut value) = serde_json::to_value(event) else { return event.clone() };
+        let session = event.envelope.session_id.as_str();
+        if !self.sessions.contains_key(session) {
+            if self.sessions.len() >= limits::SESSIONS {
+                self.sessions.pop_first();
+            }
+            let names = Names { session: fresh(&mut self.entropy, "sess_"), others: BTreeMap::new() };
+            self.sessions.insert(session.to_owned(), names);
+        }
+        let id = fresh(&mut self.entropy, "evt_");
+        let (entropy, names) = (&mut self.entropy, self.sessions.get_mut(session));
+        let Some(names) = names else { return event.clone() };
+        value["event_id"] = id.into();
+        value["session_id"] = names.session.as_str().into();
+        for (field, prefix) in NAMES {
+            if let Some(Value::String(name)) = value.get_mut(field) {
+                if names.others.len() >= limits::PER_SESSION * NAMES.len() {
+                    names.others.pop_first();
+                }
+                *name = names.others.entry(name.clone()).or_insert_with(|| fresh(entropy, prefix)).clone();
+            }
+        }
+        // What extensions say about a question must still be about it.
+        if let Some(extensions) = value.get_mut("extensions") {
+            replace(extensions, &names.others);
+        }
+        if event.core_type().is_some_and(|core| core.is_terminal()) {
+            self.sessions.remove(session);
+        }
+        serde_json::from_value(value).unwrap_or_else(|_| event.clone())
+    }
+}
+
+fn replace(value: &mut Value, names: &BTreeMap<String, String>) {
+    match value {
+        Value::String(text) => {
+            if let Some(name) = names.get(text) {
+                text.clone_from(name);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, names)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| replace(field, names)),
+        _ => {}
+    }
+}
+
+fn fresh(entropy: &mut impl Entropy, prefix: &str) -> String {
+    let mut bytes = [0; 16];
+    entropy.fill(&mut bytes);
+    bytes.iter().fold(prefix.to_owned(), |name, byte| format!("{name}{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    struct Counter(u8);
+
+    impl Entropy for Counter {
+        fn fill(&mut self, bytes: &mut [u8]) {
+            self.0 += 1;
+            bytes.fill(self.0);
+        }
+    }
+
+    fn event(id: &str, kind: &str, more: Value) -> Event {
+        let mut value = json!({"@context": "https://aaep-protocol.org/context/v1", "type": kind, "event_id": id,
+            "session_id": "sess_1", "timestamp": "2026-05-24T14:22:13Z", "producer": {"agent_id": "a"}});
+        for (name, field) in more.as_object().unwrap() {
+            value[name] = field.clone();
+        }
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn what_had_one_name_has_one_name() {
+        let mut ids = FreshIds::new(Counter(0));
+        let asked = event(
+            "evt_1",
+            "aaep:agent.awaiting.clarification",
+            json!({"question": "rpl_1?", "reply_token": "rpl_1", "timeout_seconds": 9}),
+        );
+        let ended = event(
+            "evt_2",
+            "aaep:agent.state.changed",
+            json!({"from_state": "awaiting_input", "to_state": "thinking",
+                "extensions": {"consent": {"reply_token": "rpl_1", "outcome": "answered"}}}),
+        );
+        let asked = serde_json::to_value(ids.rename(&asked)).unwrap();
+        let ended = serde_json::to_value(ids.rename(&ended)).unwrap();
+        assert_eq!(asked["session_id"], ended["session_id"]);
+        assert_eq!(asked["reply_token"], ended["extensions"]["consent"]["reply_token"]);
+        assert_ne!(asked["event_id"], ended["event_id"]);
+        assert_ne!(asked["reply_token"], "rpl_1");
+        assert_eq!(asked["question"], "rpl_1?", "texts stay as they are");
+        for id in [&asked["event_id"], &ended["event_id"], &asked["session_id"]] {
+            assert!(!id.as_str().unwrap().ends_with("_1") && !id.as_str().unwrap().ends_with("_2"));
+        }
+    }
+
+    #[test]
+    fn a_session_that_comes_again_is_another_one() {
+        let mut ids = FreshIds::new(Counter(0));
+        let end = event("evt_1", "aaep:agent.session.completed", json!({"summary_normal": "Done."}));
+        let (first, second) = (ids.rename(&end), ids.rename(&end));
+        assert_ne!(first.envelope.session_id, second.envelope.session_id);
+    }
+}
