@@ -134,10 +134,10 @@ fn confirmation_details(asked: &AwaitingConfirmation, lines: &mut Vec<String>) {
     }
     let risk = asked.risk_level.as_ref().map_or("not told", RiskLevel::as_str);
     let undo = match (asked.is_irreversible(), &asked.reversibility) {
-        (true, _) => "cannot be undone",
+        (true, _) => "It cannot be undone",
         (false, Some(how)) => how.as_str(),
-        (false, None) if asked.irreversible == Some(false) => "can be undone",
-        _ => "not told whether it can be undone",
+        (false, None) if asked.irreversible == Some(false) => "It can be undone",
+        _ => "It is not told whether it can be undone",
     };
     lines.push(format!("Risk: {risk}. {undo}. Without an answer: {}.", asked.default_decision.as_str()));
 }

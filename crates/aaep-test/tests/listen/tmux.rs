@@ -40,7 +40,9 @@ impl Tmux {
         let set: Vec<String> = home.iter().map(|(name, value)| format!("{name}={}", quote(value))).collect();
         let unset = "-u XDG_CONFIG_HOME -u XDG_STATE_HOME -u AAEP_TOKEN";
         let (aaep, words) = (quote(aaep().to_str().unwrap()), words.join(" "));
-        let script = format!("env {unset} {} {aaep} {words}; echo \"exit code: $?\"; exec cat", set.join(" "));
+        // The shell outlives Ctrl-C, so that it can tell how the command ended.
+        let script =
+            format!("trap : INT; env {unset} {} {aaep} {words}; echo \"exit code: $?\"; exec cat", set.join(" "));
         tmux.ask(&["-f", "/dev/null", "new-session", "-d", "-x", "250", "-y", "50", "sh", "-c", &script]);
         tmux
     }
