@@ -304,8 +304,7 @@ impl Engine {
         }
     }
 
-    /// Every end of a question comes here. With a journal it waits until it is on record, unless it comes with the
-    /// end of its session; the first end counts.
+    /// Every end comes here; the first counts. With a journal it waits until it is on record, unless its session ends.
     pub(super) fn settle(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: Ending) {
         let Some(question) = self.questions.get(token) else { return };
         if !self.config.journal || !ending.told {
