@@ -404,7 +404,7 @@ mod tests {
     #[tokio::test]
     async fn a_critical_end_takes_its_session_along_and_overtakes_the_rest() {
         let queue = Arc::<Queue>::default();
-        let feed = queue.join(1);
+        let feed = queue.join(1, false);
         for heard in [tool(1, 1), tool(2, 2), tool(3, 1), failed(4, 1), tool(5, 2)] {
             feed.push(heard);
         }
@@ -415,7 +415,7 @@ mod tests {
     #[tokio::test]
     async fn a_question_that_ended_before_it_was_taken_is_not_put() {
         let queue = Arc::<Queue>::default();
-        let feed = queue.join(1);
+        let feed = queue.join(1, false);
         let at = tokio::time::sleep(std::time::Duration::ZERO).deadline();
         let first = opened();
         feed.push(Heard::PromptOpened(first.clone(), at));
@@ -431,7 +431,7 @@ mod tests {
     #[tokio::test]
     async fn one_producer_cannot_crowd_out_another() {
         let queue = Arc::<Queue>::default();
-        let (loud, quiet) = (queue.join(1), queue.join(2));
+        let (loud, quiet) = (queue.join(1, false), queue.join(2, false));
         quiet.push(tool(0, 1));
         for n in 0..3000 {
             loud.push(tool(n, 1));

@@ -1,5 +1,7 @@
 //! Restarts at every step of a scripted session, on fake time: the end is the same as without one.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
 use std::collections::BTreeMap;
 
 use aaep_proto::confirm::{Confirmation, Outcome, Verdict};

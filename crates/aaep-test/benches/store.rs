@@ -71,7 +71,7 @@ fn decisions(runtime: &tokio::runtime::Runtime, dir: &Path) {
     let begun = Instant::now();
     for n in 0..count {
         let (tell, told) = tokio::sync::oneshot::channel();
-        let entry = Entry::Held(format!("sub_{n}").parse().expect("an id"), false);
+        let entry = Entry::Sent(format!("evt_{n}").parse().expect("an id"), None);
         store.record(vec![entry], Some(Box::new(move |kept| _ = tell.send(kept))));
         assert!(runtime.block_on(told).expect("an answer"));
     }

@@ -11,10 +11,10 @@ use tokio::net::TcpStream;
 use crate::Contestant;
 
 /// Stands once in every event, whatever frames it.
-pub const MARK: &[u8] = b"\"event_id\"";
+pub(crate) const MARK: &[u8] = b"\"event_id\"";
 
 /// Stands in critical events, followed by the time in microseconds.
-pub const SENT: &[u8] = b"sent at ";
+pub(crate) const SENT: &[u8] = b"sent at ";
 
 #[derive(Default)]
 struct Counters {
@@ -24,16 +24,16 @@ struct Counters {
 }
 
 /// All subscribers of one run.
-pub struct Crowd {
+pub(crate) struct Crowd {
     counters: Arc<Counters>,
 }
 
-pub fn micros() -> u64 {
+pub(crate) fn micros() -> u64 {
     u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap()
 }
 
 impl Crowd {
-    pub async fn join(contestant: Contestant, address: SocketAddr, size: usize) -> Crowd {
+    pub(crate) async fn join(contestant: Contestant, address: SocketAddr, size: usize) -> Crowd {
         let counters = Arc::new(Counters::default());
         for _ in 0..size {
             let stream = join(contestant, address).await;
@@ -42,20 +42,20 @@ impl Crowd {
         Crowd { counters }
     }
 
-    pub fn events(&self) -> usize {
+    pub(crate) fn events(&self) -> usize {
         self.counters.events.load(Relaxed)
     }
 
     /// How many were cut off.
-    pub fn lost(&self) -> usize {
+    pub(crate) fn lost(&self) -> usize {
         self.counters.ended.load(Relaxed)
     }
 
-    pub fn take_latencies(&self) -> Vec<u64> {
+    pub(crate) fn take_latencies(&self) -> Vec<u64> {
         std::mem::take(&mut self.counters.latencies.lock().unwrap())
     }
 
-    pub fn wait_for(&self, events: usize) {
+    pub(crate) fn wait_for(&self, events: usize) {
         let start = std::time::Instant::now();
         while self.events() < events {
             assert!(start.elapsed() < Duration::from_secs(120), "only {} of {events} events came", self.events());
@@ -117,7 +117,7 @@ async fn skip_past(stream: &mut TcpStream, mark: &[u8]) {
     }
 }
 
-async fn count(mut stream: TcpStream, counters: Arc<Counters>) {
+async fn count(stream: TcpStream, counters: Arc<Counters>) {
     let mark = memchr::memmem::Finder::new(MARK);
     let sent = memchr::memmem::Finder::new(SENT);
     let mut buffer = Vec::new();

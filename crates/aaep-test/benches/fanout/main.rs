@@ -4,6 +4,8 @@
 //! `cargo bench -p aaep-test --bench fanout` measures 1, 100, 1,000 and 5,000 subscribers; `-- --quick` only 1,000.
 //! Each contestant runs in a process of its own, so its processor time and memory are its own.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a measurement that cannot go on ends")]
+
 mod client;
 mod report;
 mod servers;

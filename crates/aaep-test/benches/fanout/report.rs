@@ -1,14 +1,14 @@
 //! What was measured, as rows.
 
 /// Processor time and memory of a process.
-pub struct Usage {
+pub(crate) struct Usage {
     user: f64,
     system: f64,
-    pub resident_kib: u64,
+    pub(crate) resident_kib: u64,
 }
 
 impl Usage {
-    pub fn of(pid: u32) -> Usage {
+    pub(crate) fn of(pid: u32) -> Usage {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
         // Clock ticks are hundredths of a second on Linux.
@@ -21,19 +21,19 @@ impl Usage {
 }
 
 /// One contestant at one size.
-pub struct Row {
+pub(crate) struct Row {
     name: &'static str,
-    pub idle_kib: f64,
+    pub(crate) idle_kib: f64,
     saturated_per_cpu: f64,
     saturated_user: f64,
     paced_per_cpu: f64,
-    pub unloaded: Vec<u64>,
-    pub loaded: Vec<u64>,
-    pub lost: usize,
+    pub(crate) unloaded: Vec<u64>,
+    pub(crate) loaded: Vec<u64>,
+    pub(crate) lost: usize,
 }
 
 impl Row {
-    pub fn new(name: &'static str, _size: usize) -> Row {
+    pub(crate) fn new(name: &'static str, _size: usize) -> Row {
         Row {
             name,
             idle_kib: 0.0,
@@ -46,13 +46,13 @@ impl Row {
         }
     }
 
-    pub fn saturated(&mut self, deliveries: usize, start: &Usage, end: &Usage) {
+    pub(crate) fn saturated(&mut self, deliveries: usize, start: &Usage, end: &Usage) {
         let (user, system) = (end.user - start.user, end.system - start.system);
         self.saturated_per_cpu = deliveries as f64 / (user + system).max(0.01);
         self.saturated_user = user * 1e6 / deliveries as f64;
     }
 
-    pub fn paced(&mut self, deliveries: usize, start: &Usage, end: &Usage) {
+    pub(crate) fn paced(&mut self, deliveries: usize, start: &Usage, end: &Usage) {
         self.paced_per_cpu = deliveries as f64 / (end.user - start.user + end.system - start.system).max(0.01);
     }
 }
@@ -63,7 +63,7 @@ fn p99(micros: &[u64]) -> Option<u64> {
     sorted.get(sorted.len().saturating_sub(1) * 99 / 100).copied()
 }
 
-pub fn print(rows: &[Row]) {
+pub(crate) fn print(rows: &[Row]) {
     let of = |name: &str, value: fn(&Row) -> f64| rows.iter().find(|r| r.name == name).map_or(0.0, value);
     for row in rows {
         println!("{}:", row.name);

@@ -28,7 +28,7 @@ enum Order {
     Mixed(usize),
 }
 
-pub fn run(contestant: Contestant) {
+pub(crate) fn run(contestant: Contestant) {
     let (orders, taken) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {

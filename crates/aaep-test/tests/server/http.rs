@@ -7,6 +7,9 @@ use crate::harness::*;
 
 const SUBSCRIPTIONS: &str = "/aaep/v1/subscriptions";
 const REPLIES: &str = "/aaep/v1/replies";
+/// Headers of a request.
+type Headers = Vec<(&'static str, &'static str)>;
+
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 #[tokio::test]
@@ -61,7 +64,7 @@ async fn every_wrong_request_has_its_status() {
     let large = "x".repeat(1024 * 1024 + 1);
     let [get, post, put] = [Method::GET, Method::POST, Method::PUT];
     let events = "/aaep/v1/events?subscription_id=sub_1";
-    let cases: Vec<(Method, &str, Vec<(&str, &str)>, &str, u16)> = vec![
+    let cases: Vec<(Method, &str, Headers, &str, u16)> = vec![
         (get.clone(), SUBSCRIPTIONS, vec![], "", 405),
         (put.clone(), REPLIES, vec![JSON], "{}", 405),
         (post.clone(), events, vec![JSON], "{}", 405),

@@ -110,7 +110,7 @@ async fn live(dir: &Path, orders: Orders) {
             number += 1;
             session.progress(1, &format!("Number {number}.")).await.unwrap();
         }
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             let output = session.output().await.unwrap();
             output.write("Some words. And more").await.unwrap();
             output.write(" of them.").await.unwrap();
@@ -119,13 +119,13 @@ async fn live(dir: &Path, orders: Orders) {
         let origin = format!("o{number}");
         let ask = Confirmation::new(format!("Do {origin}"), "It is done.").for_call("act", &json!({"what": origin}));
         let question = session.ask(ask.irreversible().timeout_seconds(600).origin(&origin)).await.unwrap();
-        if number % 5 == 0 {
+        if number.is_multiple_of(5) {
             // Nobody answers this one in this life.
             pending.push(question);
             continue;
         }
         decided(&session, &origin, question.end().await.unwrap(), number).await;
-        if number % 16 == 0 && pending.is_empty() && !others {
+        if number.is_multiple_of(16) && pending.is_empty() && !others {
             // A tool of an earlier life may be open: this ends it too.
             session.cancel(CancelledBy::Producer, "Done.").await.unwrap();
             session = producer.session("Working on.").await.unwrap();
@@ -220,8 +220,8 @@ async fn hear(mut link: Link) {
                 tell(&format!("got {id} asked {origin} {} {}", asked.reply_token, asked.timeout_seconds));
                 let number: u64 = origin[1..].parse().unwrap();
                 let here = number / 1000 == std::env::var(ORDERS).map(|o| Orders::from_text(&o).life).unwrap();
-                if number % 5 != 0 || !here {
-                    let decision = if number % 4 == 0 { Decision::Reject } else { Decision::Accept };
+                if !number.is_multiple_of(5) || !here {
+                    let decision = if number.is_multiple_of(4) { Decision::Reject } else { Decision::Accept };
                     link.decide(&asked.reply_token, decision).await.unwrap();
                 }
             }
