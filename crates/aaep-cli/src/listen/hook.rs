@@ -87,7 +87,7 @@ mod tests {
     async fn asked(command: &str, seconds: u64) -> Result<String, String> {
         let mut hooks = Hooks::new(Some(command.to_owned()));
         hooks.ask(7, &json!({"seconds_left": seconds, "asks": "Pay?"}));
-        let (number, answer) = hooks.next().await.unwrap();
+        let (number, answer) = hooks.next().await.expect("a hook was asked");
         assert_eq!(number, 7);
         answer
     }

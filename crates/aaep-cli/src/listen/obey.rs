@@ -23,7 +23,7 @@ impl Terminal {
     pub(crate) fn line(&mut self, entered: Moment, line: &str) {
         let command = parse(line);
         if !matches!(command, Command::Walk { .. }) {
-            self.transcript.to_end();
+            self.transcript.go_to_end();
         }
         match command {
             Command::Nothing | Command::Stop => self.out.push(Act::Hush),
@@ -161,7 +161,7 @@ impl Terminal {
             },
             None => match self.transcript.walk(true, None) {
                 Some(shown) => {
-                    self.transcript.to_end();
+                    self.transcript.go_to_end();
                     self.again(shown);
                 }
                 None => self.reply("Nothing was said yet."),

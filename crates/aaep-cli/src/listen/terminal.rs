@@ -152,7 +152,8 @@ impl Terminal {
             Heard::Gap(_) => self.remark(now, source, &Remark::Gap),
             Heard::Skipped(left_out) => self.remark(now, source, &Remark::Flood { left_out }),
             Heard::Notice(notice) => self.notice(now, source, &notice),
-            Heard::Retrying(_) => {}
+            // Raw messages are for those who record.
+            Heard::Retrying(_) | Heard::Message(_) => {}
             Heard::Ended(ended) => self.over(source, &ended),
         }
     }

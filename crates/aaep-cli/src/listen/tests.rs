@@ -452,8 +452,9 @@ fn hearing_less_and_more_changes_the_terms() {
     let mut stage = Stage::new(&["http://a"]);
     stage.line("terser");
     stage.line("more time");
-    let terms = stage.acts.iter().filter_map(|act| if let Act::Renegotiate(terms) = act { Some(terms) } else { None });
-    let last = terms.last().unwrap();
+    let mut terms =
+        stage.acts.iter().filter_map(|act| if let Act::Renegotiate(terms) = act { Some(terms) } else { None });
+    let last = terms.next_back().unwrap();
     assert_eq!(serde_json::to_value(last).unwrap()["preferred_verbosity"], "terse");
     assert_eq!(serde_json::to_value(last).unwrap()["more_time"], json!({"factor": 2}));
 }

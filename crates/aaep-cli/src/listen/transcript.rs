@@ -37,7 +37,7 @@ impl Transcript {
         let end = self.gone + self.entries.len();
         let place = self.place.unwrap_or(end);
         let found = if back {
-            numbered.filter(|(at, _)| *at < place).filter(fits).last()
+            numbered.rev().filter(|(at, _)| *at < place).find(fits)
         } else {
             numbered.filter(|(at, _)| *at > place).find(fits)
         };
@@ -48,7 +48,7 @@ impl Transcript {
     }
 
     /// Goes back to the end, where new things are.
-    pub(crate) fn to_end(&mut self) {
+    pub(crate) fn go_to_end(&mut self) {
         self.place = None;
     }
 }
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(walk(true, Some(Kind::Tool)).as_deref(), Some("b"));
         assert_eq!(walk(true, Some(Kind::Tool)), None);
         assert_eq!(walk(false, None).as_deref(), Some("c"));
-        transcript.to_end();
+        transcript.go_to_end();
         assert_eq!(transcript.walk(true, None).unwrap().text, "e");
     }
 

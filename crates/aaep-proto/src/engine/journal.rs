@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::questions::{Asked, Ending};
 use super::{Cx, Engine, Output};
 use crate::confirm::{AuditRecord, Verdict};
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, SubscriptionId, ToolCallId};
@@ -217,7 +218,39 @@ impl Engine {
     pub(super) fn fail_closed(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
         let Some(question) = self.questions.get_mut(token) else { return };
         question.ending = None;
-        let ending = super::questions::Ending::by_itself(Verdict::NotRecorded);
+        let ending = Ending::by_itself(Verdict::NotRecorded);
         self.settle_now(cx, token, ending);
+    }
+}
+
+/// What questions say.
+impl Engine {
+    pub(super) fn note_question(&mut self, token: &ReplyToken, timeout_seconds: u32) {
+        let Some(question) = self.questions.get(token) else { return };
+        let (call, takes_modified) = match &question.asked {
+            Asked::Confirmation(asked) => (asked.named_call(), asked.takes_modified()),
+            Asked::Clarification(_) => (None, false),
+        };
+        let asked = AskedQuestion {
+            token: token.clone(),
+            event: question.event.clone(),
+            asked_at: question.asked_wall,
+            deadline: question.asked_wall.plus_seconds(timeout_seconds.into()),
+            call: call.map(|(tool, digest)| (tool.clone(), digest.to_string())),
+            takes_modified,
+            origin: question.origin().map(str::to_owned),
+        };
+        self.note(|| Entry::Asked(Box::new(asked)));
+    }
+
+    pub(super) fn note_put(&mut self, token: &ReplyToken) {
+        if let Some(event) = self.questions.get(token).filter(|_| self.config.journal).map(|q| q.event.clone()) {
+            self.note(|| Entry::Event(Box::new(event)));
+        }
+    }
+
+    pub(super) fn note_ending(&mut self, response: Option<Response>, ending: &Ending, record: &AuditRecord) {
+        let modified = ending.modified.clone();
+        self.note(|| Entry::Decided(Box::new(DecidedQuestion { record: record.clone(), modified, response })));
     }
 }

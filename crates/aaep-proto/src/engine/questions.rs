@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::publish::add_consent;
 use super::subscriptions::SubscriptionKey;
-use super::{AskedQuestion, Cx, DecidedQuestion, Engine, Entry, Misuse, Output, Timer, WhenAlone};
+use super::{Cx, Engine, Misuse, Output, Timer, WhenAlone};
 use crate::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome, Permit, Verdict};
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
@@ -199,24 +199,6 @@ impl Engine {
         Ok(())
     }
 
-    fn note_question(&mut self, token: &ReplyToken, timeout_seconds: u32) {
-        let Some(question) = self.questions.get(token) else { return };
-        let (call, takes_modified) = match &question.asked {
-            Asked::Confirmation(asked) => (asked.named_call(), asked.takes_modified()),
-            Asked::Clarification(_) => (None, false),
-        };
-        let asked = AskedQuestion {
-            token: token.clone(),
-            event: question.event.clone(),
-            asked_at: question.asked_wall,
-            deadline: question.asked_wall.plus_seconds(timeout_seconds.into()),
-            call: call.map(|(tool, digest)| (tool.clone(), digest.to_string())),
-            takes_modified,
-            origin: question.origin().map(str::to_owned),
-        };
-        self.note(|| Entry::Asked(Box::new(asked)));
-    }
-
     /// Puts a question to the user, or applies its default if nobody could answer (decision 1).
     pub(super) fn put_question(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
         let Some(question) = self.questions.get_mut(token) else { return };
@@ -233,17 +215,6 @@ impl Engine {
         } else if !alone || self.config.when_alone == WhenAlone::DefaultAtOnce {
             self.settle(cx, token, Ending::by_itself(Verdict::NobodyCouldAnswer));
         }
-    }
-
-    fn note_put(&mut self, token: &ReplyToken) {
-        if let Some(event) = self.questions.get(token).filter(|_| self.config.journal).map(|q| q.event.clone()) {
-            self.note(|| Entry::Event(Box::new(event)));
-        }
-    }
-
-    /// Hands over all open questions to everyone, after a restart.
-    pub(super) fn hand_over_all(&mut self, cx: &mut Cx<'_>) {
-        self.hand_over(cx, None, &[]);
     }
 
     /// Hands open questions to a subscription that joined, came back or changed its terms, if someone could answer
@@ -264,7 +235,12 @@ impl Engine {
     }
 
     /// A question that nobody has got goes to everyone; one that is out already is missing to newcomers only.
-    fn hand_over(&mut self, cx: &mut Cx<'_>, just_asked: Option<&ReplyToken>, newcomers: &[SubscriptionKey]) {
+    pub(super) fn hand_over(
+        &mut self,
+        cx: &mut Cx<'_>,
+        just_asked: Option<&ReplyToken>,
+        newcomers: &[SubscriptionKey],
+    ) {
         let able = |confirmation| self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));
         let (can_confirm, can_clarify) = (able(true), able(false));
         let mut to_send = Vec::new();
@@ -328,8 +304,7 @@ impl Engine {
         }
     }
 
-    /// Every end of a question comes here. With a journal it waits until it is on record, unless it comes with the
-    /// end of its session; the first end counts.
+    /// Every end comes here; the first counts. With a journal it waits until it is on record, unless its session ends.
     pub(super) fn settle(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: Ending) {
         let Some(question) = self.questions.get(token) else { return };
         if !self.config.journal || !ending.told {
@@ -343,11 +318,6 @@ impl Engine {
         if let Some(question) = self.questions.get_mut(token) {
             question.ending = Some((ending, record));
         }
-    }
-
-    fn note_ending(&mut self, response: Option<Response>, ending: &Ending, record: &AuditRecord) {
-        let modified = ending.modified.clone();
-        self.note(|| Entry::Decided(Box::new(DecidedQuestion { record: record.clone(), modified, response })));
     }
 
     /// Ends a question without waiting for the record of it.

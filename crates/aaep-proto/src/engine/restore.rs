@@ -148,7 +148,7 @@ impl Engine {
         for state in restored.broken {
             self.end_broken(cx, state);
         }
-        self.hand_over_all(cx);
+        self.hand_over(cx, None, &[]);
         for token in tokens {
             if self.questions.get(&token).is_some_and(|q| q.deadline <= cx.now.moment) {
                 self.time_out(cx, &token);

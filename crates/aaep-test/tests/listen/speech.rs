@@ -94,9 +94,9 @@ async fn words_about_a_settled_question_are_taken_back() {
     let mut other = Subscriber::connect(&demo.url, Options::new("other", capabilities)).unwrap();
     let (place, tmux) = speaking(&demo, false).await;
     let prompt = loop {
-        match soon("the question", other.recv()).await.expect("the demo goes on") {
-            Heard::PromptOpened(prompt, _) => break prompt,
-            _ => {}
+        let heard = soon("the question", other.recv()).await.expect("the demo goes on");
+        if let Heard::PromptOpened(prompt, _) = heard {
+            break prompt;
         }
     };
     let asks = "Demo asks: Transfer 500 dollars from checking to savings.";

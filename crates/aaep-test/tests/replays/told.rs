@@ -55,7 +55,7 @@ fn the_picture_has_a_title_and_says_in_words_what_it_shows() {
     let left = run(&["replay", "--svg", &room.name("states.svg"), &banking()]);
     assert_eq!((left.code, left.err.as_str()), (Some(0), ""));
     let words = format!("Harbour Bank Helper, session sess_7b1f0c52d9e84a36. {}", BANKING.lines().last().unwrap());
-    assert_eq!(left.out, [words.clone()], "the same facts, as text");
+    assert_eq!(left.out, std::slice::from_ref(&words), "the same facts, as text");
     let text = std::fs::read_to_string(room.path("states.svg")).unwrap();
     let svg = roxmltree::Document::parse(&text).unwrap();
     let svg = svg.root_element();
@@ -84,7 +84,7 @@ fn hostile() -> (Vec<u8>, [u64; 6]) {
     line(b"\xff\xfe\x00");
     line("[".repeat(100_000).as_bytes());
     line(good[1].as_bytes());
-    line(good[2][..100].as_bytes());
+    line(&good[2].as_bytes()[..100]);
     (bytes, [2, 3, 4, 5, 6, 8])
 }
 

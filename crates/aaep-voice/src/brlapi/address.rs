@@ -118,7 +118,7 @@ mod tests {
         let path = |pairs: &[(&str, &str)]| {
             tty_path(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string()))
         };
-        assert_eq!(path(&[]), []);
+        assert!(path(&[]).is_empty());
         assert_eq!(path(&[("CONTROLVT", "2")]), [2]);
         assert_eq!(path(&[("DISPLAY", ":0"), ("XDG_VTNR", "7"), ("WINDOWID", "9")]), [7, 9]);
         assert_eq!(path(&[("WINDOWPATH", "1:2"), ("WINDOWID", "x")]), [1, 2]);
