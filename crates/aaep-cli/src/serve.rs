@@ -147,8 +147,9 @@ pub(crate) fn run(args: Args) -> io::Result<Outcome> {
             Ok(server) => server,
             Err(error) => return Ok(failed(&error)),
         };
+        let stop = told_to_stop();
         writeln!(io::stdout(), "Serving at {}", server.url())?;
-        told_to_stop().await;
+        stop.await;
         server.stop("The server is being stopped.").await;
         Ok(Outcome::Yes)
     })
@@ -179,19 +180,26 @@ pub(crate) fn start_logging(log: &Log) {
     let _ = if log.json { logs.json().try_init() } else { logs.try_init() };
 }
 
-/// Waits for Ctrl-C or a polite request to end.
-pub(crate) async fn told_to_stop() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
+/// Waits for Ctrl-C or a polite request to end. It is heard from the call on, not only from when it is waited for.
+#[cfg(unix)]
+pub(crate) fn told_to_stop() -> impl Future<Output = ()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let signals = signal(SignalKind::terminate()).and_then(|end| Ok((end, signal(SignalKind::interrupt())?)));
+    async {
+        match signals {
+            Ok((mut terminate, mut interrupt)) => tokio::select! {
                 _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
+                _ = interrupt.recv() => {}
+            },
+            // Then signals do what they do to every program.
+            Err(_) => std::future::pending().await,
         }
     }
+}
+
+/// Waits for Ctrl-C.
+#[cfg(not(unix))]
+pub(crate) async fn told_to_stop() {
     // Without signals there is only one way to be told.
     let _ = tokio::signal::ctrl_c().await;
 }
