@@ -62,7 +62,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn event(kind: &str, session: &str, urgency: &str, extensions: Value) -> Event {
-        serde_json::from_value(json!({"@context": "c", "type": kind, "event_id": "evt_1", "session_id": session,
+        serde_json::from_value(json!({"@context": "https://aaep-protocol.org/context/v1", "type": kind, "event_id": "evt_1", "session_id": session,
             "timestamp": "2026-05-24T14:22:13Z", "producer": {"agent_id": "a"}, "urgency": urgency,
             "tool": "t", "summary_normal": "T.", "from_state": "a", "to_state": "b", "extensions": extensions,
             "question": "Q?", "reply_token": "rpl_1", "timeout_seconds": 9}))

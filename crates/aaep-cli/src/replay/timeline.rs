@@ -100,7 +100,7 @@ mod tests {
 
     fn event(kind: &str, more: &str) -> Event {
         let text = format!(
-            r#"{{"@context":"c","type":"aaep:agent.{kind}","event_id":"evt_1","session_id":"sess_1",
+            r#"{{"@context":"https://aaep-protocol.org/context/v1","type":"aaep:agent.{kind}","event_id":"evt_1","session_id":"sess_1",
             "timestamp":"2026-05-24T14:22:13Z","producer":{{"agent_id":"a"}}{more}}}"#
         );
         serde_json::from_str(&text).unwrap()
