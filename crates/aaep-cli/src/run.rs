@@ -61,7 +61,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
 }
 
 async fn serve(config: Config, command: &[OsString]) -> Result<ExitCode, ConfigError> {
-    let producer = Server::producer(&config);
+    let producer = Server::durable_producer(&config)?;
     let who = who(&config);
     let server = Server::new(config, producer.clone()).start().await?;
     let _ = writeln!(io::stderr(), "Serving at {}", server.url());

@@ -3,59 +3,119 @@
 use std::sync::Arc;
 
 use aaep::message::{AwaitingClarification, AwaitingConfirmation, Decision, Payload, ResponseKind};
-use aaep::{Clarification, Confirmation, LanguageTag};
+use aaep::{Attached, Clarification, Confirmation, LanguageTag, Outcome};
 use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 
 use super::answer::{Answer, Ending, Fault, faults};
 use super::loose::Told;
-use super::reply::{Pending, outcome};
-use super::session::Open;
+use super::reply::{Pending, Reply, outcome};
+use super::session::{Open, Permits};
 
-/// Asks; the answer comes by what is returned.
+/// Asks; the answer comes by what is returned. The name is that of the agent, and one to find it again by.
 pub(super) async fn ask(
     open: &mut Open,
     told: &Told,
-    id: &str,
+    (id, origin): (&str, Option<String>),
     waiting: &mut JoinSet<()>,
 ) -> Result<Pending, Vec<Fault>> {
-    let (decide, pending) = Pending::new(id);
-    let (id, session) = (id.to_owned(), open.session.id().to_string());
+    let asker = Asker::new(open, told, id);
     match &told.event.payload {
         Payload::AwaitingConfirmation(asked) => {
-            let confirmation = confirmation(asked, told).map_err(|fault| vec![fault])?;
-            if let (true, Some(tool)) = (asked.is_irreversible(), &told.tool) {
-                open.guard(tool).map_err(|fault| vec![fault])?;
+            let mut confirmation = confirmation(asked, told).map_err(|fault| vec![fault])?;
+            guard(open, told)?;
+            if let Some(origin) = origin {
+                confirmation = confirmation.origin(origin);
             }
             let question = open.session.ask(confirmation).await.map_err(faults)?;
-            let (permits, tool, args) = (open.permits.clone(), told.tool.clone(), told.args.clone());
-            waiting.spawn(async move {
-                let answer = match question.end().await {
-                    Ok(end) => {
-                        // The permit is there before the agent hears of it.
-                        if let (Some(permit), Some(tool)) = (end.permit, tool) {
-                            permits.keep(&tool, args.as_ref(), permit);
-                        }
-                        outcome(&id, &session, end.verdict, Ending::Decision(end.decision, end.modified_action))
-                    }
-                    Err(error) => Answer::refused(Some(&id), faults(error)),
-                };
-                decide.send_replace(Some(Arc::new(answer)));
-            });
+            Ok(wait(waiting, id, async move { asker.decided(question.end().await) }))
         }
         Payload::AwaitingClarification(asked) => {
-            let question = open.session.ask_about(clarification(asked, told)).await.map_err(faults)?;
-            waiting.spawn(async move {
-                let answer = match question.end().await {
-                    Ok(end) => outcome(&id, &session, end.verdict, Ending::Response(end.response)),
-                    Err(error) => Answer::refused(Some(&id), faults(error)),
-                };
-                decide.send_replace(Some(Arc::new(answer)));
-            });
+            let mut clarification = clarification(asked, told);
+            if let Some(origin) = origin {
+                clarification = clarification.origin(origin);
+            }
+            let question = open.session.ask_about(clarification).await.map_err(faults)?;
+            Ok(wait(waiting, id, async move { asker.answered(question.end().await) }))
         }
-        _ => return Err(vec![Fault::at("/type", "This is no question.")]),
+        _ => Err(vec![Fault::at("/type", "This is no question.")]),
     }
-    Ok(pending)
+}
+
+/// Goes on with a question that was asked before a restart.
+pub(super) fn resume(
+    open: &mut Open,
+    (told, id): (&Told, &str),
+    found: Attached,
+    waiting: &mut JoinSet<()>,
+) -> Result<Reply, Vec<Fault>> {
+    let asker = Asker::new(open, told, id);
+    guard(open, told)?;
+    Ok(match found {
+        Attached::Confirmation(question) => {
+            Reply::Later(wait(waiting, id, async move { asker.decided(question.end().await) }))
+        }
+        Attached::Clarification(question) => {
+            Reply::Later(wait(waiting, id, async move { asker.answered(question.end().await) }))
+        }
+        Attached::Decided(end) => Reply::Now(asker.decided(Ok(end)).into()),
+        Attached::Answered(end) => Reply::Now(asker.answered(Ok(end)).into()),
+    })
+}
+
+/// From now on the tool of an irreversible question needs a permit.
+fn guard(open: &mut Open, told: &Told) -> Result<(), Vec<Fault>> {
+    match (&told.event.payload, &told.tool) {
+        (Payload::AwaitingConfirmation(asked), Some(tool)) if asked.is_irreversible() => {
+            open.guard(tool).map_err(|fault| vec![fault])
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Waits beside everything else.
+fn wait(waiting: &mut JoinSet<()>, id: &str, end: impl Future<Output = Answer> + Send + 'static) -> Pending {
+    let (decide, pending) = Pending::new(id);
+    waiting.spawn(async move {
+        decide.send_replace(Some(Arc::new(end.await)));
+    });
+    pending
+}
+
+/// Who asked, and for what.
+struct Asker {
+    id: String,
+    session: String,
+    permits: Permits,
+    tool: Option<String>,
+    args: Option<Value>,
+}
+
+impl Asker {
+    fn new(open: &Open, told: &Told, id: &str) -> Asker {
+        let (tool, args) = (told.tool.clone(), told.args.clone());
+        Asker { id: id.to_owned(), session: open.session.id().to_string(), permits: open.permits.clone(), tool, args }
+    }
+
+    fn decided(self, end: Result<Outcome, aaep::Error>) -> Answer {
+        match end {
+            Ok(end) => {
+                // The permit is there before the agent hears of it.
+                if let (Some(permit), Some(tool)) = (end.permit, self.tool) {
+                    self.permits.keep(&tool, self.args.as_ref(), permit);
+                }
+                outcome(&self.id, &self.session, end.verdict, Ending::Decision(end.decision, end.modified_action))
+            }
+            Err(error) => Answer::refused(Some(&self.id), faults(error)),
+        }
+    }
+
+    fn answered(self, end: Result<aaep::Answer, aaep::Error>) -> Answer {
+        match end {
+            Ok(end) => outcome(&self.id, &self.session, end.verdict, Ending::Response(end.response)),
+            Err(error) => Answer::refused(Some(&self.id), faults(error)),
+        }
+    }
 }
 
 fn confirmation(asked: &AwaitingConfirmation, told: &Told) -> Result<Confirmation, Fault> {

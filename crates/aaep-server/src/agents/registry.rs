@@ -159,6 +159,8 @@ impl Agents {
                 who
             }
         };
+        // As JSON, so that no two look the same.
+        let home = (name.is_some() || way == Way::Requests).then(|| serde_json::json!([principal, name]).to_string());
         let name = match (name, way) {
             (Some(name), _) => format!("name {name}"),
             (None, Way::Requests) => String::new(),
@@ -173,7 +175,10 @@ impl Agents {
             Entry::Occupied(entry) => entry.get().clone(),
             Entry::Vacant(_) if full => return None,
             Entry::Vacant(entry) => {
-                let relay = Relay::among(self.producer.clone(), who, self.names.clone());
+                let mut relay = Relay::among(self.producer.clone(), who, self.names.clone());
+                if let Some(home) = home {
+                    relay = relay.at_home(home);
+                }
                 let presence = Mutex::new(Presence { here: 0, until: Instant::now() });
                 entry.insert(Arc::new(Desk { relay: Arc::new(relay.into()), presence })).clone()
             }

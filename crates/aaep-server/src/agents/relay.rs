@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use aaep::message::{CoreType, ErrorCategory, Localized, Payload, SessionCompleted, SessionErrored, SessionStarted};
+use aaep::message::{CoreType, Localized, Payload, SessionCompleted, SessionStarted};
 use aaep::{LanguageTag, Producer, SessionOptions};
 use aaep_proto::{Problem, Rule};
 use serde_json::Map;
@@ -15,7 +15,7 @@ use super::loose::{Loose, Told};
 use super::memory::{Known, Memory};
 use super::registry::Names;
 use super::reply::{Pending, Reply};
-use super::session::{OUTPUTS, Open, Text, ask_first};
+use super::session::{OUTPUTS, Open, Text, ask_first, errored};
 use super::who::Who;
 use super::{ask, session};
 use crate::clock;
@@ -56,6 +56,8 @@ pub struct Relay {
     who: Who,
     names: Arc<Names>,
     number: u64,
+    /// Its name that outlasts a restart, if it can come back under one.
+    home: Option<String>,
     /// By the id that subscribers see.
     sessions: BTreeMap<String, Open>,
     aliases: BTreeMap<String, String>,
@@ -93,6 +95,7 @@ impl Relay {
             who,
             names,
             number,
+            home: None,
             sessions: BTreeMap::new(),
             aliases: BTreeMap::new(),
             current: None,
@@ -103,6 +106,13 @@ impl Relay {
             unnamed: 0,
             questions: JoinSet::new(),
         }
+    }
+
+    /// The same agent under a name that it comes back with after a restart, so that it finds its questions again. No two
+    /// agents of a producer may have the same.
+    pub(super) fn at_home(mut self, name: String) -> Relay {
+        self.home = Some(name);
+        self
     }
 
     /// How many sessions go on.
@@ -132,11 +142,14 @@ impl Relay {
                 None => {}
             }
         }
+        // What is asked is a part of the name: the answer to one question is never that to another.
+        let named = self.home.as_ref().zip(given.as_ref()).zip(content).filter(|_| asks);
+        let origin = named.map(|((home, id), content)| format!("{home}/{id}#{content}"));
         let id = given.unwrap_or_else(|| {
             self.unnamed += 1;
             format!("unnamed-{}-{}", self.number, self.unnamed)
         });
-        match self.drive(loose, &id).await {
+        match self.drive(loose, &id, origin).await {
             Ok(reply) => {
                 if let Some(content) = content {
                     self.memory.keep(id, content, reply.clone());
@@ -148,7 +161,7 @@ impl Relay {
         }
     }
 
-    async fn drive(&mut self, loose: Loose, id: &str) -> Result<Reply, Vec<Fault>> {
+    async fn drive(&mut self, loose: Loose, id: &str, origin: Option<String>) -> Result<Reply, Vec<Fault>> {
         let session = if loose.core == Some(CoreType::OutputStreaming) {
             self.text(loose).await?
         } else {
@@ -161,8 +174,13 @@ impl Relay {
             if core == Some(CoreType::SessionStarted) {
                 self.start(name, told).await?
             } else {
+                if let Some(origin) = &origin
+                    && let Some(reply) = self.come_back(name.as_deref(), (&told, id), origin).await?
+                {
+                    return Ok(reply);
+                }
                 let session = self.session_of(name, &told).await?;
-                if let Some(pending) = self.act(&session, told, id).await? {
+                if let Some(pending) = self.act(&session, told, (id, origin)).await? {
                     return Ok(Reply::Later(pending));
                 }
                 session
@@ -172,7 +190,12 @@ impl Relay {
     }
 
     /// Says what an event of a session says; answers the question that it asks.
-    async fn act(&mut self, key: &str, told: Told, id: &str) -> Result<Option<Pending>, Vec<Fault>> {
+    async fn act(
+        &mut self,
+        key: &str,
+        told: Told,
+        name: (&str, Option<String>),
+    ) -> Result<Option<Pending>, Vec<Fault>> {
         let open = self.sessions.get_mut(key).ok_or_else(|| vec![Fault::new("This session has ended.")])?;
         let (variants, vocabularies) = (told.event.extra.clone(), told.event.envelope.context.extensions().to_vec());
         match told.event.payload.clone() {
@@ -182,7 +205,7 @@ impl Relay {
                 if self.memory.pending() >= QUESTIONS {
                     return Err(vec![Fault::new(format!("{QUESTIONS} questions wait. Wait for some answers first."))]);
                 }
-                return ask::ask(open, &told, id, &mut self.questions).await.map(Some);
+                return ask::ask(open, &told, name, &mut self.questions).await.map(Some);
             }
             payload @ Payload::Extension { .. } => {
                 let event = Localized { payload, variants };
@@ -197,6 +220,33 @@ impl Relay {
             }
         }
         Ok(None)
+    }
+
+    /// Takes up a question that was asked before a restart, and its session. Nothing, if there is none that goes on.
+    async fn come_back(
+        &mut self,
+        name: Option<&str>,
+        (told, id): (&Told, &str),
+        origin: &str,
+    ) -> Result<Option<Reply>, Vec<Fault>> {
+        let known = self.find(name)?;
+        let Some((session, found)) = self.producer.find_question(origin).await else { return Ok(None) };
+        let key = session.to_string();
+        if !self.sessions.contains_key(&key) {
+            // A session that has ended takes its answers with it: the user is asked anew.
+            if !self.producer.orphans().await.contains(&session) {
+                return Ok(None);
+            }
+            if known.is_some() {
+                let message = format!("{id} was asked in session {key} before a restart. Ask under another event_id.");
+                return Err(vec![Fault::at("/event_id", message)]);
+            }
+            self.check_room()?;
+            let Some(session) = self.producer.adopt(&session).await else { return Ok(None) };
+            self.open(session, name.filter(|name| *name != key).map(str::to_owned));
+        }
+        let Some(open) = self.sessions.get_mut(&key) else { return Ok(None) };
+        ask::resume(open, (told, id), found, &mut self.questions).map(Some)
     }
 
     /// Adds text to an output.
@@ -338,10 +388,19 @@ impl Relay {
     }
 
     async fn begin(&mut self, alias: Option<String>, options: SessionOptions) -> Result<String, Vec<Fault>> {
+        self.check_room()?;
+        let session = self.producer.session_with(options).await.map_err(faults)?;
+        Ok(self.open(session, alias))
+    }
+
+    fn check_room(&self) -> Result<(), Vec<Fault>> {
         if self.sessions.len() >= SESSIONS {
             return Err(vec![Fault::new(format!("{SESSIONS} sessions are open. End some first."))]);
         }
-        let session = self.producer.session_with(options).await.map_err(faults)?;
+        Ok(())
+    }
+
+    fn open(&mut self, session: aaep::Session, alias: Option<String>) -> String {
         let key = session.id().to_string();
         self.names.add(&key, self.number);
         match &alias {
@@ -349,7 +408,7 @@ impl Relay {
             None => self.current = Some(key.clone()),
         }
         self.sessions.insert(key.clone(), session::Open::new(session, alias));
-        Ok(key)
+        key
     }
 
     fn forget(&mut self, key: &str) {
@@ -430,17 +489,4 @@ fn introduction(producer: &aaep::message::Producer, language: &LanguageTag) -> S
     let name = producer.agent_name.as_ref().filter(|name| !name.is_empty()).unwrap_or(&producer.agent_id);
     // A name needs no translation.
     if language.primary().eq_ignore_ascii_case("en") { format!("{name} is at work.") } else { name.clone() }
-}
-
-fn errored(summary: &str) -> SessionErrored {
-    SessionErrored {
-        error_category: ErrorCategory::Unknown,
-        error_code: None,
-        summary_terse: None,
-        summary_normal: summary.to_owned(),
-        summary_detailed: None,
-        error_uri: None,
-        recoverable: None,
-        remediation_hint: None,
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aaep::id::ToolCallId;
-use aaep::message::{Localized, ToolCompleted, ToolInvoked};
+use aaep::message::{ErrorCategory, Localized, SessionErrored, ToolCompleted, ToolInvoked};
 use aaep::{CallDigest, Output, Permit, Session};
 use serde_json::Value;
 
@@ -91,6 +91,20 @@ pub(super) fn ask_first(tool: &str) -> Fault {
          and go on only if the decision is accept."
     );
     Fault::at("/tool", message)
+}
+
+/// The end of a session that could not go on.
+pub(super) fn errored(summary: &str) -> SessionErrored {
+    SessionErrored {
+        error_category: ErrorCategory::Unknown,
+        error_code: None,
+        summary_terse: None,
+        summary_normal: summary.to_owned(),
+        summary_detailed: None,
+        error_uri: None,
+        recoverable: None,
+        remediation_hint: None,
+    }
 }
 
 impl Open {

@@ -8,3 +8,4 @@ mod harness;
 mod link;
 mod process;
 mod relay;
+mod restart;
