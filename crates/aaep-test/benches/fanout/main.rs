@@ -129,9 +129,9 @@ fn measure(runtime: &tokio::runtime::Runtime, contestant: Contestant, size: usiz
     crowd.wait_for(already + events * size);
     row.saturated(events * size, &start, &server.usage());
     let (already, start) = (crowd.events(), server.usage());
-    server.order("pace 25");
-    crowd.wait_for(already + 25 * size);
-    row.paced(25 * size, &start, &server.usage());
+    server.order("pace 24");
+    crowd.wait_for(already + 24 * size);
+    row.paced(24 * size, &start, &server.usage());
     if matches!(contestant, Contestant::Sse | Contestant::WebSocket) {
         let already = crowd.events();
         crowd.take_latencies();
