@@ -5,14 +5,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tower::Service;
 
 use crate::config::Limits;
 use crate::gate::{self, Connection};
@@ -88,9 +91,14 @@ impl Listener {
         connection: Connection,
         mut stopping: watch::Receiver<bool>,
     ) {
-        let router = self.router.clone().layer(axum::Extension(connection.address)).layer(axum::Extension(connection));
+        // What is known of the connection goes with each request: a router of its own would cost every idle stream 30 KiB.
+        let service = service_fn(|mut request: Request<Incoming>| {
+            request.extensions_mut().insert(connection.address);
+            request.extensions_mut().insert(connection.clone());
+            self.router.clone().call(request)
+        });
         let builder = builder(&self.hub.limits);
-        let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(router));
+        let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         let mut serving = std::pin::pin!(serving);
         let result = tokio::select! {
             result = serving.as_mut() => result,
