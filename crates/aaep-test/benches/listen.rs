@@ -85,7 +85,9 @@ mod unix {
     }
 
     pub(super) async fn measure() {
-        let place = std::env::temp_dir().join(format!("aaep-bench-{}.sock", std::process::id()));
+        // A directory that the server makes itself: it opens no socket where others can go.
+        let directory = tempfile::TempDir::new().unwrap();
+        let place = directory.path().join("own/bench.sock");
         let mut layer = Layer::default();
         layer.set("listen", "127.0.0.1:0");
         layer.set("agent_id", "bench");
