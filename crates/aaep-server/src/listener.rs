@@ -91,7 +91,7 @@ impl Listener {
         connection: Connection,
         mut stopping: watch::Receiver<bool>,
     ) {
-        // What is known of the connection goes with each request: a router of its own would cost every idle stream 30 KiB.
+        // What is known of the connection goes with each request: a router of its own would cost every idle stream 15 KiB.
         let service = service_fn(|mut request: Request<Incoming>| {
             request.extensions_mut().insert(connection.address);
             request.extensions_mut().insert(connection.clone());
