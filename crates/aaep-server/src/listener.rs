@@ -1,15 +1,20 @@
 //! Connections: accepted, counted, encrypted, served, ended in order.
 
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use axum::Router;
-use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
+use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+#[cfg(target_os = "linux")]
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -19,6 +24,7 @@ use tower::Service;
 
 use crate::config::Limits;
 use crate::gate::{self, Connection};
+use crate::http::{Handover, Stream, carry, lend};
 use crate::hub::{Hub, stopped};
 
 /// Most bytes of a request's head. It is also what an idle connection's read buffer may grow to.
@@ -47,9 +53,13 @@ impl Listener {
                 () = stopped(&mut stopping) => break,
             };
             match accepted {
-                Ok((stream, address)) => match places.clone().try_acquire_owned() {
-                    Ok(place) => drop(open.spawn(this.clone().connection(stream, address, place, stopping.clone()))),
-                    Err(_) => drop(open.spawn(turn_away(this.clone(), stream))),
+                Ok(accepted) => match places.clone().try_acquire_owned() {
+                    // Two kinds of tasks: an idle plain one need not have room for the state of an encrypted one.
+                    Ok(place) => drop(match this.tls.clone() {
+                        None => open.spawn(this.clone().plain(accepted, place, stopping.clone())),
+                        Some(tls) => open.spawn(this.clone().encrypted(tls, accepted, place, stopping.clone())),
+                    }),
+                    Err(_) => drop(open.spawn(turn_away(this.clone(), accepted.0))),
                 },
                 Err(error) => pause_after(&error).await,
             }
@@ -61,55 +71,102 @@ impl Listener {
         }
     }
 
-    async fn connection(
+    async fn plain(
         self: Arc<Self>,
-        stream: TcpStream,
-        address: SocketAddr,
+        (stream, address): (TcpStream, SocketAddr),
         _place: OwnedSemaphorePermit,
         stopping: watch::Receiver<bool>,
     ) {
-        if let Err(error) = prepare(&stream, &self.hub.limits) {
-            tracing::debug!(%error, "a connection could not be prepared");
-        }
-        let Some(tls) = &self.tls else {
-            return self.http(stream, Connection { address, certificate: None }, stopping).await;
-        };
-        match tokio::time::timeout(self.hub.limits.request(), tls.accept(stream)).await {
+        self.prepare(&stream);
+        self.serve_connection(stream, Connection { address, certificate: None }, stopping).await;
+    }
+
+    async fn encrypted(
+        self: Arc<Self>,
+        tls: TlsAcceptor,
+        (stream, address): (TcpStream, SocketAddr),
+        _place: OwnedSemaphorePermit,
+        stopping: watch::Receiver<bool>,
+    ) {
+        self.prepare(&stream);
+        match Box::pin(tokio::time::timeout(self.hub.limits.request(), tls.accept(stream))).await {
             Ok(Ok(stream)) => {
                 let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
                 let certificate = certificate.map(|der| Arc::new(gate::of_certificate(der)));
-                self.http(stream, Connection { address, certificate }, stopping).await;
+                self.serve_connection(stream, Connection { address, certificate }, stopping).await;
             }
             Ok(Err(error)) => tracing::info!(%address, %error, "a TLS handshake failed"),
             Err(_) => tracing::info!(%address, "a TLS handshake took too long"),
         }
     }
 
-    async fn http(
+    /// Small writes go out at once, and a peer that takes nothing or is no longer there is found by the kernel.
+    fn prepare(&self, stream: &TcpStream) {
+        let prepared = stream.set_nodelay(true);
+        #[cfg(target_os = "linux")]
+        let prepared =
+            prepared.and_then(|()| SockRef::from(stream).set_tcp_user_timeout(Some(self.hub.limits.write_timeout())));
+        if let Err(error) = prepared {
+            tracing::debug!(%error, "a connection could not be prepared");
+        }
+    }
+
+    /// Serves requests, and then the event stream that takes the connection over, if one does.
+    async fn serve_connection(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         connection: Connection,
-        mut stopping: watch::Receiver<bool>,
+        stopping: watch::Receiver<bool>,
     ) {
-        // What is known of the connection goes with each request: a router of its own would cost every idle stream 15 KiB.
+        let handover = Handover::default();
+        let (owner, lent) = lend(stream, handover.clone());
+        // In a box, which is gone when a stream takes over.
+        let ended = Box::pin(self.http(lent, &handover, connection, stopping)).await;
+        let result = match ended {
+            Ok(Some(events)) => match owner.take() {
+                Some(stream) => carry(stream, events, self.hub.limits.write_timeout()).await.map_err(Into::into),
+                None => Ok(()),
+            },
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = result {
+            tracing::debug!(%error, "a connection ended early");
+        }
+    }
+
+    /// Serves requests until the connection ends or an event stream takes it over.
+    async fn http(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        handover: &Handover,
+        connection: Connection,
+        mut stopping: watch::Receiver<bool>,
+    ) -> Result<Option<Box<Stream>>, Box<dyn std::error::Error + Send + Sync>> {
+        // What is known of the connection goes with each request: a router of its own would cost every idle one 15 KiB.
         let service = service_fn(|mut request: Request<Incoming>| {
+            if request.version() == Version::HTTP_11 {
+                request.extensions_mut().insert(handover.clone());
+            }
             request.extensions_mut().insert(connection.address);
             request.extensions_mut().insert(connection.clone());
             self.router.clone().call(request)
         });
         let builder = builder(&self.hub.limits);
-        let serving = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-        let mut serving = std::pin::pin!(serving);
-        let result = tokio::select! {
-            result = serving.as_mut() => result,
-            () = stopped(&mut stopping) => {
+        let mut serving = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+        let mut stop = pin!(stopped(&mut stopping));
+        let mut stopping = false;
+        poll_fn(|cx| {
+            if !stopping && stop.as_mut().poll(cx).is_ready() {
+                stopping = true;
                 serving.as_mut().graceful_shutdown();
-                serving.await
             }
-        };
-        if let Err(error) = result {
-            tracing::debug!(%error, "a connection ended early");
-        }
+            match serving.as_mut().poll(cx) {
+                Poll::Ready(result) => Poll::Ready(result.map(|()| None)),
+                Poll::Pending => handover.take().map_or(Poll::Pending, |events| Poll::Ready(Ok(Some(events)))),
+            }
+        })
+        .await
     }
 }
 
@@ -125,14 +182,6 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
         .keep_alive_timeout(limits.silence())
         .enable_connect_protocol();
     builder
-}
-
-/// Small writes go out at once, and a peer that takes nothing or is no longer there is found by the kernel.
-fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    #[cfg(target_os = "linux")]
-    socket2::SockRef::from(stream).set_tcp_user_timeout(Some(limits.write_timeout()))?;
-    Ok(())
 }
 
 /// Tells a plain client that there is no place.

@@ -4,10 +4,12 @@ use aaep::id::{EventId, SubscriptionId};
 use aaep_keys::Role;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::sse::Stream;
+use super::takeover::Handover;
 use super::{App, Problem};
 use crate::hub::Peer;
 
@@ -16,24 +18,23 @@ const NO_ID: Problem = Problem::new(StatusCode::BAD_REQUEST, "Name the stream by
 
 /// Opens the stream, or goes on after `Last-Event-ID`. A page that opens a new EventSource cannot send that header, so
 /// the address may name the event too.
-pub(super) async fn stream(
-    State(app): State<App>,
-    peer: Peer,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    if !accepts_stream(&headers) {
+pub(super) async fn stream(State(app): State<App>, peer: Peer, mut parts: Parts) -> Result<Response, Problem> {
+    // The router hands on HEAD as if it were GET, and that would take the stream from its reader.
+    if parts.method != Method::GET {
+        return Err(Problem::not_allowed("GET"));
+    }
+    if !accepts_stream(&parts.headers) {
         return Err(NOT_ACCEPTABLE);
     }
     if !peer.may(Role::Subscribe) {
         return Err(Problem::forbidden());
     }
     let query = |name: &str| {
-        let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+        let pairs = parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
         pairs.filter(|(key, _)| *key == name).map(|(_, value)| value).next()
     };
     let id: SubscriptionId = query("subscription_id").and_then(|id| id.parse().ok()).ok_or(NO_ID)?;
-    let in_header = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let in_header = parts.headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let last: Option<EventId> = in_header.or_else(|| query("last_event_id")).and_then(|id| id.parse().ok());
     let link = app.hub.producer.resume(&id, peer.principal(), last.as_ref()).await;
     let link = link.ok_or_else(Problem::no_subscription)?;
@@ -43,7 +44,12 @@ pub(super) async fn stream(
         // Proxies of the nginx kind collect answers unless they are told not to.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    Ok((kind, Body::new(Stream::new(app.hub, link))).into_response())
+    let stream = Stream::new(app.hub, link);
+    let body = match parts.extensions.remove::<Handover>() {
+        Some(handover) => Body::new(handover.leave(stream)),
+        None => Body::new(stream),
+    };
+    Ok((kind, body).into_response())
 }
 
 fn accepts_stream(headers: &HeaderMap) -> bool {

@@ -9,6 +9,7 @@ mod problem;
 mod replies;
 mod sse;
 mod subscriptions;
+mod takeover;
 mod ws;
 
 use std::sync::Arc;
@@ -23,6 +24,8 @@ use crate::signing::Published;
 
 pub(crate) use guard::identify;
 pub(crate) use problem::Problem;
+pub(crate) use sse::Stream;
+pub(crate) use takeover::{Handover, carry, lend};
 
 /// What handlers share.
 #[derive(Clone)]

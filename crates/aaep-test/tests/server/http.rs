@@ -2,6 +2,8 @@
 
 use hyper::{Method, StatusCode};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::harness::*;
 
@@ -174,6 +176,59 @@ async fn new_terms_come_as_the_answer_and_hold() {
     assert_eq!(kinds, ["session.started", "session.completed"], "no states");
     let unknown = json!({"type": "subscription.renegotiate", "subscription_id": "sub_1", "capabilities": {}});
     assert_eq!(post(address, REPLIES, &unknown).await.status, StatusCode::NOT_FOUND);
+}
+
+/// Over HTTP/1.1 a stream takes its connection over: what came before it on that connection and how it ends are still
+/// HTTP to the byte.
+#[tokio::test]
+async fn a_stream_is_chunks_to_its_end_on_a_connection_that_was_used_before() {
+    let server = start(config()).await;
+    let id = subscribe(server.address(), &request(), None).await;
+    let mut connection = TcpStream::connect(server.address()).await.unwrap();
+    let health = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    connection.write_all(health.as_bytes()).await.unwrap();
+    let mut before = String::new();
+    while !before.ends_with("ok\n") {
+        before.push(char::from(soon("the first answer", connection.read_u8()).await.unwrap()));
+    }
+    let events = format!("GET /aaep/v1/events?subscription_id={id} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    connection.write_all(events.as_bytes()).await.unwrap();
+    session(server.producer()).await.complete("Done.").await.unwrap();
+    let close = json!({"type": "subscription.close", "subscription_id": id, "reason_code": "done"});
+    let mut answer = String::new();
+    while !answer.contains("session.completed") {
+        answer.push(char::from(soon("the events", connection.read_u8()).await.unwrap()));
+    }
+    assert_eq!(post(server.address(), REPLIES, &close).await.status, StatusCode::NO_CONTENT);
+    soon("the end", connection.read_to_string(&mut answer)).await.unwrap();
+    let (head, mut chunks) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("transfer-encoding: chunked"), "{head}");
+    let mut text = String::new();
+    loop {
+        let (size, rest) = chunks.split_once("\r\n").unwrap();
+        let (chunk, rest) = rest.split_at(usize::from_str_radix(size, 16).unwrap());
+        text.push_str(chunk);
+        chunks = rest.strip_prefix("\r\n").unwrap();
+        if chunk.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(chunks, "", "nothing follows the last chunk");
+    assert!(text.starts_with("retry: 2000\n\nevent: aaep.event\nid: ") && text.ends_with("\n\n"), "{text}");
+    assert_eq!(text.matches("\ndata: ").count(), 3, "{text}");
+}
+
+/// A question about a stream must not take it from its reader.
+#[tokio::test]
+async fn only_get_opens_a_stream() {
+    let server = start(config()).await;
+    let id = subscribe(server.address(), &request(), None).await;
+    let mut stream = Stream::open(server.address(), &id, &[]).await;
+    let path = format!("/aaep/v1/events?subscription_id={id}");
+    let answer = call(server.address(), build(Method::HEAD, &path, &[], "")).await;
+    assert_eq!((answer.status, answer.header("allow")), (StatusCode::METHOD_NOT_ALLOWED, "GET"));
+    session(server.producer()).await.complete("Done.").await.unwrap();
+    assert_eq!(kind_of(&stream.next().await.unwrap().data), "session.started");
 }
 
 #[tokio::test]
