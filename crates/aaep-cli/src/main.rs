@@ -8,6 +8,7 @@ mod audit;
 mod capture;
 mod demo;
 mod keys;
+mod linger;
 mod listen;
 mod manifest;
 mod output;

@@ -4,9 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
 
-use aaep::Producer;
 use aaep_server::agents::stdio::{Beside, relay_lines};
 use aaep_server::agents::{Relay, Who};
 use aaep_server::{Config, ConfigError, Layer, Server};
@@ -14,14 +12,9 @@ use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 
 use crate::Outcome;
+use crate::linger::linger;
 use crate::output::complain;
 use crate::serve::{Flags, failed, runtime, start_logging};
-
-/// How long who does not take anything is waited for after the agent has ended.
-const LINGER: Duration = Duration::from_secs(30);
-
-/// How often it is looked whether subscribers have got everything.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Run an agent in any language, and serve what it says.
 ///
@@ -63,9 +56,9 @@ pub(crate) fn run(args: Args) -> ExitCode {
 async fn serve(config: Config, command: &[OsString]) -> Result<ExitCode, ConfigError> {
     let producer = Server::durable_producer(&config)?;
     let who = who(&config);
+    let mut signals = Signals::new();
     let server = Server::new(config, producer.clone()).start().await?;
     let _ = writeln!(io::stderr(), "Serving at {}", server.url());
-    let mut signals = Signals::new();
     let mut child = match start(command, &server.url()) {
         Ok(child) => child,
         Err(error) => {
@@ -101,7 +94,10 @@ async fn serve(config: Config, command: &[OsString]) -> Result<ExitCode, ConfigE
     }
     drop(relay);
     if !signals.were_heard {
-        linger(&producer, &mut signals).await;
+        tokio::select! {
+            () = linger(&producer) => {}
+            _ = signals.next() => {}
+        }
     }
     server.stop("The agent has ended.").await;
     Ok(ExitCode::from(code(status)))
@@ -145,27 +141,6 @@ async fn watch(child: &mut Child, signals: &mut Signals) -> io::Result<ExitStatu
             signal = signals.next() => signal,
         };
         pass_on(child, signal);
-    }
-}
-
-/// Waits until subscribers have got everything, as long as they take it. A signal ends that.
-async fn linger(producer: &Producer, signals: &mut Signals) {
-    let (mut latest, mut since) = (None, Instant::now());
-    while let Some(measures) = producer.measure().await {
-        if measures.held == 0 && measures.queued == 0 {
-            return;
-        }
-        let now = Some((measures.counts.delivered, measures.queued));
-        if now != latest {
-            (latest, since) = (now, Instant::now());
-        }
-        if since.elapsed() > LINGER {
-            return;
-        }
-        tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            _ = signals.next() => return,
-        }
     }
 }
 

@@ -10,7 +10,6 @@ use aaep_voice::Sounds;
 
 use crate::Outcome;
 use crate::listen::{Local, Outlets, Shell, Terminal, keyboard};
-use crate::serve::told_to_stop;
 
 /// How long the last events may take to be heard.
 const LAST_EVENTS: Duration = Duration::from_secs(30);
@@ -22,6 +21,7 @@ pub(super) async fn run(
     url: &str,
     sessions: Option<usize>,
     play: impl Future<Output = ()>,
+    stop: impl Future<Output = ()>,
 ) -> io::Result<Outcome> {
     let mut out = io::stdout();
     writeln!(out, "The demo serves at {url}")?;
@@ -45,7 +45,7 @@ pub(super) async fn run(
     #[cfg(unix)]
     shell.open_socket();
     tokio::select! {
-        result = shell.run(told_to_stop()) => result?,
+        result = shell.run(stop) => result?,
         () = async { play.await; tokio::time::sleep(LAST_EVENTS).await } => {}
     }
     shell.finish(true).await?;

@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use super::scenes::{self, Pace, Scene};
 use super::{console, suite};
 use crate::Outcome;
+use crate::linger::linger;
 use crate::serve::{Flags, failed, runtime, start_logging, told_to_stop};
 
 /// Play an agent that can be heard, and answer it.
@@ -64,6 +65,8 @@ pub(crate) fn run(args: Args) -> io::Result<Outcome> {
     };
     start_logging(&config.log);
     runtime()?.block_on(async {
+        // Before anything is open: whatever is open is closed in order.
+        let stop = told_to_stop();
         let server = match open(config).await {
             Ok(server) => server,
             Err(error) => return Ok(failed(&error)),
@@ -73,10 +76,10 @@ pub(crate) fn run(args: Args) -> io::Result<Outcome> {
         let once = args.once || (args.scene.is_some() && !quiet);
         let show = Show { scenes: args.scene.map_or_else(|| Scene::ALL.to_vec(), |s| vec![s]), pace, once };
         let outcome = if quiet {
-            serve(&server, &show).await?
+            serve(&server, &show, stop).await?
         } else {
             let sessions = once.then_some(show.scenes.len());
-            console::run(server.producer(), &server.url(), sessions, show.play(server.producer())).await?
+            console::run(server.producer(), &server.url(), sessions, show.play(server.producer()), stop).await?
         };
         server.stop("The demo is over.").await;
         Ok(outcome)
@@ -112,13 +115,13 @@ async fn loopback_only(request: Request, next: Next) -> Response {
 }
 
 /// Plays for whoever connects, until told to stop.
-async fn serve(server: &Running, show: &Show) -> io::Result<Outcome> {
+async fn serve(server: &Running, show: &Show, stop: impl Future<Output = ()>) -> io::Result<Outcome> {
     let mut out = io::stdout();
     writeln!(out, "Serving the demo at {}", server.url())?;
     out.flush()?;
     tokio::select! {
-        () = told_to_stop() => {}
-        () = show.play(server.producer()) => {}
+        () = stop => {}
+        () = async { show.play(server.producer()).await; linger(server.producer()).await } => {}
     }
     Ok(Outcome::Yes)
 }
