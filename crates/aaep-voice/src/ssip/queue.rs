@@ -151,8 +151,9 @@ impl Queue {
             self.canceled(&item);
             return Ok(item.id);
         }
-        self.drop_replaced(&utterance);
+        self.drop_waiting(|item| outdates(&utterance, &item.utterance));
         self.make_room(priority)?;
+        self.make_way(&utterance);
         let item = self.item(utterance);
         let id = item.id;
         let place = self.waiting.iter().position(|other| match interrupts {
@@ -160,7 +161,6 @@ impl Queue {
             false => other.utterance.priority < priority,
         });
         self.waiting.insert(place.unwrap_or(self.waiting.len()), item);
-        self.make_way(priority, interrupts);
         Ok(id)
     }
 
@@ -168,15 +168,6 @@ impl Queue {
         let id = SpeechId(self.next);
         self.next += 1;
         Item { id, utterance, again: false }
-    }
-
-    /// Takes out what is pointless beside the new one: notifications, and older progress of the same thing.
-    fn drop_replaced(&mut self, new: &Utterance) {
-        self.drop_waiting(|item| match item.utterance.priority {
-            Priority::Notification => true,
-            Priority::Progress => new.priority == Priority::Progress && item.utterance.about == new.about,
-            Priority::Message | Priority::Important => false,
-        });
     }
 
     /// If the queue is full, the oldest of the least that matters less gives its place.
@@ -196,15 +187,16 @@ impl Queue {
     }
 
     /// Takes back what the server has, if the new one should not wait for it.
-    fn make_way(&mut self, priority: Priority, interrupts: bool) {
+    fn make_way(&mut self, new: &Utterance) {
         let Some(current) = self.current.as_mut().filter(|current| current.fate == Fate::Said) else {
             return;
         };
+        let (priority, interrupts) = (new.priority, new.interrupts);
         let less = current.item.utterance.priority;
         let passes = less < priority || less == priority && interrupts;
         if passes && !current.begun {
-            // It waits for others' speech. What is for silence only has lost its chance.
-            current.fate = if less == Priority::Notification { Fate::Cut } else { Fate::Later };
+            // It waits for others' speech.
+            current.fate = if outdates(new, &current.item.utterance) { Fate::Cut } else { Fate::Later };
         } else if passes && interrupts && (less == priority || priority < Priority::Important) {
             current.fate = Fate::Cut;
         }
@@ -433,6 +425,17 @@ impl Queue {
     fn canceled(&mut self, item: &Item) {
         let (id, about) = name(item);
         self.out.push(VoiceEvent::Canceled { id, about });
+    }
+}
+
+/// Whether something that waits is pointless beside a new one. What is for silence only has lost its chance, and newer
+/// words about the same thing make progress old: said after them, it would tell the story backwards.
+fn outdates(new: &Utterance, old: &Utterance) -> bool {
+    match old.priority {
+        Priority::Notification => true,
+        Priority::Progress if new.priority == Priority::Progress => new.about == old.about,
+        Priority::Progress => new.about.is_some() && new.about == old.about,
+        Priority::Message | Priority::Important => false,
     }
 }
 

@@ -237,6 +237,27 @@ fn progress_is_replaced_per_subject_and_notifications_need_silence() {
 }
 
 #[test]
+fn progress_is_not_said_after_newer_words_about_the_same_thing() {
+    let mut queue = Queue::new(9);
+    say(&mut queue, "busy", Priority::Message);
+    hand(&mut queue, 1);
+    let old = queue.push(utterance("Half done.", Priority::Progress, Some("a"))).unwrap();
+    queue.push(utterance("Half done too.", Priority::Progress, Some("b"))).unwrap();
+    queue.push(utterance("All done.", Priority::Message, Some("a"))).unwrap();
+    assert_eq!(canceled(&mut queue), [old]);
+    assert_eq!(waiting(&queue), ["All done.", "Half done too."]);
+    // The same if the server has it, but others still speak.
+    let mut queue = Queue::new(9);
+    let old = queue.push(utterance("Half done.", Priority::Progress, Some("a"))).unwrap();
+    hand(&mut queue, 1);
+    queue.push(utterance("All done.", Priority::Message, Some("a"))).unwrap();
+    assert!(queue.take_back());
+    queue.heard(1, Happened::Canceled);
+    assert_eq!(canceled(&mut queue), [old]);
+    assert_eq!(waiting(&queue), ["All done."]);
+}
+
+#[test]
 fn progress_that_the_server_says_later_after_all() {
     let mut queue = Queue::new(9);
     let id = queue.push(utterance("100 percent", Priority::Progress, Some("a"))).unwrap();
