@@ -50,17 +50,22 @@ impl Announcer {
         if !is_all {
             drafts.push(Draft::new(text, Priority::Message, about));
         }
-        let hint = errored.remediation_hint.as_deref().filter(|h| !h.trim().is_empty());
-        if let Some(hint) = hint.and_then(|h| field(event, "remediation_hint", h, &self.profile)) {
-            let hint = self.spoken(&hint);
-            let phrases = phrases_for(&hint.language, &self.profile.languages);
-            let text = Text::new(say!(phrases, "failed-remedy", hint = &hint.text), hint.language);
-            drafts.push(Draft::new(text, Priority::Message, about));
-        }
-        drafts.extend(self.retry(errored).map(|text| Draft::new(text, Priority::Message, about)));
+        let (remedy, retry) = (self.remedy(event, errored), self.retry(errored));
+        // That something has to be done leads to what; that trying again helps comes after it.
+        let needs_user = errored.error_category == ErrorCategory::RequiresUser;
+        let advice = if needs_user { [retry, remedy] } else { [remedy, retry] };
+        drafts.extend(advice.into_iter().flatten().map(|text| Draft::new(text, Priority::Message, about)));
         drafts.extend(rest);
         self.end(event, said);
         drafts
+    }
+
+    /// What the user can do.
+    fn remedy(&self, event: &Event, errored: &SessionErrored) -> Option<Text> {
+        let hint = errored.remediation_hint.as_deref().filter(|h| !h.trim().is_empty())?;
+        let hint = self.spoken(&field(event, "remediation_hint", hint, &self.profile)?);
+        let phrases = phrases_for(&hint.language, &self.profile.languages);
+        Some(Text::new(say!(phrases, "failed-remedy", hint = &hint.text), hint.language))
     }
 
     /// Whether trying again helps.

@@ -245,8 +245,8 @@ fn silence_an_error_and_a_way_out() {
         [
             "Looking for trains.",
             "Failed: The railway asks for a login.",
-            "What you can do: Log in at the railway first.",
             "It needs you to do something first.",
+            "What you can do: Log in at the railway first.",
         ]
     );
     let beats: Vec<&str> = given.iter().filter(|u| u.priority == Priority::Progress).map(|u| u.text.as_str()).collect();
