@@ -6,8 +6,11 @@
 
 mod agents;
 mod banking;
+mod demo;
 mod hostile;
 mod minimal;
+mod said;
+mod scenes;
 mod speech;
 #[path = "../../../aaep-voice/tests/speechd/mod.rs"]
 #[allow(dead_code, reason = "shared with the tests of voices")]

@@ -1,119 +1,182 @@
 //! What reaches a real speech-dispatcher from `aaep listen --speak`: texts, order, priorities, languages, and what is
 //! taken back.
 
-use aaep_client::{Answer, Heard, Options, Subscriber};
+use std::sync::Arc;
 
-use super::agents::Demo;
-use super::speechd::{Place, soon, until};
+use aaep_client::{Answer, Heard, Options, Subscriber};
+use aaep_proto::message::Response;
+use serde_json::json;
+
+use super::agents::{Demo, Puppet};
+use super::said::{Said, gathered, heard, important, message, notification, told};
+use super::scenes::{Scene, scenes};
+use super::speechd::{LONG, Place, soon, until};
 use super::tmux::Tmux;
 
-/// What was said: priority, language, text.
-fn said(lines: &[String]) -> Vec<(String, String, String)> {
-    let (mut priority, mut language) = (String::new(), String::new());
-    let mut said = Vec::new();
-    let mut text: Option<Vec<&str>> = None;
-    for line in lines {
-        match &mut text {
-            Some(parts) if line == "." => {
-                said.push((priority.clone(), language.clone(), parts.join(" ")));
-                text = None;
-            }
-            Some(parts) => parts.push(line.strip_prefix("..").map_or(line.as_str(), |_| &line[1..])),
-            None => match line.strip_prefix("SET self PRIORITY ").or(line.strip_prefix("SET self LANGUAGE ")) {
-                Some(value) if line.contains("PRIORITY") => priority = value.to_owned(),
-                Some(value) => language = value.to_owned(),
-                None if line == "SPEAK" => text = Some(Vec::new()),
-                None => {}
-            },
-        }
-    }
-    said
-}
-
-/// The texts with their priority, in order, as far as they are among these.
-fn in_order(lines: &[String], wanted: &[(&str, &str)]) {
-    let said = said(lines);
-    let mut rest = said.iter();
-    for (priority, text) in wanted {
-        let found = rest.any(|(p, language, t)| p == priority && t == text && language.starts_with("en"));
-        assert!(found, "{priority} {text:?} is missing or too late in:\n{said:#?}");
-    }
-}
-
 /// Starts a voice whose words end at once if `flowing`, and a terminal that speaks with it.
-async fn speaking(demo: &Demo, flowing: bool) -> (Place, Tmux) {
+async fn speaking(url: &str, flowing: bool) -> (Place, Arc<Tmux>) {
     let mut place = Place::held();
     if flowing {
         place.go();
     }
     place.serve().await;
     let address = format!("unix_socket:{}", place.path("tap.sock").display());
-    let tmux = Tmux::start(&["listen", "--speak", &demo.url], &[("SPEECHD_ADDRESS", &address)]);
-    (place, tmux)
+    // Who hears fast is not made to wait by the agent.
+    let profile = place.path("profile.toml");
+    std::fs::write(&profile, "pace_wpm = 1000").unwrap();
+    let words = ["listen", "--speak", "--profile", profile.to_str().unwrap(), url];
+    let tmux = Tmux::start(&words, &[("SPEECHD_ADDRESS", &address)]);
+    (place, Arc::new(tmux))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_banking_session_is_spoken() {
-    let demo = Demo::start(&["banking", "--once", "--no-pauses"]);
-    let (place, tmux) = speaking(&demo, true).await;
-    // What is not said yet when the answer goes out is taken back, so all of the question is waited for.
-    until("the whole question", || place.lines().iter().any(|line| line.starts_with("You have ")).then_some(())).await;
-    let typing = tokio::task::spawn_blocking(move || {
-        tmux.is_asked(1, "Answer yes or no.");
-        tmux.enter("yes");
-        tmux.sees("End: Done.");
-        tmux
-    });
-    let _tmux = typing.await.unwrap();
-    let done = "Done. 500 dollars are in savings now. Checking holds 12,000 dollars.";
-    until("the last words", || place.lines().iter().any(|line| line == done).then_some(())).await;
-    // A question overtakes what waits, so only their presence is certain.
-    for text in ["The voice is on.", "Looking after your transfer to savings."] {
-        in_order(&place.lines(), &[("message", text)]);
+/// Does something with the terminal that may take its time.
+async fn at<T: Send + 'static>(tmux: &Arc<Tmux>, work: impl FnOnce(&Tmux) -> T + Send + 'static) -> T {
+    let tmux = Arc::clone(tmux);
+    tokio::task::spawn_blocking(move || work(&tmux)).await.unwrap()
+}
+
+/// Waits until a text that ends like this was heard.
+async fn hears(place: &Place, end: &str) {
+    let deadline = tokio::time::Instant::now() + LONG;
+    while !heard(place).iter().any(|said| said.text.ends_with(end)) {
+        let late = tokio::time::Instant::now() > deadline;
+        assert!(!late, "{end:?} is not heard, only:\n{:#?}", heard(place));
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    in_order(
-        &place.lines(),
-        &[
-            ("important", "Demo asks: Transfer 500 dollars from checking to savings."),
-            ("message", "The money moves at once and the bank cannot take it back."),
-            ("message", "This cannot be undone. High risk."),
-            ("message", "Your answer was sent."),
-            ("message", "Transferring 500 dollars to savings."),
-            ("message", done),
-        ],
-    );
-    let important = said(&place.lines()).into_iter().filter(|(priority, _, _)| priority == "important").count();
-    assert_eq!(important, 1, "only the headline of a question blocks everything else");
+}
+
+/// Plays a scene to its end and compares all that is heard of it, from the first word to the last.
+async fn plays(scene: Scene) {
+    let demo = Demo::start(&[scene.name]);
+    let (place, tmux) = speaking(&demo.url, true).await;
+    for (number, (end, typed)) in (1..).zip(scene.answers) {
+        // What is not said yet when the answer goes out is taken back, so all of the question is waited for.
+        hears(&place, end).await;
+        at(&tmux, move |tmux| {
+            tmux.is_asked(number, end);
+            tmux.enter(typed);
+        })
+        .await;
+    }
+    hears(&place, &scene.said.last().unwrap().text).await;
+    // Before that, the terminal tells about itself.
+    let from = |said: &Said| *said != scene.said[0];
+    let all = gathered(heard(&place).into_iter().skip_while(from).collect(), &scene.said);
+    assert!(all == scene.said, "{}\nheard: {all:#?}\nwanted: {:#?}", scene.name, scene.said);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn words_about_a_settled_question_are_taken_back() {
-    let demo = Demo::start(&["banking", "--once", "--no-pauses"]);
-    // Someone else listens too, and will answer.
-    let capabilities = serde_json::from_str(r#"{"supports_confirmation_reply": true}"#).unwrap();
-    let mut other = Subscriber::connect(&demo.url, Options::new("other", capabilities)).unwrap();
-    let (place, tmux) = speaking(&demo, false).await;
+async fn every_scene_is_heard_word_for_word() {
+    let playing: Vec<_> = scenes().into_iter().map(|scene| tokio::spawn(plays(scene))).collect();
+    let mut wrong = 0;
+    for played in playing {
+        // Each tells what is wrong with it when it ends.
+        wrong += usize::from(played.await.is_err());
+    }
+    assert_eq!(wrong, 0, "scenes are not heard as they should be");
+}
+
+/// A question, how someone else answers it, and what is then not worth hearing.
+struct Settled {
+    scene: &'static str,
+    answer: Answer,
+    headline: &'static str,
+    rest: &'static [&'static str],
+    /// What is heard after it.
+    next: &'static str,
+}
+
+/// Settles a question elsewhere while its headline is being said.
+async fn is_taken_back(settled: Settled) {
+    let Settled { scene, answer, headline, rest, next } = settled;
+    let demo = Demo::start(&[scene]);
+    let capabilities = json!({"supports_confirmation_reply": true, "supports_clarification_reply": true});
+    let options = Options::new("other", serde_json::from_value(capabilities).unwrap());
+    let mut other = Subscriber::connect(&demo.url, options).unwrap();
+    let (place, tmux) = speaking(&demo.url, false).await;
     let prompt = loop {
         let heard = soon("the question", other.recv()).await.expect("the demo goes on");
         if let Heard::PromptOpened(prompt, _) = heard {
             break prompt;
         }
     };
-    let asks = "Demo asks: Transfer 500 dollars from checking to savings.";
-    let begun = |place: &Place| place.heard().iter().any(|line| line.starts_with("begin") && line.contains(asks));
-    until("the headline", || begun(&place).then_some(())).await;
-    soon("the answer", other.reply(prompt.id, Answer::reject())).await.unwrap();
-    let reading = tokio::task::spawn_blocking(move || {
-        tmux.sees("Nothing was transferred, as you wished.");
-        tmux
-    });
-    let _tmux = reading.await.unwrap();
+    let note = format!("begin en {headline}");
+    until("the headline", || place.heard().contains(&note).then_some(())).await;
+    soon("the answer", other.reply(prompt.id, answer)).await.unwrap();
+    let stopped = || place.heard().windows(2).any(|pair| pair[0] == note && pair[1] == "stop");
+    until("the end of the headline", || stopped().then_some(())).await;
     place.go();
-    until("the end", || place.lines().iter().any(|line| line.contains("Nothing was transferred, as")).then_some(()))
-        .await;
-    let lines = place.lines();
-    assert!(!said(&lines).iter().any(|(_, _, text)| text.contains("The money moves at once")), "{lines:#?}");
-    assert!(!said(&lines).iter().any(|(_, _, text)| text.contains("Answer yes or no")), "{lines:#?}");
+    hears(&place, next).await;
+    let told = told(&place);
+    assert!(told.contains(&important(headline)), "{told:#?}");
+    for text in rest {
+        assert!(!told.contains(&message(text)), "{scene}: {text:?} was to be taken back: {told:#?}");
+    }
+    drop(tmux);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_about_a_settled_question_are_taken_back() {
+    let banking = Settled {
+        scene: "banking",
+        answer: Answer::reject(),
+        headline: "Demo asks: Transfer 500 dollars from checking to savings.",
+        rest: &[
+            "The money moves at once and the bank cannot take it back.",
+            "This cannot be undone. High risk.",
+            "You have 5 minutes to answer. Without an answer it will not be done. Answer yes or no.",
+        ],
+        next: "Nothing was transferred, as you wished.",
+    };
+    let trip = Settled {
+        scene: "trip",
+        answer: Answer::response(Response::Text("Ibadan".to_owned())),
+        headline: "Demo asks: Where would you like to go?",
+        rest: &[
+            "You have 2 minutes to answer. Without an answer the agent goes on without it. Answer in your own words.",
+        ],
+        next: "Demo asks: How would you like to travel?",
+    };
+    let photos = Settled {
+        scene: "photos",
+        answer: Answer::response(Response::Boolean(true)),
+        headline: "Demo asks: Half is done. Shall I stop here?",
+        rest: &["You have 2 minutes to answer. Without an answer the agent goes on without it. Answer yes or no."],
+        next: "Before that: 200 of 400 photos are sorted.",
+    };
+    tokio::join!(is_taken_back(banking), is_taken_back(trip), is_taken_back(photos));
+}
+
+fn in_background(text: &str) -> serde_json::Value {
+    json!({"urgency": "background", "from_state": "thinking", "to_state": "thinking", "summary_normal": text})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_in_the_background_is_said_into_silence_only() {
+    let puppet = Puppet::start();
+    let (place, tmux) = speaking(&puppet.url, false).await;
+    puppet.has_listener();
+    until("a word", || place.heard().last().is_some_and(|note| note.starts_with("begin")).then_some(())).await;
+    puppet.say("state.changed", in_background("Nobody needs to hear this."));
+    puppet.say(
+        "state.changed",
+        json!({"from_state": "thinking", "to_state": "deciding", "summary_normal": "This matters."}),
+    );
+    at(&tmux, |tmux| tmux.sees("State: This matters.")).await;
+    place.go();
+    hears(&place, "This matters.").await;
+    assert!(!told(&place).contains(&notification("Nobody needs to hear this.")), "{:#?}", told(&place));
+    // Silence begins when the last word's end is known here, which cannot be seen from outside.
+    for n in 1.. {
+        let tidy = format!("Tidying up {n}.");
+        puppet.say("state.changed", in_background(&tidy));
+        let line = tidy.clone();
+        at(&tmux, move |tmux| tmux.sees(&line)).await;
+        if told(&place).contains(&notification(&tidy)) {
+            break;
+        }
+        assert!(n < 100, "{:#?}", told(&place));
+    }
 }
 
 #[test]

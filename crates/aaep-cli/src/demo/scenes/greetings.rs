@@ -75,6 +75,7 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
     let progress = Progress { step: Some(1), total_steps: Some(2), ..Progress::default() };
     let updated = ProgressUpdated { progress, summary_normal: Some(HALF.0.to_owned()), ..ProgressUpdated::default() };
     session.emit_localized(spoken(updated, &HALF).into_payload()).await?;
+    pace.step().await;
     for (language, text) in std::iter::once(("en", HOURS.0)).chain(HOURS.1) {
         let output = session.output_in("text/plain", Some(tag(language))).await?;
         for token in tokens(text) {

@@ -11,15 +11,20 @@ const STEPS: u32 = 4;
 
 pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
     let session = producer.session(format!("Sorting {PHOTOS} photos by place.")).await?;
-    for step in 1..=STEPS {
+    for step in 1..STEPS {
         pace.step().await;
         let sorted = PHOTOS * step / STEPS;
         let percent = 100 * step / STEPS;
         session.progress(percent, &format!("{sorted} of {PHOTOS} photos are sorted.")).await?;
-        if step == STEPS / 2 && session.ask_yes_no("Half is done. Shall I stop here?").await? == Some(true) {
-            return stop(session, sorted).await;
+        if step == STEPS / 2 {
+            // A question overtakes what waits to be said; how far it is should be heard first.
+            pace.step().await;
+            if session.ask_yes_no("Half is done. Shall I stop here?").await? == Some(true) {
+                return stop(session, sorted).await;
+            }
         }
     }
+    pace.step().await;
     session.complete(format!("All {PHOTOS} photos are sorted.")).await
 }
 
@@ -28,7 +33,7 @@ async fn stop(session: Session, sorted: u32) -> Result<(), Error> {
         cancelled_by: CancelledBy::User,
         cancellation_reason: Some("user_asked_to_stop".to_owned()),
         summary_terse: Some("Stopped.".to_owned()),
-        summary_normal: format!("Stopped as you asked. {sorted} photos are sorted."),
+        summary_normal: "The other photos stay where they are.".to_owned(),
         summary_detailed: None,
         partial_result: Some(format!("{sorted} of {PHOTOS} photos are sorted.")),
     };

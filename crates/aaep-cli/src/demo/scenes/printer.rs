@@ -26,6 +26,8 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
         // It can only time out: the work never ends.
         Ok(()) | Err(ToolError::Failed(_) | ToolError::TimedOut) => {}
     }
+    // The end of a session that failed overtakes what waits to be said.
+    pace.step().await;
     let errored = SessionErrored {
         error_category: ErrorCategory::RequiresUser,
         error_code: Some("NO_PRINTER".to_owned()),

@@ -1,0 +1,114 @@
+//! What a real speech-dispatcher was told and what it said, as lists to compare.
+
+use std::fmt;
+
+use super::speechd::Place;
+
+/// One thing that is said.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Said {
+    priority: String,
+    language: String,
+    pub(crate) text: String,
+    /// The agent's own text: into which pieces it falls is a matter of time.
+    flows: bool,
+}
+
+impl fmt::Debug for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {:?}", self.priority, self.language, self.text)
+    }
+}
+
+fn said(priority: &str, language: &str, text: &str) -> Said {
+    Said { priority: priority.into(), language: language.into(), text: text.into(), flows: false }
+}
+
+/// A headline: at once, and to its end.
+pub(crate) fn important(text: &str) -> Said {
+    said("important", "en", text)
+}
+
+/// In its turn.
+pub(crate) fn message(text: &str) -> Said {
+    said("message", "en", text)
+}
+
+/// Passed over for a newer one.
+pub(crate) fn progress(text: &str) -> Said {
+    said("progress", "en", text)
+}
+
+/// Into silence only.
+pub(crate) fn notification(text: &str) -> Said {
+    said("notification", "en", text)
+}
+
+/// The agent's own text in a language, in one piece or sentence by sentence.
+pub(crate) fn text(language: &str, text: &str) -> Said {
+    Said { flows: true, ..said("message", language, text) }
+}
+
+/// What clients told speech-dispatcher to say. Each text has the priority and the language that were set last.
+pub(crate) fn told(place: &Place) -> Vec<Said> {
+    let lines = place.lines();
+    let (mut priority, mut language) = ("", "");
+    let mut all = Vec::new();
+    let mut parts: Option<Vec<&str>> = None;
+    for line in &lines {
+        match &mut parts {
+            Some(text) if line == "." => {
+                all.push(said(priority, language, &text.join(" ")));
+                parts = None;
+            }
+            Some(text) => text.push(line.strip_prefix("..").map_or(line, |_| &line[1..])),
+            None if line == "SPEAK" => parts = Some(Vec::new()),
+            None => match line.rsplit_once(' ') {
+                Some(("SET self PRIORITY", value)) => priority = value,
+                Some(("SET self LANGUAGE", value)) => language = value,
+                _ => {}
+            },
+        }
+    }
+    all
+}
+
+/// What was said to its end, in order. A text that waited when something more urgent came is told twice, and said once.
+pub(crate) fn heard(place: &Place) -> Vec<Said> {
+    let notes = place.heard();
+    let told = told(place);
+    let ended = notes.windows(2).filter(|pair| pair[1] == "end").filter_map(|pair| pair[0].strip_prefix("begin "));
+    let find = |note: &str| {
+        let (language, text) = note.split_once(' ').unwrap_or((note, ""));
+        let same = told.iter().rev().find(|said| said.text == text && said.language == language);
+        same.unwrap_or_else(|| panic!("nobody told it to say {note:?}, but:\n{told:#?}")).clone()
+    };
+    ended.map(find).collect()
+}
+
+/// The same list without what is a matter of time: the pieces of flowing texts are put together as they are wanted, and
+/// progress that was passed over for a newer one is put back.
+pub(crate) fn gathered(all: Vec<Said>, wanted: &[Said]) -> Vec<Said> {
+    let mut out: Vec<Said> = Vec::new();
+    for mut next in all {
+        if let Some([passed, newer]) = wanted.get(out.len()..out.len() + 2)
+            && *newer == next
+            && passed.priority == "progress"
+            && newer.priority == "progress"
+        {
+            out.push(passed.clone());
+        }
+        let want = out.len().checked_sub(1).and_then(|last| wanted.get(last)).filter(|want| want.flows);
+        if let (Some(last), Some(want)) = (out.last_mut(), want) {
+            let longer = format!("{} {}", last.text, next.text);
+            let alike = (&next.priority, &next.language) == (&last.priority, &last.language);
+            if alike && want.text.starts_with(&longer) {
+                last.text = longer;
+                continue;
+            }
+        }
+        next.flows = wanted.get(out.len()).is_some_and(|want| want.flows);
+        out.push(next);
+    }
+    out
+}
