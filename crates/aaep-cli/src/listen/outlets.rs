@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use aaep_announce::Earcon;
 use aaep_voice::{Sounds, Voice, VoiceConfig};
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::shown::Shown;
 use super::transcript::Record;
@@ -21,7 +21,7 @@ pub(crate) struct Outlets {
     /// How the voice is found when the user turns it on.
     pub(crate) voice_config: VoiceConfig,
     /// Lines for the braille display.
-    pub(crate) braille: Option<mpsc::Sender<String>>,
+    pub(crate) braille: Option<mpsc::Sender<Shown>>,
 }
 
 impl Outlets {
@@ -38,8 +38,8 @@ impl Outlets {
         }
     }
 
-    /// Prints a line, and keeps it where it is wanted.
-    pub(crate) fn show(&mut self, time: &str, shown: &Shown) -> io::Result<()> {
+    /// Prints a line, and keeps it where it is wanted; answers what the user should know if a way out is gone.
+    pub(crate) fn show(&mut self, time: &str, shown: &Shown) -> io::Result<Option<&'static str>> {
         let line = if self.json {
             let mut json = shown.json();
             json["time"] = time.into();
@@ -52,11 +52,14 @@ impl Outlets {
         if let Some(record) = &mut self.record {
             record.write(time, shown)?;
         }
-        if let Some(braille) = &self.braille {
-            // A display that does not keep up misses lines; they are all on the terminal.
-            let _ = braille.try_send(shown.line());
+        // A display that does not keep up misses lines; they are all on the terminal.
+        if let Some(braille) = &self.braille
+            && let Err(TrySendError::Closed(_)) = braille.try_send(shown.clone())
+        {
+            self.braille = None;
+            return Ok(Some("The braille display is gone."));
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Prints an object for programs; nothing for people.

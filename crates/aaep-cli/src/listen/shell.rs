@@ -194,7 +194,11 @@ impl<S: Source> Shell<S> {
 
     async fn carry_out(&mut self, act: Act) -> io::Result<()> {
         match act {
-            Act::Show(shown) => self.outlets.show(&wall(), &shown)?,
+            Act::Show(shown) => {
+                if let Some(gone) = self.outlets.show(&wall(), &shown)? {
+                    self.terminal.note(gone);
+                }
+            }
             Act::Tell(object) => self.outlets.tell(&wall(), object)?,
             Act::Say(utterance) => {
                 if let Some(Err(error)) = self.outlets.voice.as_ref().map(|voice| voice.say(utterance)) {

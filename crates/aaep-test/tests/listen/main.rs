@@ -1,11 +1,15 @@
-//! The terminal as people use it: a real terminal, a keyboard, other windows, a voice. Needs the Debian packages tmux and
-//! speech-dispatcher.
+//! The terminal as people use it: a real terminal, a keyboard, other windows, a voice, a display. Needs the Debian
+//! packages tmux, speech-dispatcher and brltty.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
 mod agents;
 mod banking;
+mod braille;
+#[path = "../../../aaep-voice/tests/brltty/mod.rs"]
+#[allow(dead_code, reason = "shared with the tests of displays")]
+mod brltty;
 mod demo;
 mod hostile;
 mod minimal;

@@ -1,0 +1,82 @@
+//! A session read and answered on a braille display alone: a real BRLTTY, and the keys of its virtual display.
+
+use std::time::Duration;
+
+use super::agents::Demo;
+use super::brltty::Place;
+use super::tmux::Tmux;
+
+/// A display and a terminal that shows its lines there.
+async fn reading(url: &str) -> (Place, Tmux) {
+    let place = Place::open().await;
+    let host = format!(":{}", place.socket.file_name().unwrap().to_str().unwrap());
+    // The display is the test's wherever the test runs.
+    let variables = [("BRLAPI_HOST", host.as_str()), ("WINDOWPATH", ""), ("WINDOWID", ""), ("CONTROLVT", "")];
+    let tmux = Tmux::start(&["listen", "--braille", url], &variables);
+    (place, tmux)
+}
+
+/// Types a word and Enter. The virtual display takes one key at a time.
+async fn types(place: &mut Place, word: &str) {
+    for (n, letter) in word.bytes().enumerate() {
+        place.press(&format!("PASSCHAR {letter}")).await;
+        place.shows(&word[..=n]).await;
+    }
+    place.press("KEY_ENTER").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_banking_session_is_read_and_answered_on_the_display() {
+    let demo = Demo::start(&["banking"]);
+    let (mut place, tmux) = reading(&demo.url).await;
+    // Three more lines follow at once, but a question stays under the fingers.
+    place.shows("Question 1: Demo asks: Transfer 500 doll").await;
+    let tmux = tokio::task::spawn_blocking(move || {
+        tmux.is_asked(1, "Answer yes or no.");
+        tmux
+    });
+    let tmux = tmux.await.unwrap();
+    for (key, window) in [
+        ("FWINRT", "ars from checking to savings."),
+        ("LNDN", "Question 1: The money moves at once and "),
+        ("FWINRT", "the bank cannot take it back."),
+        ("LNDN", "Question 1: This cannot be undone. High "),
+        ("LNDN", "Question 1: You have 5 minutes to answer"),
+        ("FWINRT", ". Without an answer it will not be done."),
+        ("FWINRT", " Answer yes or no."),
+        ("LNUP", "Question 1: This cannot be undone. High "),
+    ] {
+        place.press(key).await;
+        place.shows(window).await;
+    }
+    types(&mut place, "y").await;
+    place.shows("Reply: Question 1 needs the whole word. ").await;
+    assert!(!tmux.text().contains("Transferring"));
+    // Not for luck: nobody who read that has an answer sooner, so it would not count.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    types(&mut place, "yes").await;
+    place.shows("End: Done. 500 dollars are in savings no").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_display_that_goes_away_is_told_and_the_rest_goes_on() {
+    let demo = Demo::start(&["banking"]);
+    let (mut place, tmux) = reading(&demo.url).await;
+    place.shows("Question 1: Demo asks: Transfer 500 doll").await;
+    place.end();
+    let reading = tokio::task::spawn_blocking(move || {
+        tmux.is_asked(1, "Answer yes or no.");
+        tmux.enter("no");
+        tmux.sees("Note: The braille display is gone.");
+        tmux.sees("End: Done. Nothing was transferred, as you wished.");
+    });
+    reading.await.unwrap();
+}
+
+#[test]
+fn without_a_display_it_says_why_and_goes_on() {
+    let demo = Demo::start(&["banking"]);
+    let tmux = Tmux::start(&["listen", "--braille", &demo.url], &[("BRLAPI_HOST", ":nobody-is-here")]);
+    tmux.sees("Note: There is no braille display: ");
+    tmux.sees("Listening to Demo");
+}
