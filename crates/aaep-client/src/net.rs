@@ -13,7 +13,7 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -63,9 +63,14 @@ pub(crate) fn tls_config(tls: &Tls) -> Result<Arc<ClientConfig>, ConnectError> {
         // What of the system cannot be read cannot be trusted; the rest still can.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
+    let mut found = tls.authorities.is_empty();
     for certificate in CertificateDer::pem_slice_iter(&tls.authorities) {
         let certificate = certificate.map_err(|e| told("authorities", &e))?;
         roots.add(certificate).map_err(|e| told("authorities", &e))?;
+        found = true;
+    }
+    if !found {
+        return Err(told("authorities", &"there is no certificate in them"));
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
@@ -140,9 +145,9 @@ pub(crate) fn loss(error: &(dyn std::error::Error + 'static)) -> Loss {
     let mut text = error.to_string();
     while let Some(error) = cause {
         if let Some(tls) = error.downcast_ref::<rustls::Error>()
-            && matches!(tls, rustls::Error::InvalidCertificate(_))
+            && let rustls::Error::InvalidCertificate(fault) = tls
         {
-            return Loss::Refused(format!("the certificate of the host is not trusted: {tls}"));
+            return Loss::Refused(format!("the certificate of the host is not trusted: {}", distrust(fault)));
         }
         text = error.to_string();
         cause = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
@@ -151,4 +156,44 @@ pub(crate) fn loss(error: &(dyn std::error::Error + 'static)) -> Loss {
         };
     }
     Loss::Broken(text)
+}
+
+/// What is wrong with a certificate, in words that can be listened to.
+fn distrust(fault: &CertificateError) -> &'static str {
+    use CertificateError as Fault;
+    match fault {
+        Fault::Expired | Fault::ExpiredContext { .. } => "its time is over",
+        Fault::NotValidYet | Fault::NotValidYetContext { .. } => "its time has not come",
+        Fault::NotValidForName | Fault::NotValidForNameContext { .. } => "it is for another name",
+        Fault::Revoked => "it was revoked",
+        Fault::BadEncoding | Fault::UnhandledCriticalExtension => "it cannot be read",
+        Fault::InvalidPurpose | Fault::InvalidPurposeContext { .. } => "it is not for servers",
+        _ => "nobody signed it whom you trust",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_certificate_is_told_in_words() {
+        let broken = |fault| io::Error::other(rustls::Error::InvalidCertificate(fault));
+        for (fault, words) in [
+            (CertificateError::UnknownIssuer, "nobody signed it whom you trust"),
+            (CertificateError::BadSignature, "nobody signed it whom you trust"),
+            (CertificateError::Expired, "its time is over"),
+            (CertificateError::NotValidForName, "it is for another name"),
+        ] {
+            let told = Loss::Refused(format!("the certificate of the host is not trusted: {words}"));
+            assert_eq!(loss(&broken(fault)), told);
+        }
+    }
+
+    #[test]
+    fn authorities_without_a_certificate_are_a_mistake() {
+        let tls = Tls { authorities: b"no certificate\n".to_vec(), ..Tls::default() };
+        assert!(matches!(tls_config(&tls), Err(ConnectError::Tls(why)) if why.contains("no certificate in them")));
+        assert!(tls_config(&Tls::default()).is_ok());
+    }
 }

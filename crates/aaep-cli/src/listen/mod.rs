@@ -25,7 +25,7 @@ mod tests;
 mod transcript;
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aaep_announce::{Kind, Profile};
 use aaep_client::{Options, Tls};
@@ -184,7 +184,8 @@ fn outlets(args: &Args, profile: &Profile) -> Result<Outlets, String> {
         None if bell => Sounds::bell(io::stdout()),
         None | Some("none") => Sounds::none(),
         Some("bell") => Sounds::bell(io::stdout()),
-        Some(directory) => Sounds::files(directory, None),
+        Some(directory) if Path::new(directory).is_dir() => Sounds::files(directory, None),
+        Some(other) => return Err(format!("--sounds {other} is no directory; name one, or say bell or none")),
     };
     if let Some(path) = &args.transcript {
         let record = Record::open(path).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;

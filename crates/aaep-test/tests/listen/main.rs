@@ -13,6 +13,7 @@ mod brltty;
 mod demo;
 mod hostile;
 mod minimal;
+mod options;
 mod said;
 mod scenes;
 mod speech;

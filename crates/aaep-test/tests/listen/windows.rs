@@ -126,6 +126,8 @@ fn mistakes_are_told_with_exit_code_2() {
         &["listen", "ftp://somewhere"],
         &["listen", "http://127.0.0.1:1", "--profile", "/nowhere/profile.toml"],
         &["listen", "http://127.0.0.1:1", "--token", "/nowhere/token"],
+        &["listen", "http://127.0.0.1:1", "--sounds", "bel"],
+        &["listen", "https://127.0.0.1:1", "--ca", "/nowhere/ca.pem"],
         &["listen", "http://192.0.2.1"],
         &["pending"],
     ] {
