@@ -13,8 +13,6 @@ use hyper::service::service_fn;
 use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-#[cfg(target_os = "linux")]
-use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -29,6 +27,10 @@ use crate::hub::{Hub, stopped};
 
 /// Most bytes of a request's head. It is also what an idle connection's read buffer may grow to.
 const HEAD: usize = 16 * 1024;
+
+/// Most bytes that the kernel takes before it has sent those it has.
+#[cfg(target_os = "linux")]
+const UNSENT: u32 = 64 * 1024;
 
 /// Streams of one HTTP/2 connection: a browser page with several EventSources needs a few.
 const STREAMS: u32 = 64;
@@ -100,13 +102,8 @@ impl Listener {
         }
     }
 
-    /// Small writes go out at once, and a peer that takes nothing or is no longer there is found by the kernel.
     fn prepare(&self, stream: &TcpStream) {
-        let prepared = stream.set_nodelay(true);
-        #[cfg(target_os = "linux")]
-        let prepared =
-            prepared.and_then(|()| SockRef::from(stream).set_tcp_user_timeout(Some(self.hub.limits.write_timeout())));
-        if let Err(error) = prepared {
+        if let Err(error) = prepare(stream, &self.hub.limits) {
             tracing::debug!(%error, "a connection could not be prepared");
         }
     }
@@ -182,6 +179,19 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
         .keep_alive_timeout(limits.silence())
         .enable_connect_protocol();
     builder
+}
+
+/// Small writes go out at once, a peer that takes nothing or is no longer there is found by the kernel, and what it is
+/// slow to take waits here, where a critical event can still go before it, rather than in the kernel.
+fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    #[cfg(target_os = "linux")]
+    {
+        let socket = socket2::SockRef::from(stream);
+        socket.set_tcp_user_timeout(Some(limits.write_timeout()))?;
+        socket.set_tcp_notsent_lowat(UNSENT)?;
+    }
+    Ok(())
 }
 
 /// Tells a plain client that there is no place.

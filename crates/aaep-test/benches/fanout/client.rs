@@ -1,10 +1,13 @@
 //! A crowd that counts what it gets, as cheaply as it can.
 
+use std::cell::RefCell;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use memchr::memmem;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -117,41 +120,63 @@ async fn skip_past(stream: &mut TcpStream, mark: &[u8]) {
     }
 }
 
+/// Most that is read at once.
+const READ: usize = 64 * 1024;
+
+/// The longest mark, with what follows it.
+const LONGEST: usize = SENT.len() + 16;
+
+thread_local! {
+    /// One buffer per thread: one per subscriber would cost more than the server.
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; LONGEST + READ]);
+}
+
+/// What may go on in the next read: the end of the last one.
+#[derive(Default)]
+struct Tail {
+    bytes: [u8; LONGEST],
+    length: usize,
+}
+
 async fn count(stream: TcpStream, counters: Arc<Counters>) {
-    let mark = memchr::memmem::Finder::new(MARK);
-    let sent = memchr::memmem::Finder::new(SENT);
-    let mut buffer = Vec::new();
+    let finders = (memmem::Finder::new(MARK), memmem::Finder::new(SENT));
+    let mut tail = Tail::default();
     loop {
-        // Waits without a buffer: five thousand of them would cost more than the server.
         if stream.readable().await.is_err() {
             break;
         }
-        let keep = buffer.len();
-        buffer.resize(keep + 65_536, 0);
-        let read = match stream.try_read(&mut buffer[keep..]) {
+        match SCRATCH.with_borrow_mut(|buffer| read(&stream, buffer, &mut tail, &finders, &counters)) {
             Ok(0) => break,
-            Ok(read) => read,
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                buffer.truncate(keep);
-                continue;
-            }
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(_) => break,
-        };
-        buffer.truncate(keep + read);
-        counters.events.fetch_add(mark.find_iter(&buffer).count(), Relaxed);
-        for at in sent.find_iter(&buffer) {
-            let digits = &buffer[at + SENT.len()..];
-            if let Some(time) = digits.get(..16).and_then(|d| std::str::from_utf8(d).ok()?.parse::<u64>().ok()) {
-                counters.latencies.lock().unwrap().push(micros().saturating_sub(time));
-            }
         }
-        // What may be the beginning of a mark is kept for the next time.
-        let tail = buffer.len().saturating_sub(MARK.len() - 1);
-        buffer.drain(..tail);
-        if mark.find(&buffer).is_some() {
-            buffer.clear();
-        }
-        buffer.shrink_to(64);
     }
     counters.ended.fetch_add(1, Relaxed);
+}
+
+fn read(
+    stream: &TcpStream,
+    buffer: &mut [u8],
+    tail: &mut Tail,
+    (mark, sent): &(memmem::Finder<'_>, memmem::Finder<'_>),
+    counters: &Counters,
+) -> std::io::Result<usize> {
+    let kept = tail.length;
+    buffer[..kept].copy_from_slice(&tail.bytes[..kept]);
+    let read = stream.try_read(&mut buffer[kept..kept + READ])?;
+    let seen = &buffer[..kept + read];
+    // Whatever ended within the tail was seen the last time.
+    let fresh = |at: usize, length: usize| at + length > kept;
+    let events = mark.find_iter(seen).filter(|at| fresh(*at, MARK.len())).count();
+    counters.events.fetch_add(events, Relaxed);
+    for at in sent.find_iter(seen).filter(|at| fresh(*at, LONGEST)) {
+        let digits = seen.get(at + SENT.len()..at + LONGEST);
+        if let Some(time) = digits.and_then(|d| std::str::from_utf8(d).ok()?.parse::<u64>().ok()) {
+            counters.latencies.lock().unwrap().push(micros().saturating_sub(time));
+        }
+    }
+    tail.length = seen.len().min(LONGEST - 1);
+    tail.bytes[..tail.length].copy_from_slice(&seen[seen.len() - tail.length..]);
+    Ok(read)
 }
