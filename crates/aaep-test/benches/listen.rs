@@ -24,11 +24,15 @@ mod unix {
     use aaep::{Confirmation, Producer};
     use aaep_server::{Config, Layer, Server};
     use aaep_test::aaep;
+    use futures_util::StreamExt;
+    use futures_util::stream::FuturesUnordered;
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use tokio::sync::mpsc;
 
-    /// Questions for each transport. Each takes the time that a question must have been known.
-    const QUESTIONS: usize = 100;
+    /// Questions for each transport, and how many of them wait together. A question must have been known for a while
+    /// before an answer to it counts, and together they wait for that once.
+    const QUESTIONS: u32 = 100;
+    const TOGETHER: u32 = 20;
     /// Starts of the command.
     const STARTS: usize = 20;
 
@@ -105,49 +109,68 @@ mod unix {
             let times = answers(server.producer(), address).await;
             report(&format!("Enter to the reply at the agent, {name}"), times);
         }
-        let mut times = Vec::new();
-        for _ in 0..STARTS {
-            let session = server.producer().session("Watering the garden.").await.unwrap();
-            let start = Instant::now();
-            let mut listener = Listener::start(&http);
-            listener.sees("Listening to").await;
-            times.push(start.elapsed());
-            drop(listener);
-            session.complete("Done.").await.unwrap();
-        }
-        report("start of aaep listen to its first words from the agent", times);
+        report("Start of aaep listen to its first announcement", starts(server.producer(), &http).await);
         server.stop("The measurement is over.").await;
         let _ = std::fs::remove_file(place);
     }
 
+    /// From Enter to the reply at the agent.
     async fn answers(producer: &Producer, address: &str) -> Vec<Duration> {
         let mut listener = Listener::start(address);
         listener.sees("Listening to").await;
-        let session = producer.session("Watering the garden.").await.unwrap();
         let mut times = Vec::new();
-        for _ in 0..QUESTIONS {
-            let question = Confirmation::new("Water the roses.", "They are wet.").irreversible();
-            let asking = session.confirm(question);
+        for first in (1..=QUESTIONS).step_by(TOGETHER as usize) {
+            let batch = first..first + TOGETHER;
+            let mut asking: FuturesUnordered<_> = batch.clone().map(|_| ask(producer)).collect();
             let answering = async {
-                listener.sees("Answer yes or no.").await;
+                for number in batch.clone() {
+                    listener.sees(&format!("Question {number}: You have ")).await;
+                }
                 // What is answered sooner is put again.
                 tokio::time::sleep(Duration::from_millis(900)).await;
-                let start = Instant::now();
-                listener.keyboard.write_all(b"yes\n").unwrap();
-                start
             };
-            let (outcome, start) = tokio::join!(
-                async {
-                    let outcome = asking.await;
-                    (outcome, Instant::now())
-                },
-                answering
-            );
-            assert!(outcome.0.unwrap().permit.is_some());
-            times.push(outcome.1.duration_since(start));
+            tokio::select! {
+                () = answering => {}
+                _ = asking.next() => panic!("nobody has answered yet"),
+            }
+            for number in batch {
+                let start = Instant::now();
+                listener.keyboard.write_all(format!("yes {number}\n").as_bytes()).unwrap();
+                times.push(asking.next().await.unwrap().duration_since(start));
+            }
         }
-        session.complete("Done.").await.unwrap();
         times
+    }
+
+    /// Asks in a session of its own; answers when the reply was there.
+    async fn ask(producer: &Producer) -> Instant {
+        let session = producer.session("Watering the garden.").await.unwrap();
+        let question = Confirmation::new("Water the roses.", "They are wet.").irreversible();
+        let outcome = session.confirm(question).await.unwrap();
+        let replied = Instant::now();
+        assert!(outcome.permit.is_some());
+        session.complete("Done.").await.unwrap();
+        replied
+    }
+
+    /// From the start of the command to the question that waits for whoever comes.
+    async fn starts(producer: &Producer, address: &str) -> Vec<Duration> {
+        let session = producer.session("Watering the garden.").await.unwrap();
+        let asking = session.confirm(Confirmation::new("Water the roses.", "They are wet."));
+        let starting = async {
+            let mut times = Vec::new();
+            for _ in 0..STARTS {
+                let start = Instant::now();
+                let mut listener = Listener::start(address);
+                listener.sees("Question 1: ").await;
+                times.push(start.elapsed());
+            }
+            times
+        };
+        tokio::select! {
+            times = starting => times,
+            _ = asking => panic!("nobody answers"),
+        }
     }
 
     fn report(what: &str, mut times: Vec<Duration>) {

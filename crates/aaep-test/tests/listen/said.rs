@@ -49,6 +49,13 @@ pub(crate) fn text(language: &str, text: &str) -> Said {
     Said { flows: true, ..said("message", language, text) }
 }
 
+impl Said {
+    /// The same in another language than English.
+    pub(crate) fn in_language(self, language: &str) -> Said {
+        Said { language: language.into(), ..self }
+    }
+}
+
 /// What clients told speech-dispatcher to say. Each text has the priority and the language that were set last.
 pub(crate) fn told(place: &Place) -> Vec<Said> {
     let lines = place.lines();

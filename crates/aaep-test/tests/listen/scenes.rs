@@ -1,10 +1,13 @@
 //! Every scene of the demo, and all that is heard of it, word for word.
 
 use super::said::{Said, important, message, progress, text};
+use super::speech::ENGLISH;
 
 /// A scene, what the user answers, and what a voice is told to say.
 pub(crate) struct Scene {
     pub(crate) name: &'static str,
+    /// What the user reads, as the profile has it.
+    pub(crate) languages: &'static str,
     /// The last words of a question, and what is typed when they were said.
     pub(crate) answers: &'static [(&'static str, &'static str)],
     pub(crate) said: Vec<Said>,
@@ -15,7 +18,7 @@ const YES_OR_NO: &str =
 
 /// Scenes in which money or photos are at stake are played to both ends.
 pub(crate) fn scenes() -> Vec<Scene> {
-    let scene = |name, answers, said| Scene { name, answers, said };
+    let scene = |name, answers, said| Scene { name, languages: ENGLISH, answers, said };
     vec![
         scene("banking", &[("Answer yes or no.", "yes")], banking(&transferred())),
         scene("banking", &[("Answer yes or no.", "no")], banking(&kept())),
@@ -35,6 +38,28 @@ pub(crate) fn scenes() -> Vec<Scene> {
         scene("support", &[], support()),
         scene("greetings", &[], greetings()),
         scene("report", &[], report()),
+        Scene { languages: "[\"de\", \"en\"]", ..scene("banking", &[("Ja oder Nein.", "nein")], banking_in_german()) },
+    ]
+}
+
+/// What has German words is said in German, with a German voice; the rest is said as it is.
+fn banking_in_german() -> Vec<Said> {
+    let german = |said: Said| said.in_language("de");
+    vec![
+        message("Looking after your transfer to savings."),
+        message("Looking up your checking balance."),
+        message("Your checking account holds 12,500 dollars."),
+        message("Checking that there is enough money."),
+        german(important("Demo fragt: 500 Dollar vom Girokonto auf das Sparkonto überweisen.")),
+        german(message("Das Geld wird sofort bewegt und die Bank kann es nicht zurückholen.")),
+        german(message("Das lässt sich nicht rückgängig machen. Hohes Risiko.")),
+        german(message(
+            "Zeit für die Antwort: 5 Minuten. Ohne Antwort wird es nicht getan. Antworte mit Ja oder Nein.",
+        )),
+        german(message("Deine Antwort wurde gesendet.")),
+        german(message("Abgelehnt. Es wird nicht getan.")),
+        text("en", "All right. Nothing was transferred, and your money stays where it is."),
+        message("Done. Nothing was transferred, as you wished."),
     ]
 }
 

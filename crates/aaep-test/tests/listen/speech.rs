@@ -13,8 +13,10 @@ use super::scenes::{Scene, scenes};
 use super::speechd::{LONG, Place, soon, until};
 use super::tmux::Tmux;
 
+pub(crate) const ENGLISH: &str = "[\"en\"]";
+
 /// Starts a voice whose words end at once if `flowing`, and a terminal that speaks with it.
-async fn speaking(url: &str, flowing: bool) -> (Place, Arc<Tmux>) {
+async fn speaking(url: &str, flowing: bool, languages: &str) -> (Place, Arc<Tmux>) {
     let mut place = Place::held();
     if flowing {
         place.go();
@@ -23,7 +25,7 @@ async fn speaking(url: &str, flowing: bool) -> (Place, Arc<Tmux>) {
     let address = format!("unix_socket:{}", place.path("tap.sock").display());
     // Who hears fast is not made to wait by the agent.
     let profile = place.path("profile.toml");
-    std::fs::write(&profile, "pace_wpm = 1000").unwrap();
+    std::fs::write(&profile, format!("pace_wpm = 1000\nlanguages = {languages}")).unwrap();
     let words = ["listen", "--speak", "--profile", profile.to_str().unwrap(), url];
     let tmux = Tmux::start(&words, &[("SPEECHD_ADDRESS", &address)]);
     (place, Arc::new(tmux))
@@ -48,7 +50,7 @@ async fn hears(place: &Place, end: &str) {
 /// Plays a scene to its end and compares all that is heard of it, from the first word to the last.
 async fn plays(scene: Scene) {
     let demo = Demo::start(&[scene.name]);
-    let (place, tmux) = speaking(&demo.url, true).await;
+    let (place, tmux) = speaking(&demo.url, true, scene.languages).await;
     for (number, (end, typed)) in (1..).zip(scene.answers) {
         // What is not said yet when the answer goes out is taken back, so all of the question is waited for.
         hears(&place, end).await;
@@ -93,7 +95,7 @@ async fn is_taken_back(settled: Settled) {
     let capabilities = json!({"supports_confirmation_reply": true, "supports_clarification_reply": true});
     let options = Options::new("other", serde_json::from_value(capabilities).unwrap());
     let mut other = Subscriber::connect(&demo.url, options).unwrap();
-    let (place, tmux) = speaking(&demo.url, false).await;
+    let (place, tmux) = speaking(&demo.url, false, ENGLISH).await;
     let prompt = loop {
         let heard = soon("the question", other.recv()).await.expect("the demo goes on");
         if let Heard::PromptOpened(prompt, _) = heard {
@@ -154,7 +156,7 @@ fn in_background(text: &str) -> serde_json::Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_happens_in_the_background_is_said_into_silence_only() {
     let puppet = Puppet::start();
-    let (place, tmux) = speaking(&puppet.url, false).await;
+    let (place, tmux) = speaking(&puppet.url, false, ENGLISH).await;
     puppet.has_listener();
     until("a word", || place.heard().last().is_some_and(|note| note.starts_with("begin")).then_some(())).await;
     puppet.say("state.changed", in_background("Nobody needs to hear this."));
