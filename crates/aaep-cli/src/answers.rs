@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::Outcome;
 use crate::listen::control::{self, Wish};
 use crate::listen::socket;
-use crate::output::{Plain, complain};
+use crate::output::{Plain, PlainJson, complain};
 use crate::serve::runtime;
 
 /// What all of them take.
@@ -114,7 +114,7 @@ fn report(common: &Common, wish: &Wish, outcome: &control::Outcome) -> io::Resul
     let listing = *wish == Wish::Pending;
     if common.json {
         let text = json!({"ok": outcome.ok, "text": outcome.text, "questions": outcome.questions});
-        writeln!(out, "{text}")?;
+        writeln!(out, "{}", PlainJson(text))?;
     } else if outcome.ok {
         writeln!(out, "{}", Plain(&outcome.text))?;
     } else {

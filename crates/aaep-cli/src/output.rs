@@ -14,16 +14,33 @@ pub(crate) fn complain(message: impl Display) {
 /// of the letters is shown as its code.
 pub(crate) struct Plain<'a>(pub(crate) &'a str);
 
+fn is_unsafe(c: char) -> bool {
+    let turns = matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
 impl Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_unsafe = |c: char| {
-            let turns =
-                matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-            c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
-        };
         for c in self.0.chars() {
             if is_unsafe(c) {
                 write!(f, "\\u{{{:04X}}}", c as u32)?;
+            } else {
+                f.write_char(c)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A JSON document, safe to print: characters that mean something to a terminal or turn the order of the letters are
+/// written as JSON writes others. They can stand in strings only, so the document stays the same.
+pub(crate) struct PlainJson<T>(pub(crate) T);
+
+impl<T: Display> Display for PlainJson<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.to_string().chars() {
+            if is_unsafe(c) {
+                write!(f, "\\u{:04x}", c as u32)?;
             } else {
                 f.write_char(c)?;
             }
@@ -93,4 +110,20 @@ impl Progress {
 /// `1 document`, `2 documents`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn nothing_that_is_printed_means_something_to_a_terminal() {
+        let all: String = (0..0x3000).filter_map(char::from_u32).collect();
+        assert!(!Plain(&all).to_string().contains(is_unsafe));
+        let object = json!({"text": all, "\u{9b}2J": ["\u{202e}"]});
+        let printed = PlainJson(&object).to_string();
+        assert!(!printed.contains(is_unsafe));
+        assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), object);
+    }
 }

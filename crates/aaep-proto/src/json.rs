@@ -7,8 +7,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use memchr::memchr2;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+
+use crate::limits;
 
 /// One JSON value that borrows its strings from the input where it can.
 ///
@@ -96,6 +99,17 @@ impl<'a> Json<'a> {
     /// Reads one JSON document from text.
     pub fn parse_str(text: &'a str) -> Result<Json<'a>, SyntaxError> {
         Ok(serde_json::from_str(text)?)
+    }
+
+    /// The same for a document from a peer: one that would take far more memory than it has bytes is refused before it
+    /// is read.
+    pub fn parse_from_peer(bytes: &'a [u8]) -> Result<Json<'a>, SyntaxError> {
+        // A value takes a byte and what separates it from the next another one: most documents need no look.
+        if bytes.len() > limits::MESSAGE_VALUES && values_in(bytes) > limits::MESSAGE_VALUES {
+            let message = format!("it holds more than {} values", limits::MESSAGE_VALUES);
+            return Err(SyntaxError { message, place: None });
+        }
+        Json::parse(bytes)
     }
 
     /// The field of this name, if this is an object that has it.
@@ -243,6 +257,30 @@ impl<'a> Object<'a> {
         }
         Object { fields, duplicate }
     }
+}
+
+/// How many values a document can have at most, without reading it.
+fn values_in(mut bytes: &[u8]) -> usize {
+    let mut count = 1;
+    while let Some((byte, rest)) = bytes.split_first() {
+        bytes = match byte {
+            b'"' => after_string(rest),
+            _ => rest,
+        };
+        count += usize::from(matches!(byte, b'{' | b'[' | b','));
+    }
+    count
+}
+
+fn after_string(mut bytes: &[u8]) -> &[u8] {
+    while let Some(at) = memchr2(b'"', b'\\', bytes) {
+        let escapes = bytes[at] == b'\\';
+        bytes = bytes.get(at + 1 + usize::from(escapes)..).unwrap_or_default();
+        if !escapes {
+            return bytes;
+        }
+    }
+    &[]
 }
 
 /// The places of keys that were there before, in order.

@@ -34,6 +34,7 @@
 
 pub mod confirm;
 pub mod engine;
+pub mod escape;
 pub mod frame;
 pub mod framing;
 pub mod id;

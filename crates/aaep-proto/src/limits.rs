@@ -4,6 +4,8 @@
 pub const EVENT_BYTES: usize = 64 * 1024;
 /// Hard bound of one message on any transport (8.3 asks transports to carry this much).
 pub const MESSAGE_BYTES: usize = 1024 * 1024;
+/// Values in one message of a peer: a mebibyte of empty objects would take a hundred times as much in memory.
+pub const MESSAGE_VALUES: usize = 16_384;
 /// Soft bound of top-level fields (3.7).
 pub const TOP_LEVEL_FIELDS: usize = 32;
 /// Soft bound of nesting, the event itself being level 1 (3.7).
@@ -55,7 +57,8 @@ pub const FOLLOWED_SESSIONS: usize = 256;
 pub const OPEN_PROMPTS: usize = 64;
 /// Bytes of questions that a subscriber keeps open.
 pub const PROMPT_BYTES: usize = 4 * 1024 * 1024;
-/// Answered questions that a subscriber keeps, in case the answer did not arrive.
+/// Answered questions that a subscriber keeps, in case the answer did not arrive; their bytes are bounded as those of
+/// open ones.
 pub const ANSWERED_PROMPTS: usize = 16;
 /// Events that wait with a subscriber for earlier ones of their session.
 pub const EARLY_EVENTS: usize = 64;

@@ -62,6 +62,13 @@ impl Process {
         self.child.id()
     }
 
+    /// The most memory that it has used so far, in KiB; nothing after it has ended, and on systems that do not tell.
+    pub fn peak_kib(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).ok()?;
+        let line = status.lines().find(|line| line.starts_with("VmHWM"))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    }
+
     /// The next line of its output; nothing when there is no more.
     pub fn line(&self) -> Option<String> {
         match self.lines.recv_timeout(PATIENCE) {

@@ -6,7 +6,7 @@ use aaep_proto::message::{
 };
 
 use super::words::{Text, field, headline};
-use super::{Announcer, Draft};
+use super::{Announcer, Draft, fingerprint};
 use crate::listenable::{phrases_for, sentence};
 use crate::phrases::say;
 use crate::utterance::{Earcon, Priority};
@@ -20,11 +20,14 @@ impl Announcer {
             Some(text) => phrases_for(&text.language, &self.profile.languages),
             None => self.user_phrases(),
         };
-        let known = drafts.last().map(|d| &d.utterance.text).or_else(|| self.said.get(about));
+        let last = drafts.last().map(|d| fingerprint(&d.utterance.text));
+        let known = last.or_else(|| self.said.get(about).copied());
         let done = phrases.say("done");
         let said = match text {
             // The last words were the same: that it is done is all that is new.
-            Some(text) if known != Some(&text.text) => Text::new(format!("{done} {}", text.text), text.language),
+            Some(text) if known != Some(fingerprint(&text.text)) => {
+                Text::new(format!("{done} {}", text.text), text.language)
+            }
             _ => Text::new(done, phrases.language()),
         };
         drafts.push(Draft::new(said.clone(), Priority::Message, about).earcon(Earcon::Completed));

@@ -13,6 +13,7 @@ mod tools;
 mod words;
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use aaep_proto::id::{ReplyToken, SessionId};
 use aaep_proto::message::{
@@ -34,6 +35,8 @@ use words::{Text, headline, spoken_words, summary};
 
 /// The most sessions that are followed at once; beyond, the one that was silent longest is let go.
 const SESSIONS: usize = 64;
+/// The most outputs that are unfinished at once, of all sessions.
+const OPEN_OUTPUTS: usize = 64;
 /// The most questions that are remembered.
 const PROMPTS: usize = 64;
 /// The most things of which the last words are remembered.
@@ -64,8 +67,8 @@ pub struct Announcer {
     profile: Profile,
     sessions: BTreeMap<SessionId, Session>,
     prompts: BTreeMap<ReplyToken, Prompt>,
-    /// The last words about each thing, so that nothing is said twice in a row.
-    said: BTreeMap<String, String>,
+    /// The last words about each thing, by their fingerprint, so that nothing is said twice in a row.
+    said: BTreeMap<String, u64>,
     /// Until when a voice is busy with what was handed out, as far as can be told.
     busy_until: Moment,
     quiet: bool,
@@ -145,6 +148,7 @@ impl Announcer {
         if !self.admit(now, event, critical) {
             return Vec::new();
         }
+        let mut out = self.make_room(now, event);
         let drafts = match &event.payload {
             Payload::SessionStarted(started) => self.started(now, event, started),
             Payload::SessionCompleted(completed) => self.completed(event, completed),
@@ -160,7 +164,24 @@ impl Announcer {
             Payload::AwaitingClarification(question) => self.clarification(now, event, question),
             Payload::Extension { .. } => self.other(event, critical),
         };
-        self.deliver(now, &id, drafts, critical)
+        out.extend(self.deliver(now, &id, drafts, critical));
+        out
+    }
+
+    /// Says what there is of another session's output if too many are unfinished.
+    fn make_room(&mut self, now: Moment, event: &Event) -> Vec<Utterance> {
+        if self.sessions.values().map(|s| s.outputs.len()).sum::<usize>() < OPEN_OUTPUTS {
+            return Vec::new();
+        }
+        let others = self.sessions.iter().filter(|(id, s)| **id != event.envelope.session_id && !s.outputs.is_empty());
+        let Some(silent) = others.min_by_key(|(_, s)| s.last_event).map(|(id, _)| id.clone()) else {
+            return Vec::new();
+        };
+        let output = self.sessions.get_mut(&silent).and_then(|s| s.outputs.pop_first());
+        let Some((_, output)) = output else { return Vec::new() };
+        let language = output.language.clone();
+        let drafts = self.portions(output.abandon(), &language, &silent);
+        self.deliver(now, &silent, drafts, false)
     }
 
     /// Makes room for the event's session. What comes after the end of a session is not worth hearing, unless it is
@@ -219,13 +240,14 @@ impl Announcer {
     /// Whether these are not the last words about the same thing.
     fn is_news(&mut self, utterance: &Utterance) -> bool {
         let about = utterance.about.clone().unwrap_or_default();
-        if self.said.get(&about) == Some(&utterance.text) {
+        let print = fingerprint(&utterance.text);
+        if self.said.get(&about) == Some(&print) {
             return false;
         }
         if self.said.len() >= SAID && !self.said.contains_key(&about) {
             self.said.pop_first();
         }
-        self.said.insert(about, utterance.text.clone());
+        self.said.insert(about, print);
         true
     }
 
@@ -398,6 +420,13 @@ impl Announcer {
         }
         drafts
     }
+}
+
+/// Stands for a text of any length. Who makes two that share one only hears less of themselves.
+fn fingerprint(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn priority_of(event: &Event) -> Priority {

@@ -1,5 +1,6 @@
 //! Streamed output: held until it is something that can be listened to.
 
+use aaep_proto::escape::Escapes;
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{Boundary, OutputStreaming};
 use aaep_proto::shape::text::{Cursor, Cutting, OutputText};
@@ -18,6 +19,8 @@ const USUAL_PACE: u64 = 180;
 /// One output while it comes in.
 pub(super) struct Output {
     pub(super) language: String,
+    /// Takes out what was meant for a terminal.
+    escapes: Escapes,
     blocks: Blocks,
     /// Finds sentences where the producer did not mark them.
     loose: Option<(OutputText, Cursor)>,
@@ -41,7 +44,7 @@ impl Output {
     pub(super) fn new(chunk: &OutputStreaming, language: String, profile: &Profile, whole: bool) -> Output {
         let content_type = chunk.content_type.as_deref().unwrap_or("text/plain");
         let blocks = Blocks::new(content_type, Style::new(&language, profile));
-        Output { language, blocks, loose: None, position: None, held: Vec::new(), whole }
+        Output { language, escapes: Escapes::default(), blocks, loose: None, position: None, held: Vec::new(), whole }
     }
 
     /// Goes on where another one ends, in another language.
@@ -63,12 +66,13 @@ impl Output {
         self.position = Some(chunk.position.saturating_add(chunk.chunk.chars().count() as u64).max(known));
         let marked =
             matches!(chunk.coalesce_hint, Some(Boundary::Sentence | Boundary::Paragraph | Boundary::Completion));
+        let text = self.escapes.push(text);
         // The producer's word is good only where the text bears it out.
         let ends = marked && (text.ends_with('\n') || is_sentence(text.trim_end()));
         if ends && self.loose.is_none() {
-            self.blocks.push(text, &mut ready.units);
+            self.blocks.push(&text, &mut ready.units);
         } else {
-            self.push_loose(text, ends, &mut ready.units);
+            self.push_loose(&text, ends, &mut ready.units);
         }
         if chunk.complete {
             self.end(&mut ready.units);
@@ -81,7 +85,8 @@ impl Output {
 
     /// Says what is left, whole or not.
     pub(super) fn end(&mut self, units: &mut Vec<String>) {
-        self.push_loose("", true, units);
+        let rest = self.escapes.finish();
+        self.push_loose(&rest, true, units);
         self.blocks.finish(units);
     }
 
@@ -217,6 +222,20 @@ mod tests {
         assert_eq!(
             run(&[("He", none), ("llo wor", none), ("ld. How a", none), ("re you", Some("word")), ("?", None)]),
             ["", "", "Hello world.", "", "How are you?"]
+        );
+    }
+
+    #[test]
+    fn what_was_meant_for_a_terminal_goes_also_in_pieces() {
+        let none = Some("none");
+        assert_eq!(
+            run(&[
+                ("\u{1b}[3", none),
+                ("2mAll good.\u{1b}[0m Title:", none),
+                (" \u{1b}]0;Secret. Really", none),
+                (".\u{7}done.", None)
+            ]),
+            ["", "All good.", "", "Title: done."]
         );
     }
 

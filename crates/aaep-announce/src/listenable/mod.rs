@@ -1,6 +1,6 @@
 //! Text made fit to be heard: Markdown, code, addresses, tables, numbers and drawings turned into words.
 //!
-//! The steps: `glyphs` takes out what cannot be said, `blocks` looks at lines (code, tables, changes, lists, headings),
+//! Before all, what was meant for a terminal goes. The steps: `glyphs` takes out what cannot be said, `blocks` looks at lines (code, tables, changes, lists, headings),
 //! `inline` at what stands inside a line, `word` at single words, `code` at symbols and programs.
 
 mod blocks;
@@ -10,6 +10,7 @@ mod inline;
 mod table;
 mod word;
 
+use aaep_proto::escape::without_escapes;
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::Verbosity;
 
@@ -43,9 +44,14 @@ pub(crate) fn exactly(text: &str, language: &str, profile: &Profile) -> String {
 }
 
 /// A name, such as an agent's: one line, short, nothing hidden.
-pub(crate) fn name(text: &str, profile: &Profile) -> String {
+///
+/// ```
+/// use aaep_announce::{Profile, listenable::name};
+/// assert_eq!(name("\u{1b}[31mbank\u{1b}[0m\nhelper", &Profile::default()), "bank helper");
+/// ```
+pub fn name(text: &str, profile: &Profile) -> String {
     let style = Style::new("", profile);
-    let cleaned = glyphs::clean(text, style.phrases).replace('_', " ");
+    let cleaned = glyphs::clean(&without_escapes(text), style.phrases).replace('_', " ");
     let short: String = cleaned.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(80).collect();
     short.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != ')').to_owned()
 }
@@ -53,7 +59,7 @@ pub(crate) fn name(text: &str, profile: &Profile) -> String {
 fn render(text: &str, content_type: &str, style: Style) -> String {
     let mut units = Vec::new();
     let mut blocks = Blocks::new(content_type, style);
-    blocks.push(text, &mut units);
+    blocks.push(&without_escapes(text), &mut units);
     blocks.finish(&mut units);
     bounded(units.join(" "), style.phrases)
 }

@@ -202,7 +202,7 @@ fn glyphs_that_cannot_be_said_do_not_come_out() {
             ("Great 🎉🎉🎉 work", "Great 🎉 work."),
             ("-----\n*****\n=====", ""),
             ("a ........ b", "a b."),
-            ("\u{1b}[1mBold\u{1b}[0m", "[1mBold[0m."),
+            ("\u{1b}[1mBold\u{1b}[0m", "Bold."),
         ],
     );
 }
@@ -359,6 +359,16 @@ fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(part, 0..40).prop_map(|parts| parts.concat())
 }
 
+/// A control sequence that has an end: cursor and colour, strings such as titles, single ones.
+fn any_order() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "(\u{1b}\\[|\u{9b})[?0-9;]{0,8}[A-Za-z]",
+        "(\u{1b}[]PX^_]|[\u{90}\u{98}\u{9d}\u{9e}\u{9f}])[0-9a-zA-Z;:/.= ]{0,20}(\u{7}|\u{1b}\\\\|\u{9c})",
+        "\u{1b}[()#][0-9A-B]",
+        "\u{1b}[0-9=>c]",
+    ]
+}
+
 proptest! {
     #[test]
     fn what_comes_out_can_be_said(text in any_text(), profile in any_profile(), kind in 0..4usize) {
@@ -370,6 +380,26 @@ proptest! {
         prop_assert_eq!(said.trim(), &said);
         let said = exactly(&text, "en", &profile);
         prop_assert!(!said.chars().any(|c| is_unspeakable(c) || c == '\n'), "{said:?}");
+    }
+
+    #[test]
+    fn orders_for_a_terminal_leave_nothing_behind(
+        words in proptest::collection::vec("[A-Za-z]{1,8}", 1..8),
+        orders in proptest::collection::vec(any_order(), 9),
+        cut in any::<proptest::sample::Index>(),
+    ) {
+        let profile = Profile::default();
+        let plain: String = words.iter().map(|word| format!("{word} ")).collect();
+        let painted: String = words.iter().zip(&orders).map(|(word, order)| format!("{order}{word}{order} ")).collect();
+        let say = |text: &str| speakable(text, "text/plain", "en", &profile);
+        prop_assert_eq!(say(&painted), say(&plain));
+        prop_assert_eq!(exactly(&painted, "en", &profile), exactly(&plain, "en", &profile));
+        prop_assert_eq!(name(&painted, &profile), name(&plain, &profile));
+        let places: Vec<usize> = painted.char_indices().map(|(at, _)| at).collect();
+        let (first, second) = painted.split_at(places[cut.index(places.len())]);
+        let mut escapes = aaep_proto::escape::Escapes::default();
+        let whole = escapes.push(first) + &escapes.push(second) + &escapes.finish();
+        prop_assert_eq!(whole, plain);
     }
 
     #[test]

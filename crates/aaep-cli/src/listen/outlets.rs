@@ -9,6 +9,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::shown::Shown;
 use super::transcript::Record;
+use crate::output::PlainJson;
 
 /// All the ways out. Only lines are always there.
 pub(crate) struct Outlets {
@@ -43,7 +44,7 @@ impl Outlets {
         let line = if self.json {
             let mut json = shown.json();
             json["time"] = time.into();
-            json.to_string()
+            PlainJson(json).to_string()
         } else {
             shown.line()
         };
@@ -66,7 +67,7 @@ impl Outlets {
     pub(crate) fn tell(&mut self, time: &str, mut object: Value) -> io::Result<()> {
         if self.json {
             object["time"] = time.into();
-            writeln!(self.out, "{object}")?;
+            writeln!(self.out, "{}", PlainJson(object))?;
             self.out.flush()?;
         }
         Ok(())

@@ -8,6 +8,7 @@ use aaep_proto::id::ReplyToken;
 use aaep_proto::message::{
     AwaitingClarification, AwaitingConfirmation, Event, Payload, Response, ResponseKind, Reversibility, RiskLevel,
 };
+use aaep_proto::subscriber::weight_of;
 use aaep_proto::time::Moment;
 use aaep_proto::validate::find_deception;
 use serde_json::{Value, json};
@@ -16,6 +17,8 @@ use super::command::{Command, number_of, number_text, parse};
 
 /// Questions that are remembered, so that the user can be told what became of them.
 const REMEMBERED: usize = 256;
+/// About how many bytes of them. Those that can be answered stay in any case; the listener's rules bound them.
+const REMEMBERED_BYTES: usize = 8 * 1024 * 1024;
 
 /// A question.
 #[derive(Clone, Debug)]
@@ -30,6 +33,8 @@ pub(crate) struct Question {
     pub(crate) deadline: Moment,
     /// How it was put.
     pub(crate) said: Vec<Utterance>,
+    /// About how much memory it takes.
+    bytes: usize,
     /// The agent may not be the one it was.
     pub(crate) doubtful: bool,
     /// What became of it.
@@ -215,10 +220,11 @@ pub(crate) struct Questions {
 
 impl Questions {
     /// Gives a question its number.
-    pub(crate) fn add(&mut self, source: usize, event: Arc<Event>, deadline: Moment) -> u32 {
+    pub(crate) fn add(&mut self, source: usize, event: Arc<Event>, deadline: Moment, said: Vec<Utterance>) -> u32 {
         self.next += 1;
         let number = self.next;
-        let (said, id) = (Vec::new(), None);
+        let bytes = weight_of(&event) + said.iter().map(|utterance| utterance.text.len()).sum::<usize>();
+        let id = None;
         self.all.push(Question {
             number,
             source,
@@ -227,14 +233,25 @@ impl Questions {
             can_answer: false,
             deadline,
             said,
+            bytes,
             doubtful: false,
             over: None,
         });
-        if self.all.len() > REMEMBERED {
-            let oldest = self.all.iter().position(|q| q.over.is_some()).unwrap_or(0);
-            self.all.remove(oldest);
-        }
         number
+    }
+
+    /// Forgets what there is no room for: the oldest that are over, then the oldest that cannot be answered. Answers the
+    /// numbers of those that were still open.
+    pub(crate) fn forget(&mut self) -> Vec<u32> {
+        let mut lost = Vec::new();
+        while self.all.len() > REMEMBERED || self.all.iter().map(|q| q.bytes).sum::<usize>() > REMEMBERED_BYTES {
+            let earlier = &self.all[..self.all.len().saturating_sub(1)];
+            let over = earlier.iter().position(|q| q.over.is_some());
+            let Some(index) = over.or_else(|| earlier.iter().position(|q| q.id.is_none())) else { break };
+            let forgotten = self.all.remove(index);
+            lost.extend(forgotten.over.is_none().then_some(forgotten.number));
+        }
+        lost
     }
 
     pub(crate) fn get(&self, number: u32) -> Option<&Question> {
@@ -280,7 +297,7 @@ mod tests {
             "consequence": "C.", "reply_token": "rpl_1", "timeout_seconds": 60, "default_decision": "reject"});
         event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         let mut questions = Questions::default();
-        questions.add(0, Arc::new(serde_json::from_value(event).unwrap()), Moment::from_millis(60_000));
+        questions.add(0, Arc::new(serde_json::from_value(event).unwrap()), Moment::from_millis(60_000), Vec::new());
         questions.all.remove(0)
     }
 

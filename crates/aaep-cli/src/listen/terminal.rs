@@ -4,9 +4,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use aaep_announce::listenable::name;
 use aaep_announce::{Announcer, Profile, PromptEnd as Told, Remark, Utterance};
 use aaep_client::{Ended, Heard, Notice, NoticeKind, Prompt, PromptEnd, PromptId, ReplyError, ReplyRefused};
-use aaep_proto::message::{CoreType, Event, SubscriptionAccepted, Urgency, Verbosity};
+use aaep_proto::escape::without_escapes;
+use aaep_proto::message::{CoreType, Event, Producer as Known, SubscriptionAccepted, Urgency, Verbosity};
 use aaep_proto::time::Moment;
 use serde_json::json;
 
@@ -14,6 +16,7 @@ use super::guard::Guard;
 use super::questions::Questions;
 use super::shown::{Act, Kind, Shown};
 use super::transcript::Transcript;
+use crate::output::Plain;
 
 /// Seconds after which a question that was not opened cannot be answered here.
 const UNANSWERABLE: u64 = 5;
@@ -31,6 +34,8 @@ pub(super) struct Producer {
     told_waiting: bool,
     key_changed: bool,
     over: bool,
+    /// Of what is told once only: that it was.
+    told: BTreeSet<NoticeKind>,
 }
 
 impl Producer {
@@ -69,6 +74,7 @@ impl Terminal {
             told_waiting: false,
             key_changed: false,
             over: false,
+            told: BTreeSet::new(),
         };
         Terminal {
             producers: addresses.iter().map(producer).collect(),
@@ -159,9 +165,9 @@ impl Terminal {
     }
 
     fn accepted(&mut self, now: Moment, source: usize, accepted: &SubscriptionAccepted) {
+        let called = self.name_of(&accepted.producer);
         let producer = &mut self.producers[source];
-        let known = &accepted.producer;
-        producer.name = Some(known.agent_name.clone().unwrap_or_else(|| known.agent_id.clone()));
+        producer.name = Some(called);
         let name = producer.called().to_owned();
         let again = producer.was_connected;
         let lost = again && !producer.connected;
@@ -179,11 +185,11 @@ impl Terminal {
     }
 
     fn event(&mut self, now: Moment, source: usize, event: &Arc<Event>) {
-        let producer = &mut self.producers[source];
-        if !producer.was_connected {
+        if !self.producers[source].was_connected {
             // A simple producer that offers no terms.
-            let known = &event.envelope.producer;
-            producer.name = Some(known.agent_name.clone().unwrap_or_else(|| known.agent_id.clone()));
+            let called = self.name_of(&event.envelope.producer);
+            let producer = &mut self.producers[source];
+            producer.name = Some(called);
             (producer.connected, producer.was_connected) = (true, true);
             let text = format!("Listening to {} at {}.", producer.called(), producer.address);
             self.note(text);
@@ -214,8 +220,15 @@ impl Terminal {
 
     fn is_muted(&self, event: &Event) -> bool {
         let producer = &event.envelope.producer;
+        let names = [self.name_of(producer), producer.agent_id.clone()];
+        names.iter().any(|name| self.muted.contains(&name.to_lowercase()))
+    }
+
+    /// The name of an agent as it is said and shown.
+    fn name_of(&self, producer: &Known) -> String {
         let names = [producer.agent_name.as_deref(), Some(producer.agent_id.as_str())];
-        names.into_iter().flatten().any(|name| self.muted.contains(&name.to_lowercase()))
+        let mut plain = names.into_iter().flatten().map(|text| name(text, &self.profile));
+        plain.find(|name| !name.is_empty()).unwrap_or_else(|| "?".to_owned())
     }
 
     /// A question came as an event. It gets a number; that it can be answered is heard next.
@@ -233,11 +246,13 @@ impl Terminal {
     /// Puts a question under a new number.
     fn put_new(&mut self, now: Moment, source: usize, event: Arc<Event>, deadline: Moment) -> u32 {
         let said = self.producers[source].announcer.announce(now, &event);
-        let number = self.questions.add(source, event, deadline);
+        let number = self.questions.add(source, event, deadline, said.clone());
         let doubtful = self.producers[source].key_changed;
         if let Some(question) = self.questions.get_mut(number) {
-            question.said.clone_from(&said);
             question.doubtful = doubtful;
+        }
+        for lost in self.questions.forget() {
+            self.guard.ended(now, lost);
         }
         self.guard.asked(now, number);
         let several = self.questions.open().count() > 1;
@@ -350,12 +365,20 @@ impl Terminal {
                     self.note(format!("Not connected to {agent} yet. {notice} Trying again."));
                 }
             }
-            NoticeKind::Malformed | NoticeKind::Violation | NoticeKind::Unexpected | NoticeKind::OutOfOrder
-                if self.profile.verbosity != Verbosity::Detailed =>
-            {
+            kind if self.profile.verbosity != Verbosity::Detailed && !self.is_worth_telling(source, kind) => {
                 tracing::debug!(%notice, "a notice that users need not hear");
             }
             _ => self.note_from(source, notice.to_string()),
+        }
+    }
+
+    /// What breaks a rule and does no harm is for those who want details; what the user may miss something by is told
+    /// the first time.
+    fn is_worth_telling(&mut self, source: usize, kind: NoticeKind) -> bool {
+        match kind {
+            NoticeKind::Violation | NoticeKind::Unexpected => false,
+            NoticeKind::Malformed | NoticeKind::OutOfOrder => self.producers[source].told.insert(kind),
+            _ => true,
         }
     }
 
@@ -408,7 +431,8 @@ impl Terminal {
 
     /// A line about listening itself, said too.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
-        self.own(Kind::Note, text.into());
+        // It may carry words of agents.
+        self.own(Kind::Note, without_escapes(&text.into()).into_owned());
     }
 
     fn note_from(&mut self, source: usize, text: String) {
@@ -423,7 +447,7 @@ impl Terminal {
     }
 
     fn own(&mut self, kind: Kind, text: String) {
-        let utterance = Utterance::new(text.as_str(), "en", aaep_announce::Priority::Message);
+        let utterance = Utterance::new(Plain(&text).to_string(), "en", aaep_announce::Priority::Message);
         self.show(Shown::own(kind, text));
         self.out.push(Act::Say(utterance));
     }

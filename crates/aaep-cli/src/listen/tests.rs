@@ -471,4 +471,24 @@ fn a_flood_of_questions_is_bounded_and_none_is_answered() {
     stage.wait(5000);
     stage.line("yes");
     assert_eq!(stage.answers(), []);
+    // What came first and can be answered was not crowded out, and one that was is told to be over.
+    stage.lines();
+    stage.line("yes 100");
+    assert!(has(&stage.lines(), "Nothing was sent. Question 100 is over"));
+    stage.line("no 1");
+    assert_eq!(stage.answers(), [(1, Answer::reject())]);
+}
+
+#[test]
+fn large_questions_are_not_all_kept() {
+    let mut stage = Stage::new(&["http://a"]);
+    for n in 0..60 {
+        stage.ask(0, &format!("rpl_{n}"), &"All of this is long. ".repeat(20_000));
+        stage.wait(50);
+    }
+    assert!(stage.terminal.questions.open().count() < 30);
+    stage.wait(5000);
+    stage.acts.clear();
+    stage.line("no 1");
+    assert_eq!(stage.answers(), [(1, Answer::reject())]);
 }

@@ -10,11 +10,14 @@ use crate::output::Plain;
 
 /// Entries that can be walked. Older ones are in the file, if there is one.
 const ENTRIES: usize = 2000;
+/// About how many bytes they have.
+const BYTES: usize = 8 * 1024 * 1024;
 
 /// What was said, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     entries: VecDeque<Shown>,
+    bytes: usize,
     /// How many entries were let go.
     gone: usize,
     /// The entry that was walked to, counted from the first ever; the end without.
@@ -24,8 +27,11 @@ pub(crate) struct Transcript {
 impl Transcript {
     pub(crate) fn push(&mut self, shown: &Shown) {
         self.entries.push_back(shown.clone());
-        if self.entries.len() > ENTRIES {
-            self.entries.pop_front();
+        self.bytes += weight(shown);
+        while (self.entries.len() > ENTRIES || self.bytes > BYTES)
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.bytes -= weight(&oldest);
             self.gone += 1;
         }
     }
@@ -51,6 +57,11 @@ impl Transcript {
     pub(crate) fn go_to_end(&mut self) {
         self.place = None;
     }
+}
+
+/// About how much memory an entry takes.
+fn weight(shown: &Shown) -> usize {
+    size_of::<Shown>() + shown.text.len() + shown.utterance.as_ref().map_or(0, |utterance| utterance.text.len())
 }
 
 /// A transcript in a file: one line per entry, with time and kind. Only its owner may read it.
@@ -110,6 +121,8 @@ mod tests {
         (0..ENTRIES).for_each(|_| transcript.push(&Shown::own(Kind::Text, "x")));
         assert_eq!(transcript.entries.len(), ENTRIES);
         assert_eq!(transcript.walk(true, Some(Kind::Start)), None);
+        (0..10).for_each(|_| transcript.push(&Shown::own(Kind::Text, "x".repeat(BYTES / 4))));
+        assert_eq!((transcript.entries.len(), transcript.bytes <= BYTES), (3, true));
         transcript.push(&Shown::own(Kind::End, "last"));
         assert_eq!(transcript.walk(true, None).unwrap().text, "last");
         (0..5).for_each(|_| transcript.push(&Shown::own(Kind::Tool, "y")));

@@ -19,6 +19,14 @@ use tokio::task::JoinSet;
 /// Messages that wait between a transport and the task. A message has up to a mebibyte, so there are few.
 const INCOMING: usize = 16;
 
+/// Above so many bytes a message is none, but something else that speaks or that means ill.
+const ABSURD: usize = 64 * 1024 * 1024;
+
+/// Why a connection is given up on which a message goes on and on.
+fn endless() -> Loss {
+    Loss::Broken("a message does not end".to_owned())
+}
+
 /// What waits to be written. A person answers slowly; whoever does not take this much is not there any more.
 const OUTGOING: usize = 64;
 

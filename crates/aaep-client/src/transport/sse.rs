@@ -12,7 +12,7 @@ use hyper::body::Incoming as Body;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{Ends, Incoming, Outgoing, Wire, to_json, token_of};
+use super::{ABSURD, Ends, Incoming, Outgoing, Wire, endless, to_json, token_of};
 use crate::address::Site;
 use crate::http::{Http, refusal};
 
@@ -185,6 +185,9 @@ async fn read_all(response: Response<Body>, heard: &mpsc::Sender<Incoming>) -> L
             if heard.send(incoming).await.is_err() {
                 return Loss::Broken("nobody listens".to_owned());
             }
+        }
+        if sse.skipped() > ABSURD {
+            return endless();
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aaep_proto::framing::{Line, Lines};
+use aaep_proto::json::Json;
 use aaep_proto::limits;
 use aaep_proto::message::Message;
 use aaep_proto::subscriber::{Handshake, Loss};
@@ -16,7 +17,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, Command};
 use tokio::sync::{Mutex, mpsc};
 
 use super::frames::{Sink, Source, hear, speak};
-use super::{Incoming, Wire};
+use super::{ABSURD, Incoming, Wire, endless};
 
 /// The call around a message has its own length.
 const ENVELOPE: usize = 1024;
@@ -102,7 +103,7 @@ impl<R> In<R> {
 
     /// What a line means.
     fn read(&self, line: &[u8]) -> Incoming {
-        let Ok(Value::Object(mut call)) = serde_json::from_slice::<Value>(line) else {
+        let Ok(Value::Object(mut call)) = Json::parse_from_peer(line).map(|json| json.to_value()) else {
             return Incoming::Unreadable("it is no JSON-RPC object.".to_owned());
         };
         let id = call.remove("id");
@@ -159,6 +160,9 @@ impl<R: AsyncRead + Send + Unpin + 'static> Source for In<R> {
             let read = self.stdout.read(&mut buffer).await.map_err(|error| Loss::Broken(error.to_string()))?;
             if read == 0 {
                 return Err(Loss::Broken("the command has ended".to_owned()));
+            }
+            if self.lines.skipped() > ABSURD {
+                return Err(endless());
             }
             let ready = &mut self.ready;
             self.lines.push(&buffer[..read], |_, line| {

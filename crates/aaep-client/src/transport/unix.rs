@@ -11,11 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 use super::frames::{Sink, Source, hear, speak};
-use super::{Incoming, Wire, to_json};
+use super::{ABSURD, Incoming, Wire, to_json};
 use crate::options::Options;
-
-/// Above this, a length is no message but something else that speaks.
-const ABSURD: usize = 64 * 1024 * 1024;
 
 /// Opens the socket, if it belongs to the same user.
 pub(crate) async fn open(path: &Path, options: &Options) -> Result<Wire, Loss> {

@@ -76,6 +76,11 @@ impl Lines {
         }
     }
 
+    /// How many bytes of a line that is too long came so far; 0 if there is none.
+    pub fn skipped(&self) -> usize {
+        self.skipped
+    }
+
     fn find_end(&self, bytes: &[u8]) -> Option<usize> {
         if self.carriage_return_ends { memchr2(b'\n', b'\r', bytes) } else { memchr(b'\n', bytes) }
     }

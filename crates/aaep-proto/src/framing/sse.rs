@@ -2,6 +2,9 @@
 
 use super::lines::{Line, Lines};
 
+/// The most bytes of an `id`. A longer one is passed over.
+const LONGEST_ID: usize = 1024;
+
 /// One dispatched event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseEvent {
@@ -61,6 +64,11 @@ impl Sse {
         state.dispatch(&mut sink);
     }
 
+    /// How many bytes of an event that is too long came so far; 0 if there is none.
+    pub fn skipped(&self) -> usize {
+        self.lines.skipped() + self.state.pending.too_long.unwrap_or(0)
+    }
+
     /// The reconnection time that the stream last asked for, in milliseconds.
     pub fn retry(&self) -> Option<u64> {
         self.state.retry
@@ -89,7 +97,10 @@ impl State {
         match name {
             b"data" => self.data(number, value),
             b"event" => self.pending.event = String::from_utf8_lossy(value).into_owned(),
-            b"id" if !value.contains(&0) => self.pending.id = String::from_utf8_lossy(value).into_owned(),
+            // Each event that follows carries it, so it must be short.
+            b"id" if !value.contains(&0) && value.len() <= LONGEST_ID => {
+                self.pending.id = String::from_utf8_lossy(value).into_owned()
+            }
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                 self.retry = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok());
             }

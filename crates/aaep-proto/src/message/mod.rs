@@ -161,9 +161,9 @@ impl std::fmt::Display for Unreadable {
 impl std::error::Error for Unreadable {}
 
 impl Message {
-    /// Reads one message.
+    /// Reads one message of a peer.
     pub fn parse(bytes: &[u8]) -> Result<Message, Unreadable> {
-        Message::from_json(&Json::parse(bytes).map_err(Unreadable::Syntax)?).map_err(Unreadable::Malformed)
+        Message::from_json(&Json::parse_from_peer(bytes).map_err(Unreadable::Syntax)?).map_err(Unreadable::Malformed)
     }
 
     /// Reads one message from a parsed document.

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::escape::without_escapes;
 use crate::id::{EventId, ReplyToken, SessionId};
 use crate::limits;
 use crate::rule::Rule;
@@ -104,7 +105,9 @@ notices! {
 impl Notice {
     /// At most so much of a peer's words that a notice stays bearable.
     pub(super) fn words(text: &str) -> String {
-        text.chars().filter(|c| !c.is_control()).take(limits::NOTICE_CHARACTERS).collect()
+        let start = text.char_indices().nth(4 * limits::NOTICE_CHARACTERS).map_or(text, |(end, _)| &text[..end]);
+        let plain = without_escapes(start);
+        plain.chars().filter(|c| !c.is_control()).take(limits::NOTICE_CHARACTERS).collect()
     }
 }
 
@@ -138,7 +141,7 @@ mod tests {
 
     #[test]
     fn words_of_a_peer_are_cut_and_carry_no_control_characters() {
-        assert_eq!(Notice::words("a\u{1b}[2Jb\n"), "a[2Jb");
+        assert_eq!(Notice::words("a\u{1b}[2Jb\n"), "ab");
         assert_eq!(Notice::words(&"ä".repeat(9999)).chars().count(), limits::NOTICE_CHARACTERS);
     }
 }

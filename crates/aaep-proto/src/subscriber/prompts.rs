@@ -171,7 +171,8 @@ impl Prompts {
     /// Keeps a question whose answer is on its way.
     pub(super) fn keep_answered(&mut self, open: Open) {
         self.answered.push_back(open);
-        if self.answered.len() > limits::ANSWERED_PROMPTS {
+        let bytes = |answered: &VecDeque<Open>| answered.iter().map(|open| open.bytes).sum::<usize>();
+        while self.answered.len() > limits::ANSWERED_PROMPTS || bytes(&self.answered) > limits::PROMPT_BYTES {
             self.answered.pop_front();
         }
     }

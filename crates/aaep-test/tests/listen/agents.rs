@@ -1,8 +1,10 @@
 //! Agents to listen to: the demo, and one that says whatever a test wants.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use aaep_test::aaep;
@@ -38,36 +40,72 @@ impl Drop for Demo {
     }
 }
 
-/// A simple producer without handshake that says what it is told, and keeps what it is answered.
+/// A producer that says what it is told, and keeps what it is answered. It knows no handshake, unless it has terms.
 pub(crate) struct Puppet {
     pub(crate) url: String,
-    streams: Arc<Mutex<Vec<TcpStream>>>,
-    said: Arc<Mutex<Vec<Value>>>,
+    desk: Arc<Desk>,
     count: Mutex<u32>,
+}
+
+/// What its connections share.
+#[derive(Default)]
+struct Desk {
+    streams: Mutex<Vec<TcpStream>>,
+    said: Mutex<Vec<Value>>,
+    /// What is answered to whoever asks for a path.
+    pages: Mutex<BTreeMap<String, String>>,
+    /// The next stream that is asked for is not known, unless a subscription comes before.
+    forgets: AtomicBool,
 }
 
 impl Puppet {
     pub(crate) fn start() -> Puppet {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (streams, said) = (Arc::<Mutex<Vec<TcpStream>>>::default(), Arc::<Mutex<Vec<Value>>>::default());
-        let (to_streams, to_said) = (streams.clone(), said.clone());
+        let desk = Arc::<Desk>::default();
+        let shared = desk.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (streams, said) = (to_streams.clone(), to_said.clone());
-                std::thread::spawn(move || serve(stream, &streams, &said));
+                let desk = shared.clone();
+                std::thread::spawn(move || serve(stream, &desk));
             }
         });
-        Puppet { url, streams, said, count: Mutex::new(0) }
+        Puppet { url, desk, count: Mutex::new(0) }
+    }
+
+    /// Answers requests for this path with this body from now on.
+    pub(crate) fn page(&self, path: &str, body: &str) {
+        self.desk.pages.lock().unwrap().insert(path.to_owned(), body.to_owned());
     }
 
     /// Waits for someone who listens.
     pub(crate) fn has_listener(&self) {
-        until("a listener", || (!self.streams.lock().unwrap().is_empty()).then_some(()));
+        until("a listener", || (!self.desk.streams.lock().unwrap().is_empty()).then_some(()));
+    }
+
+    /// Ends the streams of all who listen, and knows nothing of them when they come back.
+    pub(crate) fn forget_subscriptions(&self) {
+        self.desk.forgets.store(true, Ordering::Relaxed);
+        for stream in self.desk.streams.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
+    /// Sends these bytes to all who listen, as far as they are taken.
+    pub(crate) fn send(&self, bytes: &[u8]) {
+        for stream in self.desk.streams.lock().unwrap().iter_mut() {
+            let _ = stream.write_all(bytes);
+        }
     }
 
     /// Says an event.
     pub(crate) fn say(&self, kind: &str, fields: Value) {
+        let event = self.event(kind, fields);
+        self.send(format!("data: {event}\n\n").as_bytes());
+    }
+
+    /// An event with an id of its own, unless the fields have one.
+    pub(crate) fn event(&self, kind: &str, fields: Value) -> Value {
         let mut count = self.count.lock().unwrap();
         *count += 1;
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -77,9 +115,7 @@ impl Puppet {
             "producer": {"agent_id": "puppet", "agent_name": "Puppet"},
             "localization_hints": {"primary_language": "en"}});
         event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        for stream in self.streams.lock().unwrap().iter_mut() {
-            let _ = stream.write_all(format!("data: {event}\n\n").as_bytes());
-        }
+        event
     }
 
     /// Asks for consent to something that cannot be undone.
@@ -91,11 +127,11 @@ impl Puppet {
 
     /// What it was answered.
     pub(crate) fn heard(&self) -> Vec<Value> {
-        self.said.lock().unwrap().clone()
+        self.desk.said.lock().unwrap().clone()
     }
 }
 
-fn serve(stream: TcpStream, streams: &Mutex<Vec<TcpStream>>, said: &Mutex<Vec<Value>>) {
+fn serve(stream: TcpStream, desk: &Desk) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     loop {
@@ -117,18 +153,27 @@ fn serve(stream: TcpStream, streams: &Mutex<Vec<TcpStream>>, said: &Mutex<Vec<Va
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body).unwrap();
-        if first.starts_with("GET /events ") {
+        let path = first.split(' ').nth(1).unwrap_or_default();
+        let page = desk.pages.lock().unwrap().get(path).cloned();
+        if path == "/aaep/v1/subscriptions" {
+            desk.forgets.store(false, Ordering::Relaxed);
+        }
+        let known = !desk.forgets.load(Ordering::Relaxed);
+        if path == "/events" || (path.starts_with("/aaep/v1/events?") && known) {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n").unwrap();
-            streams.lock().unwrap().push(stream);
+            desk.streams.lock().unwrap().push(stream);
             return;
         }
-        let status = if first.starts_with("POST /messages ") {
-            said.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
-            "202 Accepted"
-        } else {
-            "404 Not Found"
+        let (status, answer) = match page {
+            _ if matches!(path, "/messages" | "/aaep/v1/replies") => {
+                desk.said.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+                ("202 Accepted", String::new())
+            }
+            Some(page) => ("200 OK", page),
+            None => ("404 Not Found", String::new()),
         };
-        if stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").as_bytes()).is_err() {
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", answer.len());
+        if stream.write_all((head + &answer).as_bytes()).is_err() {
             return;
         }
     }

@@ -1,8 +1,11 @@
 //! Producers that mean ill, through the terminal: the user is told, and nothing is answered for them.
 
-use serde_json::json;
+use aaep_keys::{Algorithm, KeySet, SigningKey, sign_manifest_json};
+use aaep_proto::time::Timestamp;
+use serde_json::{Value, json};
 
 use super::agents::Puppet;
+use super::endless::Listener;
 use super::tmux::Tmux;
 
 fn listening() -> (Puppet, Tmux) {
@@ -41,6 +44,149 @@ fn order_marks_and_forged_lines_in_a_question_are_shown() {
     tmux.enter("y");
     tmux.sees("needs the whole word");
     assert!(puppet.heard().is_empty());
+}
+
+#[test]
+fn events_in_the_wrong_order_are_told() {
+    let (puppet, tmux) = listening();
+    let tool = |number: u64, text: &str| {
+        let fields = json!({"tool": "look", "summary_normal": text, "sequence_number": number});
+        puppet.say("tool.invoked", fields);
+    };
+    tool(5, "Fifth.");
+    tool(9, "Ninth.");
+    tmux.sees("Warning: some messages were lost.");
+    tmux.sees("Ninth.");
+    let fields =
+        json!({"from_state": "idle", "to_state": "thinking", "summary_normal": "Second.", "sequence_number": 2});
+    puppet.say("state.changed", fields);
+    tmux.sees("Events of sess_1 come in the wrong order.");
+    tmux.sees("Second.");
+    assert!(puppet.heard().is_empty());
+}
+
+#[test]
+fn an_id_that_is_used_twice_is_told_and_a_repetition_is_heard_once() {
+    let (puppet, tmux) = listening();
+    let fields = json!({"event_id": "evt_twice", "tool": "look", "summary_normal": "Looking around."});
+    let event = puppet.event("tool.invoked", fields);
+    (0..5).for_each(|_| puppet.send(format!("data: {event}\n\n").as_bytes()));
+    let ask = |action: &str| {
+        let fields = json!({"event_id": "evt_twice", "urgency": "critical", "action": action, "reply_token": "rpl_1",
+            "consequence": "It is gone.", "timeout_seconds": 600, "default_decision": "reject"});
+        puppet.say("awaiting.confirmation", fields);
+    };
+    ask("Rename one file.");
+    tmux.sees("Two different events have the id evt_twice. Both are passed on.");
+    tmux.is_asked(1, "Answer yes or no.");
+    ask("Delete everything.");
+    tmux.sees("Question 1 is over, because another question took its place.");
+    tmux.enter("yes");
+    tmux.sees("Nothing was sent");
+    assert_eq!(tmux.text().matches("Looking around.").count(), 1);
+    assert!(puppet.heard().is_empty());
+}
+
+fn signed(key: &SigningKey, manifest: &Value) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let at = Timestamp::from_millis(i64::try_from(now.as_millis()).unwrap());
+    sign_manifest_json(manifest.to_string().as_bytes(), key, at).unwrap()
+}
+
+fn manifest(agent: &str) -> Value {
+    json!({"@context": "https://aaep-protocol.org/context/v1", "type": "aaep:producer.manifest", "agent_id": agent,
+        "aaep_versions_supported": ["1.0.0"], "conformance_levels_supported": [1, 2, 3],
+        "transports_supported": ["sse"]})
+}
+
+/// Serves on terms from now on, with a manifest of this agent that is signed by this key.
+fn serve_signed(puppet: &Puppet, key: &SigningKey, agent: &str) {
+    let terms = json!({"type": "subscription.accepted", "subscription_id": "sub_1", "aaep_version": "1.0.0",
+        "producer": {"agent_id": "puppet", "agent_name": "Puppet"}, "signed_manifest": signed(key, &manifest(agent)),
+        "honored_capabilities": {"supports_confirmation_reply": true, "supports_clarification_reply": true}});
+    puppet.page("/.well-known/aaep-keys.json", &KeySet::from_iter([key.public().clone()]).to_jwks());
+    puppet.page("/.well-known/aaep-manifest.json", &manifest(agent).to_string());
+    puppet.page("/aaep/v1/subscriptions", &terms.to_string());
+}
+
+#[test]
+fn a_changed_key_is_told_and_then_no_letter_is_enough() {
+    let keys = [(); 2].map(|()| SigningKey::generate(Algorithm::Es256).unwrap());
+    let puppet = Puppet::start();
+    serve_signed(&puppet, &keys[0], "puppet");
+    let tmux = Tmux::start(&["listen", &puppet.url], &[]);
+    tmux.sees("Listening to Puppet");
+    puppet.has_listener();
+    // Someone else takes its place.
+    serve_signed(&puppet, &keys[1], "puppet");
+    puppet.forget_subscriptions();
+    tmux.sees("Warning: Puppet shows a different key than before.");
+    puppet.has_listener();
+    let fields = json!({"urgency": "critical", "action": "Sort.", "consequence": "Sorted.", "reply_token": "rpl_1",
+        "timeout_seconds": 600, "default_decision": "reject", "irreversible": false, "risk_level": "low"});
+    puppet.say("awaiting.confirmation", fields);
+    tmux.is_asked(1, "Answer yes or no.");
+    tmux.enter("y");
+    tmux.sees("needs the whole word");
+    assert!(puppet.heard().is_empty());
+}
+
+#[test]
+fn a_manifest_of_someone_else_is_told_and_refused_where_one_is_demanded() {
+    let key = SigningKey::generate(Algorithm::Es256).unwrap();
+    let puppet = Puppet::start();
+    serve_signed(&puppet, &key, "bank");
+    let tmux = Tmux::start(&["listen", &puppet.url], &[]);
+    tmux.sees("The manifest of the agent does not fit");
+    puppet.has_listener();
+    assert!(puppet.heard().is_empty());
+    let tmux = Tmux::start(&["listen", "--signed-only", &puppet.url], &[]);
+    tmux.sees("is not what was demanded");
+    let text = tmux.sees("exit code: 1");
+    assert!(!text.contains("Listening to"), "{text}");
+}
+
+/// Everything that a terminal would obey: colours, the title, a link, the clipboard, in seven and in eight bits.
+const ORDERS: &str = "\u{1b}[31m\u{1b}]0;owned\u{7}\u{1b}]8;;https://evil.example\u{1b}\\\u{1b}]52;c;b3duZWQ=\u{7}\
+    \u{9b}2J\u{9d}0;owned\u{9c}\u{1b}c\u{1b}(0\u{7}\u{8}\u{7f}";
+
+#[test]
+fn a_producer_cannot_give_orders_to_the_terminal() {
+    for format in [&[][..], &["--json"]] {
+        let puppet = Puppet::start();
+        let listener = Listener::start(&[&["listen", &puppet.url], format].concat());
+        puppet.has_listener();
+        let said = |text: &str| format!("{ORDERS}{text}{ORDERS}.");
+        let producer = json!({"agent_id": said("p"), "agent_name": said("Puppet")});
+        puppet.say("session.started", json!({"producer": producer, "summary_normal": said("Started")}));
+        let fields = json!({"producer": producer, "chunk": said("Written"), "position": 0, "complete": true});
+        puppet.say("output.streaming", fields);
+        let fields = json!({"producer": producer, "urgency": "critical", "action": said("Delete all"), "reply_token":
+            "rpl_1", "consequence": said("Gone"), "timeout_seconds": 600, "default_decision": "reject",
+            "extra_context": {said("key"): said("value")}, "extensions": {"x": {"y": said("z")}}});
+        puppet.say("awaiting.confirmation", fields);
+        puppet.send(format!("data: {{\"type\":\"{ORDERS}\"}}\n\n").as_bytes());
+        puppet.say(
+            "session.errored",
+            json!({"producer": producer, "urgency": "critical", "summary_normal": said("Last"),
+            "error_category": "unknown", "error_code": "A"}),
+        );
+        let mut lines = Vec::new();
+        listener.process.find("the end", |line| {
+            lines.push(line.to_owned());
+            (line.contains("Failed") && line.contains("Last")).then_some(())
+        });
+        let text = lines.join("\n");
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+        for part in ["Started.", "Written.", "Puppet asks: Delete all."] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert!(text.contains("Warning: this text has a hidden character"), "{text}");
+        // Programs also get the event as it came, with its strings escaped.
+        let spoken = |line: &&String| !line.contains("\"event\":");
+        assert!(!lines.iter().filter(spoken).any(|line| line.contains("owned") || line.contains("[31m")), "{text}");
+        assert!(puppet.heard().is_empty());
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod braille;
 #[allow(dead_code, reason = "shared with the tests of displays")]
 mod brltty;
 mod demo;
+mod endless;
 mod hostile;
 mod minimal;
 mod options;
