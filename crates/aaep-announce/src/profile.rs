@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use aaep_proto::language::LanguageTag;
+use aaep_proto::limits;
 use aaep_proto::message::{Boundary, Capabilities, CapabilityFields, CognitiveLoad, Verbosity};
 use aaep_proto::negotiate::{MORE_TIME_PREFIX, MORE_TIME_URI};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -15,6 +16,8 @@ const PACE: std::ops::RangeInclusive<u32> = 50..=1000;
 const TIME_FACTOR: std::ops::RangeInclusive<u32> = 1..=10;
 /// The most languages that a subscription may name.
 const LANGUAGES: usize = 32;
+/// The pace for those who have none.
+const USUAL_PACE: u64 = 180;
 
 /// What kind of listener the utterances are for.
 ///
@@ -265,6 +268,18 @@ impl Default for Profile {
 }
 
 impl Profile {
+    /// The most words of one utterance: what a voice at the user's pace says in twenty seconds, and never so few that
+    /// sentences fall apart. A question must not wait behind more.
+    ///
+    /// ```
+    /// use aaep_announce::Profile;
+    /// assert_eq!(Profile { pace_wpm: 180, ..Profile::default() }.longest_utterance(), 60);
+    /// ```
+    pub fn longest_utterance(&self) -> u64 {
+        let pace = if self.pace_wpm == 0 { USUAL_PACE } else { self.pace_wpm.into() };
+        (pace * limits::SPOKEN_SECONDS / 60).max(15)
+    }
+
     /// What suits a kind of listener.
     pub fn preset(kind: Kind) -> Profile {
         let (pace_wpm, verbosity, load) = match kind {

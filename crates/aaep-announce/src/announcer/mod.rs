@@ -31,7 +31,8 @@ use crate::utterance::{Earcon, Priority, Utterance};
 use output::{Output, portions};
 use prompt::Prompt;
 use session::{OUTPUTS, Session, State};
-use words::{Text, headline, spoken_words, summary};
+pub(crate) use words::spoken_words;
+use words::{Text, headline, summary};
 
 /// The most sessions that are followed at once; beyond, the one that was silent longest is let go.
 const SESSIONS: usize = 64;
@@ -226,7 +227,7 @@ impl Announcer {
             }
             if draft.output || self.is_news(&utterance) {
                 self.count_time(now, &utterance);
-                out.push(utterance);
+                out.extend(self.bearable(utterance));
             }
         }
         let heard = out.iter().any(|u| u.priority >= Priority::Progress);
@@ -235,6 +236,16 @@ impl Announcer {
             session.beats = 0;
         }
         out
+    }
+
+    /// A long text as several utterances, each of whole sentences. The sound comes with the first.
+    fn bearable(&self, utterance: Utterance) -> Vec<Utterance> {
+        if spoken_words(&utterance.text) <= self.profile.longest_utterance() {
+            return vec![utterance];
+        }
+        let texts = portions(vec![utterance.text.clone()], &utterance.language, &self.profile);
+        let mut earcon = utterance.earcon;
+        texts.into_iter().map(|text| Utterance { text, earcon: earcon.take(), ..utterance.clone() }).collect()
     }
 
     /// Whether these are not the last words about the same thing.

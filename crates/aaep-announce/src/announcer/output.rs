@@ -11,10 +11,6 @@ use crate::profile::Profile;
 
 /// The most bytes that wait for the end of an output when the user wants it whole.
 const WHOLE: usize = 16 * 1024;
-/// The most seconds that one utterance of output takes: a question must not wait behind minutes of speech.
-const SECONDS: u64 = 20;
-/// The pace for those who have none.
-const USUAL_PACE: u64 = 180;
 
 /// One output while it comes in.
 pub(super) struct Output {
@@ -134,8 +130,7 @@ impl Output {
 
 /// Sentences as utterances that are short enough to be listened to in one go, each made of whole sentences.
 pub(super) fn portions(units: Vec<String>, language: &str, profile: &Profile) -> Vec<String> {
-    let pace = if profile.pace_wpm == 0 { USUAL_PACE } else { profile.pace_wpm.into() };
-    let most = (pace * SECONDS / 60).max(15);
+    let most = profile.longest_utterance();
     let mut portions: Vec<String> = Vec::new();
     let mut words = most;
     for unit in units {
@@ -178,12 +173,45 @@ fn sentences(text: &str, language: &str, most: u64) -> Vec<String> {
     while let Some(piece) = output.next_piece(&mut cursor, cutting) {
         parts.push(piece.text);
     }
-    let longest = (most * 3) as usize;
-    let cut = |part: String| -> Vec<String> {
-        let words: Vec<&str> = part.split_whitespace().collect();
-        words.chunks(longest).map(|words| sentence(&words.join(" "))).collect()
-    };
-    parts.into_iter().flat_map(cut).filter(|part| !part.is_empty()).collect()
+    parts.iter().flat_map(|part| clauses(part, most)).filter(|part| !part.is_empty()).collect()
+}
+
+/// A sentence in parts of so many words at most, cut after a mark that lets a voice pause if there is one far enough on.
+fn clauses(text: &str, most: u64) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut words: Vec<&str> = Vec::new();
+    let mut count = 0;
+    for word in text.split_whitespace().flat_map(|word| pieces(word, most)) {
+        let more = spoken_words(word);
+        if count + more > most {
+            let pause = [',', ';', ':', '،', '؛', '、', '，', '–', '—'];
+            let pauses = |word: &&str| word.ends_with(pause);
+            let cut =
+                words.iter().rposition(pauses).filter(|at| at * 2 >= words.len()).map_or(words.len(), |at| at + 1);
+            let part = words[..cut].join(" ");
+            parts.push(format!("{}…", part.trim_end_matches(pause)));
+            words.drain(..cut);
+            count = words.iter().map(|word| spoken_words(word)).sum();
+        }
+        words.push(word);
+        count += more;
+    }
+    parts.push(sentence(&words.join(" ")));
+    parts
+}
+
+/// A word, or so much of it at a time as can be said in one go where words are not written apart.
+fn pieces(word: &str, most: u64) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = word;
+    while spoken_words(rest) > most {
+        let end = rest.char_indices().nth((most * 2) as usize).map_or(rest.len(), |(at, _)| at);
+        let (piece, more) = rest.split_at(end);
+        pieces.push(piece);
+        rest = more;
+    }
+    pieces.push(rest);
+    pieces
 }
 
 #[cfg(test)]
@@ -300,7 +328,12 @@ mod tests {
         let said = portions(vec![text], "en", &profile);
         assert!(said.len() > 3 && said.iter().all(|p| spoken_words(p) <= 60 && p.ends_with("here.")), "{said:?}");
         let endless = portions(vec!["word ".repeat(1000)], "en", &profile);
-        assert!(endless.iter().all(|p| spoken_words(p) <= 180 && is_sentence(p)));
+        assert!(endless.iter().all(|p| spoken_words(p) <= 60 && is_sentence(p)));
+        let winding = format!("{}this is where it pauses, {}", "word ".repeat(40), "word ".repeat(70));
+        let said = portions(vec![winding], "en", &profile);
+        assert!(said[0].ends_with("where it pauses…") && said.iter().all(|p| spoken_words(p) <= 60), "{said:?}");
+        let dense = portions(vec!["漢".repeat(1000)], "zh", &profile);
+        assert!(dense.len() > 3 && dense.iter().all(|p| spoken_words(p) <= 60), "{dense:?}");
         assert_eq!(portions(vec!["A.".into(), "B.".into()], "en", &profile), ["A. B."]);
     }
 }

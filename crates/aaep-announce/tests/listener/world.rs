@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aaep_announce::{Announcer, Profile, Utterance};
+use aaep_announce::{Announcer, Pacer, Profile, Utterance};
 use aaep_proto::confirm::{Outcome, Permit};
 use aaep_proto::engine::{Binding, Config, Cx, Engine, Output, SubscriptionKey};
 use aaep_proto::id::{Entropy, ReplyToken};
@@ -30,6 +30,7 @@ pub(crate) struct World {
     millis: u64,
     key: Option<SubscriptionKey>,
     pub(crate) announcer: Announcer,
+    pub(crate) pacer: Pacer,
     pub(crate) voice: Voice,
     permits: BTreeMap<ReplyToken, Permit>,
     /// The questions that reached the listener, and when.
@@ -59,6 +60,7 @@ impl World {
             millis: 0,
             key: None,
             voice: Voice::new(profile.pace_wpm.into()),
+            pacer: Pacer::new(&profile),
             announcer: Announcer::new(profile),
             permits: BTreeMap::new(),
             asked: Vec::new(),
@@ -96,6 +98,19 @@ impl World {
         }
     }
 
+    /// Hears a recording as it was told, with its own pauses.
+    pub(crate) fn replay(&mut self, lines: &str) {
+        let mut before: Option<Timestamp> = None;
+        for line in lines.lines().filter(|line| line.contains("\"event_id\"")) {
+            let event: Event = serde_json::from_str(line).unwrap();
+            let at = event.envelope.timestamp;
+            let pause = before.map_or(0, |before| at.micros().saturating_sub(before.micros()) / 1000);
+            before = Some(at);
+            self.pass(u64::try_from(pause).unwrap_or(0));
+            self.hear(&event);
+        }
+    }
+
     fn hear(&mut self, event: &Event) {
         match &event.payload {
             Payload::AwaitingConfirmation(q) => self.asked.push((q.reply_token.clone(), self.millis)),
@@ -108,7 +123,8 @@ impl World {
     }
 
     fn say(&mut self, said: Vec<Utterance>) {
-        for utterance in said {
+        let now = self.moment();
+        for utterance in self.pacer.say(now, said, false) {
             self.voice.take(self.millis, utterance);
         }
     }
@@ -119,8 +135,13 @@ impl World {
         loop {
             let due = |at: Option<Moment>| at.map(|at| at.micros().div_ceil(1000));
             let (engine, announcer) = (due(self.engine.next_deadline()), due(self.announcer.next_deadline()));
-            let Some(next) = engine.into_iter().chain(announcer).min().filter(|next| *next <= end) else { break };
+            let pacer = due(self.pacer.next_deadline());
+            let dues = [engine, announcer, pacer].into_iter().flatten();
+            let Some(next) = dues.min().filter(|next| *next <= end) else { break };
             self.millis = self.millis.max(next);
+            for utterance in self.pacer.tick(self.moment()) {
+                self.voice.take(self.millis, utterance);
+            }
             if engine.is_some_and(|at| at <= self.millis) {
                 self.act(|engine, cx| engine.handle_timeout(cx));
             }

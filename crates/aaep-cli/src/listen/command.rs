@@ -134,7 +134,7 @@ pub(crate) const HELP: [&str; 12] = [
     "stop, or s: silence the voice. voice on, voice off.",
     "terser, more: hear less or more.",
     "mute and a name, unmute and a name: hear only questions and failures of an agent.",
-    "more time: get more time for answers from now on.",
+    "more time: get more time for answers from the next question on.",
     "close: stop listening. help, or h: this help.",
 ];
 

@@ -46,6 +46,7 @@ impl Terminal {
     /// Does what another process wants. Who names a number has seen the question; who names none gets only what is
     /// harmless, and only if there is no doubt.
     pub(crate) fn request(&mut self, now: Moment, wish: &Wish) -> Outcome {
+        self.observe(now);
         let (number, words) = match wish {
             Wish::Pending => return self.pending(now),
             Wish::Accept { number } => (*number, "yes"),
@@ -111,7 +112,8 @@ impl Terminal {
     }
 
     /// The user's own command answered. A failing command answers nothing.
-    pub(crate) fn command_answered(&mut self, _now: Moment, number: u32, answer: Result<String, String>) {
+    pub(crate) fn command_answered(&mut self, now: Moment, number: u32, answer: Result<String, String>) {
+        self.observe(now);
         if self.questions.get(number).is_none_or(|q| q.over.is_some()) || !self.guard.is_open(number) {
             return;
         }

@@ -19,6 +19,7 @@ mod shown;
 #[cfg(unix)]
 pub(crate) mod socket;
 mod source;
+mod speak;
 mod terminal;
 #[cfg(test)]
 mod tests;

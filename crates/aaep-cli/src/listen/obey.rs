@@ -21,12 +21,13 @@ pub(super) enum Typed {
 impl Terminal {
     /// A line was entered at this moment.
     pub(crate) fn line(&mut self, entered: Moment, line: &str) {
+        self.observe(entered);
         let command = parse(line);
         if !matches!(command, Command::Walk { .. }) {
             self.transcript.go_to_end();
         }
         match command {
-            Command::Nothing | Command::Stop => self.out.push(Act::Hush),
+            Command::Nothing | Command::Stop => self.hush(),
             Command::Yes { named, whole } => self.answer(entered, named, Typed::Yes { whole }),
             Command::No { named } => self.answer(entered, named, Typed::No),
             Command::To(number, words) => self.answer(entered, Some(number), Typed::Words(words)),
@@ -43,8 +44,10 @@ impl Terminal {
             Command::More => self.verbosity(true),
             Command::Mute(name) => self.mute(&name, true),
             Command::Unmute(name) => self.mute(&name, false),
-            Command::MoreTime => self.more_time(),
+            Command::MoreTime => self.more_time(entered),
             Command::Voice(on) => {
+                // What was not said is not made up for.
+                self.pacer.hush();
                 self.out.push(Act::Voice(on));
             }
             Command::Close { whole } => self.close(whole),
@@ -146,7 +149,7 @@ impl Terminal {
             earcon: None,
             ..utterance
         };
-        self.out.push(Act::Hush);
+        self.hush();
         self.utter(source, Kind::Question, Some(number), said.into_iter().map(plain).collect());
         self.reply(format!("Question {number} waits for {}.", seconds(left)));
     }
@@ -174,7 +177,7 @@ impl Terminal {
         let spoken =
             shown.utterance.clone().unwrap_or_else(|| Utterance::new(shown.text.as_str(), "en", Priority::Message));
         self.out.push(Act::Show(shown));
-        self.out.push(Act::Say(Utterance { priority: Priority::Message, interrupts: false, earcon: None, ..spoken }));
+        self.say(vec![Utterance { priority: Priority::Message, interrupts: false, earcon: None, ..spoken }], true);
     }
 
     fn details(&mut self, now: Moment, named: Option<u32>) {
@@ -220,7 +223,7 @@ impl Terminal {
             None => {
                 let text = if back { "That was the first." } else { "That was the last." };
                 self.out.push(Act::Show(Shown::own(Kind::Reply, text)));
-                self.out.push(Act::Say(Utterance::new(text, "en", Priority::Message)));
+                self.say(vec![Utterance::new(text, "en", Priority::Message)], true);
             }
         }
     }
@@ -258,14 +261,21 @@ impl Terminal {
         self.reply(text);
     }
 
-    fn more_time(&mut self) {
+    /// The protocol lets nobody change the time of a question that is open: its producer acts when that is over (6.4).
+    fn more_time(&mut self, now: Moment) {
         let factor = (self.profile.time_factor * 2).min(10);
         self.profile.time_factor = factor;
         self.change_profile();
         self.reply(format!("From the next question on, you ask for {factor} times the time."));
+        let keeps = |q: &super::questions::Question| {
+            format!("Question {} keeps its time, {} left.", q.number, seconds(q.seconds_left(now)))
+        };
+        let open: Vec<String> = self.questions.open().map(keeps).collect();
+        open.into_iter().for_each(|line| self.reply(line));
     }
 
     fn change_profile(&mut self) {
+        self.pacer.set_profile(&self.profile);
         for producer in &mut self.producers {
             producer.announcer.set_profile(self.profile.clone());
         }

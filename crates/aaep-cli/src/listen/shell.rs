@@ -170,7 +170,11 @@ impl<S: Source> Shell<S> {
         match event {
             VoiceEvent::Lost(error) => self.terminal.note(format!("The voice is gone: {error}.")),
             VoiceEvent::Back => self.terminal.note("The voice is back."),
-            _ => {}
+            VoiceEvent::Ended { .. } | VoiceEvent::Canceled { .. } => {
+                let now = self.moment(Instant::now());
+                self.terminal.voice_said(now);
+            }
+            VoiceEvent::Begun { .. } => {}
         }
     }
 

@@ -5,18 +5,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aaep_announce::listenable::name;
-use aaep_announce::{Announcer, Profile, PromptEnd as Told, Remark, Utterance};
+use aaep_announce::{Announcer, Pacer, Profile, PromptEnd as Told, Remark};
 use aaep_client::{Ended, Heard, Notice, NoticeKind, Prompt, PromptEnd, PromptId, ReplyError, ReplyRefused};
-use aaep_proto::escape::without_escapes;
 use aaep_proto::message::{CoreType, Event, Producer as Known, SubscriptionAccepted, Urgency, Verbosity};
 use aaep_proto::time::Moment;
 use serde_json::json;
 
 use super::guard::Guard;
 use super::questions::Questions;
-use super::shown::{Act, Kind, Shown};
+use super::shown::{Act, Kind};
 use super::transcript::Transcript;
-use crate::output::Plain;
 
 /// Seconds after which a question that was not opened cannot be answered here.
 const UNANSWERABLE: u64 = 5;
@@ -54,6 +52,10 @@ pub(crate) struct Terminal {
     /// Agents of which only critical things are told, in small letters.
     pub(super) muted: BTreeSet<String>,
     pub(super) out: Vec<Act>,
+    /// Keeps the voice from falling behind. Lines are shown at once.
+    pub(super) pacer: Pacer,
+    /// The latest time that was told.
+    pub(super) now: Moment,
     /// Whether the user's own command is asked.
     asks_command: bool,
     /// Whether a producer ended in a way that is worth an exit code.
@@ -78,6 +80,8 @@ impl Terminal {
         };
         Terminal {
             producers: addresses.iter().map(producer).collect(),
+            pacer: Pacer::new(&profile),
+            now: Moment::default(),
             profile,
             questions: Questions::default(),
             guard: Guard::default(),
@@ -126,11 +130,14 @@ impl Terminal {
     pub(crate) fn next_deadline(&self) -> Option<Moment> {
         let announcers = self.producers.iter().filter(|p| !p.over).filter_map(|p| p.announcer.next_deadline());
         let unopened = self.questions.open().filter(|q| q.id.is_none()).map(|q| q.deadline);
-        announcers.chain(unopened).min()
+        announcers.chain(unopened).chain(self.pacer.next_deadline()).min()
     }
 
     /// Says what is due because time has passed.
     pub(crate) fn tick(&mut self, now: Moment) {
+        self.observe(now);
+        let said = self.pacer.tick(now);
+        self.out.extend(said.into_iter().map(Act::Say));
         for source in 0..self.producers.len() {
             let said = self.producers[source].announcer.tick(now);
             self.utter(source, Kind::Progress, None, said);
@@ -146,6 +153,7 @@ impl Terminal {
 
     /// Something was heard from a producer. `deadline` is that of a question, by the clock of `now`.
     pub(crate) fn hear(&mut self, now: Moment, source: usize, heard: Heard, deadline: Option<Moment>) {
+        self.observe(now);
         if source >= self.producers.len() {
             return;
         }
@@ -213,7 +221,7 @@ impl Terminal {
         {
             *left = left.saturating_sub(1);
             if *left == 0 {
-                self.out.push(Act::Leave);
+                self.leave();
             }
         }
     }
@@ -323,7 +331,9 @@ impl Terminal {
         }
         self.out.push(Act::Tell(json));
         let Some(token) = token else { return };
-        self.out.push(Act::Unsay(about(source, token.as_str())));
+        let about = about(source, token.as_str());
+        self.pacer.take_back(&about);
+        self.out.push(Act::Unsay(about));
         let said = self.producers[source].announcer.prompt_ended(now, &token, told);
         if end == PromptEnd::Replaced {
             return self.note(format!("Question {number} is over, because another question took its place."));
@@ -396,65 +406,13 @@ impl Terminal {
             self.note(why);
         }
         if self.producers.iter().all(|producer| producer.over) {
-            self.out.push(Act::Leave);
+            self.leave();
         }
-    }
-
-    /// Shows and says.
-    pub(super) fn utter(&mut self, source: usize, kind: Kind, number: Option<u32>, said: Vec<Utterance>) {
-        for utterance in said {
-            let shown = self.shown(source, kind, number, utterance);
-            let utterance = shown.utterance.clone();
-            self.show(shown);
-            if let Some(utterance) = utterance {
-                self.out.extend(utterance.earcon.map(Act::Sound));
-                self.out.push(Act::Say(utterance));
-            }
-        }
-    }
-
-    fn shown(&self, source: usize, kind: Kind, number: Option<u32>, mut utterance: Utterance) -> Shown {
-        let agent = self.producers[source].name.clone();
-        if let Some(name) = agent.as_deref().filter(|_| self.producers.len() > 1)
-            && !utterance.text.contains(name)
-        {
-            utterance.text = format!("{name}: {}", utterance.text);
-        }
-        utterance.about = utterance.about.map(|own| about(source, &own));
-        Shown { kind, number, agent, text: utterance.text.clone(), utterance: Some(utterance) }
-    }
-
-    pub(super) fn show(&mut self, shown: Shown) {
-        self.transcript.push(&shown);
-        self.out.push(Act::Show(shown));
-    }
-
-    /// A line about listening itself, said too.
-    pub(crate) fn note(&mut self, text: impl Into<String>) {
-        // It may carry words of agents.
-        self.own(Kind::Note, without_escapes(&text.into()).into_owned());
-    }
-
-    fn note_from(&mut self, source: usize, text: String) {
-        let several = self.producers.len() > 1;
-        let text = if several { format!("{}: {text}", self.producers[source].called()) } else { text };
-        self.note(text);
-    }
-
-    /// The terminal's reply to what was typed, said too.
-    pub(super) fn reply(&mut self, text: impl Into<String>) {
-        self.own(Kind::Reply, text.into());
-    }
-
-    fn own(&mut self, kind: Kind, text: String) {
-        let utterance = Utterance::new(Plain(&text).to_string(), "en", aaep_announce::Priority::Message);
-        self.show(Shown::own(kind, text));
-        self.out.push(Act::Say(utterance));
     }
 }
 
 /// What speech belongs to, told apart by producer: one must not be able to take back another's words.
-fn about(source: usize, own: &str) -> String {
+pub(super) fn about(source: usize, own: &str) -> String {
     format!("{source}/{own}")
 }
 

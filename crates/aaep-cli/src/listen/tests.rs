@@ -460,6 +460,63 @@ fn hearing_less_and_more_changes_the_terms() {
 }
 
 #[test]
+fn more_time_counts_from_the_next_question_and_says_so() {
+    let mut stage = Stage::new(&["http://a"]);
+    stage.ask(0, "rpl_1", "Delete all.");
+    stage.wait(10_000);
+    stage.line("more time");
+    let lines = stage.lines();
+    assert!(has(&lines, "From the next question on, you ask for 2 times the time."), "{lines:?}");
+    assert!(has(&lines, "Question 1 keeps its time, 9 minutes left."), "{lines:?}");
+    assert_eq!(stage.answers(), []);
+}
+
+#[test]
+fn speech_does_not_run_ahead_while_lines_are_shown_at_once() {
+    let mut stage = Stage::new(&["http://a"]);
+    let words = |stage: &Stage| -> usize {
+        let said = |act: &Act| if let Act::Say(said) = act { said.text.split_whitespace().count() } else { 0 };
+        stage.acts.iter().map(said).sum()
+    };
+    stage.lines();
+    stage.event(
+        0,
+        "session.completed",
+        json!({"summary_normal": "Seven words are in this short sentence. ".repeat(40)}),
+    );
+    assert!((1..=70).contains(&words(&stage)), "{}", words(&stage));
+    let lines = stage.lines();
+    assert_eq!(lines.iter().map(|line| line.matches("Seven words").count()).sum::<usize>(), 40, "{lines:?}");
+    stage.ask(0, "rpl_1", "Delete all.");
+    let says = |stage: &Stage, part: &str| stage.acts.iter().any(|a| matches!(a, Act::Say(u) if u.text.contains(part)));
+    assert!(says(&stage, "Delete all.") && says(&stage, "Answer yes or no."));
+    let mut rest = 0;
+    for _ in 0..30 {
+        stage.acts.clear();
+        stage.wait(10_000);
+        let now = stage.now();
+        stage.terminal.tick(now);
+        stage.perform();
+        rest += stage.acts.iter().filter(|a| matches!(a, Act::Say(u) if u.text.contains("Seven words"))).count();
+    }
+    assert!(rest >= 4, "{rest}");
+    // Who wants silence gets it.
+    stage.event(
+        0,
+        "session.errored",
+        json!({"urgency": "critical", "error_category": "unknown", "session_id": "sess_2",
+        "summary_normal": "Again and again and again. ".repeat(60)}),
+    );
+    stage.line("stop");
+    stage.acts.clear();
+    stage.wait(60_000);
+    let now = stage.now();
+    stage.terminal.tick(now);
+    stage.perform();
+    assert!(!says(&stage, "Again"));
+}
+
+#[test]
 fn a_flood_of_questions_is_bounded_and_none_is_answered() {
     let mut stage = Stage::new(&["http://a"]);
     for n in 0..400 {

@@ -8,4 +8,5 @@ mod harness;
 mod killed;
 mod load;
 mod round_trip;
+mod slow;
 mod told;

@@ -1,0 +1,95 @@
+//! What the terminal shows and says: lines at once, speech as fast as it can be listened to.
+
+use aaep_announce::{Priority, Utterance};
+use aaep_proto::escape::without_escapes;
+use aaep_proto::time::Moment;
+
+use super::shown::{Act, Kind, Shown};
+use super::terminal::{Terminal, about};
+use crate::output::Plain;
+
+impl Terminal {
+    /// Shows and says.
+    pub(super) fn utter(&mut self, source: usize, kind: Kind, number: Option<u32>, said: Vec<Utterance>) {
+        let mut spoken = Vec::new();
+        for utterance in said {
+            let shown = self.shown(source, kind, number, utterance);
+            let utterance = shown.utterance.clone();
+            self.show(shown);
+            if let Some(utterance) = utterance {
+                self.out.extend(utterance.earcon.map(Act::Sound));
+                spoken.push(utterance);
+            }
+        }
+        self.say(spoken, matches!(kind, Kind::Question | Kind::Answer | Kind::Reply));
+    }
+
+    /// Hands over what is said: at once if the user waits for it, else as fast as it can be said.
+    pub(super) fn say(&mut self, said: Vec<Utterance>, at_once: bool) {
+        let said = self.pacer.say(self.now, said, at_once);
+        self.out.extend(said.into_iter().map(Act::Say));
+    }
+
+    /// The voice has said something, or left it out.
+    pub(crate) fn voice_said(&mut self, now: Moment) {
+        self.observe(now);
+        let said = self.pacer.has_said(now);
+        self.out.extend(said.into_iter().map(Act::Say));
+    }
+
+    /// Ends, after all that waits is handed to the voice.
+    pub(super) fn leave(&mut self) {
+        let last = self.pacer.flush();
+        self.out.extend(last.into_iter().map(Act::Say));
+        self.out.push(Act::Leave);
+    }
+
+    /// Silence.
+    pub(super) fn hush(&mut self) {
+        self.pacer.hush();
+        self.out.push(Act::Hush);
+    }
+
+    pub(super) fn observe(&mut self, now: Moment) {
+        self.now = self.now.max(now);
+    }
+
+    pub(super) fn shown(&self, source: usize, kind: Kind, number: Option<u32>, mut utterance: Utterance) -> Shown {
+        let agent = self.producers[source].name.clone();
+        if let Some(name) = agent.as_deref().filter(|_| self.producers.len() > 1)
+            && !utterance.text.contains(name)
+        {
+            utterance.text = format!("{name}: {}", utterance.text);
+        }
+        utterance.about = utterance.about.map(|own| about(source, &own));
+        Shown { kind, number, agent, text: utterance.text.clone(), utterance: Some(utterance) }
+    }
+
+    pub(super) fn show(&mut self, shown: Shown) {
+        self.transcript.push(&shown);
+        self.out.push(Act::Show(shown));
+    }
+
+    /// A line about listening itself, said too.
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
+        // It may carry words of agents.
+        self.own(Kind::Note, without_escapes(&text.into()).into_owned());
+    }
+
+    pub(super) fn note_from(&mut self, source: usize, text: String) {
+        let several = self.producers.len() > 1;
+        let text = if several { format!("{}: {text}", self.producers[source].called()) } else { text };
+        self.note(text);
+    }
+
+    /// The terminal's reply to what was typed, said too.
+    pub(super) fn reply(&mut self, text: impl Into<String>) {
+        self.own(Kind::Reply, text.into());
+    }
+
+    fn own(&mut self, kind: Kind, text: String) {
+        let utterance = Utterance::new(Plain(&text).to_string(), "en", Priority::Message);
+        self.show(Shown::own(kind, text));
+        self.say(vec![utterance], kind == Kind::Reply);
+    }
+}
