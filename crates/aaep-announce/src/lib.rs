@@ -60,6 +60,6 @@ mod utterance;
 
 pub use announcer::{Announcer, PromptEnd, Remark};
 pub use pacer::Pacer;
-pub use phrases::Phrases;
+pub use phrases::{Arg, Phrases};
 pub use profile::{CodePolicy, InvalidProfile, Kind, Profile, Punctuation, QuietHours, TimeOfDay};
 pub use utterance::{Earcon, Priority, Utterance};

@@ -32,8 +32,17 @@ pub struct Phrases {
 }
 
 /// A value that is put into a phrase.
-pub(crate) enum Arg<'a> {
+///
+/// ```
+/// use aaep_announce::{Arg, Phrases};
+/// let english = Phrases::for_languages(&[]);
+/// assert_eq!(english.say_with("own-no-question", &[("number", Arg::from(7u64))]), "There is no question 7.");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a> {
+    /// Words.
     Text(&'a str),
+    /// A number, by which some words change.
     Number(u64),
 }
 
@@ -52,6 +61,12 @@ impl<'a> From<&'a String> for Arg<'a> {
 impl From<u64> for Arg<'_> {
     fn from(number: u64) -> Self {
         Arg::Number(number)
+    }
+}
+
+impl From<u32> for Arg<'_> {
+    fn from(number: u32) -> Self {
+        Arg::Number(number.into())
     }
 }
 
@@ -115,7 +130,8 @@ impl Phrases {
         self.say_with(id, &[])
     }
 
-    pub(crate) fn say_with(&self, id: &str, values: &[(&str, Arg<'_>)]) -> String {
+    /// A phrase with its values.
+    pub fn say_with(&self, id: &str, values: &[(&str, Arg<'_>)]) -> String {
         let mut args = FluentArgs::with_capacity(values.len());
         for (name, value) in values {
             match value {
@@ -136,7 +152,7 @@ impl Phrases {
 
     /// A length of time, in the largest units that matter: a listener needs no seconds after minutes. It is never
     /// said to be longer than it is.
-    pub(crate) fn duration(&self, seconds: u64) -> String {
+    pub fn duration(&self, seconds: u64) -> String {
         match seconds {
             60 => say!(self, "minutes", count = 1u64),
             0..120 => say!(self, "seconds", count = seconds),

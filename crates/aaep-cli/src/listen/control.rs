@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use super::command::{Command, parse};
 use super::guard::{Guard, Verdict};
+use super::speak::own;
 use super::terminal::Terminal;
 
 /// What is wanted.
@@ -57,8 +58,8 @@ impl Terminal {
             Ok((number, answer)) => {
                 let questions = self.questions.get(number).map(|q| q.json(now)).into_iter().collect();
                 self.dispatch(number, answer);
-                self.reply(format!("Question {number} was answered from another window: {words}."));
-                Outcome { ok: true, text: format!("The answer to question {number} is on its way."), questions }
+                self.reply(own!(self, "own-other-window", number = number, words = words));
+                Outcome { ok: true, text: own!(self, "own-on-its-way", number = number), questions }
             }
             Err(text) => Outcome { ok: false, text, questions: self.pending(now).questions },
         }
@@ -67,28 +68,25 @@ impl Terminal {
     fn pending(&self, now: Moment) -> Outcome {
         let questions: Vec<Value> = self.questions.open().map(|q| q.json(now)).collect();
         let text = match questions.len() {
-            0 => "Nothing waits for your answer.".to_owned(),
-            1 => "1 question waits for your answer.".to_owned(),
-            count => format!("{count} questions wait for your answer."),
+            0 => own!(self, "nothing-waits"),
+            count => own!(self, "waiting-count", count = count),
         };
         Outcome { ok: true, text, questions }
     }
 
     fn choose(&mut self, now: Moment, named: Option<u32>) -> Result<u32, String> {
         if let Some(number) = named {
-            let question = self.questions.get(number).ok_or(format!("There is no question {number}."))?;
+            let question = self.questions.get(number).ok_or_else(|| own!(self, "own-no-question", number = number))?;
             return match question.over {
                 None if self.guard.is_open(number) => Ok(number),
-                None => Err(format!("The answer to question {number} is on its way already.")),
-                Some(how) => Err(format!("Question {number} is over: {how}.")),
+                None => Err(own!(self, "own-on-its-way-already", number = number)),
+                Some(how) => Err(own!(self, "own-over", number = number, how = &self.phrases().say(how))),
             };
         }
         let mut open = self.questions.open();
         let (Some(only), None) = (open.next().map(|q| q.number), open.next()) else {
             let none = self.questions.open().next().is_none();
-            let text =
-                if none { "Nothing waits for an answer." } else { "More than one question waits; name its number." };
-            return Err(text.to_owned());
+            return Err(own!(self, if none { "own-hint-nothing" } else { "own-name-number" }));
         };
         drop(open);
         // The same rules as for a question that was just put to this process.
@@ -96,19 +94,19 @@ impl Terminal {
         guard.asked(self.guard.since(only).unwrap_or(now), only);
         match guard.answer(now, None) {
             Verdict::To(number) if self.guard.is_open(number) => Ok(number),
-            _ => Err(format!("Question {only} came only just; name its number.")),
+            _ => Err(own!(self, "own-just-came", number = only)),
         }
     }
 
     fn settle(&self, number: u32, named: Option<u32>, words: &str) -> Result<(u32, Answer), String> {
-        let question = self.questions.get(number).ok_or("There is no such question.")?;
+        let question = self.questions.get(number).ok_or_else(|| own!(self, "own-no-such-question"))?;
         if named.is_none() && question.needs_care() && matches!(parse(words), Command::Yes { .. }) {
-            return Err(format!("Question {number} is about something that needs care; name its number."));
+            return Err(own!(self, "own-needs-care", number = number));
         }
         if question.id.is_none() || !question.can_answer {
-            return Err(format!("Question {number} cannot be answered from here."));
+            return Err(own!(self, "own-cannot-answer", number = number));
         }
-        Ok((number, question.answer(words)?))
+        Ok((number, question.answer(words).map_err(|takes| takes.say(self.phrases()))?))
     }
 
     /// The user's own command answered. A failing command answers nothing.
@@ -120,8 +118,7 @@ impl Terminal {
         let line = match answer {
             Ok(line) => line,
             Err(why) => {
-                return self
-                    .note(format!("Your command did not answer question {number}: {why}. It still waits for you."));
+                return self.note(own!(self, "own-command-failed", number = number, why = &why));
             }
         };
         let words = match line.split_once(char::is_whitespace) {
@@ -129,16 +126,15 @@ impl Terminal {
             _ if line == "reject" => "no",
             Some(("answer", text)) => text,
             _ => {
-                let text = format!("Your command gave no answer to question {number}. It still waits for you.");
-                return self.note(text);
+                return self.note(own!(self, "own-command-silent", number = number));
             }
         };
         match self.settle(number, Some(number), words) {
             Ok((number, answer)) => {
                 self.dispatch(number, answer);
-                self.note(format!("Your command answered question {number}: {line}."));
+                self.note(own!(self, "own-command-answered", number = number, words = &line));
             }
-            Err(why) => self.note(format!("The answer of your command was not sent. {why} It still waits for you.")),
+            Err(why) => self.note(own!(self, "own-command-not-sent", why = &why)),
         }
     }
 }

@@ -20,6 +20,8 @@ mod shown;
 pub(crate) mod socket;
 mod source;
 mod speak;
+#[cfg(test)]
+mod stage;
 mod terminal;
 #[cfg(test)]
 mod tests;
@@ -28,7 +30,7 @@ mod transcript;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use aaep_announce::{Kind, Profile};
+use aaep_announce::{Kind, Phrases, Profile};
 use aaep_client::{Options, Tls};
 use aaep_voice::{Sounds, VoiceConfig};
 
@@ -42,6 +44,8 @@ use crate::output::complain;
 use crate::serve::{runtime, told_to_stop};
 use hook::Hooks;
 use source::Clients;
+#[cfg(unix)]
+use speak::own;
 use transcript::Record;
 
 /// Listen to agents, and answer them.
@@ -105,7 +109,8 @@ async fn listen(args: Args) -> Result<io::Result<Outcome>, String> {
     let profile = settings::profile(args.profile.as_deref())?;
     let options = options(&args, &profile)?;
     let mut outlets = outlets(&args, &profile)?;
-    let told = if args.speak { Some(outlets.turn_voice(true).await) } else { None };
+    let words = Phrases::for_languages(&profile.languages);
+    let told = if args.speak { Some(outlets.turn_voice(true, words).await) } else { None };
     let source =
         Clients::connect(&args.addresses, &options).map_err(|(address, error)| format!("{address}: {error}"))?;
     let mut terminal = Terminal::new(profile, &args.addresses);
@@ -119,7 +124,7 @@ async fn listen(args: Args) -> Result<io::Result<Outcome>, String> {
     if io::stdin().is_terminal() {
         keyboard(typed.clone());
         if !args.json {
-            shell.terminal.note("Type help for what you can type.");
+            shell.terminal.note(words.say("own-help"));
         }
     }
     shell.lines = lines;
@@ -128,7 +133,7 @@ async fn listen(args: Args) -> Result<io::Result<Outcome>, String> {
         if args.braille {
             match braille::open(typed).await {
                 Ok(display) => shell.outlets.braille = Some(display),
-                Err(error) => shell.terminal.note(format!("There is no braille display: {error}.")),
+                Err(error) => shell.terminal.note(own!(shell.terminal, "own-no-braille", why = &error.to_string())),
             }
         }
         shell.open_socket();

@@ -8,6 +8,7 @@ use aaep_proto::time::Moment;
 use super::command::{Command, HELP, number_of, parse};
 use super::guard::Verdict;
 use super::shown::{Act, Kind, Shown};
+use super::speak::own;
 use super::terminal::Terminal;
 
 /// An answer as it was typed.
@@ -59,25 +60,27 @@ impl Terminal {
     pub(super) fn answer(&mut self, entered: Moment, named: Option<u32>, typed: Typed) {
         match self.guard.answer(entered, named) {
             Verdict::To(number) => self.send(entered, number, typed),
-            Verdict::NothingWaits => self.reply("Nothing waits for an answer. Nothing was sent."),
+            Verdict::NothingWaits => self.reply(own!(self, "own-nothing-waits")),
             Verdict::Over(number) => {
-                let how = self.questions.get(number).and_then(|q| q.over).unwrap_or("your answer is on its way");
-                self.reply(format!("Nothing was sent. Question {number} is over: {how}."));
+                let how = self.questions.get(number).map_or("over-long-ago", |q| q.over.unwrap_or("over-on-its-way"));
+                self.reply(own!(self, "own-not-sent-over", number = number, how = &self.phrases().say(how)));
                 if self.questions.open().next().is_some() {
                     self.waiting(entered);
                 }
             }
-            Verdict::Unknown(number) => self.reply(format!("Nothing was sent. There is no question {number}.")),
+            Verdict::Unknown(number) => {
+                self.reply(own!(self, "own-not-sent-no-question", number = number));
+            }
             Verdict::TooNew(number) => {
-                self.reply("Nothing was sent, because this question came just as you answered. Here it is again.");
+                self.reply(own!(self, "own-too-new"));
                 self.put(entered, number);
             }
             Verdict::PutFirst(number) => {
-                self.reply("Nothing was sent. Another question waits. Here it is.");
+                self.reply(own!(self, "own-put-first"));
                 self.put(entered, number);
             }
             Verdict::Which => {
-                self.reply("Nothing was sent, because more than one question waits. Say which, such as: yes 1.");
+                self.reply(own!(self, "own-which"));
                 self.waiting(entered);
             }
         }
@@ -88,8 +91,7 @@ impl Terminal {
         let answer = match &typed {
             Typed::Yes { whole: false } if question.needs_care() => {
                 self.guard.put(entered, number);
-                return self
-                    .reply(format!("Question {number} needs the whole word. Type yes to accept. Nothing was sent."));
+                return self.reply(own!(self, "own-whole-word", number = number));
             }
             Typed::Yes { .. } => question.answer("yes"),
             Typed::No => question.answer("no"),
@@ -97,7 +99,10 @@ impl Terminal {
         };
         match answer {
             Ok(answer) => self.dispatch(number, answer),
-            Err(why) => self.reply(format!("Nothing was sent to question {number}. {why}")),
+            Err(takes) => {
+                let why = takes.say(self.phrases());
+                self.reply(own!(self, "own-not-sent-to", number = number, why = &why));
+            }
         }
     }
 
@@ -110,7 +115,7 @@ impl Terminal {
                 self.guard.answered(number);
                 self.out.push(Act::Reply { source, id, number, answer });
             }
-            _ => self.reply(format!("Nothing was sent. Question {number} cannot be answered from here.")),
+            _ => self.reply(own!(self, "own-not-sent-cannot", number = number)),
         }
     }
 
@@ -133,9 +138,8 @@ impl Terminal {
         if takes && words.chars().count() > 1 {
             return self.answer(entered, None, Typed::Words(words));
         }
-        let hint =
-            if self.questions.open().next().is_some() { "Answer yes or no." } else { "Nothing waits for an answer." };
-        self.reply(format!("Not understood, and nothing was sent. {hint} Type help for what you can type."));
+        let hint = if self.questions.open().next().is_some() { "answer-yes-no" } else { "own-hint-nothing" };
+        self.reply(own!(self, "own-not-understood", hint = &self.phrases().say(hint)));
     }
 
     /// Puts a question again, all of it.
@@ -151,7 +155,7 @@ impl Terminal {
         };
         self.hush();
         self.utter(source, Kind::Question, Some(number), said.into_iter().map(plain).collect());
-        self.reply(format!("Question {number} waits for {}.", seconds(left)));
+        self.reply(own!(self, "own-waits-for", number = number, time = &self.phrases().duration(left)));
     }
 
     fn repeat(&mut self, now: Moment, named: Option<u32>) {
@@ -159,15 +163,17 @@ impl Terminal {
         match named.or(newest) {
             Some(number) => match self.questions.get(number).map(|q| q.over) {
                 Some(None) => self.put(now, number),
-                Some(Some(how)) => self.reply(format!("Question {number} is over: {how}.")),
-                None => self.reply(format!("There is no question {number}.")),
+                Some(Some(how)) => {
+                    self.reply(own!(self, "own-over", number = number, how = &self.phrases().say(how)));
+                }
+                None => self.reply(own!(self, "own-no-question", number = number)),
             },
             None => match self.transcript.walk(true, None) {
                 Some(shown) => {
                     self.transcript.go_to_end();
                     self.again(shown);
                 }
-                None => self.reply("Nothing was said yet."),
+                None => self.reply(own!(self, "own-nothing-said")),
             },
         }
     }
@@ -183,7 +189,7 @@ impl Terminal {
     fn details(&mut self, now: Moment, named: Option<u32>) {
         let number = named.or_else(|| self.questions.open().last().map(|q| q.number));
         let Some(question) = number.and_then(|number| self.questions.get(number)) else {
-            return self.reply("There is no such question.");
+            return self.reply(own!(self, "own-no-such-question"));
         };
         let (number, lines) = (question.number, question.details(now));
         self.guard.put(now, number);
@@ -192,11 +198,12 @@ impl Terminal {
 
     fn waiting(&mut self, now: Moment) {
         let line = |q: &super::questions::Question| {
-            format!("Question {}: {} {} left.", q.number, q.headline(), seconds(q.seconds_left(now)))
+            let time = self.phrases().duration(q.seconds_left(now));
+            own!(self, "own-waiting", number = q.number, text = q.headline(), time = &time)
         };
         let lines: Vec<String> = self.questions.open().map(line).collect();
         if lines.is_empty() {
-            return self.reply("Nothing waits for your answer.");
+            return self.reply(own!(self, "nothing-waits"));
         }
         lines.into_iter().for_each(|line| self.reply(line));
         let mut open = self.questions.open();
@@ -221,9 +228,10 @@ impl Terminal {
         match self.transcript.walk(back, kind) {
             Some(shown) => self.again(shown),
             None => {
-                let text = if back { "That was the first." } else { "That was the last." };
-                self.out.push(Act::Show(Shown::own(Kind::Reply, text)));
-                self.say(vec![Utterance::new(text, "en", Priority::Message)], true);
+                let words = self.phrases();
+                let text = words.say(if back { "own-first" } else { "own-last" });
+                self.out.push(Act::Show(Shown::own(Kind::Reply, text.as_str())));
+                self.say(vec![Utterance::new(text, words.language(), Priority::Message)], true);
             }
         }
     }
@@ -234,31 +242,31 @@ impl Terminal {
         let text = match (&profile.verbosity, more) {
             (_, true) if low => {
                 profile.cognitive_load = CognitiveLoad::Medium;
-                "You hear all that is normal again."
+                "own-hear-normal-again"
             }
             (Verbosity::Terse, true) => {
                 profile.verbosity = Verbosity::Normal;
-                "You hear the normal words now."
+                "own-hear-normal"
             }
             (_, true) => {
                 profile.verbosity = Verbosity::Detailed;
-                "You hear all details now."
+                "own-hear-details"
             }
             (Verbosity::Detailed, false) => {
                 profile.verbosity = Verbosity::Normal;
-                "You hear the normal words now."
+                "own-hear-normal"
             }
             (Verbosity::Terse, false) => {
                 profile.cognitive_load = CognitiveLoad::Low;
-                "You hear only questions, failures and results now."
+                "own-hear-little"
             }
             (_, false) => {
                 profile.verbosity = Verbosity::Terse;
-                "You hear short words now."
+                "own-hear-short"
             }
         };
         self.change_profile();
-        self.reply(text);
+        self.reply(self.phrases().say(text));
     }
 
     /// The protocol lets nobody change the time of a question that is open: its producer acts when that is over (6.4).
@@ -266,9 +274,10 @@ impl Terminal {
         let factor = (self.profile.time_factor * 2).min(10);
         self.profile.time_factor = factor;
         self.change_profile();
-        self.reply(format!("From the next question on, you ask for {factor} times the time."));
+        self.reply(own!(self, "own-more-time", factor = factor));
         let keeps = |q: &super::questions::Question| {
-            format!("Question {} keeps its time, {} left.", q.number, seconds(q.seconds_left(now)))
+            let time = self.phrases().duration(q.seconds_left(now));
+            own!(self, "own-keeps-time", number = q.number, time = &time)
         };
         let open: Vec<String> = self.questions.open().map(keeps).collect();
         open.into_iter().for_each(|line| self.reply(line));
@@ -286,32 +295,23 @@ impl Terminal {
         let known: Vec<String> = self.producers.iter().filter_map(|p| p.name.clone()).collect();
         let name = match (name, known.as_slice()) {
             ("", [only]) => only.clone(),
-            ("", names) => return self.reply(format!("Name an agent: {}.", names.join(", "))),
+            ("", names) => return self.reply(own!(self, "own-name-agent", names = &names.join(", "))),
             (name, _) => name.to_owned(),
         };
         if mute {
             self.muted.insert(name.to_lowercase());
-            self.reply(format!("You hear only questions and failures of {name} now. Type unmute {name} to hear all."));
+            self.reply(own!(self, "own-muted", agent = &name));
         } else if self.muted.remove(&name.to_lowercase()) {
-            self.reply(format!("You hear {name} again."));
+            self.reply(own!(self, "own-unmuted", agent = &name));
         } else {
-            self.reply(format!("{name} is not muted."));
+            self.reply(own!(self, "own-not-muted", agent = &name));
         }
     }
 
     fn close(&mut self, whole: bool) {
         if !whole && self.questions.open().next().is_some() {
-            return self.reply("A question waits. Type close to leave all the same.");
+            return self.reply(own!(self, "own-close"));
         }
         self.out.push(Act::Leave);
-    }
-}
-
-/// A length of time in words.
-pub(super) fn seconds(count: u64) -> String {
-    match count {
-        1 => "1 second".to_owned(),
-        0..120 => format!("{count} seconds"),
-        _ => format!("{} minutes", count / 60),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use aaep_announce::Earcon;
+use aaep_announce::{Earcon, Phrases};
 use aaep_voice::{Sounds, Voice, VoiceConfig};
 use serde_json::Value;
 use tokio::sync::mpsc::{self, error::TrySendError};
@@ -74,27 +74,28 @@ impl Outlets {
     }
 
     /// Plays a sound; answers what the user should know if it cannot.
-    pub(crate) fn play(&mut self, earcon: Earcon) -> Option<String> {
-        self.sounds.play(earcon).err().map(|error| format!("No sound: {error}."))
+    pub(crate) fn play(&mut self, earcon: Earcon, words: &Phrases) -> Option<String> {
+        let error = self.sounds.play(earcon).err()?;
+        Some(words.say_with("own-no-sound", &[("why", error.to_string().as_str().into())]))
     }
 
     /// Turns the voice on or off; answers what became of it.
-    pub(crate) async fn turn_voice(&mut self, on: bool) -> String {
+    pub(crate) async fn turn_voice(&mut self, on: bool, words: &Phrases) -> String {
         match (on, &self.voice) {
-            (true, Some(_)) => "The voice is on already.".to_owned(),
+            (true, Some(_)) => words.say("own-voice-on-already"),
             (true, None) => match Voice::connect(self.voice_config.clone()).await {
                 Ok(voice) => {
                     self.voice = Some(voice);
-                    "The voice is on.".to_owned()
+                    words.say("own-voice-on")
                 }
-                Err(error) => format!("There is no voice: {error}."),
+                Err(error) => words.say_with("own-no-voice", &[("why", error.to_string().as_str().into())]),
             },
             (false, Some(voice)) => {
                 voice.stop();
                 self.voice = None;
-                "The voice is off.".to_owned()
+                words.say("own-voice-off")
             }
-            (false, None) => "The voice is off already.".to_owned(),
+            (false, None) => words.say("own-voice-off-already"),
         }
     }
 }

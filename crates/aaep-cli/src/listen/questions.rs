@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aaep_announce::Utterance;
+use aaep_announce::{Phrases, Utterance};
 use aaep_client::{Answer, PromptId};
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::{
@@ -19,6 +19,17 @@ use super::command::{Command, number_of, number_text, parse};
 const REMEMBERED: usize = 256;
 /// About how many bytes of them. Those that can be answered stay in any case; the listener's rules bound them.
 const REMEMBERED_BYTES: usize = 8 * 1024 * 1024;
+
+/// What would be an answer: the id of its phrase, and how many choices there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Takes(&'static str, usize);
+
+impl Takes {
+    /// In words.
+    pub(crate) fn say(self, words: &Phrases) -> String {
+        words.say_with(self.0, &[("last", self.1.into())])
+    }
+}
 
 /// A question.
 #[derive(Clone, Debug)]
@@ -37,7 +48,7 @@ pub(crate) struct Question {
     bytes: usize,
     /// The agent may not be the one it was.
     pub(crate) doubtful: bool,
-    /// What became of it.
+    /// What became of it, by the id of its phrase.
     pub(crate) over: Option<&'static str>,
 }
 
@@ -76,17 +87,17 @@ impl Question {
     }
 
     /// What these words answer, or what would be an answer.
-    pub(crate) fn answer(&self, words: &str) -> Result<Answer, String> {
+    pub(crate) fn answer(&self, words: &str) -> Result<Answer, Takes> {
         let words = words.trim();
         let command = parse(words);
         match &self.event.payload {
             Payload::AwaitingConfirmation(_) => match command {
                 Command::Yes { named: None, .. } => Ok(Answer::accept()),
                 Command::No { named: None } => Ok(Answer::reject()),
-                _ => Err("This question takes yes or no.".to_owned()),
+                _ => Err(Takes("takes-yes-no", 0)),
             },
             Payload::AwaitingClarification(asked) => clarify(asked, words, &command).map(Answer::response),
-            _ => Err("This is no question.".to_owned()),
+            _ => Err(Takes("takes-nothing", 0)),
         }
     }
 
@@ -169,7 +180,7 @@ fn needs_care(asked: &AwaitingConfirmation) -> bool {
     !light || asked.is_irreversible() || hides
 }
 
-fn clarify(asked: &AwaitingClarification, words: &str, command: &Command) -> Result<Response, String> {
+fn clarify(asked: &AwaitingClarification, words: &str, command: &Command) -> Result<Response, Takes> {
     let choices = asked.choices.as_deref().unwrap_or_default();
     let kinds = asked.accepted_response_kinds.as_deref();
     let takes = |kind: ResponseKind| kinds.is_some_and(|kinds| kinds.contains(&kind));
@@ -189,16 +200,16 @@ fn clarify(asked: &AwaitingClarification, words: &str, command: &Command) -> Res
         _ => {}
     }
     if takes(ResponseKind::Numeric) && number_text(words) {
-        return words.replace(',', ".").parse().map(Response::Number).map_err(|_| "This is no number.".to_owned());
+        return words.replace(',', ".").parse().map(Response::Number).map_err(|_| Takes("takes-no-such-number", 0));
     }
     if (takes(ResponseKind::Freetext) || (kinds.is_none() && choices.is_empty())) && !words.is_empty() {
         return Ok(Response::Text(words.to_owned()));
     }
     Err(match () {
-        () if by_choice => format!("This question takes the number of a choice, 1 to {}.", choices.len()),
-        () if takes(ResponseKind::YesNo) => "This question takes yes or no.".to_owned(),
-        () if takes(ResponseKind::Numeric) => "This question takes a number.".to_owned(),
-        () => "This question takes words.".to_owned(),
+        () if by_choice => Takes("takes-choice", choices.len()),
+        () if takes(ResponseKind::YesNo) => Takes("takes-yes-no", 0),
+        () if takes(ResponseKind::Numeric) => Takes("takes-number", 0),
+        () => Takes("takes-words", 0),
     })
 }
 
@@ -327,7 +338,7 @@ mod tests {
         let text = |t: &str| Ok(Answer::response(Response::Text(t.into())));
         assert_eq!(choice.answer("2"), text("bus"));
         assert_eq!(choice.answer("by TRAIN"), text("train"));
-        assert!(choice.answer("3").unwrap_err().contains("1 to 2"));
+        assert!(choice.answer("3").unwrap_err().say(Phrases::for_languages(&[])).contains("1 to 2"));
         assert!(choice.answer("0").is_err() && choice.answer("plane").is_err());
         let yes_no = question(json!({"question": "Q", "accepted_response_kinds": ["yes_no"]}));
         assert_eq!(yes_no.answer("ja"), Ok(Answer::response(Response::Boolean(true))));

@@ -19,6 +19,7 @@ use super::local::until;
 use super::outlets::Outlets;
 use super::shown::Act;
 use super::source::Source;
+use super::speak::own;
 use super::terminal::Terminal;
 
 /// How often the time of day is looked at for quiet hours.
@@ -168,8 +169,10 @@ impl<S: Source> Shell<S> {
 
     fn voice_said(&mut self, event: &VoiceEvent) {
         match event {
-            VoiceEvent::Lost(error) => self.terminal.note(format!("The voice is gone: {error}.")),
-            VoiceEvent::Back => self.terminal.note("The voice is back."),
+            VoiceEvent::Lost(error) => {
+                self.terminal.note(own!(self.terminal, "own-voice-gone", why = &error.to_string()));
+            }
+            VoiceEvent::Back => self.terminal.note(own!(self.terminal, "own-voice-back")),
             VoiceEvent::Ended { .. } | VoiceEvent::Canceled { .. } => {
                 let now = self.moment(Instant::now());
                 self.terminal.voice_said(now);
@@ -214,7 +217,7 @@ impl<S: Source> Shell<S> {
             }
             Act::Hush => self.outlets.voice.iter().for_each(|voice| voice.stop()),
             Act::Sound(earcon) => {
-                if let Some(why) = self.outlets.play(earcon) {
+                if let Some(why) = self.outlets.play(earcon, self.terminal.phrases()) {
                     self.terminal.note(why);
                 }
             }
@@ -226,7 +229,7 @@ impl<S: Source> Shell<S> {
             Act::Renegotiate(changes) => self.source.renegotiate(&changes).await,
             Act::Ask { number, question } => self.hooks.ask(number, &question),
             Act::Voice(on) => {
-                let told = self.outlets.turn_voice(on).await;
+                let told = self.outlets.turn_voice(on, self.terminal.phrases()).await;
                 self.terminal.note(told);
             }
             Act::Leave => self.leaving = true,

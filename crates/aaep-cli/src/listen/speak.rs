@@ -1,12 +1,20 @@
 //! What the terminal shows and says: lines at once, speech as fast as it can be listened to.
 
-use aaep_announce::{Priority, Utterance};
+use aaep_announce::{Phrases, Priority, Utterance};
 use aaep_proto::escape::without_escapes;
 use aaep_proto::time::Moment;
 
 use super::shown::{Act, Kind, Shown};
 use super::terminal::{Terminal, about};
 use crate::output::Plain;
+
+/// The terminal's own words: `own!(terminal, "own-no-question", number = number)`.
+macro_rules! own {
+    ($terminal:expr, $id:expr $(, $name:ident = $value:expr)* $(,)?) => {
+        $terminal.phrases().say_with($id, &[$( (stringify!($name), aaep_announce::Arg::from($value)) ),*])
+    };
+}
+pub(super) use own;
 
 impl Terminal {
     /// Shows and says.
@@ -70,25 +78,33 @@ impl Terminal {
         self.out.push(Act::Show(shown));
     }
 
+    /// The words for the terminal's own remarks, in the user's language.
+    pub(crate) fn phrases(&self) -> &'static Phrases {
+        Phrases::for_languages(&self.profile.languages)
+    }
+
     /// A line about listening itself, said too.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         // It may carry words of agents.
-        self.own(Kind::Note, without_escapes(&text.into()).into_owned());
+        let language = self.phrases().language();
+        self.own(Kind::Note, without_escapes(&text.into()).into_owned(), language);
     }
 
     pub(super) fn note_from(&mut self, source: usize, text: String) {
         let several = self.producers.len() > 1;
         let text = if several { format!("{}: {text}", self.producers[source].called()) } else { text };
-        self.note(text);
+        // Notices come in English.
+        self.own(Kind::Note, without_escapes(&text).into_owned(), "en");
     }
 
     /// The terminal's reply to what was typed, said too.
     pub(super) fn reply(&mut self, text: impl Into<String>) {
-        self.own(Kind::Reply, text.into());
+        let language = self.phrases().language();
+        self.own(Kind::Reply, text.into(), language);
     }
 
-    fn own(&mut self, kind: Kind, text: String) {
-        let utterance = Utterance::new(Plain(&text).to_string(), "en", Priority::Message);
+    fn own(&mut self, kind: Kind, text: String, language: &str) {
+        let utterance = Utterance::new(Plain(&text).to_string(), language, Priority::Message);
         self.show(Shown::own(kind, text));
         self.say(vec![utterance], kind == Kind::Reply);
     }

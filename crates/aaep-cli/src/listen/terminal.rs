@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aaep_announce::listenable::name;
-use aaep_announce::{Announcer, Pacer, Profile, PromptEnd as Told, Remark};
+use aaep_announce::{Announcer, Pacer, Phrases, Profile, PromptEnd as Told, Remark};
 use aaep_client::{Ended, Heard, Notice, NoticeKind, Prompt, PromptEnd, PromptId, ReplyError, ReplyRefused};
+use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{CoreType, Event, Producer as Known, SubscriptionAccepted, Urgency, Verbosity};
 use aaep_proto::time::Moment;
 use serde_json::json;
@@ -14,6 +15,7 @@ use serde_json::json;
 use super::guard::Guard;
 use super::questions::Questions;
 use super::shown::{Act, Kind};
+use super::speak::own;
 use super::transcript::Transcript;
 
 /// Seconds after which a question that was not opened cannot be answered here.
@@ -145,9 +147,9 @@ impl Terminal {
         let late: Vec<u32> =
             self.questions.open().filter(|q| q.id.is_none() && q.deadline <= now).map(|q| q.number).collect();
         for number in late {
-            self.questions.end(number, "it could not be answered from here");
+            self.questions.end(number, "over-unanswerable");
             self.guard.ended(now, number);
-            self.note(format!("Question {number} cannot be answered from here."));
+            self.note(own!(self, "own-cannot-answer", number = number));
         }
     }
 
@@ -186,9 +188,9 @@ impl Terminal {
         if again {
             return;
         }
-        self.note(format!("Listening to {name} at {}.", self.producers[source].address));
+        self.note(own!(self, "own-listening", agent = &name, address = &self.producers[source].address));
         if accepted.honored_capabilities.fields.supports_confirmation_reply == Some(false) && self.profile.can_reply() {
-            self.note(format!("{name} takes no answers from here."));
+            self.note(own!(self, "own-takes-no-answers", agent = &name));
         }
     }
 
@@ -199,8 +201,8 @@ impl Terminal {
             let producer = &mut self.producers[source];
             producer.name = Some(called);
             (producer.connected, producer.was_connected) = (true, true);
-            let text = format!("Listening to {} at {}.", producer.called(), producer.address);
-            self.note(text);
+            let (called, address) = (producer.called().to_owned(), producer.address.clone());
+            self.note(own!(self, "own-listening", agent = &called, address = &address));
         }
         let kind = Kind::of(event);
         if kind == Kind::Question {
@@ -266,7 +268,11 @@ impl Terminal {
         let several = self.questions.open().count() > 1;
         let mut said = said;
         if let Some(first) = said.first_mut().filter(|_| several) {
-            first.text = format!("Question {number}. {}", first.text);
+            // One voice says all of it.
+            let tag = first.language.parse().ok();
+            let wishes: Vec<LanguageTag> = tag.into_iter().chain(self.profile.languages.iter().cloned()).collect();
+            let values = [("number", number.into()), ("text", first.text.as_str().into())];
+            first.text = Phrases::for_languages(&wishes).say_with("own-number", &values);
         }
         self.utter(source, Kind::Question, Some(number), said);
         number
@@ -292,7 +298,7 @@ impl Terminal {
         question.deadline = deadline;
         let json = question.json(now);
         if !prompt.can_answer {
-            self.note(format!("Question {number} cannot be answered from here."));
+            self.note(own!(self, "own-cannot-answer", number = number));
         }
         self.out.push(Act::Tell(json.clone()));
         if self.asks_command && prompt.can_answer {
@@ -312,19 +318,20 @@ impl Terminal {
     fn ended(&mut self, now: Moment, source: usize, id: PromptId, end: PromptEnd) {
         let Some(number) = self.questions.by_id(source, id) else { return };
         let (over, told) = match end {
-            PromptEnd::AnsweredHere => ("you answered it", Told::Answered),
-            PromptEnd::ResolvedElsewhere(_) => ("it was settled elsewhere", Told::AnsweredElsewhere),
-            PromptEnd::Expired => ("its time ran out", Told::TimedOut),
-            PromptEnd::Replaced => ("another question took its place", Told::Withdrawn),
-            PromptEnd::SessionEnded => ("its session ended", Told::Withdrawn),
-            PromptEnd::ConnectionLost => ("the connection was lost", Told::Withdrawn),
-            PromptEnd::Cancelled | PromptEnd::Closed => ("it was withdrawn", Told::Withdrawn),
+            PromptEnd::AnsweredHere => ("over-answered", Told::Answered),
+            PromptEnd::ResolvedElsewhere(_) => ("over-elsewhere", Told::AnsweredElsewhere),
+            PromptEnd::Expired => ("over-expired", Told::TimedOut),
+            PromptEnd::Replaced => ("over-replaced", Told::Withdrawn),
+            PromptEnd::SessionEnded => ("over-session", Told::Withdrawn),
+            PromptEnd::ConnectionLost => ("over-connection", Told::Withdrawn),
+            PromptEnd::Cancelled | PromptEnd::Closed => ("over-withdrawn", Told::Withdrawn),
         };
         let Some(question) = self.questions.get_mut(number) else { return };
         question.over = Some(over);
         let token = question.token().cloned();
         let mut json = question.json(now);
-        json["reason"] = json!(over);
+        // For programs, whatever the user's language is.
+        json["reason"] = json!(Phrases::for_languages(&[]).say(over));
         match end {
             PromptEnd::AnsweredHere => self.guard.answered(number),
             _ => self.guard.ended(now, number),
@@ -336,7 +343,7 @@ impl Terminal {
         self.out.push(Act::Unsay(about));
         let said = self.producers[source].announcer.prompt_ended(now, &token, told);
         if end == PromptEnd::Replaced {
-            return self.note(format!("Question {number} is over, because another question took its place."));
+            return self.note(own!(self, "own-replaced", number = number));
         }
         self.utter(source, Kind::Answer, Some(number), said);
     }
@@ -349,7 +356,15 @@ impl Terminal {
             self.guard.asked(now, number);
             self.guard.put(now, number);
         }
-        self.reply(format!("Nothing was sent to question {number}. {error}"));
+        let why = match error {
+            ReplyError::Refused(ReplyRefused::Gone) => "refused-gone",
+            ReplyError::Refused(ReplyRefused::NotConnected) => "refused-away",
+            ReplyError::Refused(ReplyRefused::NotGranted) => "refused-not-granted",
+            ReplyError::Refused(ReplyRefused::NotAllowed) => "refused-not-allowed",
+            ReplyError::Refused(ReplyRefused::WrongKind) => "refused-kind",
+            ReplyError::Over => "refused-over",
+        };
+        self.reply(own!(self, "own-not-sent-to", number = number, why = &self.phrases().say(why)));
     }
 
     pub(super) fn remark(&mut self, now: Moment, source: usize, remark: &Remark) {
@@ -372,7 +387,7 @@ impl Terminal {
                 } else if !producer.was_connected && !producer.told_waiting {
                     // Told once: it is tried again and again.
                     producer.told_waiting = true;
-                    self.note(format!("Not connected to {agent} yet. {notice} Trying again."));
+                    self.note(own!(self, "own-not-connected", agent = &agent, why = &notice.to_string()));
                 }
             }
             kind if self.profile.verbosity != Verbosity::Detailed && !self.is_worth_telling(source, kind) => {
@@ -397,9 +412,11 @@ impl Terminal {
         let name = self.producers[source].called().to_owned();
         let why = match ended {
             Ended::Closed => None,
-            Ended::Rejected(rejected) => Some(format!("{name} does not serve: {}", rejected.reason_message)),
-            Ended::Refused(why) => Some(format!("{name} cannot be listened to: {why}")),
-            Ended::Unfit(why) => Some(format!("{name} is not what was demanded: {why}")),
+            Ended::Rejected(rejected) => {
+                Some(own!(self, "own-does-not-serve", agent = &name, why = &rejected.reason_message))
+            }
+            Ended::Refused(why) => Some(own!(self, "own-cannot-listen", agent = &name, why = why)),
+            Ended::Unfit(why) => Some(own!(self, "own-not-demanded", agent = &name, why = why)),
         };
         if let Some(why) = why {
             self.refused = true;

@@ -1,154 +1,13 @@
-//! The terminal with a producer that only these tests know.
+//! What the terminal does with what is heard and typed.
 
-use aaep_announce::{Priority, Profile};
-use aaep_client::{Answer, Heard, ReplyError, ReplyRefused};
-use aaep_proto::engine::Cx;
-use aaep_proto::id::Entropy;
+use aaep_announce::Priority;
+use aaep_client::{Answer, ReplyError, ReplyRefused};
 use aaep_proto::message::{Decision, Response};
-use aaep_proto::subscriber::{Config, Output, Subscriber};
-use aaep_proto::time::{Moment, Now, Timestamp};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::control::Wish;
 use super::shown::Act;
-use super::terminal::Terminal;
-
-struct Zeros;
-
-impl Entropy for Zeros {
-    fn fill(&mut self, bytes: &mut [u8]) {
-        bytes.fill(0);
-    }
-}
-
-/// A terminal, and the rules of a real subscriber before it, without any network.
-struct Stage {
-    terminal: Terminal,
-    subscribers: Vec<Subscriber>,
-    millis: u64,
-    count: u64,
-    /// What was done so far.
-    acts: Vec<Act>,
-}
-
-impl Stage {
-    fn new(addresses: &[&str]) -> Stage {
-        let addresses: Vec<String> = addresses.iter().map(|a| (*a).to_owned()).collect();
-        let mut stage = Stage {
-            terminal: Terminal::new(Profile::default(), &addresses),
-            subscribers: Vec::new(),
-            millis: 0,
-            count: 0,
-            acts: Vec::new(),
-        };
-        for (source, _) in addresses.iter().enumerate() {
-            let mut config = Config::new("r", Profile::default().capabilities());
-            config.handshake = aaep_proto::subscriber::Handshake::Absent;
-            stage.subscribers.push(Subscriber::new(config));
-            stage.machine(source, |machine, cx| machine.start(cx));
-            stage.machine(source, |machine, cx| machine.connected(cx, false));
-        }
-        stage
-    }
-
-    fn now(&self) -> Moment {
-        Moment::from_millis(self.millis)
-    }
-
-    fn wait(&mut self, millis: u64) {
-        self.millis += millis;
-    }
-
-    fn machine<T>(&mut self, source: usize, input: impl FnOnce(&mut Subscriber, &mut Cx<'_>) -> T) -> T {
-        let wall = Timestamp::from_millis(1_779_632_531_000 + i64::try_from(self.millis).unwrap());
-        let now = Now { moment: self.now(), wall };
-        let result = input(&mut self.subscribers[source], &mut Cx { now, entropy: &mut Zeros });
-        loop {
-            let at = tokio::time::Instant::now();
-            let (heard, deadline) = match self.subscribers[source].poll_output() {
-                Output::Idle(_) => break,
-                Output::Event(event) => (Heard::Event(event), None),
-                Output::PromptOpened(prompt) => {
-                    let deadline = prompt.deadline;
-                    (Heard::PromptOpened(prompt, at), Some(deadline))
-                }
-                Output::PromptMoved(id, to) => (Heard::PromptMoved(id, at), Some(to)),
-                Output::PromptEnded(id, end) => (Heard::PromptEnded(id, end), None),
-                Output::Notice(notice) => (Heard::Notice(notice), None),
-                _ => continue,
-            };
-            self.terminal.hear(self.now(), source, heard, deadline);
-        }
-        self.perform();
-        result
-    }
-
-    /// Does what the core wants, with the rules of the subscriber for answers.
-    fn perform(&mut self) {
-        loop {
-            let acts = self.terminal.take();
-            if acts.is_empty() {
-                return;
-            }
-            for act in acts {
-                self.acts.push(act.clone());
-                if let Act::Reply { source, id, number, answer } = act {
-                    let result = self.machine(source, |machine, cx| machine.reply(cx, id, answer));
-                    self.terminal.sent(self.now(), number, result.map_err(ReplyError::Refused));
-                }
-            }
-        }
-    }
-
-    fn event(&mut self, source: usize, kind: &str, fields: Value) {
-        self.count += 1;
-        let mut event = json!({"@context": "https://aaep-protocol.org/context/v1", "type": format!("aaep:agent.{kind}"),
-            "event_id": format!("evt_{}", self.count), "session_id": "sess_1",
-            "timestamp": Timestamp::from_millis(1_779_632_531_000 + i64::try_from(self.millis).unwrap()).to_string(),
-            "producer": {"agent_id": format!("agent{source}"), "agent_name": format!("Agent {source}")},
-            "localization_hints": {"primary_language": "en"}});
-        event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        let bytes = event.to_string();
-        self.machine(source, |machine, cx| machine.handle_bytes(cx, bytes.as_bytes()));
-    }
-
-    fn ask(&mut self, source: usize, token: &str, action: &str) {
-        let fields = json!({"urgency": "critical", "action": action, "consequence": "It is gone.", "reply_token": token,
-            "timeout_seconds": 600, "default_decision": "reject", "irreversible": true, "risk_level": "high"});
-        self.event(source, "awaiting.confirmation", fields);
-    }
-
-    fn ask_lightly(&mut self, token: &str) {
-        let fields = json!({"urgency": "critical", "action": "Sort.", "consequence": "Sorted.", "reply_token": token,
-            "timeout_seconds": 600, "default_decision": "accept", "irreversible": false, "risk_level": "low"});
-        self.event(0, "awaiting.confirmation", fields);
-    }
-
-    fn line(&mut self, line: &str) {
-        self.terminal.line(self.now(), line);
-        self.perform();
-    }
-
-    /// The lines since the last look.
-    fn lines(&mut self) -> Vec<String> {
-        let shown = |act: &Act| if let Act::Show(shown) = act { Some(shown.line()) } else { None };
-        let lines = self.acts.iter().filter_map(shown).collect();
-        self.acts.clear();
-        lines
-    }
-
-    /// The answers since the last look.
-    fn answers(&self) -> Vec<(u32, Answer)> {
-        let reply = |act: &Act| {
-            if let Act::Reply { number, answer, .. } = act { Some((*number, answer.clone())) } else { None }
-        };
-        self.acts.iter().filter_map(reply).collect()
-    }
-}
-
-fn has(lines: &[String], part: &str) -> bool {
-    lines.iter().any(|line| line.contains(part))
-}
+use super::stage::{Stage, has};
 
 #[test]
 fn a_question_is_put_whole_and_answered_once() {
@@ -457,6 +316,28 @@ fn hearing_less_and_more_changes_the_terms() {
     let last = terms.next_back().unwrap();
     assert_eq!(serde_json::to_value(last).unwrap()["preferred_verbosity"], "terse");
     assert_eq!(serde_json::to_value(last).unwrap()["more_time"], json!({"factor": 2}));
+}
+
+#[test]
+fn the_terminal_speaks_the_language_of_its_user() {
+    let mut stage = Stage::new(&["http://a"]);
+    stage.terminal.profile.languages = vec!["de-AT".parse().unwrap(), "en".parse().unwrap()];
+    stage.ask(0, "rpl_1", "Delete all.");
+    stage.wait(2000);
+    stage.lines();
+    stage.line("y");
+    let said: Vec<_> =
+        stage.acts.iter().filter_map(|act| if let Act::Say(said) = act { Some(said.clone()) } else { None }).collect();
+    assert_eq!(said[0].language, "de");
+    assert_eq!(said[0].text, "Frage 1 braucht das ganze Wort. Tippe yes, um zuzustimmen. Nichts wurde gesendet.");
+    stage.wait(2000);
+    stage.line("nein 7");
+    assert!(has(&stage.lines(), "Nichts wurde gesendet. Es gibt keine Frage 7."));
+    stage.line("nein");
+    assert_eq!(stage.answers(), [(1, Answer::reject())]);
+    stage.lines();
+    stage.line("repeat 1");
+    assert!(has(&stage.lines(), "Frage 1 ist vorbei: du hast sie beantwortet."));
 }
 
 #[test]
