@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use aaep_proto::confirm::{Confirmation, Outcome, Verdict};
+use aaep_proto::confirm::{CallDigest, Confirmation, Outcome, Verdict};
 use aaep_proto::engine::{
-    AskedQuestion, Binding, Config, Cx, DecidedQuestion, Engine, Entry, Found, Output, Recorded, Restored,
+    AskedQuestion, Binding, Config, Cx, DecidedQuestion, Engine, Entry, Found, Misuse, Output, Recorded, Restored,
     SessionOptions, SessionState, Subscriber, SubscriptionKey,
 };
 use aaep_proto::id::{Entropy, ReplyToken, SessionId, SubscriptionId};
@@ -52,7 +52,17 @@ impl Keeper {
                 }
                 self.events.push(*event);
             }
-            Entry::Asked(asked) => drop(self.asked.insert(asked.token.clone(), *asked)),
+            Entry::Named(id, origin) => {
+                if let Some(state) = self.sessions.get_mut(&id) {
+                    state.origin = Some(origin);
+                }
+            }
+            Entry::Asked(asked) => {
+                if let Some(state) = self.sessions.get_mut(&asked.event.envelope.session_id) {
+                    state.ask(&asked);
+                }
+                self.asked.insert(asked.token.clone(), *asked);
+            }
             Entry::Decided(decided) => drop(self.decided.insert(decided.record.reply_token.clone(), *decided)),
             Entry::Spent(token) => self.used.push(token),
             Entry::Subscribed(subscriber) => drop(self.subscribers.insert(subscriber.id.clone(), *subscriber)),
@@ -199,7 +209,7 @@ fn script(restarts: &[usize]) -> (Verdict, usize, Vec<String>) {
         if restarts.contains(&step) {
             world.restart();
             world.back(&reader);
-            session.iter().for_each(|id| assert!(world.engine.adopt_session(id), "before step {step}"));
+            session.iter().for_each(|id| assert!(world.engine.adopt_session(id).is_some(), "before step {step}"));
         }
         world.wait(1000);
         match (step, &session, &token) {
@@ -303,6 +313,45 @@ fn a_session_whose_agent_does_not_come_back_ends_and_says_so() {
     assert!(!world.engine.has_session(&session));
     let last = world.keeper.events.last().unwrap();
     assert!(matches!(&last.payload, Payload::SessionErrored(e) if e.summary_normal.contains("did not come back")));
+}
+
+/// Who comes back gets what it left undone, and a permit that is in two hands works in one.
+#[test]
+fn an_agent_goes_on_with_what_it_left_undone() {
+    let mut world = World::new();
+    let key = world.act(|e, cx| e.subscribe(cx, &request(), "user", Binding::Resumable)).unwrap();
+    let reader = world.engine.subscription_id(key).unwrap().clone();
+    let options = SessionOptions { origin: Some("agent/one".to_owned()), ..SessionOptions::new("Working.") };
+    let session = world.act(|e, cx| e.start_session(cx, options)).unwrap();
+    let look = ToolInvoked { tool: "look".into(), summary_normal: "Looking.".into(), ..Default::default() };
+    let call = world.act(|e, cx| e.invoke_tool(cx, &session, look)).unwrap();
+    let token = world.act(|e, cx| e.ask(cx, &session, ask())).unwrap();
+    world.reply(&reader, &token, Decision::Accept);
+    for _ in 0..2 {
+        world.restart();
+        let orphans: Vec<_> =
+            world.engine.orphans().map(|(id, origin)| (id.clone(), origin.map(str::to_owned))).collect();
+        assert_eq!(orphans, [(session.clone(), Some("agent/one".to_owned()))]);
+    }
+    let left = world.engine.adopt_session(&session).expect("it goes on");
+    assert_eq!(left.calls.into_iter().collect::<Vec<_>>(), [(call, "look".to_owned())]);
+    assert_eq!(left.guarded.into_iter().collect::<Vec<_>>(), ["delete"]);
+    let [(tool, digest, permit)] = <[_; 1]>::try_from(left.permits).unwrap();
+    assert_eq!((tool.as_str(), digest), ("delete", CallDigest::of("delete", &json!({"id": 1}))));
+    let Some((_, Found::Decided(Outcome { permit: Some(other), .. }))) = world.engine.find_question("agent/evt_1")
+    else {
+        panic!("it can be found by its question too")
+    };
+    let delete = ToolInvoked { tool: "delete".into(), summary_normal: "Deleting.".into(), ..Default::default() };
+    let used = world.act(|e, cx| e.invoke_irreversible(cx, &session, (delete.clone(), &json!({"id": 1})), permit));
+    used.unwrap();
+    let again = world.act(|e, cx| e.invoke_irreversible(cx, &session, (delete, &json!({"id": 1})), other));
+    assert!(matches!(again, Err(Misuse::WrongPermit(_))), "{again:?}");
+    world.restart();
+    assert!(world.engine.adopt_session(&session).unwrap().permits.is_empty());
+    // Whoever takes up what goes on already gets nothing twice.
+    assert_eq!(world.engine.orphans().count(), 0);
+    assert!(world.engine.adopt_session(&session).unwrap().guarded.is_empty());
 }
 
 #[test]

@@ -42,6 +42,10 @@ impl Ledger {
     pub(crate) fn apply(&mut self, to: &Connection, entry: &Entry, at: i64) -> Result<(), Failed> {
         match entry {
             Entry::Event(event) => self.event(to, event, at),
+            Entry::Named(session, origin) => {
+                self.change(session, |state| state.origin = Some(origin.clone()));
+                Ok(())
+            }
             Entry::Opened(session, output, kind) => {
                 self.change(session, |state| drop(state.outputs.insert(output.clone(), kind.clone())));
                 Ok(())
@@ -126,6 +130,7 @@ impl Ledger {
         let body = serde_json::to_string(event)?;
         self.log(to, (at, if ends { ENDING } else { EVENT }), (session, None, 0), &body)?;
         if ends {
+            self.end_permits(to, session)?;
             self.live.remove(session);
             to.prepare_cached("DELETE FROM sessions WHERE id = ?")?.execute([session.as_str()])?;
             self.sums.remove(&('s', session.to_string()));
@@ -164,6 +169,7 @@ impl Ledger {
             asked: serde_json::to_string(asked)?,
             decided: String::new(),
         };
+        self.change(&asked.event.envelope.session_id, |state| state.ask(asked));
         self.put(to, &row)
     }
 
@@ -180,6 +186,16 @@ impl Ledger {
             decided: serde_json::to_string(decided)?,
         };
         self.put(to, &row)
+    }
+
+    /// A permit is for its session: nobody can use it any more. What stays is the decision, for as long as any other.
+    fn end_permits(&mut self, to: &Connection, session: &SessionId) -> Result<(), Failed> {
+        let sql = format!("SELECT {} FROM questions WHERE session = ? AND state = {PERMITTED}", QuestionRow::COLUMNS);
+        let mut select = to.prepare_cached(&sql)?;
+        let rows: Vec<Option<QuestionRow>> =
+            select.query_map([session.as_str()], QuestionRow::read)?.collect::<Result<_, _>>()?;
+        // A damaged one is left as it is: whoever reads decisions is told.
+        rows.into_iter().flatten().try_for_each(|row| self.put(to, &QuestionRow { state: SETTLED, ..row }))
     }
 
     fn spend(&mut self, to: &Connection, token: &ReplyToken) -> Result<(), Failed> {

@@ -59,7 +59,8 @@ pub use aaep_proto::confirm::{
     Answer, AuditRecord, CallDigest, Clarification, Confirmation, Outcome, Permit, UnsafeDefault, Verdict,
 };
 pub use aaep_proto::engine::{
-    Binding, Closing, Counts, Entry, Misuse, Past, Presence, ReplyFault, Restored, SessionOptions, WhenAlone,
+    Binding, Closing, Counts, Entry, Misuse, OutputKind, Past, Presence, ReplyFault, Restored, SessionOptions,
+    Unfinished, WhenAlone,
 };
 pub use aaep_proto::frame::Frame;
 pub use aaep_proto::language::LanguageTag;

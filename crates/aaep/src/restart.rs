@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aaep_proto::confirm::{Answer, Outcome};
-use aaep_proto::engine::{Found, Restored, SubscriptionKey};
+use aaep_proto::engine::{Found, Restored, SubscriptionKey, Unfinished};
 use aaep_proto::id::{ReplyToken, SessionId, SubscriptionId};
 use tokio::sync::oneshot;
 
@@ -145,18 +145,23 @@ impl<T> Waiting<T> {
 
 /// After a restart.
 impl Producer {
-    /// The sessions from before the restart whose agents have not come back yet. They end by themselves if nobody
-    /// comes.
-    pub async fn orphans(&self) -> Vec<SessionId> {
-        self.handle.call(|desk| desk.engine().orphans().cloned().collect()).await.unwrap_or_default()
+    /// The sessions from before the restart whose agents have not come back yet, each with its
+    /// [origin](crate::SessionOptions::origin). They end by themselves if nobody comes.
+    pub async fn orphans(&self) -> Vec<(SessionId, Option<String>)> {
+        let list = |desk: &mut Desk| {
+            let orphans = desk.engine().orphans();
+            orphans.map(|(id, origin)| (id.clone(), origin.map(str::to_owned))).collect()
+        };
+        self.handle.call(list).await.unwrap_or_default()
     }
 
-    /// Takes up a session from before the restart. Nothing, if it has ended.
-    pub async fn adopt(&self, session: &SessionId) -> Option<Session> {
+    /// Takes up a session from before the restart, with what is left undone in it. Nothing, if it has ended.
+    pub async fn adopt(&self, session: &SessionId) -> Option<(Session, Unfinished)> {
         let (id, handle) = (session.clone(), self.handle.clone());
-        let adopted = self
-            .handle
-            .call(move |desk| desk.act(|engine, _| engine.adopt_session(&id)).then(|| Session::new(handle, id)));
+        let adopted = self.handle.call(move |desk| {
+            let unfinished = desk.act(|engine, _| engine.adopt_session(&id))?;
+            Some((Session::new(handle, id), unfinished))
+        });
         adopted.await.ok()?
     }
 

@@ -1,11 +1,11 @@
 //! One task of the agent, from its beginning to exactly one end.
 
 use aaep_proto::confirm::Permit;
-use aaep_proto::engine::{Cx, Engine, Misuse};
+use aaep_proto::engine::{Cx, Engine, Misuse, OutputKind};
 use aaep_proto::id::{EventId, SessionId, ToolCallId};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{
-    CancelledBy, ErrorCategory, HandoffRequested, HandoffTarget, Localized, Payload, Progress, ProgressUpdated,
+    Aside, CancelledBy, ErrorCategory, HandoffRequested, HandoffTarget, Localized, Payload, Progress, ProgressUpdated,
     ToolCompleted, ToolInvoked, ToolStatus,
 };
 use aaep_proto::record::Decimal;
@@ -93,7 +93,7 @@ impl Session {
         self.act(move |engine, cx, id| engine.emit(cx, id, payload)).await
     }
 
-    /// The same with texts in several languages, or an extension's event with its fields.
+    /// The same with texts in several languages and with what goes beside it, or an extension's event with its fields.
     ///
     /// ```
     /// use aaep::message::{Localized, Progress, ProgressUpdated};
@@ -107,11 +107,6 @@ impl Session {
     /// ```
     pub async fn emit_localized(&self, payload: Localized<Payload>) -> Result<EventId, Error> {
         self.act(move |engine, cx, id| engine.emit_localized(cx, id, payload)).await
-    }
-
-    /// An extension's event that names its vocabularies itself.
-    pub async fn emit_extension(&self, event: Localized<Payload>, vocabularies: Vec<String>) -> Result<EventId, Error> {
-        self.act(move |engine, cx, id| engine.emit_extension(cx, id, event, vocabularies)).await
     }
 
     /// Announces a tool that can be undone, for those who watch it themselves. It must be reported by
@@ -169,9 +164,15 @@ impl Session {
 
     /// Begins an output of another kind, or in another language.
     pub async fn output_in(&self, content_type: &str, language: Option<LanguageTag>) -> Result<Output, Error> {
-        let (handle, id, content_type) = (self.handle.clone(), self.id.clone(), content_type.to_owned());
+        let kind = OutputKind { content_type: content_type.to_owned(), language };
+        self.output_with(kind, Aside::default()).await
+    }
+
+    /// The same with what goes beside each of its pieces.
+    pub async fn output_with(&self, kind: OutputKind, aside: Aside) -> Result<Output, Error> {
+        let (handle, id) = (self.handle.clone(), self.id.clone());
         let opened = self.handle.call(move |desk| {
-            let output = desk.act(|engine, cx| engine.open_output(cx, &id, &content_type, language))?;
+            let output = desk.act(|engine, cx| engine.open_output_with(cx, &id, kind, aside))?;
             Ok::<_, Error>(Output::new(handle, id, output))
         });
         opened.await?

@@ -9,7 +9,8 @@ use super::permit::CallDigest;
 use crate::id::ReplyToken;
 use crate::language::LanguageTag;
 use crate::message::{
-    AwaitingClarification, AwaitingConfirmation, Choice, Decision, Response, ResponseKind, RiskLevel, add_variant,
+    Aside, AwaitingClarification, AwaitingConfirmation, Choice, Decision, Response, ResponseKind, Reversibility,
+    RiskLevel, add_variant,
 };
 
 /// The extension under which questions carry the fingerprint of their call and notices their outcome.
@@ -49,9 +50,13 @@ pub struct Confirmation {
     timeout_seconds: Option<u32>,
     risk: Option<RiskLevel>,
     irreversible: bool,
+    reversibility: Option<Reversibility>,
+    allowed_replies: Option<Vec<String>>,
+    extra_context: Option<Map<String, Value>>,
     call: Option<(String, CallDigest)>,
     summaries: [Option<String>; 3],
     variants: Map<String, Value>,
+    aside: Aside,
     takes_modified: bool,
     origin: Option<String>,
 }
@@ -66,9 +71,13 @@ impl Confirmation {
             timeout_seconds: None,
             risk: None,
             irreversible: false,
+            reversibility: None,
+            allowed_replies: None,
+            extra_context: None,
             call: None,
             summaries: [None, None, None],
             variants: Map::new(),
+            aside: Aside::default(),
             takes_modified: false,
             origin: None,
         }
@@ -84,6 +93,39 @@ impl Confirmation {
     /// The action cannot be undone.
     pub fn irreversible(mut self) -> Confirmation {
         self.irreversible = true;
+        self
+    }
+
+    /// How hard the action is to undo. If that is impossible, it is irreversible.
+    pub fn reversibility(mut self, reversibility: Reversibility) -> Confirmation {
+        self.irreversible |= reversibility == Reversibility::Irreversible;
+        self.reversibility = Some(reversibility);
+        self
+    }
+
+    /// What a reply may say. A no counts in any case.
+    pub fn allowed_replies(mut self, replies: Vec<String>) -> Confirmation {
+        self.allowed_replies = Some(replies);
+        self
+    }
+
+    /// More that a subscriber may show.
+    pub fn extra_context(mut self, context: Map<String, Value>) -> Confirmation {
+        self.extra_context = Some(context);
+        self
+    }
+
+    /// Texts in other languages, by field name and language suffix, and what goes beside the payload. Where both action
+    /// and consequence are there in a language, they are its summary too, if it has no other.
+    pub fn in_other_words(mut self, variants: Map<String, Value>, aside: Aside) -> Confirmation {
+        self.variants.extend(variants);
+        self.aside = aside;
+        for (suffix, action) in texts(&self.variants, "action_") {
+            if let Some(consequence) = self.variants.get(&format!("consequence_{suffix}")).and_then(Value::as_str) {
+                let summary = format!("{action} {consequence}");
+                self.variants.entry(format!("summary_normal_{suffix}")).or_insert(summary.into());
+            }
+        }
         self
     }
 
@@ -144,9 +186,14 @@ impl Confirmation {
             timeout_seconds: Some(asked.timeout_seconds),
             risk: asked.risk_level.clone(),
             irreversible: asked.irreversible == Some(true),
+            reversibility: asked.reversibility.clone(),
+            allowed_replies: asked.allowed_replies.clone(),
+            extra_context: asked.extra_context.clone(),
             call,
             summaries: [asked.summary_terse.clone(), asked.summary_normal.clone(), asked.summary_detailed.clone()],
             variants: variants.clone(),
+            // What went beside it is in the event, which is what is put again.
+            aside: Aside::default(),
             takes_modified,
             origin,
         }
@@ -177,8 +224,9 @@ impl Confirmation {
         self.call.as_ref().map(|(_, digest)| *digest)
     }
 
-    pub(crate) fn variants(&self) -> &Map<String, Value> {
-        &self.variants
+    /// What the event says besides its payload.
+    pub(crate) fn rest(&self) -> (Map<String, Value>, Aside) {
+        (self.variants.clone(), self.aside.clone())
     }
 
     pub(crate) fn takes_modified(&self) -> bool {
@@ -208,9 +256,9 @@ impl Confirmation {
             summary_detailed,
             risk_level: self.risk.clone(),
             irreversible: Some(self.irreversible),
-            reversibility: None,
-            allowed_replies: None,
-            extra_context: None,
+            reversibility: self.reversibility.clone(),
+            allowed_replies: self.allowed_replies.clone(),
+            extra_context: self.extra_context.clone(),
         }
     }
 
@@ -238,7 +286,9 @@ pub struct Clarification {
     choices: Vec<(String, String)>,
     context: Option<String>,
     default_response: Option<String>,
+    summaries: [Option<String>; 3],
     variants: Map<String, Value>,
+    aside: Aside,
     timeout_seconds: u32,
     origin: Option<String>,
 }
@@ -251,7 +301,9 @@ impl Clarification {
             choices: Vec::new(),
             context: None,
             default_response: None,
+            summaries: [None, None, None],
             variants: Map::new(),
+            aside: Aside::default(),
             timeout_seconds: 120,
             origin: None,
         }
@@ -270,7 +322,10 @@ impl Clarification {
             choices: choices.collect(),
             context: asked.context.clone(),
             default_response: asked.default_response.clone(),
+            summaries: [asked.summary_terse.clone(), asked.summary_normal.clone(), asked.summary_detailed.clone()],
             variants: variants.clone(),
+            // What went beside it is in the event, which is what is put again.
+            aside: Aside::default(),
             timeout_seconds: asked.timeout_seconds,
             origin,
         }
@@ -329,6 +384,28 @@ impl Clarification {
         self
     }
 
+    /// Other words for the announcement, from terse to detailed.
+    pub fn summaries(
+        mut self,
+        terse: Option<String>,
+        normal: Option<String>,
+        detailed: Option<String>,
+    ) -> Clarification {
+        self.summaries = [terse, normal, detailed];
+        self
+    }
+
+    /// Texts in other languages, by field name and language suffix, and what goes beside the payload. The question is
+    /// the summary of its language too, if there is no other.
+    pub fn in_other_words(mut self, variants: Map<String, Value>, aside: Aside) -> Clarification {
+        self.variants.extend(variants);
+        self.aside = aside;
+        for (suffix, question) in texts(&self.variants, "question_") {
+            self.variants.entry(format!("summary_normal_{suffix}")).or_insert(question.into());
+        }
+        self
+    }
+
     /// The question in another language. Choices, context and default stay as they are, so give those only if they
     /// need no translation.
     pub fn in_language(mut self, language: &LanguageTag, question: &str) -> Clarification {
@@ -347,8 +424,9 @@ impl Clarification {
         self.timeout_seconds
     }
 
-    pub(crate) fn variants(&self) -> &Map<String, Value> {
-        &self.variants
+    /// What the event says besides its payload.
+    pub(crate) fn rest(&self) -> (Map<String, Value>, Aside) {
+        (self.variants.clone(), self.aside.clone())
     }
 
     pub(crate) fn fallback(&self) -> Option<Response> {
@@ -368,6 +446,7 @@ impl Clarification {
 
     pub(crate) fn payload(&self, reply_token: ReplyToken, timeout_seconds: u32) -> AwaitingClarification {
         let choice = |(value, label): &(String, String)| Choice { value: value.clone(), label: label.clone() };
+        let [summary_terse, summary_normal, summary_detailed] = self.summaries.clone();
         AwaitingClarification {
             question: self.question.clone(),
             reply_token,
@@ -376,11 +455,20 @@ impl Clarification {
             choices: (!self.choices.is_empty()).then(|| self.choices.iter().map(choice).collect()),
             context: self.context.clone(),
             default_response: self.default_response.clone(),
-            summary_terse: None,
-            summary_normal: Some(self.question.clone()),
-            summary_detailed: None,
+            summary_terse,
+            summary_normal: summary_normal.or_else(|| Some(self.question.clone())),
+            summary_detailed,
         }
     }
+}
+
+/// The variants of a text: the suffix of each language, and the text.
+fn texts(variants: &Map<String, Value>, field: &str) -> Vec<(String, String)> {
+    let of_field = |(name, value): (&String, &Value)| {
+        let suffix = name.strip_prefix(field).filter(|suffix| LanguageTag::from_field_suffix(suffix).is_some())?;
+        Some((suffix.to_owned(), value.as_str()?.to_owned()))
+    };
+    variants.iter().filter_map(of_field).collect()
 }
 
 #[cfg(test)]

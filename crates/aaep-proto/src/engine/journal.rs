@@ -2,7 +2,7 @@
 //! and two things wait until they are known to be kept: a question is put to the user, and a decision is acted on,
 //! only after [`Engine::recorded`] said so. What could not be kept counts as no.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -12,6 +12,7 @@ use super::{Cx, Engine, Output};
 use crate::confirm::{AuditRecord, Verdict};
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use crate::language::LanguageTag;
+use crate::limits;
 use crate::message::{Capabilities, CoreType, Event, Payload, Response};
 use crate::time::Timestamp;
 
@@ -27,6 +28,8 @@ use crate::time::Timestamp;
 pub enum Entry {
     /// An event, as it is before it is tailored to anyone. The first of a session begins it, a last one ends it.
     Event(Box<Event>),
+    /// Whoever speaks for the agent calls the session so.
+    Named(SessionId, String),
     /// An output begins.
     Opened(SessionId, OutputId, OutputKind),
     /// Text was written to an output, after so many characters.
@@ -121,6 +124,12 @@ pub struct SessionState {
     pub calls: BTreeMap<ToolCallId, String>,
     /// The outputs that go on.
     pub outputs: BTreeMap<OutputId, OutputKind>,
+    /// What whoever speaks for the agent calls it.
+    #[serde(default)]
+    pub origin: Option<String>,
+    /// Tools that the user was asked about as irreversible.
+    #[serde(default)]
+    pub guarded: BTreeSet<String>,
 }
 
 impl SessionState {
@@ -132,7 +141,19 @@ impl SessionState {
             latest: event.envelope.timestamp,
             calls: BTreeMap::new(),
             outputs: BTreeMap::new(),
+            origin: None,
+            guarded: BTreeSet::new(),
         })
+    }
+
+    /// Goes on with a question that was asked in the session.
+    pub fn ask(&mut self, asked: &AskedQuestion) {
+        if let (Payload::AwaitingConfirmation(payload), Some((tool, _))) = (&asked.event.payload, &asked.call)
+            && payload.is_irreversible()
+            && self.guarded.len() < limits::PER_SESSION
+        {
+            self.guarded.insert(tool.clone());
+        }
     }
 
     /// Goes on with the next event of the session.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 pub use journal::{AskedQuestion, DecidedQuestion, Entry, OutputKind, Recorded, SessionState, Subscriber};
 pub use replies::ReplyFault;
-pub use restore::{Found, Past, Restored};
+pub use restore::{Found, Past, Restored, Unfinished};
 pub use sessions::{MISSED, SessionOptions, summary_of_state};
 pub use subscriptions::{Binding, Presence, SubscriptionKey};
 
@@ -37,7 +37,7 @@ use crate::time::{Moment, Now};
 
 use delivery::Shapes;
 use questions::Question;
-use restore::Origins;
+use restore::{Origins, Orphan};
 use session::Session;
 use subscriptions::Subscriptions;
 
@@ -239,8 +239,8 @@ pub struct Engine {
     /// Questions whose permit was used.
     used: Recent,
     origins: Origins,
-    /// Sessions whose agents have not come back after a restart, and until when they may.
-    orphans: BTreeMap<SessionId, Moment>,
+    /// Sessions whose agents have not come back after a restart.
+    orphans: BTreeMap<SessionId, Orphan>,
     /// In which state sessions were at the restart.
     stood: BTreeMap<SessionId, (crate::message::Envelope, String)>,
     /// Whether what must be kept can be.

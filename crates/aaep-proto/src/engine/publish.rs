@@ -1,11 +1,14 @@
 //! The way of an event from the agent's word to everyone: made, checked, put in order, delivered.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use super::session::Session;
 use super::{Cx, Engine, Entry, Misuse};
 use crate::confirm::{CONSENT_PREFIX, CONSENT_URI};
 use crate::id::{EventId, SessionId};
-use crate::message::{CORE_TYPES, Context, Envelope, Event, LocalizationHints, Payload, StateChanged, Urgency};
+use crate::message::{
+    CORE_TYPES, Context, Envelope, Event, LocalizationHints, Localized, Payload, StateChanged, Urgency,
+};
 use crate::record::Record;
 use crate::rule::{Problem, Rule, Severity};
 use crate::sequence::View;
@@ -29,13 +32,13 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        change: StateChanged,
+        change: Localized<StateChanged>,
         consent: Consent,
     ) -> Result<EventId, Misuse> {
-        let to = change.to_state.clone();
-        let silent = change.summary_normal.is_none();
+        let to = change.payload.to_state.clone();
+        let silent = change.payload.summary_normal.is_none() && change.aside.urgency.is_none();
         let by_engine = consent.is_some();
-        let event = self.prepare(cx, session, change.into(), |event| {
+        let event = self.prepare(cx, session, change.into_payload(), |event| {
             if silent {
                 event.envelope.urgency = Some(Urgency::Background);
             }
@@ -53,7 +56,7 @@ impl Engine {
     }
 
     pub(super) fn publish(&mut self, cx: &mut Cx<'_>, session: &SessionId, payload: Payload) -> Result<Event, Misuse> {
-        self.publish_with(cx, session, payload, |_| {})
+        self.publish_with(cx, session, payload.into(), |_| {})
     }
 
     /// Checks an event and sends it, or hands back what is wrong and changes nothing.
@@ -61,10 +64,10 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        payload: Payload,
+        said: Localized<Payload>,
         adjust: impl FnOnce(&mut Event),
     ) -> Result<Event, Misuse> {
-        let event = self.prepare(cx, session, payload, adjust)?;
+        let event = self.prepare(cx, session, said, adjust)?;
         self.deliver(cx, &event);
         Ok(event)
     }
@@ -74,13 +77,13 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        (payload, variants): (&Payload, &Map<String, Value>),
+        said: &Localized<Payload>,
     ) -> Result<(), Misuse> {
         let session = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
         let before = session.latest;
-        let mut event = session.event(cx, payload.clone());
-        event.extra = variants.clone();
+        let made = made_of(session, cx, said.clone());
         session.latest = before;
+        let mut event = made?;
         check_extra(&event)?;
         check(&mut event)
     }
@@ -90,10 +93,10 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        payload: Payload,
+        said: Localized<Payload>,
         adjust: impl FnOnce(&mut Event),
     ) -> Result<Event, Misuse> {
-        let event = self.admit(cx, session, payload, adjust)?;
+        let event = self.admit(cx, session, said, adjust)?;
         self.note(|| Entry::Event(Box::new(event.clone())));
         Ok(event)
     }
@@ -103,12 +106,12 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        payload: Payload,
+        said: Localized<Payload>,
         adjust: impl FnOnce(&mut Event),
     ) -> Result<Event, Misuse> {
         let session = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
         let before = session.latest;
-        let mut event = session.event(cx, payload);
+        let mut event = made_of(session, cx, said)?;
         adjust(&mut event);
         let checked = check_extra(&event).and_then(|()| check(&mut event)).and_then(|()| {
             let mut order = session.order.clone();
@@ -131,11 +134,30 @@ impl Engine {
     }
 }
 
+/// The event that an agent's words become. What was agreed to is not among them: the engine alone says that.
+fn made_of(
+    session: &mut Session,
+    cx: &mut Cx<'_>,
+    Localized { payload, variants, aside }: Localized<Payload>,
+) -> Result<Event, Misuse> {
+    if aside.extensions.iter().any(|extensions| extensions.contains_key(CONSENT_PREFIX)) {
+        let message = "Leave out consent: what was agreed to is said by the producer.";
+        let pointer = format!("/extensions/{CONSENT_PREFIX}");
+        return Err(Misuse::Invalid(vec![Problem::new(Rule::ReservedPrefix, pointer, message)]));
+    }
+    let mut event = session.event(cx, payload);
+    aside.say(&mut event);
+    event.extra = variants;
+    Ok(event)
+}
+
 /// Adds what the consent extension says.
 pub(super) fn add_consent(event: &mut Event, consent: Consent) {
     if let Some(consent) = consent {
-        event.envelope.context = Context::with_extensions([CONSENT_URI.to_owned()]);
-        event.envelope.extensions = json!({CONSENT_PREFIX: consent}).as_object().cloned();
+        let envelope = &mut event.envelope;
+        let said = envelope.context.extensions().iter().filter(|uri| *uri != CONSENT_URI).cloned();
+        envelope.context = Context::with_extensions(said.chain([CONSENT_URI.to_owned()]).collect::<Vec<_>>());
+        envelope.extensions.get_or_insert_default().insert(CONSENT_PREFIX.to_owned(), consent.into());
     }
 }
 

@@ -11,7 +11,7 @@ use super::{Cx, Engine, Misuse, Output, Timer, WhenAlone};
 use crate::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome, Permit, Verdict};
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
-use crate::message::{Decision, Event, Payload, Progress, ProgressUpdated, Response, StateChanged};
+use crate::message::{Decision, Event, Localized, Payload, Progress, ProgressUpdated, Response, StateChanged};
 use crate::time::{Moment, Timestamp};
 
 /// Above this, the time that is left is told (6.4.3, decision 17).
@@ -161,14 +161,12 @@ impl Engine {
         if self.questions.values().filter(|q| q.session == *session).count() >= limits::OPEN_QUESTIONS {
             return Err(Misuse::TooMany("questions"));
         }
-        let (consent, variants) = match &asked {
-            Asked::Confirmation(confirmation) => (confirmation.consent(), confirmation.variants().clone()),
-            Asked::Clarification(clarification) => (None, clarification.variants().clone()),
+        let (consent, (variants, aside)) = match &asked {
+            Asked::Confirmation(confirmation) => (confirmation.consent(), confirmation.rest()),
+            Asked::Clarification(clarification) => (None, clarification.rest()),
         };
-        let event = self.admit(cx, session, payload, |event| {
-            event.extra = variants;
-            add_consent(event, consent);
-        })?;
+        let said = Localized { payload, variants, aside };
+        let event = self.admit(cx, session, said, |event| add_consent(event, consent))?;
         self.ensure_state(cx, session, "awaiting_input")?;
         let asked_at = cx.now.moment;
         let deadline = asked_at.plus_seconds(timeout_seconds.into());
@@ -381,7 +379,7 @@ impl Engine {
         change.summary_normal = Some(notice(verdict, accepted, question.is_confirmation()).to_owned());
         let consent = json!({"reply_token": token, "outcome": verdict.as_str()}).as_object().cloned();
         // The session is there and the transition is legal; if not, the outcome itself is already out.
-        let told = self.change_state(cx, &question.session, change, consent);
+        let told = self.change_state(cx, &question.session, change.into(), consent);
         debug_assert!(told.is_ok(), "{told:?}");
         if self.questions.values().any(|q| q.session == question.session) {
             let back = self.ensure_state(cx, &question.session, "awaiting_input");
@@ -404,7 +402,7 @@ impl Engine {
         let progress = Progress { description: Some(text.clone()), ..Progress::default() };
         let updated = ProgressUpdated { progress, summary_normal: Some(text), ..ProgressUpdated::default() };
         let consent = json!({"reply_token": token, "seconds_left": seconds}).as_object().cloned();
-        let told = self.publish_with(cx, &session, updated.into(), |event| {
+        let told = self.publish_with(cx, &session, Payload::from(updated).into(), |event| {
             event.envelope.localization_hints = "en".parse().ok().map(crate::message::LocalizationHints::in_language);
             add_consent(event, consent);
         });

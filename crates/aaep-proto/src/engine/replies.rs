@@ -7,7 +7,7 @@ use super::subscriptions::SubscriptionKey;
 use super::{Cx, Engine, Output};
 use crate::confirm::Verdict;
 use crate::id::{ReplyToken, SubscriptionId};
-use crate::message::{ClarificationReply, ConfirmationReply, Decision};
+use crate::message::{ClarificationReply, ConfirmationReply, Decision, Payload};
 use crate::time::Timestamp;
 
 /// How far a reply's own time may lie before the question's: clocks differ (decision 11).
@@ -50,6 +50,12 @@ impl Engine {
                 let Asked::Confirmation(confirmation) = &question.asked else {
                     return self.ignore(&reply.subscription_id, ReplyFault::WrongKind);
                 };
+                // A no counts even where only a yes was listed.
+                let listed =
+                    matches!(&question.event.payload, Payload::AwaitingConfirmation(c) if c.lists(&reply.decision));
+                if reply.decision == Decision::Accept && !listed {
+                    return self.ignore(&reply.subscription_id, ReplyFault::NotAllowed);
+                }
                 let verdict = match &reply.decision {
                     // Something else than what was asked about is no yes to it (6.3.2).
                     Decision::Accept if reply.modified_action.is_none() => Verdict::Accepted,

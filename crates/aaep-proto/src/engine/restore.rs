@@ -1,6 +1,6 @@
 //! After a restart: sessions, questions, permits and subscriptions as they were kept.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Map;
@@ -11,9 +11,9 @@ use super::session::Session;
 use super::sessions::{MISSED, summary_of_state};
 use super::subscriptions::SubscriptionKey;
 use super::{Cx, Engine, Entry, Output, Timer};
-use crate::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome, Permit, Verdict};
+use crate::confirm::{Answer, AuditRecord, CallDigest, Clarification, Confirmation, Outcome, Permit, Verdict};
 use crate::frame::Frame;
-use crate::id::{EventId, OutputId, ReplyToken, SessionId};
+use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
 use crate::limits;
 use crate::message::{
     Boundary, Decision, Envelope, ErrorCategory, Event, LocalizationHints, OutputStreaming, Payload, SessionErrored,
@@ -21,7 +21,7 @@ use crate::message::{
 use crate::negotiate;
 use crate::sequence::View;
 use crate::sequence::session::{Scope, Session as Order};
-use crate::time::Timestamp;
+use crate::time::{Moment, Timestamp};
 
 /// What was kept, for [`Engine::restore`].
 ///
@@ -75,6 +75,31 @@ pub enum Found {
     Answered(Answer),
 }
 
+/// What the agent of a session from before the restart left undone.
+///
+/// ```
+/// assert!(aaep_proto::engine::Unfinished::default().permits.is_empty());
+/// ```
+#[derive(Debug, Default, PartialEq)]
+pub struct Unfinished {
+    /// The tools that run.
+    pub calls: BTreeMap<ToolCallId, String>,
+    /// Tools that the user was asked about as irreversible.
+    pub guarded: BTreeSet<String>,
+    /// Permits that nobody used, each with the tool and the fingerprint of the call.
+    pub permits: Vec<(String, CallDigest, Permit)>,
+}
+
+/// A session whose agent has not come back after the restart.
+#[derive(Debug)]
+pub(super) struct Orphan {
+    /// How long it may take.
+    until: Moment,
+    origin: Option<String>,
+    guarded: BTreeSet<String>,
+    granted: Vec<(ReplyToken, String, CallDigest)>,
+}
+
 /// How questions ended that their askers may look for.
 #[derive(Debug, Default)]
 pub(super) struct Origins {
@@ -84,7 +109,7 @@ pub(super) struct Origins {
 
 #[derive(Debug)]
 enum Known {
-    Confirmation { session: SessionId, token: ReplyToken, call: Option<crate::confirm::CallDigest>, outcome: Outcome },
+    Confirmation { session: SessionId, token: ReplyToken, call: Option<CallDigest>, outcome: Outcome },
     Clarification(SessionId, Answer),
 }
 
@@ -156,8 +181,9 @@ impl Engine {
         }
     }
 
-    fn restore_session(&mut self, cx: &Cx<'_>, state: SessionState) {
+    fn restore_session(&mut self, cx: &Cx<'_>, mut state: SessionState) {
         let id = state.started.envelope.session_id.clone();
+        let (origin, guarded) = (state.origin.take(), std::mem::take(&mut state.guarded));
         let session = session_of(state);
         if let Some(started) = &session.started {
             let timestamp = session.not_before(started.envelope.timestamp);
@@ -165,36 +191,39 @@ impl Engine {
             self.stood.insert(id.clone(), (envelope, session.state.clone()));
         }
         self.sessions.insert(id.clone(), session);
-        self.expect_agent(cx, id);
+        self.expect_agent(cx, id, Orphan { until: Moment::default(), origin, guarded, granted: Vec::new() });
     }
 
     /// If the agent does not come back for its session, that is told.
-    fn expect_agent(&mut self, cx: &Cx<'_>, id: SessionId) {
-        let until = cx.now.moment.plus_seconds(limits::ORPHAN_SECONDS);
-        self.orphans.insert(id.clone(), until);
-        self.timers.insert((until, Timer::Orphan(id)));
+    fn expect_agent(&mut self, cx: &Cx<'_>, id: SessionId, mut orphan: Orphan) {
+        orphan.until = cx.now.moment.plus_seconds(limits::ORPHAN_SECONDS);
+        self.timers.insert((orphan.until, Timer::Orphan(id.clone())));
+        self.orphans.insert(id, orphan);
     }
 
-    /// The agent of a session came back after a restart. Answers whether the session goes on.
-    pub fn adopt_session(&mut self, session: &SessionId) -> bool {
-        if let Some(until) = self.orphans.remove(session) {
-            self.timers.remove(&(until, Timer::Orphan(session.clone())));
+    /// The agent of a session came back after a restart. Answers what it left undone; nothing, if the session has ended.
+    pub fn adopt_session(&mut self, session: &SessionId) -> Option<Unfinished> {
+        let orphan = self.orphans.remove(session);
+        if let Some(orphan) = &orphan {
+            self.timers.remove(&(orphan.until, Timer::Orphan(session.clone())));
         }
-        self.sessions.contains_key(session)
+        let calls = self.sessions.get(session)?.calls.clone();
+        let Some(orphan) = orphan else { return Some(Unfinished { calls, ..Unfinished::default() }) };
+        let unused = orphan.granted.into_iter().filter(|(token, ..)| !self.used.contains(token.as_str()));
+        let permit = |(token, tool, call)| (tool, call, Permit::grant(session.clone(), token, Some(call)));
+        Some(Unfinished { calls, guarded: orphan.guarded, permits: unused.map(permit).collect() })
     }
 
-    /// The sessions whose agents have not come back yet.
-    pub fn orphans(&self) -> impl Iterator<Item = &SessionId> {
-        self.orphans.keys()
+    /// The sessions whose agents have not come back yet, and what whoever spoke for them called them.
+    pub fn orphans(&self) -> impl Iterator<Item = (&SessionId, Option<&str>)> {
+        self.orphans.iter().map(|(id, orphan)| (id, orphan.origin.as_deref()))
     }
 
     pub(super) fn end_orphan(&mut self, cx: &mut Cx<'_>, session: &SessionId) {
-        if self.orphans.remove(session).is_none() || !self.sessions.contains_key(session) {
-            return;
-        }
+        let Some(orphan) = self.orphans.remove(session).filter(|_| self.sessions.contains_key(session)) else { return };
         if self.questions.values().any(|q| q.session == *session) {
             // The user may still answer; the agent may still come back for that.
-            return self.expect_agent(cx, session.clone());
+            return self.expect_agent(cx, session.clone(), orphan);
         }
         let summary = "The agent did not come back after a restart.";
         let ended = self.fail_session(cx, session, ErrorCategory::Transient, summary);
@@ -263,6 +292,11 @@ impl Engine {
         if accepted && !used {
             observe(&mut session.order, &asked.event);
             session.settle(&asked.token, true);
+            if let Some((orphan, (tool, digest))) = self.orphans.get_mut(&record.session_id).zip(asked.call.as_ref())
+                && let Ok(digest) = digest.parse()
+            {
+                orphan.granted.push((asked.token.clone(), tool.clone(), digest));
+            }
         }
         if used {
             self.used.insert(asked.token.as_str());
@@ -373,7 +407,7 @@ impl Engine {
 }
 
 fn session_of(state: SessionState) -> Session {
-    let SessionState { started, state, latest, calls, outputs: _ } = state;
+    let SessionState { started, state, latest, calls, .. } = state;
     let envelope = &started.envelope;
     let order = Order::resumed((envelope.timestamp.max(latest), &state), &calls);
     Session {

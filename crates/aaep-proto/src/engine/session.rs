@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Map;
 
-use super::Cx;
 use super::delivery::{ShapeId, rest_after};
+use super::{Cx, OutputKind};
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
-use crate::language::LanguageTag;
 use crate::message::{
-    Boundary, Context, CoreType, Envelope, Event, LocalizationHints, OutputStreaming, Payload, Producer, Urgency,
+    Aside, Boundary, Context, CoreType, Envelope, Event, LocalizationHints, OutputStreaming, Payload, Producer, Urgency,
 };
 use crate::sequence::session::Session as Order;
 use crate::shape::text::{Cursor, OutputText, Piece};
@@ -33,8 +32,8 @@ pub(super) struct Session {
 pub(super) struct Output {
     pub(super) text: OutputText,
     pub(super) cursors: BTreeMap<ShapeId, Cursor>,
-    pub(super) content_type: String,
-    pub(super) language: Option<LanguageTag>,
+    pub(super) kind: OutputKind,
+    pub(super) aside: Aside,
     /// Characters written so far, for those who join in the middle.
     pub(super) end: Cursor,
     /// The same, counting what nobody can have yet.
@@ -131,10 +130,12 @@ impl Session {
             complete: piece.complete,
             coalesce_hint: Some(piece.hint.clone()),
             output_id: Some(id.clone()),
-            content_type: Some(output.content_type.clone()),
-            language: output.language.clone(),
+            content_type: Some(output.kind.content_type.clone()),
+            language: output.kind.language.clone(),
         };
-        self.event(cx, chunk.into())
+        let mut event = self.event(cx, chunk.into());
+        output.aside.clone().say(&mut event);
+        event
     }
 
     /// An event of this session, now.

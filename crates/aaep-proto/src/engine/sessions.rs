@@ -12,8 +12,9 @@ use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
 use crate::language::LanguageTag;
 use crate::limits;
 use crate::message::{
-    CancelledBy, Context, CoreType, ErrorCategory, LocalizationHints, Localized, Payload, Producer, SessionCancelled,
-    SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolInvoked, ToolStatus,
+    Aside, CancelledBy, CoreType, ErrorCategory, LocalizationHints, Localized, OutputStreaming, Payload, Producer,
+    SessionCancelled, SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolInvoked,
+    ToolStatus,
 };
 use crate::rule::{Problem, Rule};
 use crate::sequence::session::Session as Order;
@@ -37,6 +38,10 @@ pub struct SessionOptions {
     pub variants: Map<String, Value>,
     /// Whose session it is, if not the engine's own producer: one engine can speak for many agents.
     pub producer: Option<Producer>,
+    /// What the first event says beside its payload. Its hints on language hold for the session.
+    pub aside: Aside,
+    /// What whoever speaks for the agent calls the session, so that it is found again after a restart.
+    pub origin: Option<String>,
 }
 
 impl SessionOptions {
@@ -44,7 +49,14 @@ impl SessionOptions {
     pub fn new(summary: impl Into<String>) -> SessionOptions {
         let started = SessionStarted { summary_normal: summary.into(), ..SessionStarted::default() };
         let language = "en".parse().expect("en is a language tag");
-        SessionOptions { started, language, variants: Map::new(), producer: None }
+        SessionOptions {
+            started,
+            language,
+            variants: Map::new(),
+            producer: None,
+            aside: Aside::default(),
+            origin: None,
+        }
     }
 
     /// The language of the agent's texts.
@@ -72,11 +84,14 @@ impl Engine {
             return Err(Misuse::TooMany("sessions"));
         }
         let id = SessionId::random(cx.entropy);
+        let SessionOptions { started, language, variants, producer, aside, origin } = options;
+        let mut hints = aside.localization_hints.clone().unwrap_or_default();
+        hints.primary_language.get_or_insert(language);
         let session = Session {
             id: id.clone(),
             order: Order::new(true),
-            producer: options.producer.unwrap_or_else(|| self.config.producer.clone()),
-            hints: LocalizationHints::in_language(options.language),
+            producer: producer.unwrap_or_else(|| self.config.producer.clone()),
+            hints,
             started: None,
             state: "idle".to_owned(),
             latest: None,
@@ -84,9 +99,12 @@ impl Engine {
             calls: BTreeMap::new(),
         };
         self.sessions.insert(id.clone(), session);
-        let published = self.publish_with(cx, &id, options.started.into(), |event| event.extra = options.variants);
-        match published {
+        let said = Localized { payload: started.into(), variants, aside };
+        match self.publish_with(cx, &id, said, |_| {}) {
             Ok(event) => {
+                if let Some(origin) = origin {
+                    self.note(|| Entry::Named(id.clone(), origin));
+                }
                 if let Some(session) = self.sessions.get_mut(&id) {
                     session.started = Some(event);
                 }
@@ -107,15 +125,15 @@ impl Engine {
         self.emit_localized(cx, session, payload.into())
     }
 
-    /// The same, with texts in several languages, or with the fields of an extension's event.
+    /// The same, with texts in several languages, with what goes beside it, or with the fields of an extension's event.
     pub fn emit_localized(
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        Localized { payload, variants }: Localized<Payload>,
+        mut said: Localized<Payload>,
     ) -> Result<EventId, Misuse> {
         self.observe_time(cx);
-        match &payload {
+        match &said.payload {
             Payload::ToolInvoked(tool) if tool.irreversible == Some(true) => return Err(Misuse::NeedsPermit),
             Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) => {
                 return Err(Misuse::UnknownQuestion);
@@ -128,40 +146,18 @@ impl Engine {
                 return Err(Misuse::OtherWay("end_session"));
             }
             Payload::StateChanged(change) => {
-                let (to, summary) = (change.to_state.clone(), change.summary_normal.clone());
-                return self.set_state(cx, session, &to, summary.as_deref());
+                let mut change = change.clone();
+                change.from_state = self.sessions.get(session).ok_or(Misuse::UnknownSession)?.state.clone();
+                let change = Localized { payload: change, variants: said.variants, aside: said.aside };
+                return self.change_state(cx, session, change, None);
+            }
+            // An event that names its vocabularies itself may be of an extension that is not offered.
+            Payload::Extension { name } if said.aside.vocabularies.is_empty() => {
+                said.aside.vocabularies.extend(self.vocabulary_of(name));
             }
             _ => {}
         }
-        let vocabulary = match &payload {
-            Payload::Extension { name } => self.vocabulary_of(name),
-            _ => None,
-        };
-        let event = self.publish_with(cx, session, payload, |event| {
-            event.extra = variants;
-            if let Some(uri) = vocabulary {
-                event.envelope.context = Context::with_extensions([uri]);
-            }
-        })?;
-        Ok(event.envelope.event_id)
-    }
-
-    /// Says an extension's event that names its vocabularies itself, whether the producer offers them or not.
-    pub fn emit_extension(
-        &mut self,
-        cx: &mut Cx<'_>,
-        session: &SessionId,
-        Localized { payload, variants }: Localized<Payload>,
-        vocabularies: Vec<String>,
-    ) -> Result<EventId, Misuse> {
-        self.observe_time(cx);
-        if !matches!(payload, Payload::Extension { .. }) {
-            return Err(Misuse::OtherWay("emit"));
-        }
-        let event = self.publish_with(cx, session, payload, |event| {
-            event.extra = variants;
-            event.envelope.context = Context::with_extensions(vocabularies);
-        })?;
+        let event = self.publish_with(cx, session, said, |_| {})?;
         Ok(event.envelope.event_id)
     }
 
@@ -184,7 +180,7 @@ impl Engine {
         let from = self.sessions.get(session).ok_or(Misuse::UnknownSession)?.state.clone();
         let mut change = StateChanged::new(from, to);
         change.summary_normal = summary.map(str::to_owned);
-        self.change_state(cx, session, change, None)
+        self.change_state(cx, session, change.into(), None)
     }
 
     /// Announces a tool that can be undone, before it runs.
@@ -231,11 +227,11 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        Localized { payload: tool, variants }: Localized<ToolInvoked>,
+        tool: Localized<ToolInvoked>,
     ) -> Result<(), Misuse> {
         self.ensure_state(cx, session, "calling_tool")?;
-        let (id, name) = (tool.tool_call_id.clone(), tool.tool.clone());
-        self.publish_with(cx, session, tool.into(), |event| event.extra = variants)?;
+        let (id, name) = (tool.payload.tool_call_id.clone(), tool.payload.tool.clone());
+        self.publish_with(cx, session, tool.into_payload(), |_| {})?;
         if let (Some(session), Some(id)) = (self.sessions.get_mut(session), id) {
             session.calls.insert(id, name);
         }
@@ -250,9 +246,9 @@ impl Engine {
         completed: impl Into<Localized<ToolCompleted>>,
     ) -> Result<(), Misuse> {
         self.observe_time(cx);
-        let Localized { payload: completed, variants } = completed.into();
-        let id = completed.tool_call_id.clone();
-        self.publish_with(cx, session, completed.into(), |event| event.extra = variants)?;
+        let completed = completed.into();
+        let id = completed.payload.tool_call_id.clone();
+        self.publish_with(cx, session, completed.into_payload(), |_| {})?;
         let Some(found) = self.sessions.get_mut(session) else { return Ok(()) };
         if let Some(id) = id {
             found.calls.remove(&id);
@@ -271,7 +267,24 @@ impl Engine {
         content_type: &str,
         language: Option<LanguageTag>,
     ) -> Result<OutputId, Misuse> {
+        let kind = OutputKind { content_type: content_type.to_owned(), language };
+        self.open_output_with(cx, session, kind, Aside::default())
+    }
+
+    /// The same with what goes beside each of its pieces.
+    pub fn open_output_with(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        kind: OutputKind,
+        aside: Aside,
+    ) -> Result<OutputId, Misuse> {
         self.observe_time(cx);
+        // The pieces themselves are too many to be judged one by one; what goes beside them is the same for all.
+        let piece = OutputStreaming { content_type: Some(kind.content_type.clone()), ..OutputStreaming::default() };
+        let piece = Localized { payload: piece.into(), variants: Map::new(), aside };
+        self.check_alone(cx, session, &piece)?;
+        let aside = piece.aside;
         self.ensure_state(cx, session, "writing_output")?;
         let words = self.shapes.need_words();
         let session_id = session;
@@ -280,14 +293,12 @@ impl Engine {
             return Err(Misuse::TooMany("outputs"));
         }
         let id = OutputId::random(cx.entropy);
-        let spoken = language.as_ref().or(session.hints.primary_language.as_ref());
-        let text = OutputText::new(content_type, spoken, words);
-        let content_type = content_type.to_owned();
-        let kind = OutputKind { content_type: content_type.clone(), language: language.clone() };
-        session.outputs.insert(
-            id.clone(),
-            Output { text, cursors: BTreeMap::new(), content_type, language, end: Cursor::default(), written: 0 },
-        );
+        let hinted = aside.localization_hints.as_ref().and_then(|hints| hints.primary_language.as_ref());
+        let spoken = kind.language.as_ref().or(hinted).or(session.hints.primary_language.as_ref());
+        let text = OutputText::new(&kind.content_type, spoken, words);
+        let output =
+            Output { text, cursors: BTreeMap::new(), kind: kind.clone(), aside, end: Cursor::default(), written: 0 };
+        session.outputs.insert(id.clone(), output);
         self.note(|| Entry::Opened(session_id.clone(), id.clone(), kind));
         Ok(id)
     }
@@ -405,16 +416,17 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        Localized { payload: ending, variants }: Localized<Payload>,
+        ending: Localized<Payload>,
     ) -> Result<(), Misuse> {
         self.observe_time(cx);
-        if !ending.core_type().is_some_and(CoreType::is_terminal) {
+        let core = ending.payload.core_type();
+        if !core.is_some_and(CoreType::is_terminal) {
             return Err(Misuse::OtherWay("emit"));
         }
         // Judged before anything is closed for it.
-        self.check_alone(cx, session, (&ending, &variants))?;
+        self.check_alone(cx, session, &ending)?;
         let found = self.sessions.get(session).ok_or(Misuse::UnknownSession)?;
-        let completes = ending.core_type() == Some(CoreType::SessionCompleted);
+        let completes = core == Some(CoreType::SessionCompleted);
         if completes && (!found.calls.is_empty() || self.questions.values().any(|q| q.session == *session)) {
             let message = "Complete the tools and settle the questions of the session first.";
             return Err(Misuse::OutOfOrder(vec![Problem::new(Rule::ToolOpen, "/type", message)]));
@@ -437,7 +449,7 @@ impl Engine {
         for output in outputs {
             self.finish_output(cx, session, &output)?;
         }
-        self.publish_with(cx, session, ending, |event| event.extra = variants)?;
+        self.publish_with(cx, session, ending, |_| {})?;
         self.sessions.remove(session);
         self.ended.insert(session.as_str());
         Ok(())

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::envelope::CORE_TYPES;
 use super::payload::*;
-use super::{Envelope, Urgency};
+use super::{Aside, Envelope, Urgency};
 use crate::json::{Json, Object};
 use crate::language::LanguageTag;
 use crate::record::{Malformed, Record, Shape};
@@ -234,8 +234,8 @@ impl Event {
     }
 }
 
-/// A payload and its texts in other languages (chapter 11). Each subscription gets the language it asked for; a
-/// language counts as offered when every text of the event has a variant in it.
+/// A payload, its texts in other languages (chapter 11), and what goes beside it. Each subscription gets the language it
+/// asked for; a language counts as offered when every text of the event has a variant in it.
 ///
 /// ```
 /// use aaep_proto::message::{Localized, SessionCompleted};
@@ -250,12 +250,14 @@ pub struct Localized<T> {
     pub payload: T,
     /// The variants, by field name and language suffix.
     pub variants: Map<String, Value>,
+    /// What the agent says beside it.
+    pub aside: Aside,
 }
 
 impl<T> Localized<T> {
     /// A payload without variants.
     pub fn new(payload: T) -> Localized<T> {
-        Localized { payload, variants: Map::new() }
+        Localized { payload, variants: Map::new(), aside: Aside::default() }
     }
 
     /// Adds a text field in another language.
@@ -269,7 +271,7 @@ impl<T> Localized<T> {
     where
         T: Into<Payload>,
     {
-        Localized { payload: self.payload.into(), variants: self.variants }
+        Localized { payload: self.payload.into(), variants: self.variants, aside: self.aside }
     }
 }
 

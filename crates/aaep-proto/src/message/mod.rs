@@ -1,5 +1,6 @@
 //! What is said: events, handshake messages, replies and the manifest, as types.
 
+mod aside;
 mod capability;
 mod envelope;
 mod event;
@@ -9,6 +10,7 @@ mod lenient;
 mod payload;
 mod values;
 
+pub use aside::Aside;
 pub use capability::{Capabilities, CapabilityFields, EventFilters};
 pub(crate) use envelope::rule_of as envelope_rule;
 pub use envelope::{AAEP_VERSION, CORE_CONTEXT, CORE_TYPES, Context, Envelope, LocalizationHints, Producer};

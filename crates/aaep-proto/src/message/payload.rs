@@ -281,6 +281,12 @@ impl AwaitingConfirmation {
     pub fn is_irreversible(&self) -> bool {
         self.irreversible == Some(true) || self.reversibility == Some(Reversibility::Irreversible)
     }
+
+    /// Whether this decision is among the replies that it lists; accept and reject if it lists none.
+    pub fn lists(&self, decision: &Decision) -> bool {
+        let known = || matches!(decision, Decision::Accept | Decision::Reject);
+        self.allowed_replies.as_ref().map_or_else(known, |list| list.iter().any(|word| word == decision.as_str()))
+    }
 }
 
 record! {

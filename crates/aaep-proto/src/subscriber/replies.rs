@@ -169,10 +169,9 @@ fn check(open: &Open, answer: &Answer) -> Result<(), ReplyRefused> {
 
 fn check_decision(asked: &AwaitingConfirmation, decision: &Decision) -> Result<(), ReplyRefused> {
     // Saying no must always be possible, whatever a producer lists.
-    let listed = asked.allowed_replies.as_ref().is_none_or(|list| list.iter().any(|word| word == decision.as_str()));
     match decision {
         Decision::Reject => Ok(()),
-        Decision::Accept if listed => Ok(()),
+        Decision::Accept if asked.lists(decision) => Ok(()),
         _ => Err(ReplyRefused::NotAllowed),
     }
 }

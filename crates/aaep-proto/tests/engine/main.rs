@@ -7,6 +7,7 @@ mod clarifications;
 mod confirmations;
 mod harness;
 mod negotiation;
+mod replies;
 mod sessions;
 mod shaping;
 mod subscriptions;

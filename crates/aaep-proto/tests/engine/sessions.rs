@@ -3,8 +3,8 @@
 use aaep_proto::confirm::Confirmation;
 use aaep_proto::engine::{Misuse, SessionOptions};
 use aaep_proto::message::{
-    ErrorCategory, HandoffRequested, HandoffTarget, Localized, Payload, Progress, ProgressUpdated, SessionCompleted,
-    ToolCompleted, ToolInvoked, ToolStatus,
+    Aside, ErrorCategory, HandoffRequested, HandoffTarget, Localized, Payload, Progress, ProgressUpdated,
+    SessionCompleted, ToolCompleted, ToolInvoked, ToolStatus, Urgency,
 };
 use aaep_proto::time::Timestamp;
 use serde_json::{Value, json};
@@ -257,9 +257,11 @@ fn nothing_poses_as_something_else() {
     let posing = Localized {
         payload: Payload::Extension { name: "aaep:agent.tool.invoked".into() },
         variants: fields(json!({"tool": "erase", "summary_normal": "Erasing.", "irreversible": true})),
+        aside: Aside::default(),
     };
     assert!(matches!(world.act(|engine, cx| engine.emit_localized(cx, &session, posing)), Err(Misuse::Invalid(_))));
-    let hidden = Localized { payload: tool("erase"), variants: fields(json!({"irreversible": true})) };
+    let mut hidden = Localized::new(tool("erase"));
+    hidden.variants = fields(json!({"irreversible": true}));
     assert!(matches!(world.act(|engine, cx| engine.invoke_tool(cx, &session, hidden)), Err(Misuse::Invalid(_))));
     for payload in [
         tool("look").into(),
@@ -276,6 +278,41 @@ fn nothing_poses_as_something_else() {
     let names = world.names(reader);
     assert!(names.iter().all(|n| n == "state.changed"), "{names:?}");
     world.act(|engine, cx| engine.complete_session(cx, &session, "Fine.")).unwrap();
+}
+
+#[test]
+fn what_is_said_aside_goes_along_within_bounds() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let session = world.start();
+    world.clear();
+    let aside = |urgency: Urgency, extensions: Value| Aside {
+        urgency: Some(urgency),
+        correlation_id: Some("trace".to_owned()),
+        vocabularies: vec!["https://garden.example/v1".to_owned()],
+        extensions: extensions.as_object().cloned(),
+        ..Aside::default()
+    };
+    let mut say = |payload: Payload, aside: Aside| {
+        let said = Localized { aside, ..Localized::new(payload) };
+        world.act(|engine, cx| engine.emit_localized(cx, &session, said))
+    };
+    let progress =
+        ProgressUpdated { progress: Progress { step: Some(1), ..Progress::default() }, ..Default::default() };
+    say(progress.clone().into(), aside(Urgency::Normal, json!({"garden": {"bed": 1}}))).unwrap();
+    // Nothing becomes critical by being called so: it would pass by every rate and filter.
+    say(progress.clone().into(), aside(Urgency::Critical, json!({}))).unwrap();
+    // What was agreed to is not for the agent to say, and what is not declared is not said.
+    let posing = aside(Urgency::Normal, json!({"consent": {"outcome": "accepted"}}));
+    assert!(matches!(say(progress.clone().into(), posing), Err(Misuse::Invalid(_))));
+    let undeclared = aside(Urgency::Normal, json!({"garden": {}, "kitchen": {}}));
+    assert!(matches!(say(progress.into(), undeclared), Err(Misuse::Invalid(_))));
+    let heard: Vec<_> = world.events(reader).iter().map(|event| event.envelope.clone()).collect();
+    let [first, second] = <[_; 2]>::try_from(heard).unwrap();
+    assert_eq!((first.urgency, second.urgency), (Some(Urgency::Normal), Some(Urgency::Background)));
+    assert_eq!(first.correlation_id.as_deref(), Some("trace"));
+    assert_eq!(first.extensions.unwrap()["garden"]["bed"], 1);
+    assert_eq!(first.context.extensions(), ["https://garden.example/v1"]);
 }
 
 #[test]

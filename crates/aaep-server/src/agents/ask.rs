@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use aaep::message::{AwaitingClarification, AwaitingConfirmation, Decision, Payload, ResponseKind};
-use aaep::{Attached, Clarification, Confirmation, LanguageTag, Outcome};
-use serde_json::{Map, Value};
+use aaep::message::{Aside, AwaitingClarification, AwaitingConfirmation, Decision, Payload, ResponseKind};
+use aaep::{Attached, Clarification, Confirmation, Outcome};
+use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::answer::{Answer, Ending, Fault, faults};
@@ -16,7 +16,7 @@ use super::session::{Open, Permits};
 pub(super) async fn ask(
     open: &mut Open,
     told: &Told,
-    (id, origin): (&str, Option<String>),
+    (id, origin): (&str, Option<&str>),
     waiting: &mut JoinSet<()>,
 ) -> Result<Pending, Vec<Fault>> {
     let asker = Asker::new(open, told, id);
@@ -128,6 +128,15 @@ fn confirmation(asked: &AwaitingConfirmation, told: &Told) -> Result<Confirmatio
     if asked.is_irreversible() {
         ask = ask.irreversible();
     }
+    if let Some(reversibility) = &asked.reversibility {
+        ask = ask.reversibility(reversibility.clone());
+    }
+    if let Some(replies) = &asked.allowed_replies {
+        ask = ask.allowed_replies(replies.clone());
+    }
+    if let Some(context) = &asked.extra_context {
+        ask = ask.extra_context(context.clone());
+    }
     if let Some(risk) = &asked.risk_level {
         ask = ask.risk(risk.clone());
     }
@@ -140,11 +149,7 @@ fn confirmation(asked: &AwaitingConfirmation, told: &Told) -> Result<Confirmatio
     if told.takes_modified {
         ask = ask.takes_modified_action();
     }
-    for (language, action) in variants(&told.event.extra, "action_") {
-        if let Some(consequence) = told.event.text_in("consequence", &language) {
-            ask = ask.in_language(&language, action, consequence);
-        }
-    }
+    ask = ask.in_other_words(told.event.extra.clone(), Aside::of(&told.event.envelope));
     if asked.default_decision == Decision::Accept {
         let message = "Set default_decision to reject: the action cannot be undone, so silence must not start it.";
         ask = ask.accept_on_timeout().map_err(|_| Fault::at("/default_decision", message))?;
@@ -177,13 +182,7 @@ fn clarification(asked: &AwaitingClarification, told: &Told) -> Clarification {
     if let Some(seconds) = told.timeout_seconds {
         ask = ask.timeout_seconds(seconds);
     }
-    let others = variants(&told.event.extra, "question_");
-    others.fold(ask, |ask, (language, question)| ask.in_language(&language, question))
-}
-
-/// The variants of a text in other languages.
-fn variants<'m>(extra: &'m Map<String, Value>, field: &'m str) -> impl Iterator<Item = (LanguageTag, &'m str)> {
-    extra.iter().filter_map(move |(name, value)| {
-        Some((LanguageTag::from_field_suffix(name.strip_prefix(field)?)?, value.as_str()?))
-    })
+    let summaries = (&asked.summary_terse, &asked.summary_normal, &asked.summary_detailed);
+    ask.summaries(summaries.0.clone(), summaries.1.clone(), summaries.2.clone())
+        .in_other_words(told.event.extra.clone(), Aside::of(&told.event.envelope))
 }

@@ -106,6 +106,7 @@ impl Loose {
         let asks = is(CoreType::AwaitingConfirmation);
         let tool = if asks { tool_name(&mut object).map_err(|fault| vec![fault])? } else { None };
         let args = (asks || is(CoreType::ToolInvoked)).then(|| object.remove("args")).flatten();
+        let args = args.filter(|args| !args.is_null());
         let takes_modified = asks && object.remove("takes_modified_action") == Some(Value::Bool(true));
         let has_timeout = object.contains_key("timeout_seconds");
         let has_producer = object.contains_key("producer");

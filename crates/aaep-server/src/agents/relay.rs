@@ -1,11 +1,13 @@
 //! One agent: its events become sessions, tools, outputs and questions of the producer.
 
+mod restart;
+mod text;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
-use aaep::message::{CoreType, Localized, Payload, SessionCompleted, SessionStarted};
-use aaep::{LanguageTag, Producer, SessionOptions};
+use aaep::message::{Aside, CoreType, Localized, Payload, SessionCompleted, SessionStarted};
+use aaep::{CallDigest, LanguageTag, Producer, SessionOptions};
 use aaep_proto::{Problem, Rule};
 use serde_json::Map;
 use tokio::task::JoinSet;
@@ -15,10 +17,12 @@ use super::loose::{Loose, Told};
 use super::memory::{Known, Memory};
 use super::registry::Names;
 use super::reply::{Pending, Reply};
-use super::session::{OUTPUTS, Open, Text, ask_first, errored};
+use super::session::{Open, ask_first, errored};
 use super::who::Who;
 use super::{ask, session};
 use crate::clock;
+use restart::Left;
+use text::Waiting;
 
 /// Sessions of one agent at once.
 const SESSIONS: usize = 256;
@@ -28,12 +32,6 @@ const ENDED: usize = 1024;
 
 /// Questions of one agent that may wait at once.
 const QUESTIONS: usize = 256;
-
-/// Text of one output that is put together before it is handed on: a model writes many small pieces.
-const TEXT: usize = 16 * 1024;
-
-/// How long a subscriber that does not keep up may hold up an agent. Transports give up on it sooner.
-const HOLD: Duration = Duration::from_secs(60);
 
 /// One agent.
 ///
@@ -71,14 +69,29 @@ pub struct Relay {
     /// Counts events that have no name of their own.
     unnamed: u64,
     questions: JoinSet<()>,
+    /// Sessions from before a restart that were not taken up yet, once they were looked for.
+    left: Vec<Left>,
+    looked_back: bool,
 }
 
-/// Text that was not handed on yet.
+/// What an event is called.
 #[derive(Debug)]
-struct Waiting {
-    session: String,
-    output: String,
-    text: String,
+struct Name {
+    /// By the agent, or by us if it did not say.
+    id: String,
+    /// Whether the agent said so.
+    given: bool,
+    /// The fingerprint of what it says, where it is needed.
+    content: Option<CallDigest>,
+    /// To find a question again after a restart.
+    origin: Option<String>,
+}
+
+impl Name {
+    /// What an event is known by that the agent would send again under the same name.
+    fn fingerprint(&self) -> Option<String> {
+        self.content.filter(|_| self.given).map(|content| format!("{}#{content}", self.id))
+    }
 }
 
 impl Relay {
@@ -105,10 +118,12 @@ impl Relay {
             impatient: false,
             unnamed: 0,
             questions: JoinSet::new(),
+            left: Vec::new(),
+            looked_back: false,
         }
     }
 
-    /// The same agent under a name that it comes back with after a restart, so that it finds its questions again. No two
+    /// The same agent under a name that it comes back with after a restart, so that it finds its sessions again. No two
     /// agents of a producer may have the same.
     pub(super) fn at_home(mut self, name: String) -> Relay {
         self.home = Some(name);
@@ -145,188 +160,79 @@ impl Relay {
         // What is asked is a part of the name: the answer to one question is never that to another.
         let named = self.home.as_ref().zip(given.as_ref()).zip(content).filter(|_| asks);
         let origin = named.map(|((home, id), content)| format!("{home}/{id}#{content}"));
+        let is_given = given.is_some();
         let id = given.unwrap_or_else(|| {
             self.unnamed += 1;
             format!("unnamed-{}-{}", self.number, self.unnamed)
         });
-        match self.drive(loose, &id, origin).await {
+        let name = Name { id, given: is_given, content, origin };
+        match self.drive(loose, &name).await {
             Ok(reply) => {
-                if let Some(content) = content {
-                    self.memory.keep(id, content, reply.clone());
+                if let Some(content) = name.content {
+                    self.memory.keep(name.id, content, reply.clone());
                 }
                 reply
             }
             // It was not said, so it is not remembered: put right, it may come again.
-            Err(faults) => Reply::Now(Answer::refused(Some(&id), faults).into()),
+            Err(faults) => Reply::Now(Answer::refused(Some(&name.id), faults).into()),
         }
     }
 
-    async fn drive(&mut self, loose: Loose, id: &str, origin: Option<String>) -> Result<Reply, Vec<Fault>> {
+    async fn drive(&mut self, loose: Loose, name: &Name) -> Result<Reply, Vec<Fault>> {
+        if loose.core != Some(CoreType::SessionStarted) {
+            self.take_up(loose.session.as_deref()).await?;
+        }
         let session = if loose.core == Some(CoreType::OutputStreaming) {
             self.text(loose).await?
         } else {
-            let name = loose.session.clone();
+            let session = loose.session.clone();
             let told = loose.complete(clock::wall())?;
             let core = told.event.core_type();
             // What the user must hear now does not wait for who does not keep up.
             let urgent = core.is_some_and(|core| core.must_be_critical() || core.is_terminal());
             self.hand_on(!urgent).await?;
             if core == Some(CoreType::SessionStarted) {
-                self.start(name, told).await?
+                self.start((session, name), told).await?
             } else {
-                if let Some(origin) = &origin
-                    && let Some(reply) = self.come_back(name.as_deref(), (&told, id), origin).await?
+                if let Some(origin) = &name.origin
+                    && let Some(reply) = self.come_back((&told, &name.id), origin).await?
                 {
                     return Ok(reply);
                 }
-                let session = self.session_of(name, &told).await?;
-                if let Some(pending) = self.act(&session, told, (id, origin)).await? {
+                let session = self.session_of(session, &told).await?;
+                if let Some(pending) = self.act(&session, told, name).await? {
                     return Ok(Reply::Later(pending));
                 }
                 session
             }
         };
-        Ok(Reply::Now(Answer::Published { event_id: id.to_owned(), session_id: session }.into()))
+        Ok(Reply::Now(Answer::Published { event_id: name.id.clone(), session_id: session }.into()))
     }
 
     /// Says what an event of a session says; answers the question that it asks.
-    async fn act(
-        &mut self,
-        key: &str,
-        told: Told,
-        name: (&str, Option<String>),
-    ) -> Result<Option<Pending>, Vec<Fault>> {
+    async fn act(&mut self, key: &str, told: Told, name: &Name) -> Result<Option<Pending>, Vec<Fault>> {
         let open = self.sessions.get_mut(key).ok_or_else(|| vec![Fault::new("This session has ended.")])?;
-        let (variants, vocabularies) = (told.event.extra.clone(), told.event.envelope.context.extensions().to_vec());
-        match told.event.payload.clone() {
-            Payload::ToolInvoked(payload) => open.invoke(Localized { payload, variants }, told.args).await?,
-            Payload::ToolCompleted(payload) => open.complete(Localized { payload, variants }).await?,
-            Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) => {
-                if self.memory.pending() >= QUESTIONS {
-                    return Err(vec![Fault::new(format!("{QUESTIONS} questions wait. Wait for some answers first."))]);
-                }
-                return ask::ask(open, &told, name, &mut self.questions).await.map(Some);
+        if let Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) = &told.event.payload {
+            if self.memory.pending() >= QUESTIONS {
+                return Err(vec![Fault::new(format!("{QUESTIONS} questions wait. Wait for some answers first."))]);
             }
-            payload @ Payload::Extension { .. } => {
-                let event = Localized { payload, variants };
-                open.session.emit_extension(event, vocabularies).await.map_err(faults)?;
-            }
+            let name = (name.id.as_str(), name.origin.as_deref());
+            return ask::ask(open, &told, name, &mut self.questions).await.map(Some);
+        }
+        let aside = Aside::of(&told.event.envelope);
+        let (payload, variants) = (told.event.payload, told.event.extra);
+        match payload {
+            Payload::ToolInvoked(payload) => open.invoke(Localized { payload, variants, aside }, told.args).await?,
+            Payload::ToolCompleted(payload) => open.complete(Localized { payload, variants, aside }).await?,
             payload if payload.core_type().is_some_and(CoreType::is_terminal) => {
-                open.session.try_end(Localized { payload, variants }).await.map_err(faults)?;
+                open.session.try_end(Localized { payload, variants, aside }).await.map_err(faults)?;
                 self.forget(key);
             }
             payload => {
-                open.session.emit_localized(Localized { payload, variants }).await.map_err(faults)?;
+                open.session.emit_localized(Localized { payload, variants, aside }).await.map_err(faults)?;
             }
         }
         Ok(None)
-    }
-
-    /// Takes up a question that was asked before a restart, and its session. Nothing, if there is none that goes on.
-    async fn come_back(
-        &mut self,
-        name: Option<&str>,
-        (told, id): (&Told, &str),
-        origin: &str,
-    ) -> Result<Option<Reply>, Vec<Fault>> {
-        let known = self.find(name)?;
-        let Some((session, found)) = self.producer.find_question(origin).await else { return Ok(None) };
-        let key = session.to_string();
-        if !self.sessions.contains_key(&key) {
-            // A session that has ended takes its answers with it: the user is asked anew.
-            if !self.producer.orphans().await.contains(&session) {
-                return Ok(None);
-            }
-            if known.is_some() {
-                let message = format!("{id} was asked in session {key} before a restart. Ask under another event_id.");
-                return Err(vec![Fault::at("/event_id", message)]);
-            }
-            self.check_room()?;
-            let Some(session) = self.producer.adopt(&session).await else { return Ok(None) };
-            self.open(session, name.filter(|name| *name != key).map(str::to_owned));
-        }
-        let Some(open) = self.sessions.get_mut(&key) else { return Ok(None) };
-        ask::resume(open, (told, id), found, &mut self.questions).map(Some)
-    }
-
-    /// Adds text to an output.
-    async fn text(&mut self, mut loose: Loose) -> Result<String, Vec<Fault>> {
-        let chunk = loose.chunk().map_err(|fault| vec![fault])?;
-        let name = chunk.output.unwrap_or_default();
-        let session = match self.find(loose.session.as_deref())? {
-            Some(key) if self.sessions.get(&key).is_some_and(|open| open.outputs.contains_key(&name)) => key,
-            _ => self.open_output(loose, (&name, chunk.position)).await?,
-        };
-        let Some(text) = self.sessions.get_mut(&session).and_then(|open| open.outputs.get_mut(&name)) else {
-            return Err(vec![Fault::new("This output has ended.")]);
-        };
-        check_position(chunk.position, text.chars)?;
-        text.chars += chunk.text.chars().count() as u64;
-        let fits = |waiting: &&mut Waiting| waiting.session == session && waiting.output == name;
-        match self.waiting.as_mut().filter(fits) {
-            Some(waiting) => waiting.text.push_str(&chunk.text),
-            None => {
-                self.hand_on(true).await?;
-                self.waiting = Some(Waiting { session: session.clone(), output: name.clone(), text: chunk.text });
-            }
-        }
-        if chunk.complete || self.waiting.as_ref().is_some_and(|waiting| waiting.text.len() >= TEXT) {
-            self.hand_on(true).await?;
-        }
-        if chunk.complete
-            && let Some(open) = self.sessions.get_mut(&session)
-        {
-            open.finish(&name).await?;
-        }
-        Ok(session)
-    }
-
-    /// Begins an output with its first piece of text.
-    async fn open_output(&mut self, loose: Loose, (name, position): (&str, Option<u64>)) -> Result<String, Vec<Fault>> {
-        check_position(position, 0)?;
-        let session = loose.session.clone();
-        let told = loose.complete(clock::wall())?;
-        self.hand_on(true).await?;
-        let key = self.session_of(session, &told).await?;
-        let Some(open) = self.sessions.get_mut(&key) else { return Ok(key) };
-        if open.was_finished(name) {
-            let message = "Start a new output: this one was complete.";
-            return Err(vec![Problem::new(Rule::OutputAfterComplete, "/output_id", message).into()]);
-        }
-        if open.outputs.len() >= OUTPUTS {
-            return Err(vec![Fault::new(format!("{OUTPUTS} outputs are open. Complete some first."))]);
-        }
-        let Payload::OutputStreaming(first) = told.event.payload else { return Ok(key) };
-        let content_type = first.content_type.as_deref().unwrap_or("text/plain");
-        let output = open.session.output_in(content_type, first.language).await.map_err(faults)?;
-        open.outputs.insert(name.to_owned(), Text { output, chars: 0 });
-        Ok(key)
-    }
-
-    /// Hands on all text that still waits. To be called when nothing more comes at the moment.
-    pub async fn flush(&mut self) {
-        // A session that has ended meanwhile takes no text; its end was told.
-        let _ = self.hand_on(true).await;
-    }
-
-    async fn hand_on(&mut self, patiently: bool) -> Result<(), Vec<Fault>> {
-        if patiently {
-            self.hold().await;
-        }
-        let Some(waiting) = self.waiting.take() else { return Ok(()) };
-        let Some(open) = self.sessions.get(&waiting.session) else { return Ok(()) };
-        let Some(text) = open.outputs.get(&waiting.output) else { return Ok(()) };
-        text.output.write(waiting.text).await.map_err(faults)
-    }
-
-    /// Waits for subscribers that do not keep up, but not for ever.
-    async fn hold(&mut self) {
-        let time = if self.impatient { Duration::ZERO } else { HOLD };
-        let late = tokio::time::timeout(time, self.producer.ready()).await.is_err();
-        if late && !self.impatient {
-            tracing::warn!("a subscriber that does not keep up is not waited for any longer");
-        }
-        self.impatient = late;
     }
 
     /// The session of this name, or the current one; nothing if there is none yet.
@@ -367,24 +273,37 @@ impl Relay {
         let producer = self.who.identity(told.producer.clone()).map_err(|fault| vec![fault])?;
         let summary = summary_of(told).unwrap_or_else(|| introduction(&producer, &language));
         let started = SessionStarted { summary_normal: summary, ..SessionStarted::default() };
-        let options = SessionOptions { started, language, variants: Map::new(), producer: Some(producer) };
+        let origin = self.origin_of(name.as_deref(), None);
+        let options = SessionOptions {
+            started,
+            language,
+            variants: Map::new(),
+            producer: Some(producer),
+            aside: Aside::default(),
+            origin,
+        };
         self.begin(name, options).await
     }
 
     /// A session that the agent starts.
-    async fn start(&mut self, name: Option<String>, told: Told) -> Result<String, Vec<Fault>> {
-        if self.find(name.as_deref())?.is_some() {
-            let message = match name {
+    async fn start(&mut self, (alias, name): (Option<String>, &Name), told: Told) -> Result<String, Vec<Fault>> {
+        if self.find(alias.as_deref())?.is_some() {
+            let message = match alias {
                 Some(_) => "This session has started already. Give every session a session_id of its own.",
                 None => "A session is going on. End it first, or give every session a session_id of its own.",
             };
             return Err(vec![Problem::new(Rule::StartedOnce, "/session_id", message).into()]);
         }
         let producer = self.who.identity(told.producer).map_err(|fault| vec![fault])?;
+        if let Some(key) = self.start_again(alias.as_deref(), name).await? {
+            return Ok(key);
+        }
+        let aside = Aside::of(&told.event.envelope);
         let Payload::SessionStarted(started) = told.event.payload else { return Err(Vec::new()) };
         let language = told.language.unwrap_or_else(|| self.who.language.clone());
-        let options = SessionOptions { started, language, variants: told.event.extra, producer: Some(producer) };
-        self.begin(name, options).await
+        let (variants, origin) = (told.event.extra, self.origin_of(alias.as_deref(), Some(name)));
+        let options = SessionOptions { started, language, variants, producer: Some(producer), aside, origin };
+        self.begin(alias, options).await
     }
 
     async fn begin(&mut self, alias: Option<String>, options: SessionOptions) -> Result<String, Vec<Fault>> {
@@ -461,16 +380,6 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         self.sessions.keys().for_each(|key| self.names.remove(key));
-    }
-}
-
-fn check_position(given: Option<u64>, expected: u64) -> Result<(), Vec<Fault>> {
-    match given {
-        Some(position) if position != expected => {
-            let message = format!("Set position to {expected}, the number of characters sent before, not {position}.");
-            Err(vec![Problem::new(Rule::Position, "/position", message).into()])
-        }
-        _ => Ok(()),
     }
 }
 

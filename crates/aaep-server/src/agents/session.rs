@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aaep::id::ToolCallId;
 use aaep::message::{ErrorCategory, Localized, SessionErrored, ToolCompleted, ToolInvoked};
-use aaep::{CallDigest, Output, Permit, Session};
+use aaep::{CallDigest, Output, Permit, Session, Unfinished};
 use serde_json::Value;
 
 use super::answer::{Fault, faults};
@@ -61,8 +61,20 @@ impl Permits {
         if held.len() >= PERMITS {
             held.pop_front();
         }
+        // Who asks again after a restart may hold it already.
+        held.retain(|held| held.permit.token() != permit.token());
         let args = args.map(|args| CallDigest::of(tool, args));
         held.push_back(Held { tool: tool.to_owned(), args, permit });
+    }
+
+    /// Keeps the permits that were given before a restart.
+    fn keep_all(&self, permits: Vec<(String, CallDigest, Permit)>) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (tool, call, permit) in permits.into_iter().take(PERMITS) {
+            // A question that named no arguments was about the tool as such.
+            let args = (call != CallDigest::of(&tool, &Value::Null)).then_some(call);
+            held.push_back(Held { tool, args, permit });
+        }
     }
 
     /// Takes the permit for a call, and the arguments that it is for.
@@ -118,6 +130,13 @@ impl Open {
             permits: Permits::default(),
             guarded: BTreeSet::new(),
         }
+    }
+
+    /// Goes on where the session stood before a restart.
+    pub(super) fn go_on(&mut self, unfinished: Unfinished) {
+        self.calls.extend(unfinished.calls.into_iter().map(|(id, tool)| (tool, id)));
+        self.guarded.extend(unfinished.guarded);
+        self.permits.keep_all(unfinished.permits);
     }
 
     /// The user is about to be asked whether this tool may do what cannot be undone.

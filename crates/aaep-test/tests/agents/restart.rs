@@ -1,11 +1,16 @@
-//! An agent that comes back after the server was killed finds its question, its answer and its permit again.
+//! An agent that comes back after the server was killed goes on with its session, its tools, its questions and its
+//! permits.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use aaep_test::Serving;
+use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use super::harness::{DEADLINE, Subscriber};
 
@@ -41,21 +46,64 @@ async fn say(server: &Serving, query: &str, event: &Value) -> (u16, Value) {
     post(server, query, event).await.expect("the server is there")
 }
 
+/// An event that is said; answers its session.
+async fn published(server: &Serving, query: &str, event: &Value) -> Value {
+    let (status, answer) = say(server, query, event).await;
+    assert_eq!((status, &answer["type"]), (200, &json!("published")), "{event}: {answer}");
+    answer["session_id"].clone()
+}
+
+/// An event that is refused; answers what is wrong with it.
+async fn refused(server: &Serving, query: &str, event: &Value) -> String {
+    let (status, answer) = say(server, query, event).await;
+    assert_eq!((status, &answer["type"]), (422, &json!("refused")), "{event}: {answer}");
+    answer["problems"][0]["message"].as_str().unwrap().to_owned()
+}
+
+/// Waits until all that was said so far is on the disk: a question is put to the user only after that, so another agent
+/// asks one.
+async fn on_record(server: &Serving) {
+    // Another one each time: that of an earlier life may wait for its answer, or have it.
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let other = format!("?agent=other{}&wait=0", COUNT.fetch_add(1, Relaxed));
+    let mut subscriber = Subscriber::new(&server.url(""), None).await;
+    let asked = json!({"type": "awaiting.confirmation", "event_id": "q", "action": other,
+        "consequence": "Nothing.", "timeout_seconds": 3600});
+    assert_eq!(say(server, &other, &asked).await.0, 202);
+    until_asked(&mut subscriber, "action", &other).await;
+}
+
+/// The question with this text.
+async fn until_asked(subscriber: &mut Subscriber, field: &str, text: &str) -> Value {
+    loop {
+        let event = subscriber.next().await.expect("the question comes");
+        if event[field] == text {
+            return event;
+        }
+    }
+}
+
+fn started() -> Value {
+    json!({"type": "session.started", "session_id": "s", "summary_normal": "Tidying."})
+}
+
 fn question(action: &str) -> Value {
     json!({"type": "awaiting.confirmation", "event_id": "q", "session_id": "s", "action": action, "tool": "burn",
         "consequence": "They are gone.", "irreversible": true, "timeout_seconds": 3600})
+}
+
+fn burn() -> Value {
+    json!({"type": "tool.invoked", "tool": "burn", "irreversible": true, "summary_normal": "Burning.",
+        "session_id": "s"})
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_outlasts_the_server_and_its_permit_is_used_once() {
     let dir = tempfile::tempdir().unwrap();
     let leaves = question("Burn the leaves.");
-    let burn = json!({"type": "tool.invoked", "tool": "burn", "irreversible": true, "summary_normal": "Burning.",
-        "session_id": "s"});
 
     let server = serve(dir.path());
-    let started = json!({"type": "session.started", "session_id": "s", "summary_normal": "Tidying."});
-    let session = say(&server, "", &started).await.1["session_id"].clone();
+    let session = published(&server, "", &started()).await;
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
     let asking = post(&server, "?wait=300", &leaves);
     let seen = subscriber.until("awaiting.confirmation");
@@ -73,20 +121,265 @@ async fn a_question_outlasts_the_server_and_its_permit_is_used_once() {
     let (decided, ()) =
         tokio::join!(say(&server, "?wait=300", &leaves), subscriber.reply(&again, "decision", json!("accept")));
     assert_eq!((decided.0, &decided.1["decision"], &decided.1["session_id"]), (200, &json!("accept"), &session));
-    let (status, answer) = say(&server, "", &burn).await;
-    assert_eq!((status, &answer["session_id"]), (200, &session), "{answer}");
+    assert_eq!(published(&server, "", &burn()).await, session);
     let (_, before) = subscriber.until("tool.invoked").await;
     assert!(before.iter().all(|event| event["type"] != "aaep:agent.awaiting.confirmation"), "{before:?}");
     drop(server);
 
     let server = serve(dir.path());
     assert_eq!(say(&server, "?wait=0", &leaves).await, decided);
-    let (status, answer) = say(&server, "", &burn).await;
-    assert_eq!((status, &answer["type"]), (422, &json!("refused")), "{answer}");
-    assert!(answer["problems"][0]["message"].as_str().unwrap().starts_with("Ask first"), "{answer}");
+    assert!(refused(&server, "", &burn()).await.starts_with("Ask first"));
     drop(server);
 
     // Another question under the same name does not get the answer of the first.
     let server = serve(dir.path());
     assert_eq!(say(&server, "?wait=0", &question("Burn the house.")).await.0, 202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_permit_from_before_the_kill_is_used_once_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = serve(dir.path());
+    let session = published(&server, "", &started()).await;
+    let mut subscriber = Subscriber::new(&server.url(""), None).await;
+    for (id, args) in [("q", json!({"bed": 1})), ("r", json!({"bed": 2}))] {
+        let mut asked = question(&format!("Burn the leaves of {id}."));
+        asked["event_id"] = json!(id);
+        asked["args"] = args;
+        let deciding = async {
+            let asked = until_asked(&mut subscriber, "action", &format!("Burn the leaves of {id}.")).await;
+            subscriber.reply(&asked, "decision", json!("accept")).await;
+        };
+        let (decided, ()) = tokio::join!(say(&server, "?wait=300", &asked), deciding);
+        assert_eq!(decided.1["decision"], "accept", "{decided:?}");
+    }
+    drop(server);
+
+    // The agent has its yes and does not ask again.
+    let with = |args: Value| {
+        let mut burn = burn();
+        burn["args"] = args;
+        burn
+    };
+    let server = serve(dir.path());
+    assert!(refused(&server, "", &with(json!({"bed": 3}))).await.contains("other arguments"));
+    assert_eq!(published(&server, "", &with(json!({"bed": 1}))).await, session);
+    assert!(refused(&server, "", &with(json!({"bed": 1}))).await.contains("other arguments"));
+    drop(server);
+
+    let server = serve(dir.path());
+    refused(&server, "", &with(json!({"bed": 1}))).await;
+    assert_eq!(published(&server, "", &with(json!({"bed": 2}))).await, session);
+    drop(server);
+
+    // What was asked about as irreversible is so for the whole session, whatever the agent says of it.
+    let server = serve(dir.path());
+    let harmless = json!({"type": "tool.invoked", "tool": "burn", "summary_normal": "Burning.", "session_id": "s"});
+    for event in [with(json!({"bed": 2})), harmless] {
+        assert!(refused(&server, "", &event).await.starts_with("Ask first"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_ran_at_the_kill_completes_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let dig = json!({"type": "tool.invoked", "tool": "dig", "summary_normal": "Digging.", "session_id": "s"});
+    let named = json!({"type": "tool.invoked", "tool": "dig", "tool_call_id": "call_two", "summary_normal": "Digging.",
+        "session_id": "s"});
+
+    let server = serve(dir.path());
+    let mut subscriber = Subscriber::new(&server.url(""), None).await;
+    let session = published(&server, "", &started()).await;
+    published(&server, "", &dig).await;
+    let (invoked, _) = subscriber.until("tool.invoked").await;
+    published(&server, "", &named).await;
+    on_record(&server).await;
+    drop(server);
+
+    let server = serve(dir.path());
+    let mut subscriber = Subscriber::new(&server.url(""), None).await;
+    let done = |more: Value| {
+        let mut done = json!({"type": "tool.completed", "tool": "dig", "status": "success", "session_id": "s"});
+        done.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        done
+    };
+    let completed = json!({"type": "session.completed", "summary_normal": "Dug.", "session_id": "s"});
+    assert!(refused(&server, "", &completed).await.contains("Complete the tools"));
+    for (more, call) in
+        [(json!({"tool_call_id": "call_two"}), json!("call_two")), (json!({}), invoked["tool_call_id"].clone())]
+    {
+        assert_eq!(published(&server, "", &done(more)).await, session);
+        let (event, _) = subscriber.until("tool.completed").await;
+        assert_eq!((&event["session_id"], &event["tool_call_id"]), (&session, &call));
+    }
+    refused(&server, "", &done(json!({}))).await;
+    assert_eq!(published(&server, "", &completed).await, session);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_found_again_without_a_question() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = json!({"type": "state.changed", "to_state": "deciding", "summary_normal": "Choosing."});
+    let in_session = |event: &Value, session: &Value| {
+        let mut event = event.clone();
+        event["session_id"] = session.clone();
+        event
+    };
+
+    let server = serve(dir.path());
+    let named = published(&server, "", &started()).await;
+    // One that has no name for its session, and one that never said that it began.
+    let unnamed =
+        published(&server, "?agent=roses", &json!({"type": "session.started", "summary_normal": "Roses."})).await;
+    let begun = published(&server, "?agent=beans", &state).await;
+    on_record(&server).await;
+    drop(server);
+
+    let server = serve(dir.path());
+    // Nobody gets at the session of another, even by its id.
+    assert_ne!(published(&server, "?agent=weeds", &in_session(&state, &named)).await, named);
+    assert_ne!(published(&server, "?agent=weeds", &in_session(&state, &json!("s"))).await, named);
+    assert_eq!(published(&server, "", &in_session(&state, &json!("s"))).await, named);
+    assert_eq!(published(&server, "", &in_session(&state, &named)).await, named);
+    let chunk = json!({"type": "output.streaming", "chunk": "Red ones.", "complete": true});
+    assert_eq!(published(&server, "?agent=roses", &chunk).await, unnamed);
+    on_record(&server).await;
+    drop(server);
+
+    // And once more: the first life is not special. By the id that listeners know it is found too.
+    let server = serve(dir.path());
+    assert_eq!(published(&server, "", &in_session(&state, &named)).await, named);
+    assert_eq!(published(&server, "", &in_session(&state, &json!("s"))).await, named);
+    assert_eq!(published(&server, "?agent=beans", &state).await, begun);
+    let done = json!({"type": "session.completed", "summary_normal": "Done."});
+    assert_eq!(published(&server, "?agent=roses", &done).await, unnamed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_beginning_goes_on_and_another_begins_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut start = started();
+    start["event_id"] = json!("begin");
+    let server = serve(dir.path());
+    let first = published(&server, "", &start).await;
+    let leaves = question("Burn the leaves.");
+    let mut subscriber = Subscriber::new(&server.url(""), None).await;
+    assert_eq!(say(&server, "?wait=0", &leaves).await.0, 202);
+    subscriber.until("awaiting.confirmation").await;
+    drop(server);
+
+    // It does not know whether it was heard, and says the same again.
+    let server = serve(dir.path());
+    assert_eq!(published(&server, "", &start).await, first);
+    drop(server);
+
+    // It has begun anew: what it had begun is over, and its question is a new one.
+    let server = serve(dir.path());
+    let mut subscriber = Subscriber::new(&server.url(""), None).await;
+    start["event_id"] = json!("begin again");
+    let second = published(&server, "", &start).await;
+    assert_ne!(second, first);
+    let (cancelled, _) = subscriber.until("session.cancelled").await;
+    assert_eq!(cancelled["session_id"], first);
+    assert_eq!(say(&server, "?wait=0", &leaves).await.0, 202);
+    let (asked, _) = subscriber.until("awaiting.confirmation").await;
+    assert_eq!(asked["session_id"], second);
+}
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// An agent by one of the two ways.
+enum Agent {
+    Http,
+    Socket(Box<Socket>),
+}
+
+impl Agent {
+    async fn new(server: &Serving, socket: bool) -> Agent {
+        if !socket {
+            return Agent::Http;
+        }
+        let address = format!("ws://{}/aaep/v1/agent/ws?agent=roses", server.address());
+        Agent::Socket(Box::new(tokio_tungstenite::connect_async(address).await.unwrap().0))
+    }
+
+    /// Says something that is not answered now.
+    async fn tell(&mut self, server: &Serving, event: &Value) {
+        match self {
+            Agent::Http => drop(say(server, "?agent=roses&wait=0", event).await),
+            Agent::Socket(socket) => socket.send(Message::text(event.to_string())).await.unwrap(),
+        }
+    }
+
+    /// Asks and waits for the answer.
+    async fn ask(&mut self, server: &Serving, event: &Value) -> Value {
+        let Agent::Socket(socket) = self else { return say(server, "?agent=roses&wait=300", event).await.1 };
+        socket.send(Message::text(event.to_string())).await.unwrap();
+        loop {
+            match tokio::time::timeout(DEADLINE, socket.next()).await.unwrap().unwrap().unwrap() {
+                Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+                _ => continue,
+            }
+        }
+    }
+}
+
+async fn a_clarification_outlasts_the_server(socket: bool) {
+    let dir = tempfile::tempdir().unwrap();
+    let asks = |id: &str, text: &str| {
+        json!({"type": "awaiting.clarification", "event_id": id, "session_id": "s", "question": text,
+            "accepted_response_kinds": ["freetext"], "timeout_seconds": 3600})
+    };
+    let (which, when) = (asks("which", "Which bed?"), asks("when", "And when?"));
+
+    let server = serve(dir.path());
+    let mut agent = Agent::new(&server, socket).await;
+    agent.tell(&server, &started()).await;
+    agent.tell(&server, &which).await;
+    agent.tell(&server, &when).await;
+    let mut subscriber = Subscriber::new(&server.url(""), None).await;
+    let session = until_asked(&mut subscriber, "question", "And when?").await["session_id"].clone();
+    drop(server);
+
+    // One is answered while the agent is away, the other after it asked again, by a connection that is lost meanwhile.
+    let server = serve(dir.path());
+    let mut subscriber = Subscriber::new(&server.url(""), None).await;
+    let asked = until_asked(&mut subscriber, "question", "Which bed?").await;
+    subscriber.reply(&asked, "response", json!("the long one")).await;
+    subscriber.until("state.changed").await;
+    on_record(&server).await;
+    let mut agent = Agent::new(&server, socket).await;
+    let answered = agent.ask(&server, &which).await;
+    assert_eq!((&answered["response"], &answered["verdict"]), (&json!("the long one"), &json!("answered")));
+    assert_eq!(answered["session_id"], session);
+    agent.tell(&server, &when).await;
+    drop(agent);
+    let mut subscriber = Subscriber::new(&server.url(""), None).await;
+    let asked = until_asked(&mut subscriber, "question", "And when?").await;
+    let mut agent = Agent::new(&server, socket).await;
+    let (answered, ()) =
+        tokio::join!(agent.ask(&server, &when), subscriber.reply(&asked, "response", json!("in May")),);
+    assert_eq!((&answered["response"], &answered["session_id"]), (&json!("in May"), &session));
+    drop(server);
+
+    // An answer that was given stays.
+    let server = serve(dir.path());
+    let mut agent = Agent::new(&server, socket).await;
+    assert_eq!(agent.ask(&server, &which).await["response"], "the long one");
+    assert_eq!(agent.ask(&server, &when).await["response"], "in May");
+    let mut subscriber = Subscriber::new(&server.url(""), None).await;
+    let end = json!({"type": "session.completed", "summary_normal": "Done.", "session_id": "s"});
+    agent.tell(&server, &end).await;
+    let (ended, _) = subscriber.until("session.completed").await;
+    assert_eq!(ended["session_id"], session);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clarification_outlasts_the_server_over_http() {
+    a_clarification_outlasts_the_server(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clarification_outlasts_the_server_over_websocket() {
+    a_clarification_outlasts_the_server(true).await;
 }

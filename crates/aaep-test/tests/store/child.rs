@@ -94,7 +94,7 @@ async fn live(dir: &Path, orders: Orders) {
     let producer = Producer::builder("survivor").journal(store, restored).build();
     let link = listen(&producer, &orders).await;
     let mut session = match producer.orphans().await.first() {
-        Some(id) => producer.adopt(id).await.expect("it goes on"),
+        Some((id, _)) => producer.adopt(id).await.expect("it goes on").0,
         None => producer.session("Working.").await.unwrap(),
     };
     let mut others = false;
@@ -141,6 +141,13 @@ async fn listen(producer: &Producer, orders: &Orders) -> Link {
             return link;
         }
     }
+    let link = reader(producer).await;
+    tell(&format!("sub {}", link.id()));
+    link
+}
+
+/// A reader that may come back, as a user.
+pub(crate) async fn reader(producer: &Producer) -> Link {
     let request: SubscriptionRequest = match serde_json::from_value(json!({"type": "subscription.request",
         "aaep_version": "1.0.0", "subscriber_id": "reader",
         "capabilities": {"supports_confirmation_reply": true}}))
@@ -149,9 +156,7 @@ async fn listen(producer: &Producer, orders: &Orders) -> Link {
         aaep::message::Message::SubscriptionRequest(request) => *request,
         other => panic!("{other:?}"),
     };
-    let link = producer.subscribe(&request, "user", Binding::Resumable).await.unwrap();
-    tell(&format!("sub {}", link.id()));
-    link
+    producer.subscribe(&request, "user", Binding::Resumable).await.unwrap()
 }
 
 /// What became of a question of an earlier life; answers whether somebody waits for it now.
@@ -162,7 +167,7 @@ async fn look_up(producer: &Producer, origin: &str) -> bool {
             let usable = outcome.permit.is_some();
             tell(&format!("found {origin} {} {} {usable}", outcome.decision.as_str(), outcome.verdict.as_str()));
             if usable {
-                let session = producer.adopt(&session).await.expect("a permit is for a session that goes on");
+                let (session, _) = producer.adopt(&session).await.expect("a permit is for a session that goes on");
                 run(&session, origin, outcome).await;
                 // Another one holds this session too, and ends it.
                 std::mem::forget(session);
@@ -173,7 +178,7 @@ async fn look_up(producer: &Producer, origin: &str) -> bool {
             let (producer, origin) = (producer.clone(), origin.to_owned());
             tokio::spawn(async move {
                 let Ok(outcome) = question.end().await else { return };
-                let Some(session) = producer.adopt(&id).await else { return };
+                let Some((session, _)) = producer.adopt(&id).await else { return };
                 decided(&session, &origin, outcome, 0).await;
                 // Another one holds this session too, and ends it.
                 std::mem::forget(session);

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use aaep::Producer;
+use aaep::message::{Event, Payload};
+use aaep::{Confirmation, Journal, Link, Outgoing, Producer};
 use aaep_store::{Audit, AuditQuery, Retention, Store, StoreError};
 
 use crate::child::{self, Orders};
@@ -47,4 +48,55 @@ async fn the_oldest_events_go_when_there_is_too_much() {
     }
     drop(store);
     child::open(dir.path(), Retention::default()).unwrap();
+}
+
+/// Who was away for so long that what it missed is gone is told that, and where things stand.
+#[test]
+fn who_comes_back_too_late_is_told_that_events_were_missed() {
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let before = async {
+        let (store, restored) = Store::open(dir.path(), Retention::default()).unwrap();
+        let producer = Producer::builder("talker").journal(store, restored).build();
+        let mut link = child::reader(&producer).await;
+        let session = producer.session("Talking.").await.unwrap();
+        let last = until(&mut link, |event| matches!(event.payload, Payload::SessionStarted(_))).await;
+        session.progress(1, "One.").await.unwrap();
+        let question = session.ask(Confirmation::new("Go on?", "It goes on.").timeout_seconds(3600)).await.unwrap();
+        until(&mut link, |event| matches!(event.payload, Payload::AwaitingConfirmation(_))).await;
+        let known = (link.id().clone(), last.envelope.event_id, question.token().clone());
+        // The process ends without a word.
+        std::mem::forget((session, question, link, producer));
+        known
+    };
+    let (subscription, last, question) = runtime().block_on(before);
+    // With no days at all everything is old.
+    let (store, restored) = child::open(dir.path(), Retention { days: 0, bytes: u64::MAX }).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !store.missed(&subscription, Some(&last)).gap {
+        assert!(Instant::now() < deadline, "it is still there");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    runtime().block_on(async {
+        let producer = Producer::builder("talker").journal(store, restored).build();
+        let mut link = producer.resume(&subscription, "user", Some(&last)).await.expect("it may come back");
+        let first = until(&mut link, |_| true).await;
+        let Payload::StateChanged(change) = &first.payload else { panic!("{first:?}") };
+        let words = change.summary_normal.as_deref().unwrap_or_default();
+        assert!(words.starts_with("Some events were missed"), "{change:?}");
+        let asked = until(&mut link, |event| matches!(event.payload, Payload::AwaitingConfirmation(_))).await;
+        let Payload::AwaitingConfirmation(asked) = asked.payload else { unreachable!() };
+        assert_eq!(asked.reply_token, question, "a question that is open does not age");
+    });
+}
+
+/// The next event of this kind.
+async fn until(link: &mut Link, wanted: impl Fn(&Event) -> bool) -> Event {
+    loop {
+        if let Outgoing::Event(frame) = link.recv().await.expect("it goes on")
+            && wanted(frame.event())
+        {
+            return frame.event().clone();
+        }
+    }
 }

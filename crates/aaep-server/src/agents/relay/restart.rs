@@ -1,0 +1,91 @@
+//! After a restart: an agent that comes back goes on with its sessions and its questions.
+
+use aaep::id::SessionId;
+use aaep::message::CancelledBy;
+
+use super::super::answer::Fault;
+use super::super::ask;
+use super::super::loose::Told;
+use super::super::reply::Reply;
+use super::{Name, Relay};
+
+/// A session from before a restart that the agent can take up.
+#[derive(Debug)]
+pub(super) struct Left {
+    id: SessionId,
+    /// What the agent calls it; nothing for the one session of an agent that has no names for them.
+    alias: Option<String>,
+    /// What the event that began it is known by, if the agent gave it a name.
+    began: Option<String>,
+}
+
+impl Relay {
+    /// What a session is called in the records: whose it is, what the agent calls it, and what began it.
+    pub(super) fn origin_of(&self, alias: Option<&str>, began: Option<&Name>) -> Option<String> {
+        let home = self.home.as_ref()?;
+        serde_json::to_string(&(home, alias, began.and_then(Name::fingerprint))).ok()
+    }
+
+    /// Takes up the session of this name from before a restart, if there is one.
+    pub(super) async fn take_up(&mut self, name: Option<&str>) -> Result<(), Vec<Fault>> {
+        self.look_back().await;
+        if self.left.is_empty() || self.find(name)?.is_some() {
+            return Ok(());
+        }
+        let is_it = |left: &Left| left.alias.as_deref() == name || name == Some(left.id.as_str());
+        let Some(at) = self.left.iter().position(is_it) else { return Ok(()) };
+        self.check_room()?;
+        let left = self.left.remove(at);
+        if let Some((session, unfinished)) = self.producer.adopt(&left.id).await {
+            let key = self.open(session, left.alias);
+            if let Some(open) = self.sessions.get_mut(&key) {
+                open.go_on(unfinished);
+            }
+        }
+        Ok(())
+    }
+
+    /// The agent starts a session. If it is the very event that began one before a restart, that one goes on. If it is
+    /// another, the agent has begun anew, and what it had begun before is over.
+    pub(super) async fn start_again(&mut self, alias: Option<&str>, name: &Name) -> Result<Option<String>, Vec<Fault>> {
+        self.look_back().await;
+        let Some(at) = self.left.iter().position(|left| left.alias.as_deref() == alias) else { return Ok(None) };
+        if self.left[at].began.is_some() && self.left[at].began == name.fingerprint() {
+            self.take_up(alias).await?;
+            return self.find(alias);
+        }
+        let left = self.left.remove(at);
+        if let Some((session, _)) = self.producer.adopt(&left.id).await {
+            // It may have ended at this moment.
+            let _ = session.cancel(CancelledBy::Producer, "The agent began anew after a restart.").await;
+        }
+        Ok(None)
+    }
+
+    /// Takes up a question that was asked before a restart. Nothing, if there is none, or if its session has ended: that
+    /// takes its answers with it, and the user is asked anew.
+    pub(super) async fn come_back(
+        &mut self,
+        (told, id): (&Told, &str),
+        origin: &str,
+    ) -> Result<Option<Reply>, Vec<Fault>> {
+        let Some((session, found)) = self.producer.find_question(origin).await else { return Ok(None) };
+        let Some(open) = self.sessions.get_mut(session.as_str()) else { return Ok(None) };
+        ask::resume(open, (told, id), found, &mut self.questions).map(Some)
+    }
+
+    /// Looks once for what there is from before the restart: it does not become more.
+    async fn look_back(&mut self) {
+        let Some(home) = self.home.as_ref().filter(|_| !self.looked_back) else { return };
+        self.looked_back = true;
+        for (id, origin) in self.producer.orphans().await {
+            let Some(origin) = origin else { continue };
+            let read = serde_json::from_str::<(String, Option<String>, Option<String>)>(&origin);
+            if let Ok((whose, alias, began)) = read
+                && whose == *home
+            {
+                self.left.push(Left { id, alias, began });
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The text of outputs: a model writes many small pieces, which go on together.
+
+use std::time::Duration;
+
+use aaep::OutputKind;
+use aaep::message::{Aside, Payload};
+use aaep_proto::{Problem, Rule};
+
+use super::super::answer::{Fault, faults};
+use super::super::loose::Loose;
+use super::super::session::{OUTPUTS, Text};
+use super::Relay;
+use crate::clock;
+
+/// Text of one output that is put together before it is handed on: a model writes many small pieces.
+const TEXT: usize = 16 * 1024;
+
+/// How long a subscriber that does not keep up may hold up an agent. Transports give up on it sooner.
+const HOLD: Duration = Duration::from_secs(60);
+
+/// Text that was not handed on yet.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    session: String,
+    output: String,
+    text: String,
+}
+
+impl Relay {
+    /// Adds text to an output.
+    pub(super) async fn text(&mut self, mut loose: Loose) -> Result<String, Vec<Fault>> {
+        let chunk = loose.chunk().map_err(|fault| vec![fault])?;
+        let name = chunk.output.unwrap_or_default();
+        let session = match self.find(loose.session.as_deref())? {
+            Some(key) if self.sessions.get(&key).is_some_and(|open| open.outputs.contains_key(&name)) => key,
+            _ => self.open_output(loose, (&name, chunk.position)).await?,
+        };
+        let Some(text) = self.sessions.get_mut(&session).and_then(|open| open.outputs.get_mut(&name)) else {
+            return Err(vec![Fault::new("This output has ended.")]);
+        };
+        check_position(chunk.position, text.chars)?;
+        text.chars += chunk.text.chars().count() as u64;
+        let fits = |waiting: &&mut Waiting| waiting.session == session && waiting.output == name;
+        match self.waiting.as_mut().filter(fits) {
+            Some(waiting) => waiting.text.push_str(&chunk.text),
+            None => {
+                self.hand_on(true).await?;
+                self.waiting = Some(Waiting { session: session.clone(), output: name.clone(), text: chunk.text });
+            }
+        }
+        if chunk.complete || self.waiting.as_ref().is_some_and(|waiting| waiting.text.len() >= TEXT) {
+            self.hand_on(true).await?;
+        }
+        if chunk.complete
+            && let Some(open) = self.sessions.get_mut(&session)
+        {
+            open.finish(&name).await?;
+        }
+        Ok(session)
+    }
+
+    /// Begins an output with its first piece of text.
+    async fn open_output(&mut self, loose: Loose, (name, position): (&str, Option<u64>)) -> Result<String, Vec<Fault>> {
+        check_position(position, 0)?;
+        let session = loose.session.clone();
+        let told = loose.complete(clock::wall())?;
+        self.hand_on(true).await?;
+        let key = self.session_of(session, &told).await?;
+        let Some(open) = self.sessions.get_mut(&key) else { return Ok(key) };
+        if open.was_finished(name) {
+            let message = "Start a new output: this one was complete.";
+            return Err(vec![Problem::new(Rule::OutputAfterComplete, "/output_id", message).into()]);
+        }
+        if open.outputs.len() >= OUTPUTS {
+            return Err(vec![Fault::new(format!("{OUTPUTS} outputs are open. Complete some first."))]);
+        }
+        let Payload::OutputStreaming(first) = told.event.payload else { return Ok(key) };
+        let content_type = first.content_type.unwrap_or_else(|| "text/plain".to_owned());
+        let kind = OutputKind { content_type, language: first.language };
+        let aside = Aside::of(&told.event.envelope);
+        let output = open.session.output_with(kind, aside).await.map_err(faults)?;
+        open.outputs.insert(name.to_owned(), Text { output, chars: 0 });
+        Ok(key)
+    }
+
+    /// Hands on all text that still waits. To be called when nothing more comes at the moment.
+    pub async fn flush(&mut self) {
+        // A session that has ended meanwhile takes no text; its end was told.
+        let _ = self.hand_on(true).await;
+    }
+
+    pub(super) async fn hand_on(&mut self, patiently: bool) -> Result<(), Vec<Fault>> {
+        if patiently {
+            self.hold().await;
+        }
+        let Some(waiting) = self.waiting.take() else { return Ok(()) };
+        let Some(open) = self.sessions.get(&waiting.session) else { return Ok(()) };
+        let Some(text) = open.outputs.get(&waiting.output) else { return Ok(()) };
+        text.output.write(waiting.text).await.map_err(faults)
+    }
+
+    /// Waits for subscribers that do not keep up, but not for ever.
+    async fn hold(&mut self) {
+        let time = if self.impatient { Duration::ZERO } else { HOLD };
+        let late = tokio::time::timeout(time, self.producer.ready()).await.is_err();
+        if late && !self.impatient {
+            tracing::warn!("a subscriber that does not keep up is not waited for any longer");
+        }
+        self.impatient = late;
+    }
+}
+
+fn check_position(given: Option<u64>, expected: u64) -> Result<(), Vec<Fault>> {
+    match given {
+        Some(position) if position != expected => {
+            let message = format!("Set position to {expected}, the number of characters sent before, not {position}.");
+            Err(vec![Problem::new(Rule::Position, "/position", message).into()])
+        }
+        _ => Ok(()),
+    }
+}
