@@ -47,19 +47,21 @@ pub(crate) fn run(args: Args) -> ExitCode {
             return ExitCode::from(Outcome::Failed as u8);
         }
     };
-    let ended = runtime.block_on(serve(config, &args.command));
+    // Beside the producer's task, which the relay waits for at every event: so that neither has to wake another thread.
+    let serving = runtime.spawn(serve(config, args.command));
+    let ended = runtime.block_on(serving).unwrap_or_else(|_| Ok(ExitCode::from(Outcome::Failed as u8)));
     // What still waits for something has nobody left to tell.
     runtime.shutdown_background();
     ended.unwrap_or_else(|error| ExitCode::from(failed(&error) as u8))
 }
 
-async fn serve(config: Config, command: &[OsString]) -> Result<ExitCode, ConfigError> {
+async fn serve(config: Config, command: Vec<OsString>) -> Result<ExitCode, ConfigError> {
     let producer = Server::durable_producer(&config)?;
     let who = who(&config);
     let mut signals = Signals::new();
     let server = Server::new(config, producer.clone()).start().await?;
     let _ = writeln!(io::stderr(), "Serving at {}", server.url());
-    let mut child = match start(command, &server.url()) {
+    let mut child = match start(&command, &server.url()) {
         Ok(child) => child,
         Err(error) => {
             let name = command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
@@ -124,10 +126,10 @@ fn start(command: &[OsString], url: &str) -> io::Result<Child> {
 fn beside(said: Beside<'_>) {
     match said {
         // Who reads our output decides how fast the agent can write.
-        Beside::Line(line) => tokio::task::block_in_place(|| {
+        Beside::Lines(lines) => tokio::task::block_in_place(|| {
             let mut out = io::stdout().lock();
             // Nobody may be reading; the agent goes on all the same.
-            let _ = out.write_all(line).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+            let _ = out.write_all(lines).and_then(|()| out.flush());
         }),
         Beside::Problem(number, words) => complain(format_args!("line {number} of the agent: {words}")),
     }

@@ -51,10 +51,33 @@ pub trait Sink: Send {
     fn close(&mut self, close: &Close) -> impl Future<Output = ()> + Send;
 }
 
+/// How a subscriber comes.
+#[derive(Debug)]
+pub enum Coming {
+    /// With a request. Where a connection is the subscription it cannot come back, elsewhere it can.
+    Anew(Binding),
+    /// To a subscription that it has.
+    Back(Link),
+}
+
 /// Holds the conversation to its end.
-pub async fn converse(hub: &Hub, peer: &Peer, mut source: impl Source, mut sink: impl Sink) -> Close {
+pub async fn converse(hub: &Hub, peer: &Peer, source: impl Source, sink: impl Sink) -> Close {
+    converse_with(hub, (peer, Coming::Anew(Binding::Connection)), source, sink).await
+}
+
+/// The same with someone who may come back, or does.
+pub async fn converse_with(
+    hub: &Hub,
+    (peer, coming): (&Peer, Coming),
+    mut source: impl Source,
+    mut sink: impl Sink,
+) -> Close {
     let _open = hub.metrics.connection(peer.transport);
-    let close = match begin(hub, peer, &mut source).await {
+    let begun = match coming {
+        Coming::Anew(binding) => begin(hub, (peer, binding), &mut source).await,
+        Coming::Back(link) => Ok(link),
+    };
+    let close = match begun {
         Err((refusal, close)) => {
             if let Some(refusal) = refusal {
                 let message = Outgoing::Message(Box::new(refusal.to_message().into()));
@@ -82,7 +105,7 @@ pub async fn converse(hub: &Hub, peer: &Peer, mut source: impl Source, mut sink:
 type Refused = (Option<Refusal>, Close);
 
 /// The handshake.
-async fn begin(hub: &Hub, peer: &Peer, source: &mut impl Source) -> Result<Link, Refused> {
+async fn begin(hub: &Hub, (peer, binding): (&Peer, Binding), source: &mut impl Source) -> Result<Link, Refused> {
     let first = tokio::time::timeout(FIRST_MESSAGE, first_message(source)).await;
     let bytes = match first {
         Err(_) => return Err((None, Close::violation("no subscription.request came in time"))),
@@ -102,7 +125,7 @@ async fn begin(hub: &Hub, peer: &Peer, source: &mut impl Source) -> Result<Link,
         return Err(refuse(ReasonCode::AuthorizationDenied, message, Close::UNAUTHORIZED));
     }
     let request = peer.narrow_request(*request);
-    let subscribed = hub.producer.subscribe(&request, peer.principal(), Binding::Connection).await;
+    let subscribed = hub.producer.subscribe(&request, peer.principal(), binding).await;
     subscribed.map_err(|refusal| {
         let close = Close::new(Close::REJECTED, refusal.message.clone());
         (Some(refusal), close)

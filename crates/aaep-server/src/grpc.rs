@@ -3,11 +3,14 @@
 
 use std::io;
 use std::pin::Pin;
+use std::str::FromStr;
 use std::time::Duration;
 
-use aaep::Outgoing;
+use aaep::id::{EventId, SubscriptionId};
+use aaep::{Binding, Outgoing};
 use aaep_grpc::v1::aaep_service_server::{AaepService, AaepServiceServer};
 use aaep_grpc::v1::{AaepMessage, GetManifestRequest, Manifest};
+use aaep_keys::Role;
 use aaep_proto::message::{Message, ReasonCode};
 use axum::Router;
 use bytes::Bytes;
@@ -19,7 +22,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_health::server::{HealthReporter, health_reporter};
 
 use crate::config::ConfigError;
-use crate::conversation::{Received, Sink, Source, converse};
+use crate::conversation::{Coming, Received, Sink, Source, converse_with};
 use crate::farewell::Farewell;
 use crate::gate::{Connection, bearer};
 use crate::http::App;
@@ -28,6 +31,12 @@ use crate::metrics::Transport;
 
 /// The name in the manifest.
 pub(crate) const NAME: &str = "grpc";
+
+/// Metadata of a caller that means to return if its stream is lost, and of one that returns: to this subscription, after
+/// this event.
+const RESUMABLE: &str = "aaep-resumable";
+const SUBSCRIPTION: &str = "aaep-subscription-id";
+const LAST_EVENT: &str = "aaep-last-event-id";
 
 /// Messages that wait to be written to a stream.
 const QUEUE: usize = 16;
@@ -77,6 +86,7 @@ impl AaepService for Service {
     ) -> Result<Response<Self::SubscribeStream>, Status> {
         let peer = self.identify(&request)?;
         let deadline = deadline(request.metadata())?;
+        let coming = self.coming(&peer, request.metadata()).await?;
         let (to, mut from) = mpsc::channel(QUEUE);
         let hub = self.0.hub.clone();
         let source = In {
@@ -87,7 +97,7 @@ impl AaepService for Service {
         };
         let sink = Out { to: to.clone(), farewell: Farewell::default(), refused: None };
         tokio::spawn(async move {
-            let talk = converse(&hub, &peer, source, sink);
+            let talk = converse_with(&hub, (&peer, coming), source, sink);
             let late = tokio::time::timeout(deadline.unwrap_or(Duration::MAX), talk).await.is_err();
             if late {
                 let told = to.send(Err(Status::deadline_exceeded("the deadline of the call has passed")));
@@ -119,6 +129,30 @@ impl Service {
         }
         Ok(peer)
     }
+
+    /// Whether the caller comes anew or back: 8.7 wants a stream to be known again that returns within a short time. A
+    /// caller that means to return says so, since its questions wait for it then.
+    async fn coming(&self, peer: &Peer, metadata: &MetadataMap) -> Result<Coming, Status> {
+        let Some(id) = read::<SubscriptionId>(metadata, SUBSCRIPTION)? else {
+            let binding = if metadata.contains_key(RESUMABLE) { Binding::Resumable } else { Binding::Connection };
+            return Ok(Coming::Anew(binding));
+        };
+        let last = read::<EventId>(metadata, LAST_EVENT)?;
+        let may = if peer.may(Role::Subscribe) {
+            self.0.hub.producer.resume(&id, peer.principal(), last.as_ref()).await
+        } else {
+            None
+        };
+        // Whose it is or whether it ever was is not told.
+        may.map(Coming::Back).ok_or_else(|| Status::not_found("there is no such subscription; subscribe anew"))
+    }
+}
+
+/// An id from the metadata of a call.
+fn read<T: FromStr>(metadata: &MetadataMap, name: &str) -> Result<Option<T>, Status> {
+    let Some(value) = metadata.get(name) else { return Ok(None) };
+    let id = value.to_str().ok().and_then(|text| text.parse().ok());
+    id.map(Some).ok_or_else(|| Status::invalid_argument(format!("{name} cannot be read")))
 }
 
 /// How long the caller wants to wait: up to eight digits and a unit.

@@ -1,12 +1,18 @@
 //! What durability costs: events per second to 100 subscribers with the store and in memory, in one run; and how long
-//! a start takes with much history. `AAEP_BENCH_HISTORY_MIB` sets how much (1024).
+//! a start takes with much history, of the store alone and of `aaep serve` until it is ready.
+//! `AAEP_BENCH_HISTORY_MIB` sets how much (1024). It wants a release build: if `AAEP_BIN` does not name one, it makes
+//! one.
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use aaep::message::{Capabilities, Payload};
 use aaep::{Entry, Journal, Outgoing, Producer};
 use aaep_store::{Retention, Store};
+use aaep_test::aaep_release;
 
 const SUBSCRIBERS: usize = 100;
 const EVENTS: usize = 3000;
@@ -101,4 +107,56 @@ fn cold_start(dir: &Path) {
     let (store, _) = Store::open(dir, Retention::default()).expect("a store");
     println!("a start with {} MiB of history: {:.1} ms", bytes >> 20, begun.elapsed().as_secs_f64() * 1000.0);
     drop(store);
+    let warm: Vec<Duration> = (0..5).map(|_| serve(dir)).collect();
+    let millis = |time: &Duration| format!("{:.0}", time.as_secs_f64() * 1000.0);
+    println!("aaep serve on it, from the start of the process to /readyz: {} ms", words(&warm, millis));
+    if !drop_caches() {
+        return println!("the page cache cannot be dropped here: no figure for a cold one");
+    }
+    let cold: Vec<Duration> = (0..3)
+        .map(|_| {
+            drop_caches();
+            serve(dir)
+        })
+        .collect();
+    println!("the same after the page cache was dropped: {} ms", words(&cold, millis));
+}
+
+fn words(times: &[Duration], word: impl Fn(&Duration) -> String) -> String {
+    times.iter().map(word).collect::<Vec<_>>().join(", ")
+}
+
+/// How long `aaep serve` takes until it says that it is ready.
+fn serve(dir: &Path) -> Duration {
+    let address = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
+    let mut command = Command::new(aaep_release());
+    command.args(["serve", "--no-unix", "--listen", &address.to_string(), "--data"]).arg(dir);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let begun = Instant::now();
+    let mut child = command.spawn().expect("it starts");
+    while !is_ready(address) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not become ready");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let time = begun.elapsed();
+    child.kill().expect("it runs");
+    child.wait().expect("it has ended");
+    time
+}
+
+fn is_ready(address: SocketAddr) -> bool {
+    let ask = || {
+        let mut stream = TcpStream::connect(address)?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok::<_, std::io::Error>(answer)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+}
+
+/// What was read from the disk is forgotten; only the administrator may ask for that.
+fn drop_caches() -> bool {
+    let synced = Command::new("sync").status().is_ok_and(|status| status.success());
+    synced && std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok()
 }

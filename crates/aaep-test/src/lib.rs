@@ -34,21 +34,30 @@ pub fn examples() -> Vec<Value> {
 /// Builds the command once, unless `AAEP_BIN` says where it is, and answers where it is.
 pub fn aaep() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        if let Some(path) = std::env::var_os("AAEP_BIN") {
-            return PathBuf::from(path);
-        }
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo)
-            .current_dir(root())
-            .args(["build", "--quiet", "-p", "aaep-cli", "--message-format=json"])
-            .stderr(Stdio::inherit())
-            .output()
-            .expect("cargo can be started");
-        assert!(built.status.success(), "the command does not build");
-        let text = String::from_utf8(built.stdout).expect("cargo prints JSON");
-        let artifacts = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let mut paths = artifacts.filter_map(|a| a["executable"].as_str().map(PathBuf::from));
-        paths.next_back().expect("cargo names the executable")
-    })
+    BUILT.get_or_init(|| build(&[]))
+}
+
+/// The same as people run it, for benchmarks.
+pub fn aaep_release() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build(&["--release"]))
+}
+
+fn build(how: &[&str]) -> PathBuf {
+    if let Some(path) = std::env::var_os("AAEP_BIN") {
+        return PathBuf::from(path);
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .current_dir(root())
+        .args(["build", "--quiet", "-p", "aaep-cli", "--message-format=json"])
+        .args(how)
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("cargo can be started");
+    assert!(built.status.success(), "the command does not build");
+    let text = String::from_utf8(built.stdout).expect("cargo prints JSON");
+    let artifacts = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut paths = artifacts.filter_map(|a| a["executable"].as_str().map(PathBuf::from));
+    paths.next_back().expect("cargo names the executable")
 }

@@ -8,15 +8,19 @@ use aaep_proto::id::Entropy;
 use aaep_proto::time::{Moment, Now, Timestamp};
 use tokio::time::{Instant, Sleep};
 
+/// Random bytes that are read at once: every event needs some.
+const RANDOM: usize = 1024;
+
 /// Reads both clocks. The one that deadlines count by is tokio's, so a test can hold it.
-#[derive(Debug)]
 pub(crate) struct Clock {
     start: Instant,
+    /// Random bytes that were not given to anyone yet.
+    random: Vec<u8>,
 }
 
 impl Clock {
     pub(crate) fn new() -> Clock {
-        Clock { start: Instant::now() }
+        Clock { start: Instant::now(), random: Vec::new() }
     }
 
     pub(crate) fn now(&self) -> Now {
@@ -31,8 +35,14 @@ impl Clock {
 
 impl Entropy for Clock {
     fn fill(&mut self, bytes: &mut [u8]) {
-        // Without random bytes a reply token could be guessed: better to stop than to go on.
-        getrandom::fill(bytes).expect("an operating system that runs this program has random bytes");
+        if self.random.len() < bytes.len() {
+            self.random.resize(RANDOM.max(bytes.len()), 0);
+            // Without random bytes a reply token could be guessed: better to stop than to go on.
+            getrandom::fill(&mut self.random).expect("an operating system that runs this program has random bytes");
+        }
+        let rest = self.random.len() - bytes.len();
+        bytes.copy_from_slice(&self.random[rest..]);
+        self.random.truncate(rest);
     }
 }
 

@@ -26,8 +26,8 @@ const AFTER_END: Duration = Duration::from_secs(2);
 /// What is not for subscribers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beside<'l> {
-    /// A line that is no event.
-    Line(&'l [u8]),
+    /// Lines that are no events, each with its end.
+    Lines(&'l [u8]),
     /// What is wrong with the line of this number.
     Problem(u64, String),
 }
@@ -64,7 +64,7 @@ pub async fn relay_lines(
     let mut is_over = false;
     let mut lines = Lines::new(LINE);
     let mut bytes = vec![0; READ];
-    let mut batch = Vec::new();
+    let (mut batch, mut others) = (Vec::new(), Vec::new());
     loop {
         let read = tokio::select! {
             biased;
@@ -82,6 +82,14 @@ pub async fn relay_lines(
             lines.push(&bytes[..read], &mut keep)
         }
         for (number, line) in batch.drain(..) {
+            if let Ok(line) = &line
+                && line.first() != Some(&b'{')
+            {
+                others.extend_from_slice(line);
+                others.push(b'\n');
+                continue;
+            }
+            pass_on(&mut others, &mut beside);
             let line = match line {
                 Ok(line) => line,
                 Err(length) => {
@@ -90,10 +98,6 @@ pub async fn relay_lines(
                     continue;
                 }
             };
-            if line.first() != Some(&b'{') {
-                beside(Beside::Line(&line));
-                continue;
-            }
             let reply = relay.take(&line).await;
             if let Reply::Now(answer) = &reply
                 && let Some(words) = answer.words()
@@ -102,10 +106,19 @@ pub async fn relay_lines(
             }
             answers.give(reply).await;
         }
+        pass_on(&mut others, &mut beside);
         relay.flush().await;
         if read == 0 {
             return Ok(());
         }
+    }
+}
+
+/// Passes on what came between two events, at once.
+fn pass_on(others: &mut Vec<u8>, beside: &mut impl FnMut(Beside<'_>)) {
+    if !others.is_empty() {
+        beside(Beside::Lines(others));
+        others.clear();
     }
 }
 

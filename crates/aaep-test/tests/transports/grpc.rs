@@ -114,6 +114,61 @@ async fn ends_have_a_status() {
     assert!(closed.status.is_none(), "a good end is OK");
 }
 
+/// A call that may be lost and come back, with this metadata.
+async fn call(
+    client: &mut AaepServiceClient<Channel>,
+    metadata: &[(&'static str, &str)],
+) -> Result<Grpc, tonic::Status> {
+    let add = |mut request: Request<()>| {
+        metadata.iter().for_each(|(name, value)| drop(request.metadata_mut().insert(*name, value.parse().unwrap())));
+        request
+    };
+    Grpc::call(client, add).await
+}
+
+#[tokio::test]
+async fn a_stream_that_returns_goes_on_with_its_question() {
+    let world = World::start().await;
+    let mut client = Grpc::channel(&world).await;
+    let mut stream = call(&mut client, &[("aaep-resumable", "yes")]).await.unwrap();
+    stream.say(&able()).await;
+    let accepted = stream.hear().await.unwrap();
+    let subscription = accepted["subscription_id"].as_str().unwrap().to_owned();
+    let agent = asking(world.producer());
+    let mut last = String::new();
+    let question = loop {
+        let event = stream.hear().await.unwrap();
+        if kind_of(&event) == "awaiting.confirmation" {
+            break event;
+        }
+        last = event["event_id"].as_str().unwrap().to_owned();
+    };
+    // The stream is lost, and with it the question, as far as the caller can tell.
+    drop(stream);
+    let other = world.producer().session("Something else.").await.unwrap();
+    let back = [("aaep-subscription-id", subscription.as_str()), ("aaep-last-event-id", last.as_str())];
+    let mut stream = call(&mut client, &back).await.unwrap();
+    let again = stream.hear().await.unwrap();
+    assert_eq!((kind_of(&again), &again["event_id"]), ("awaiting.confirmation", &question["event_id"]));
+    let mut kinds = Vec::new();
+    while !kinds.contains(&"session.started".to_owned()) {
+        kinds.push(kind_of(&stream.hear().await.unwrap()).to_owned());
+    }
+    assert!(!kinds.contains(&"awaiting.confirmation".to_owned()), "{kinds:?}");
+    stream.say(&reply(&subscription, &again, "accept")).await;
+    assert!(soon("the decision", agent).await.unwrap(), "it was not defaulted meanwhile");
+    assert_eq!(world.producer().presence().await.subscriptions, 1);
+    drop(other);
+    // What is over cannot be come back to, and what never was neither.
+    stream.say(&json!({"type": "subscription.close", "subscription_id": subscription})).await;
+    stream.rest().await;
+    for (id, code) in
+        [(subscription.as_str(), Code::NotFound), ("sub_unknown", Code::NotFound), ("?", Code::InvalidArgument)]
+    {
+        assert_eq!(call(&mut client, &[("aaep-subscription-id", id)]).await.err().unwrap().code(), code, "{id}");
+    }
+}
+
 fn token_file(directory: &tempfile::TempDir) -> std::path::PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = directory.path().join("tokens");
