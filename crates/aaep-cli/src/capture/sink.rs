@@ -1,10 +1,10 @@
 //! Where a recording goes. Every line is written whole, in one write, or not at all.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use crate::output::count;
+use crate::output::{PlainJson, count};
 
 /// How much is looked at to find where the last whole line ends.
 const LOOK: u64 = 64 * 1024;
@@ -65,7 +65,13 @@ impl Sink {
         match &mut self.place {
             Place::Output => {
                 let mut out = io::stdout().lock();
-                out.write_all(&self.line)?;
+                if out.is_terminal() {
+                    // What an agent says must not give orders to it.
+                    let text = String::from_utf8_lossy(&self.line).trim_end().replace('\t', " ");
+                    writeln!(out, "{}", PlainJson(text))?;
+                } else {
+                    out.write_all(&self.line)?;
+                }
                 out.flush()?;
             }
             Place::Other(file) => file.write_all(&self.line)?,

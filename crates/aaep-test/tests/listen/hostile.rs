@@ -190,6 +190,17 @@ fn a_producer_cannot_give_orders_to_the_terminal() {
 }
 
 #[test]
+fn nor_while_it_is_recorded_on_one() {
+    let puppet = Puppet::start();
+    let tmux = Tmux::start(&["capture", &puppet.url, "--count", "1"], &[]);
+    puppet.has_listener();
+    puppet.say("session.started", json!({"summary_normal": format!("Begin.{ORDERS}End.")}));
+    let text = tmux.sees("exit code: 0");
+    // JSON has no other way to write the first; the second is one that it could leave as it is.
+    assert!(text.contains("Begin.\\u001b[31m") && text.contains("\\u009b2J"), "{text}");
+}
+
+#[test]
 fn a_question_is_heard_in_a_flood() {
     let (puppet, tmux) = listening();
     for n in 0..3000 {
