@@ -2,6 +2,7 @@
 
 mod process;
 mod python;
+mod wait;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 pub use process::{PATIENCE, Process, Serving};
 pub use python::python;
+pub use wait::{now, soon, until};
 
 /// The root of the repository.
 pub fn root() -> PathBuf {

@@ -1,10 +1,10 @@
 //! A server in this process, and small clients that show the bytes.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use aaep::{Confirmation, Producer, Session};
 use aaep_server::{Config, Running, Server};
+pub(crate) use aaep_test::{PATIENCE, now, soon, until};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -12,24 +12,6 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
-
-/// Longer than anything takes on a busy machine; only a failure waits for so long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits, but not forever.
-pub(crate) async fn soon<T>(what: &str, waiting: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
-}
-
-/// Waits until something holds.
-pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    soon(what, async {
-        while !holds().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
-}
 
 pub(crate) fn config() -> Config {
     let mut config = Config { listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
@@ -56,11 +38,6 @@ pub(crate) fn request_with(capabilities: Value) -> Value {
 pub(crate) fn reply(subscription: &str, token: &str, decision: &str) -> Value {
     json!({"type": "confirmation.reply", "reply_token": token, "decision": decision,
         "subscription_id": subscription, "timestamp": now()})
-}
-
-pub(crate) fn now() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    aaep_proto::time::Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap()).to_string()
 }
 
 /// An answer, whole.

@@ -2,29 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use aaep::{Confirmation, Producer};
 use aaep_server::{Config, Limits, Running, Server};
+use aaep_test::now;
+pub(crate) use aaep_test::{soon, until};
 use serde_json::{Value, json};
-
-/// Longer than anything takes on a busy machine; only a failure waits for so long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Waits, but not forever.
-pub(crate) async fn soon<T>(what: &str, waiting: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
-}
-
-/// Waits until something holds.
-pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    soon(what, async {
-        while !holds().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
-}
 
 /// A server with every transport.
 pub(crate) struct World {
@@ -90,11 +73,6 @@ pub(crate) fn able() -> Value {
 pub(crate) fn reply(subscription: &str, question: &Value, decision: &str) -> Value {
     json!({"type": "confirmation.reply", "reply_token": question["reply_token"], "decision": decision,
         "subscription_id": subscription, "timestamp": now()})
-}
-
-fn now() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    aaep_proto::time::Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap()).to_string()
 }
 
 /// The type without its namespace.

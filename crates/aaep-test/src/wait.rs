@@ -1,0 +1,30 @@
+//! Waiting in tests: for a condition, with an end.
+
+use std::future::Future;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use aaep_proto::time::Timestamp;
+
+use crate::PATIENCE;
+
+/// Waits, but not forever.
+#[expect(clippy::panic, reason = "a test that cannot go on should stop")]
+pub async fn soon<T>(what: &str, waiting: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
+}
+
+/// Waits until something holds.
+pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    soon(what, async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+}
+
+/// The time, as messages say it.
+pub fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)).to_string()
+}
