@@ -139,6 +139,7 @@ flood =
        *[other] تُركت { $count } رسالة لأن رسائل كثيرة وصلت معًا.
     }
 connection-lost = انقطع الاتصال مع { $agent }.
+connection-ended = أنهى { $agent } الاتصال.
 connection-back = عاد الاتصال مع { $agent }.
 key-changed = تحذير: { $agent } يعرض مفتاحًا غير المفتاح السابق. قد يكون طرفًا آخر. تحقق قبل أن تجيب.
 

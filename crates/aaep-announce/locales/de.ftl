@@ -119,6 +119,7 @@ flood =
        *[other] { $count } Nachrichten wurden ausgelassen, weil zu viele auf einmal kamen.
     }
 connection-lost = Die Verbindung zu { $agent } ist unterbrochen.
+connection-ended = { $agent } hat die Verbindung beendet.
 connection-back = Die Verbindung zu { $agent } ist wieder da.
 key-changed = Warnung: { $agent } zeigt einen anderen Schlüssel als bisher. Es könnte jemand anderes sein. Prüfe das, bevor du antwortest.
 

@@ -138,6 +138,7 @@ flood =
        *[other] { $count } messages were left out, because too many came at once.
     }
 connection-lost = The connection to { $agent } is lost.
+connection-ended = { $agent } has ended the connection.
 connection-back = The connection to { $agent } is back.
 key-changed = Warning: { $agent } shows a different key than before. It may be someone else. Check before you answer.
 

@@ -119,6 +119,7 @@ flood =
        *[other] Se omitieron { $count } mensajes, porque llegaron demasiados a la vez.
     }
 connection-lost = Se perdió la conexión con { $agent }.
+connection-ended = { $agent } ha terminado la conexión.
 connection-back = Ha vuelto la conexión con { $agent }.
 key-changed = Aviso: { $agent } muestra una clave distinta de la anterior. Puede ser otro. Compruébalo antes de responder.
 

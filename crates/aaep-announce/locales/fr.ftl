@@ -119,6 +119,7 @@ flood =
        *[other] { $count } messages ont été omis, car trop sont arrivés à la fois.
     }
 connection-lost = La connexion avec { $agent } est perdue.
+connection-ended = { $agent } a mis fin à la connexion.
 connection-back = La connexion avec { $agent } est rétablie.
 key-changed = Attention : { $agent } montre une autre clé qu’avant. C’est peut-être quelqu’un d’autre. Vérifiez avant de répondre.
 

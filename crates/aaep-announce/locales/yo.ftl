@@ -86,6 +86,7 @@ gap = Ìkìlọ̀: àwọn ìfiránṣẹ́ kan sọnù.
 gap-text = Ọ̀rọ̀ kan sọnù níbí.
 flood = A fi ìfiránṣẹ́ { $count } sílẹ̀, nítorí wọ́n pọ̀ jù lẹ́ẹ̀kan náà.
 connection-lost = Ìsopọ̀ pẹ̀lú { $agent } ti já.
+connection-ended = { $agent } ti parí ìsopọ̀ náà.
 connection-back = Ìsopọ̀ pẹ̀lú { $agent } ti padà.
 key-changed = Ìkìlọ̀: { $agent } ń fi kọ́kọ́rọ́ mìíràn hàn. Ó lè jẹ́ ẹlòmíràn. Yẹ̀ ẹ́ wò kí o tó dáhùn.
 

@@ -34,6 +34,11 @@ pub enum Remark {
         /// Its name.
         agent: String,
     },
+    /// An agent has ended the connection in good order.
+    ConnectionEnded {
+        /// Its name.
+        agent: String,
+    },
     /// The connection to an agent is back.
     ConnectionBack {
         /// Its name.
@@ -61,12 +66,14 @@ impl Announcer {
             Remark::Gap => phrases.say("gap"),
             Remark::Flood { left_out } => say!(phrases, "flood", count = *left_out),
             Remark::ConnectionLost { agent } => say!(phrases, "connection-lost", agent = &name(agent)),
+            Remark::ConnectionEnded { agent } => say!(phrases, "connection-ended", agent = &name(agent)),
             Remark::ConnectionBack { agent } => say!(phrases, "connection-back", agent = &name(agent)),
             Remark::KeyChanged { agent } => say!(phrases, "key-changed", agent = &name(agent)),
             Remark::HiddenCharacters(found) => deception(phrases, found).text,
         };
+        let gone = matches!(remark, Remark::ConnectionLost { .. } | Remark::ConnectionEnded { .. });
         match remark {
-            Remark::ConnectionLost { .. } => {
+            _ if gone => {
                 self.connected = false;
                 self.prompts.values_mut().for_each(|prompt| prompt.interrupted = true);
             }
@@ -82,10 +89,9 @@ impl Announcer {
         let priority = if critical { Priority::Important } else { Priority::Message };
         let mut utterance = self.fixed(Text::new(text, phrases.language()), priority);
         utterance.interrupts = critical;
-        let back = matches!(remark, Remark::ConnectionBack { .. });
-        utterance.earcon = (!back).then_some(Earcon::Warning);
-        let wanted =
-            self.is_news(&utterance) && (critical || !self.quiet || matches!(remark, Remark::ConnectionLost { .. }));
+        let in_order = matches!(remark, Remark::ConnectionBack { .. } | Remark::ConnectionEnded { .. });
+        utterance.earcon = (!in_order).then_some(Earcon::Warning);
+        let wanted = self.is_news(&utterance) && (critical || !self.quiet || gone);
         if wanted { vec![utterance] } else { Vec::new() }
     }
 

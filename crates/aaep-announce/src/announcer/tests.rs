@@ -174,6 +174,12 @@ fn the_same_question_is_said_once_and_again_only_after_the_connection_was_lost()
     assert!(listener.hear("awaiting.confirmation", transfer()).is_empty());
     let lost = listener.announcer.remark(listener.now(), &Remark::ConnectionLost { agent: "Bank".into() });
     assert_eq!(texts(&lost), ["The connection to Bank is lost."]);
+    let ended = listener.announcer.remark(listener.now(), &Remark::ConnectionEnded { agent: "Bank".into() });
+    assert_eq!(
+        (texts(&ended), ended[0].earcon),
+        (vec!["Bank has ended the connection."], None),
+        "nothing to worry about"
+    );
     listener.announcer.remark(listener.now(), &Remark::ConnectionBack { agent: "Bank".into() });
     let again = listener.hear("awaiting.confirmation", transfer());
     assert_eq!(texts(&again), ["Bank still asks: Move $500.00 from savings to checking."]);

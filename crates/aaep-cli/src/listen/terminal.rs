@@ -379,11 +379,15 @@ impl Terminal {
                 self.producers[source].key_changed = true;
                 self.remark(now, source, &Remark::KeyChanged { agent });
             }
-            NoticeKind::Disconnected | NoticeKind::ClosedByProducer => {
+            kind @ (NoticeKind::Disconnected | NoticeKind::ClosedByProducer) => {
                 let producer = &mut self.producers[source];
                 if producer.connected {
                     producer.connected = false;
-                    self.remark(now, source, &Remark::ConnectionLost { agent });
+                    let remark = match kind {
+                        NoticeKind::ClosedByProducer => Remark::ConnectionEnded { agent },
+                        _ => Remark::ConnectionLost { agent },
+                    };
+                    self.remark(now, source, &remark);
                 } else if !producer.was_connected && !producer.told_waiting {
                     // Told once: it is tried again and again.
                     producer.told_waiting = true;
