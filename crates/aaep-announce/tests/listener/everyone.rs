@@ -2,13 +2,11 @@
 
 use aaep_announce::{Kind, Profile};
 use aaep_proto::confirm::{Clarification, Confirmation};
-use aaep_proto::message::{
-    CognitiveLoad, ErrorCategory, HandoffRequested, HandoffTarget, SessionErrored, ToolStatus, Verbosity,
-};
+use aaep_proto::message::{CognitiveLoad, ErrorCategory, SessionErrored, ToolStatus, Verbosity};
 use serde_json::json;
 
 use crate::world::World;
-use crate::{ANSWER, check, start, stream, tool};
+use crate::{ANSWER, check, handoff, start, stream, tool};
 
 /// What the demo writes about a garden.
 const REPORT: &str = include_str!("../../../aaep-cli/src/demo/scenes/report.md");
@@ -113,17 +111,7 @@ fn a_question_right_after_a_long_result() {
         let (first, second) = (start(&mut world, "Reading."), start(&mut world, "Writing."));
         world.act(|engine, cx| engine.complete_session(cx, &first, REPORT)).unwrap();
         ask(&mut world, &second);
-        let handoff = HandoffRequested {
-            reason: "I may not decide about this.".into(),
-            target_kind: HandoffTarget::Human,
-            target_uri: None,
-            urgency_for_handoff: None,
-            packaged_context: None,
-            summary_terse: None,
-            summary_normal: Some("Ada from the claims team will call you.".into()),
-            summary_detailed: None,
-        };
-        world.act(|engine, cx| engine.emit(cx, &second, handoff.into())).unwrap();
+        world.act(|engine, cx| engine.emit(cx, &second, handoff().into())).unwrap();
         world.act(|engine, cx| engine.complete_session(cx, &second, winding(300))).unwrap();
         check(&mut world);
     }

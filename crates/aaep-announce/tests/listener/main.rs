@@ -255,11 +255,8 @@ fn silence_an_error_and_a_way_out() {
     assert_eq!(beats, ["Still thinking, 21 seconds.", "Still thinking, 61 seconds."]);
 }
 
-#[test]
-fn a_handoff_ends_well() {
-    let mut world = world();
-    let session = start(&mut world, "Checking your claim.");
-    let handoff = HandoffRequested {
+fn handoff() -> HandoffRequested {
+    HandoffRequested {
         reason: "I may not decide about this.".into(),
         target_kind: HandoffTarget::Human,
         target_uri: None,
@@ -268,8 +265,14 @@ fn a_handoff_ends_well() {
         summary_terse: None,
         summary_normal: Some("Ada from the claims team will call you.".into()),
         summary_detailed: None,
-    };
-    world.act(|engine, cx| engine.emit(cx, &session, handoff.into())).unwrap();
+    }
+}
+
+#[test]
+fn a_handoff_ends_well() {
+    let mut world = world();
+    let session = start(&mut world, "Checking your claim.");
+    world.act(|engine, cx| engine.emit(cx, &session, handoff().into())).unwrap();
     world.act(|engine, cx| engine.complete_session(cx, &session, "Handed over.")).unwrap();
     let given = check(&mut world);
     assert_eq!(

@@ -12,6 +12,7 @@ use super::ids::{FreshIds, System};
 use super::recording::{Entry, Recording};
 use super::{Args, failed};
 use crate::Outcome;
+use crate::linger::linger;
 use crate::output::complain;
 use crate::serve::{runtime, start_logging, told_to_stop};
 
@@ -186,7 +187,7 @@ impl Teller {
             // Also without pauses others must have their turn, and a file without a single event must not spin.
             tokio::time::sleep(LOOK).await;
         }
-        self.all_have_it().await;
+        linger(&self.producer).await;
         if left_out > 0 { Outcome::No } else { Outcome::Yes }
     }
 
@@ -238,24 +239,6 @@ impl Teller {
         .await;
         self.recording = recording;
         end
-    }
-
-    /// Waits until subscribers have got everything, as long as they take it.
-    async fn all_have_it(&self) {
-        let (mut latest, mut since) = (None, Instant::now());
-        while let Some(measures) = self.producer.measure().await {
-            if measures.held == 0 && measures.queued == 0 {
-                return;
-            }
-            let now = Some((measures.counts.delivered, measures.queued));
-            if now != latest {
-                (latest, since) = (now, Instant::now());
-            }
-            if since.elapsed() > LINGER {
-                return;
-            }
-            tokio::time::sleep(LOOK).await;
-        }
     }
 }
 

@@ -71,33 +71,28 @@ fn forever(stream: &mut impl Write, bytes: &[u8]) {
     while stream.write_all(&block).is_ok() {}
 }
 
-#[test]
-fn a_line_of_events_without_end() {
+/// A stream that was in order until then goes on with this, so many times: it is cut off, and the user is told.
+fn after_a_good_start(begins: &[u8], goes_on: &[u8], times: usize) {
     let puppet = Puppet::start();
     let listener = Listener::start(&["listen", &puppet.url]);
     puppet.has_listener();
     puppet.say("session.started", json!({"summary_normal": "Working."}));
     listener.hears("Working.");
-    puppet.send(b"data: {\"type\":\"");
-    let block = vec![b'x'; 1 << 20];
-    (0..100).for_each(|_| puppet.send(&block));
+    puppet.send(begins);
+    (0..times).for_each(|_| puppet.send(goes_on));
     listener.hears("The connection to Puppet is lost");
     listener.is_modest();
     assert!(puppet.heard().is_empty());
 }
 
 #[test]
+fn a_line_of_events_without_end() {
+    after_a_good_start(b"data: {\"type\":\"", &vec![b'x'; 1 << 20], 100);
+}
+
+#[test]
 fn an_event_of_lines_without_end() {
-    let puppet = Puppet::start();
-    let listener = Listener::start(&["listen", &puppet.url]);
-    puppet.has_listener();
-    puppet.say("session.started", json!({"summary_normal": "Working."}));
-    listener.hears("Working.");
-    let lines = "data: 123456789\n".repeat(1 << 16);
-    (0..140).for_each(|_| puppet.send(lines.as_bytes()));
-    listener.hears("The connection to Puppet is lost");
-    listener.is_modest();
-    assert!(puppet.heard().is_empty());
+    after_a_good_start(b"", "data: 123456789\n".repeat(1 << 16).as_bytes(), 140);
 }
 
 #[test]
@@ -113,12 +108,12 @@ fn an_event_id_of_a_mebibyte_before_many_empty_events() {
     listener.is_modest();
 }
 
-#[test]
-fn headers_without_end() {
-    let address = serve(anywhere(), |mut stream| {
+/// An HTTP server whose every answer begins so and goes on like that.
+fn goes_on(begins: &'static [u8], goes_on: &'static [u8]) {
+    let address = serve(anywhere(), move |mut stream| {
         request(&mut stream);
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n");
-        forever(&mut stream, b"X-More: and more\r\n");
+        let _ = stream.write_all(begins);
+        forever(&mut stream, goes_on);
     });
     let listener = Listener::start(&["listen", &format!("http://{address}")]);
     listener.hears(&format!("Not connected to http://{address} yet."));
@@ -126,15 +121,13 @@ fn headers_without_end() {
 }
 
 #[test]
+fn headers_without_end() {
+    goes_on(b"HTTP/1.1 200 OK\r\n", b"X-More: and more\r\n");
+}
+
+#[test]
 fn a_manifest_without_end() {
-    let address = serve(anywhere(), |mut stream| {
-        request(&mut stream);
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"agent_id\":\"");
-        forever(&mut stream, b"x");
-    });
-    let listener = Listener::start(&["listen", &format!("http://{address}")]);
-    listener.hears(&format!("Not connected to http://{address} yet."));
-    listener.is_modest();
+    goes_on(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"agent_id\":\"", b"x");
 }
 
 #[test]
