@@ -22,7 +22,7 @@ use tower::Service;
 
 use crate::config::Limits;
 use crate::gate::{self, Connection};
-use crate::http::{Handover, Stream, carry, lend};
+use crate::http::{Handover, Heir, carry, lend};
 use crate::hub::{Hub, stopped};
 
 /// Most bytes of a request's head. It is also what an idle connection's read buffer may grow to.
@@ -108,7 +108,7 @@ impl Listener {
         }
     }
 
-    /// Serves requests, and then the event stream that takes the connection over, if one does.
+    /// Serves requests, and then whoever takes the connection over, if anyone does.
     async fn serve_connection(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -117,13 +117,19 @@ impl Listener {
     ) {
         let handover = Handover::default();
         let (owner, lent) = lend(stream, handover.clone());
-        // In a box, which is gone when a stream takes over.
+        // In boxes, of which the first is gone when the second comes.
         let ended = Box::pin(self.http(lent, &handover, connection, stopping)).await;
         let result = match ended {
-            Ok(Some(events)) => match owner.take() {
+            Ok(Some(Heir::Events(events))) => match owner.take() {
                 Some(stream) => carry(stream, events, self.hub.limits.write_timeout()).await.map_err(Into::into),
                 None => Ok(()),
             },
+            Ok(Some(Heir::Talk(upgrade, talk))) => {
+                if let Some((stream, read)) = owner.take_upgraded(upgrade).await {
+                    Box::pin(talk.hold(stream, read)).await;
+                }
+                Ok(())
+            }
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
@@ -132,14 +138,14 @@ impl Listener {
         }
     }
 
-    /// Serves requests until the connection ends or an event stream takes it over.
+    /// Serves requests until the connection ends or someone takes it over.
     async fn http(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         handover: &Handover,
         connection: Connection,
         mut stopping: watch::Receiver<bool>,
-    ) -> Result<Option<Box<Stream>>, Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<Option<Heir>, Box<dyn std::error::Error + Send + Sync>> {
         // What is known of the connection goes with each request: a router of its own would cost every idle one 15 KiB.
         let service = service_fn(|mut request: Request<Incoming>| {
             if request.version() == Version::HTTP_11 {
@@ -159,8 +165,8 @@ impl Listener {
                 serving.as_mut().graceful_shutdown();
             }
             match serving.as_mut().poll(cx) {
-                Poll::Ready(result) => Poll::Ready(result.map(|()| None)),
-                Poll::Pending => handover.take().map_or(Poll::Pending, |events| Poll::Ready(Ok(Some(events)))),
+                Poll::Ready(result) => Poll::Ready(result.map(|()| handover.take_done())),
+                Poll::Pending => handover.take_waiting().map_or(Poll::Pending, |heir| Poll::Ready(Ok(Some(heir)))),
             }
         })
         .await

@@ -7,6 +7,7 @@ mod manifest;
 mod operations;
 mod problem;
 mod replies;
+mod socket;
 mod sse;
 mod subscriptions;
 mod takeover;
@@ -24,8 +25,7 @@ use crate::signing::Published;
 
 pub(crate) use guard::identify;
 pub(crate) use problem::Problem;
-pub(crate) use sse::Stream;
-pub(crate) use takeover::{Handover, carry, lend};
+pub(crate) use takeover::{Handover, Heir, carry, lend};
 
 /// What handlers share.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
-//! Event streams without the HTTP machinery. Once the head of an HTTP/1.1 answer is out, an event stream is nothing but
-//! chunks; what hyper keeps for the next request, 16 KiB of buffers among it, would be the greater part of what an idle
-//! subscription costs. So the connection is only lent to hyper, and a stream takes it back.
+//! Event streams and WebSockets without the HTTP machinery. Once the head of an HTTP/1.1 answer is out, an event stream is
+//! nothing but chunks; what hyper keeps for the next request, 16 KiB of buffers among it, would be the greater part of what
+//! an idle subscription costs. So the connection is only lent to hyper, and a stream or a conversation takes it back.
 
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
@@ -11,17 +11,30 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto::upgrade::downcast;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::sse::Stream;
+use super::ws::Talk;
 
-/// Where a handler leaves the stream that is to take its connection over. It comes with each request that allows it.
+/// Where a handler leaves who is to take its connection over. It comes with each request that allows it.
 #[derive(Clone, Default)]
 pub(crate) struct Handover(Arc<Mutex<Left>>);
+
+/// Who takes a connection over.
+pub(crate) enum Heir {
+    /// An event stream, while hyper waits for more of it.
+    Events(Box<Stream>),
+    /// A WebSocket, when hyper is done.
+    Talk(OnUpgrade, Box<Talk>),
+}
 
 #[derive(Default)]
 struct Left {
     stream: Option<Box<Stream>>,
+    talk: Option<(OnUpgrade, Box<Talk>)>,
     /// Whether hyper was given the first bytes of the stream.
     begun: bool,
     /// Whether all that hyper was given is on its way.
@@ -40,10 +53,20 @@ impl Handover {
         Beginning(self)
     }
 
-    /// The stream, when it is time.
-    pub(crate) fn take(&self) -> Option<Box<Stream>> {
+    /// Leaves a conversation.
+    pub(super) fn leave_talk(self, upgrade: OnUpgrade, talk: Talk) {
+        self.lock().talk = Some((upgrade, Box::new(talk)));
+    }
+
+    /// Who takes over while hyper waits, when it is time.
+    pub(crate) fn take_waiting(&self) -> Option<Heir> {
         let mut left = self.lock();
-        left.due.then(|| left.stream.take())?
+        left.due.then(|| left.stream.take())?.map(Heir::Events)
+    }
+
+    /// Who takes over when hyper is done.
+    pub(crate) fn take_done(&self) -> Option<Heir> {
+        self.lock().talk.take().map(|(upgrade, talk)| Heir::Talk(upgrade, talk))
     }
 }
 
@@ -94,6 +117,14 @@ impl<S> Owner<S> {
     /// Takes the connection away.
     pub(crate) fn take(self) -> Option<S> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Owner<S> {
+    /// The same, with what hyper has read of it beyond the request.
+    pub(crate) async fn take_upgraded(self, upgrade: OnUpgrade) -> Option<(S, Bytes)> {
+        let lent = downcast::<TokioIo<Lent<S>>>(upgrade.await.ok()?).ok()?;
+        Some((self.take()?, lent.read_buf))
     }
 }
 

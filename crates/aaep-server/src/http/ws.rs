@@ -1,117 +1,67 @@
 //! `/aaep/v1/ws`: the WebSocket binding.
 
-use std::io;
-
-use aaep::Outgoing;
-use axum::extract::FromRequestParts;
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
-use axum::extract::{Request, State};
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt, StreamExt};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::guard::identify;
+use super::socket::halves;
+use super::takeover::Handover;
 use super::{App, Problem};
-use crate::conversation::{Received, Sink, Source, converse};
-use crate::hub::{Close, TOO_LARGE};
+use crate::conversation::{Sink, converse};
+use crate::hub::{Close, Peer};
 use crate::metrics::Transport;
 
 /// The name of the subprotocol. Who offers none is served as well (decision 24).
 const SUBPROTOCOL: &str = "aaep.v1";
 
-/// A read buffer costs memory for as long as a connection is open, and what subscribers say is small.
-const READ_BUFFER: usize = 2 * 1024;
-
-/// What waits in the write buffer before it is written without being told to.
-const WRITE_BUFFER: usize = 64 * 1024;
-
 /// Takes the connection over. Who is not known is told so by a close code: a page cannot see the status of a refusal.
 pub(super) async fn upgrade(State(app): State<App>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
-    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &app).await {
-        Ok(upgrade) => upgrade,
-        Err(_) => {
-            let detail = "This is a WebSocket. Ask for an upgrade, version 13.";
-            return Problem::new(StatusCode::UPGRADE_REQUIRED, detail).into_response();
-        }
+    // axum checks the request and answers it, but gets no connection: its sockets write a message at a time.
+    let ours = parts.extensions.remove::<OnUpgrade>();
+    parts.extensions.insert(hyper::upgrade::on(Request::new(())));
+    let answer = WebSocketUpgrade::from_request_parts(&mut parts, &app).await;
+    let (Ok(answer), Some(upgrade)) = (answer, ours) else {
+        let detail = "This is a WebSocket. Ask for an upgrade, version 13.";
+        return Problem::new(StatusCode::UPGRADE_REQUIRED, detail).into_response();
     };
-    let peer = identify(&parts, &app, Transport::WebSocket);
-    let limit = app.hub.limits.message_bytes;
-    upgrade
-        .protocols([SUBPROTOCOL])
-        .max_message_size(limit)
-        .max_frame_size(limit)
-        .read_buffer_size(READ_BUFFER)
-        .write_buffer_size(WRITE_BUFFER)
-        .max_write_buffer_size(usize::MAX)
-        .on_upgrade(async move |socket| {
-            let (sink, source) = socket.split();
-            let mut sink = Out(sink);
-            match peer {
-                Ok(peer) => drop(converse(&app.hub, &peer, In(source), sink).await),
-                Err(_) => {
-                    app.hub.metrics.closed(Close::UNAUTHENTICATED);
-                    sink.close(&Close::new(Close::UNAUTHENTICATED, "authentication failed")).await;
-                }
+    let talk = Talk { peer: identify(&parts, &app, Transport::WebSocket).ok(), app };
+    match parts.extensions.remove::<Handover>() {
+        Some(handover) => handover.leave_talk(upgrade, talk),
+        // One of several streams of its connection.
+        None => drop(tokio::spawn(async move {
+            if let Ok(stream) = upgrade.await {
+                talk.hold(TokioIo::new(stream), Bytes::new()).await;
             }
-        })
+        })),
+    }
+    answer.protocols([SUBPROTOCOL]).on_upgrade(async |_| {})
 }
 
-struct In(SplitStream<WebSocket>);
-
-impl Source for In {
-    async fn next(&mut self) -> Received {
-        match self.0.next().await {
-            Some(Ok(Message::Text(text))) => Received::Message(Bytes::from(text)),
-            Some(Ok(Message::Binary(_))) => Received::Violation("messages are text frames"),
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => Received::Alive,
-            Some(Ok(Message::Close(_))) | None => Received::End,
-            Some(Err(error)) => fault(&*error.into_inner()),
-        }
-    }
+/// A conversation that begins when the answer is out.
+pub(crate) struct Talk {
+    app: App,
+    /// None if it is nobody whom we know.
+    peer: Option<Peer>,
 }
 
-/// What the peer sent wrong, if it did.
-fn fault(error: &(dyn std::error::Error + 'static)) -> Received {
-    use tokio_tungstenite::tungstenite::Error;
-    match error.downcast_ref::<Error>() {
-        Some(Error::Capacity(_)) => Received::Violation(TOO_LARGE),
-        Some(Error::Utf8(_)) => Received::Violation("the message is not UTF-8"),
-        Some(Error::Protocol(_)) => Received::Violation("the frame is malformed"),
-        _ => Received::End,
-    }
-}
-
-struct Out(SplitSink<WebSocket, Message>);
-
-impl Sink for Out {
-    async fn send(&mut self, batch: &[Outgoing]) -> io::Result<()> {
-        for item in batch {
-            let text: Utf8Bytes = match item {
-                Outgoing::Event(frame) => frame.json().clone().try_into().map_err(io::Error::other)?,
-                Outgoing::Message(message) => serde_json::to_string(&**message).map_err(io::Error::other)?.into(),
-                Outgoing::Closed(_) => continue,
-            };
-            self.0.feed(Message::Text(text)).await.map_err(io::Error::other)?;
+impl Talk {
+    /// Holds it to its end. Of what the peer says, something may have been read already.
+    pub(crate) async fn hold(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, read: Bytes) {
+        let hub = &self.app.hub;
+        let (source, mut sink) = halves(stream, read, hub.limits.message_bytes);
+        match self.peer {
+            Some(peer) => drop(converse(hub, &peer, source, sink).await),
+            None => {
+                hub.metrics.closed(Close::UNAUTHENTICATED);
+                sink.close(&Close::new(Close::UNAUTHENTICATED, "authentication failed")).await;
+            }
         }
-        self.0.flush().await.map_err(io::Error::other)
-    }
-
-    async fn ping(&mut self) -> io::Result<()> {
-        self.0.send(Message::Ping(Bytes::new())).await.map_err(io::Error::other)
-    }
-
-    async fn close(&mut self, close: &Close) {
-        // A close frame holds 123 bytes of reason.
-        let mut reason = close.reason.clone();
-        while reason.len() > 123 {
-            reason.pop();
-        }
-        let frame = CloseFrame { code: close.code, reason: reason.into() };
-        // Who has gone need not be told.
-        let _ = self.0.send(Message::Close(Some(frame))).await;
-        let _ = self.0.close().await;
     }
 }

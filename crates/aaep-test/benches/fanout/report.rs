@@ -2,8 +2,10 @@
 
 /// Processor time and memory of a process.
 pub(crate) struct Usage {
+    /// User time in seconds, to the clock tick.
     user: f64,
-    system: f64,
+    /// All of its time in seconds, to the nanosecond.
+    total: f64,
     pub(crate) resident_kib: u64,
 }
 
@@ -12,11 +14,17 @@ impl Usage {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
         // Clock ticks are hundredths of a second on Linux.
-        let seconds = |at: usize| fields[at].parse::<f64>().unwrap() / 100.0;
+        let user = fields[11].parse::<f64>().unwrap() / 100.0;
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let nanos = threads.map(|thread| {
+            let stat = std::fs::read_to_string(thread.unwrap().path().join("schedstat")).unwrap();
+            stat.split_whitespace().next().unwrap().parse::<f64>().unwrap()
+        });
+        let total = nanos.sum::<f64>() / 1e9;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         let resident = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
         let resident_kib = resident.split_whitespace().nth(1).unwrap().parse().unwrap();
-        Usage { user: seconds(11), system: seconds(12), resident_kib }
+        Usage { user, total, resident_kib }
     }
 }
 
@@ -47,13 +55,12 @@ impl Row {
     }
 
     pub(crate) fn saturated(&mut self, deliveries: usize, start: &Usage, end: &Usage) {
-        let (user, system) = (end.user - start.user, end.system - start.system);
-        self.saturated_per_cpu = deliveries as f64 / (user + system).max(0.01);
-        self.saturated_user = user * 1e6 / deliveries as f64;
+        self.saturated_per_cpu = deliveries as f64 / (end.total - start.total);
+        self.saturated_user = (end.user - start.user) * 1e6 / deliveries as f64;
     }
 
     pub(crate) fn paced(&mut self, deliveries: usize, start: &Usage, end: &Usage) {
-        self.paced_per_cpu = deliveries as f64 / (end.user - start.user + end.system - start.system).max(0.01);
+        self.paced_per_cpu = deliveries as f64 / (end.total - start.total);
     }
 }
 
