@@ -2,7 +2,7 @@
 //! plain axum handler over a broadcast channel, in the same run.
 //!
 //! `cargo bench -p aaep-test --bench fanout` measures 1, 100, 1,000 and 5,000 subscribers; `-- --quick` only 1,000.
-//! Each contestant runs in a process of its own, so its processor time and memory are its own.
+//! Each contestant runs in a process of its own, so its processor time and memory are its own. They take turns.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a measurement that cannot go on ends")]
 
@@ -15,7 +15,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use client::Crowd;
-use report::{Row, Usage};
+use report::{Cost, Row, Usage};
 
 /// Who takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,56 +90,117 @@ fn main() {
     let args: Vec<String> = std::env::args().collect();
     if let Some(at) = args.iter().position(|arg| arg == "--serve") {
         let contestant = Contestant::ALL.into_iter().find(|c| c.name() == args[at + 1]).unwrap();
+        pin(true);
         return servers::run(contestant);
     }
     let quick = args.iter().any(|arg| arg == "--quick");
     let sizes: &[usize] = if quick { &[1000] } else { &[1, 100, 1000, 5000] };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .on_thread_start(|| pin(false))
+        .enable_all()
+        .build()
+        .unwrap();
     for size in sizes {
         println!("\n{size} subscribers, events of about 600 bytes");
-        let rows: Vec<Row> = Contestant::ALL.into_iter().map(|c| measure(&runtime, c, *size)).collect();
-        report::print(&rows);
+        let together = (CONNECTIONS / size).clamp(1, Contestant::ALL.len());
+        let rows = Contestant::ALL.chunks(together).flat_map(|contestants| {
+            let mut runs: Vec<Run> = contestants.iter().map(|c| Run::new(&runtime, *c, *size)).collect();
+            // By turns, so that what else happens on the machine meets all of them alike.
+            for _ in 0..TURNS {
+                runs.iter_mut().for_each(Run::saturated);
+                runs.iter_mut().for_each(Run::paced);
+                runs.iter_mut().for_each(Run::critical);
+            }
+            runs.into_iter().map(Run::end)
+        });
+        report::print(&rows.collect::<Vec<_>>());
     }
 }
 
-/// Events of one saturated run: about the same number of deliveries for every size.
-fn saturating(size: usize) -> usize {
-    (1_000_000 / size).clamp(64, 20_000) / 64 * 64
+/// Connections of all crowds that stand at the same time: a process may have only so many files open.
+const CONNECTIONS: usize = 10_000;
+
+/// How often each contestant has its turn.
+const TURNS: usize = 4;
+
+/// Events of one turn at five a second.
+const PACED: usize = 12;
+
+/// A contestant, those who listen to it, and what was measured.
+struct Run {
+    contestant: Contestant,
+    server: Server,
+    crowd: Crowd,
+    row: Row,
+    size: usize,
 }
 
-fn measure(runtime: &tokio::runtime::Runtime, contestant: Contestant, size: usize) -> Row {
-    let mut server = Server::start(contestant);
-    let before = server.usage();
-    let crowd = runtime.block_on(Crowd::join(contestant, server.address, size));
-    let idle = server.usage();
-    let mut row = Row::new(contestant.name(), size);
-    row.idle_kib = (idle.resident_kib.saturating_sub(before.resident_kib)) as f64 / size as f64;
-    // Unloaded: one critical event at a time.
-    if matches!(contestant, Contestant::Sse | Contestant::WebSocket) {
-        for _ in 0..20 {
-            let already = crowd.events();
-            server.order("critical");
-            crowd.wait_for(already + size);
+impl Run {
+    fn new(runtime: &tokio::runtime::Runtime, contestant: Contestant, size: usize) -> Run {
+        let server = Server::start(contestant);
+        let before = server.usage().resident_kib;
+        let crowd = runtime.block_on(Crowd::join(contestant, server.address, size));
+        let idle_kib = server.usage().resident_kib.saturating_sub(before) as f64 / size as f64;
+        let row = Row { name: contestant.name(), idle_kib, ..Row::default() };
+        Run { contestant, server, crowd, row, size }
+    }
+
+    /// Events of one saturated turn: about the same number of deliveries for every size.
+    fn burst(&self) -> usize {
+        (1_000_000 / self.size).clamp(64, 20_000) / 64 * 64
+    }
+
+    /// Gives an order and waits until everyone has got these events; answers what it took.
+    fn take(&mut self, order: &str, events: usize) -> Cost {
+        let (already, start) = (self.crowd.events(), self.server.usage());
+        self.server.order(order);
+        self.crowd.wait_for(already + events * self.size);
+        Cost::between(events * self.size, &start, &self.server.usage())
+    }
+
+    fn saturated(&mut self) {
+        let events = self.burst();
+        let cost = self.take(&format!("saturate {events}"), events);
+        self.row.saturated += cost;
+    }
+
+    fn paced(&mut self) {
+        let cost = self.take(&format!("pace {PACED}"), PACED);
+        self.row.paced += cost;
+    }
+
+    /// Critical events, one at a time, and as many among all that the server can send.
+    fn critical(&mut self) {
+        if !matches!(self.contestant, Contestant::Sse | Contestant::WebSocket) {
+            return;
         }
-        row.unloaded = crowd.take_latencies();
+        let events = self.burst();
+        self.crowd.take_latencies();
+        for _ in 0..events / 64 {
+            self.take("critical", 1);
+        }
+        self.row.unloaded.extend(self.crowd.take_latencies());
+        self.take(&format!("mixed {events}"), events + events / 64);
+        self.row.loaded.extend(self.crowd.take_latencies());
     }
-    let events = saturating(size);
-    let (already, start) = (crowd.events(), server.usage());
-    server.order(&format!("saturate {events}"));
-    crowd.wait_for(already + events * size);
-    row.saturated(events * size, &start, &server.usage());
-    let (already, start) = (crowd.events(), server.usage());
-    server.order("pace 24");
-    crowd.wait_for(already + 24 * size);
-    row.paced(24 * size, &start, &server.usage());
-    if matches!(contestant, Contestant::Sse | Contestant::WebSocket) {
-        let already = crowd.events();
-        crowd.take_latencies();
-        server.order(&format!("mixed {events}"));
-        crowd.wait_for(already + (events + events / 64) * size);
-        row.loaded = crowd.take_latencies();
+
+    fn end(mut self) -> Row {
+        std::thread::sleep(Duration::from_millis(50));
+        self.row.lost = self.crowd.lost();
+        self.row
     }
-    std::thread::sleep(Duration::from_millis(50));
-    row.lost = crowd.lost();
-    row
+}
+
+/// The server has one core and the crowd the others: where one took from the other, what is measured would be luck.
+fn pin(serves: bool) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let all = sched_getaffinity(None).unwrap();
+    let first = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap();
+    let mut own = CpuSet::new();
+    (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu) && (*cpu == first) == serves).for_each(|cpu| own.set(cpu));
+    // A machine with one core has nothing to share out.
+    if own.count() > 0 {
+        sched_setaffinity(None, &own).unwrap();
+    }
 }

@@ -1,5 +1,7 @@
 //! What was measured, as rows.
 
+use std::ops::AddAssign;
+
 /// Processor time and memory of a process.
 pub(crate) struct Usage {
     /// User time in seconds, to the clock tick.
@@ -28,40 +30,42 @@ impl Usage {
     }
 }
 
+/// What a number of deliveries took.
+#[derive(Default)]
+pub(crate) struct Cost {
+    deliveries: usize,
+    user: f64,
+    total: f64,
+}
+
+impl Cost {
+    pub(crate) fn between(deliveries: usize, start: &Usage, end: &Usage) -> Cost {
+        Cost { deliveries, user: end.user - start.user, total: end.total - start.total }
+    }
+
+    fn per_second(&self) -> f64 {
+        self.deliveries as f64 / self.total
+    }
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, more: Cost) {
+        self.deliveries += more.deliveries;
+        self.user += more.user;
+        self.total += more.total;
+    }
+}
+
 /// One contestant at one size.
+#[derive(Default)]
 pub(crate) struct Row {
-    name: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) idle_kib: f64,
-    saturated_per_cpu: f64,
-    saturated_user: f64,
-    paced_per_cpu: f64,
+    pub(crate) saturated: Cost,
+    pub(crate) paced: Cost,
     pub(crate) unloaded: Vec<u64>,
     pub(crate) loaded: Vec<u64>,
     pub(crate) lost: usize,
-}
-
-impl Row {
-    pub(crate) fn new(name: &'static str, _size: usize) -> Row {
-        Row {
-            name,
-            idle_kib: 0.0,
-            saturated_per_cpu: 0.0,
-            saturated_user: 0.0,
-            paced_per_cpu: 0.0,
-            unloaded: Vec::new(),
-            loaded: Vec::new(),
-            lost: 0,
-        }
-    }
-
-    pub(crate) fn saturated(&mut self, deliveries: usize, start: &Usage, end: &Usage) {
-        self.saturated_per_cpu = deliveries as f64 / (end.total - start.total);
-        self.saturated_user = (end.user - start.user) * 1e6 / deliveries as f64;
-    }
-
-    pub(crate) fn paced(&mut self, deliveries: usize, start: &Usage, end: &Usage) {
-        self.paced_per_cpu = deliveries as f64 / (end.total - start.total);
-    }
 }
 
 fn p99(micros: &[u64]) -> Option<u64> {
@@ -76,14 +80,14 @@ pub(crate) fn print(rows: &[Row]) {
         println!("{}:", row.name);
         println!(
             "  saturated: {:.0} deliveries per CPU second ({:.2} times axum), {:.2} us of user time each",
-            row.saturated_per_cpu,
-            row.saturated_per_cpu / of("axum", |r| r.saturated_per_cpu),
-            row.saturated_user
+            row.saturated.per_second(),
+            row.saturated.per_second() / of("axum", |r| r.saturated.per_second()),
+            row.saturated.user * 1e6 / row.saturated.deliveries as f64
         );
         println!(
             "  paced at 5 a second: {:.0} deliveries per CPU second ({:.0} % of the raw loop)",
-            row.paced_per_cpu,
-            100.0 * row.paced_per_cpu / of("raw loop", |r| r.paced_per_cpu)
+            row.paced.per_second(),
+            100.0 * row.paced.per_second() / of("raw loop", |r| r.paced.per_second())
         );
         println!("  idle: {:.1} KiB per subscriber; lost: {}", row.idle_kib, row.lost);
         if let (Some(unloaded), Some(loaded)) = (p99(&row.unloaded), p99(&row.loaded)) {
