@@ -19,6 +19,7 @@ use crate::journal::{Journal, Kept, Missed, Recorder};
 use crate::link::{Link, News, Outgoing, Port};
 use crate::pressure::Pressure;
 use crate::stats::{Measures, Stats};
+use crate::turns::Turns;
 
 /// Commands that may wait. Who comes after waits for a place.
 const MAILBOX: usize = 256;
@@ -113,6 +114,7 @@ pub(crate) struct Desk {
     pub(crate) restored: BTreeSet<SubscriptionKey>,
     /// Set when the end is near.
     leaving: Option<Leaving>,
+    turns: Turns,
 }
 
 /// How the task ends.
@@ -167,6 +169,7 @@ pub(crate) fn start(
         recorder: None,
         restored: BTreeSet::new(),
         leaving: None,
+        turns: Turns::default(),
     };
     if let Some((journal, restored)) = memory {
         desk.recorder = Some(Recorder::new(journal, keep));
@@ -186,6 +189,7 @@ async fn drive(
     let mut closed = false;
     loop {
         let due = desk.drain();
+        desk.turns.give(desk.ports.len()).await;
         if desk.is_done() {
             return desk.close_all().await;
         }
@@ -411,6 +415,7 @@ impl Desk {
     fn push(&mut self, key: SubscriptionKey, item: Outgoing) {
         let Some(port) = self.ports.get(&key) else { return };
         let full = port.push(item);
+        self.turns.count();
         if full && !port.blocked {
             self.set_blocked(key, true);
         }

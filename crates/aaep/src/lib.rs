@@ -43,6 +43,7 @@ mod session;
 mod stats;
 mod tell;
 mod tool;
+mod turns;
 
 pub use ask::Question;
 pub use error::{Error, ToolError};

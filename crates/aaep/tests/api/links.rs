@@ -1,5 +1,10 @@
 //! Links: slow readers, paces, streams that come back.
 
+use std::sync::Arc;
+
+use aaep::message::ToolInvoked;
+use tokio::task::JoinSet;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -27,6 +32,29 @@ async fn a_slow_reader_gets_everything() {
     let count = |core| events.iter().filter(|e| e.core_type() == Some(core)).count();
     assert_eq!((count(CoreType::ToolInvoked), count(CoreType::ToolCompleted)), (300, 300));
     assert_eq!(events.last().unwrap().core_type(), Some(CoreType::SessionCompleted));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_at_once_leaves_while_more_is_said() {
+    let producer = producer();
+    let mut link = join(&producer).await;
+    let session = Arc::new(producer.session("Looking everywhere.").await.unwrap());
+    let mut saying = JoinSet::new();
+    for _ in 0..100 {
+        let session = session.clone();
+        let tool = ToolInvoked { tool: "look".into(), summary_normal: "I look.".into(), ..ToolInvoked::default() };
+        saying.spawn(async move { session.invoke_tool(tool).await.unwrap() });
+    }
+    let reading = tokio::spawn(async move {
+        let (mut items, mut most) = (Vec::new(), 0);
+        while items.len() < 100 {
+            most = link.recv_many(&mut items, 1000).await.max(most);
+        }
+        most
+    });
+    saying.join_all().await;
+    let most = reading.await.unwrap();
+    assert!(most < 64, "{most} waited at once");
 }
 
 #[tokio::test(start_paused = true)]
