@@ -238,3 +238,147 @@ fn put_text(out: &mut BytesMut, json: &[u8]) -> io::Result<()> {
     out.put_slice(json);
     Ok(())
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "the helpers are tests too")]
+mod tests {
+    use aaep_proto::message::Message as Said;
+    use futures_util::{SinkExt, StreamExt};
+    use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
+    use tokio_tungstenite::WebSocketStream;
+
+    use super::*;
+
+    const LIMIT: usize = 100_000;
+
+    /// A peer, and the halves that it speaks with. The wire takes so many bytes before someone must read.
+    async fn pair(wire: usize) -> (WebSocketStream<DuplexStream>, In<DuplexStream>, Out<DuplexStream>) {
+        let (near, far) = duplex(wire);
+        let (source, sink) = halves(near, Bytes::new(), LIMIT);
+        (WebSocketStream::from_raw_socket(far, Role::Client, None).await, source, sink)
+    }
+
+    /// A message of about this length.
+    fn message(length: usize) -> Outgoing {
+        let why = "x".repeat(length);
+        let json = format!(r#"{{"type":"subscription.close","subscription_id":"sub_1","correlation_id":"{why}"}}"#);
+        Outgoing::Message(Box::new(Said::parse(json.as_bytes()).unwrap()))
+    }
+
+    /// A text frame as a client sends it, with a mask of zeros.
+    fn masked(text: &str) -> Vec<u8> {
+        let mut frame = vec![0x81, 0x80 | u8::try_from(text.len()).unwrap(), 0, 0, 0, 0];
+        frame.extend_from_slice(text.as_bytes());
+        frame
+    }
+
+    fn said(message: Outgoing) -> Said {
+        let Outgoing::Message(message) = message else { panic!("no message") };
+        *message
+    }
+
+    async fn text(peer: &mut WebSocketStream<DuplexStream>) -> String {
+        peer.next().await.unwrap().unwrap().into_text().unwrap().to_string()
+    }
+
+    /// The lengths are of all three forms that a frame's head has.
+    #[tokio::test]
+    async fn frames_of_every_length_arrive_whole() {
+        for length in [1, 60_000, 70_000] {
+            let (mut peer, _source, mut sink) = pair(256).await;
+            let batch = [message(length), message(length)];
+            let reading = async { [text(&mut peer).await, text(&mut peer).await] };
+            let (sent, came) = tokio::join!(sink.send(&batch), reading);
+            sent.unwrap();
+            assert_eq!(came, batch.map(|message| serde_json::to_string(&said(message)).unwrap()));
+        }
+    }
+
+    /// The wire holds less than the message, and the pings come while it is under way.
+    #[tokio::test]
+    async fn a_pong_never_stands_within_another_frame() {
+        let (peer, mut source, mut sink) = pair(64).await;
+        let (mut speaking, mut reading) = peer.split();
+        let pings = async {
+            for _ in 0..50 {
+                speaking.send(Message::Ping(Bytes::from_static(b"there?"))).await.unwrap();
+            }
+        };
+        let read = async {
+            let (mut pongs, mut texts) = (0, 0);
+            while texts < 2 || pongs == 0 {
+                match reading.next().await.unwrap().unwrap() {
+                    Message::Text(text) => texts += usize::from(text.len() > 50_000),
+                    Message::Pong(payload) => {
+                        assert_eq!(payload, &b"there?"[..]);
+                        pongs += 1;
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        };
+        let speak = async {
+            sink.send(&[message(50_000)]).await.unwrap();
+            sink.send(&[message(50_000)]).await.unwrap();
+        };
+        let hear = async {
+            loop {
+                assert!(matches!(source.next().await, Received::Alive));
+            }
+        };
+        tokio::select! {
+            _ = async { tokio::join!(pings, read, speak) } => {}
+            () = hear => {}
+        }
+    }
+
+    #[tokio::test]
+    async fn one_who_pings_and_never_reads_takes_no_memory() {
+        let (mut peer, mut source, sink) = pair(64).await;
+        // What is written is taken only as fast as the other side hears it, and it answers into a wire that is full.
+        for _ in 0..5_000 {
+            let ping = peer.send(Message::Ping(Bytes::from_static(&[7; 120])));
+            let (sent, heard) = tokio::join!(ping, source.next());
+            sent.unwrap();
+            assert!(matches!(heard, Received::Alive));
+        }
+        let waiting = sink.0.lock().out.capacity();
+        assert!(waiting < 4 * FULL, "{waiting} bytes wait");
+    }
+
+    #[tokio::test]
+    async fn what_came_with_the_request_is_heard() {
+        let (near, mut far) = duplex(1024);
+        let bytes = [masked("early"), masked("la")].concat();
+        let (mut source, _sink) = halves(near, Bytes::from(bytes[..15].to_vec()), LIMIT);
+        far.write_all(&bytes[15..]).await.unwrap();
+        assert!(matches!(source.next().await, Received::Message(text) if text == "early"));
+        assert!(matches!(source.next().await, Received::Message(text) if text == "la"));
+    }
+
+    #[tokio::test]
+    async fn what_breaks_the_rules_is_named() {
+        let cases: [(&[u8], &str); 5] = [
+            (&[0x82, 0x81, 0, 0, 0, 0, b'x'], "messages are text frames"),
+            (&[0x81, 0x81, 0, 0, 0, 0, 0xFF], "the message is not UTF-8"),
+            (&[0x81, 0x01, b'x'], "the frame is malformed"),
+            (&[0xC1, 0x81, 0, 0, 0, 0, b'x'], "the frame is malformed"),
+            (&[0x81, 0xFF, 0, 0, 0, 0, 0, 1, 0x86, 0xA1, 0, 0, 0, 0], TOO_LARGE),
+        ];
+        for (bytes, expected) in cases {
+            let (near, _far) = duplex(1024);
+            let (mut source, _sink) = halves(near, Bytes::copy_from_slice(bytes), LIMIT);
+            let heard = source.next().await;
+            assert!(matches!(heard, Received::Violation(what) if what == expected), "{heard:?} for {bytes:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_is_told_with_its_reason() {
+        let (mut peer, _source, mut sink) = pair(1024).await;
+        let close = Close::new(Close::VIOLATION, "ä".repeat(100));
+        let (_, heard) = tokio::join!(sink.close(&close), peer.next());
+        let Some(Ok(Message::Close(Some(frame)))) = heard else { panic!("{heard:?}") };
+        assert_eq!((u16::from(frame.code), frame.reason.as_str()), (4004, &*"ä".repeat(61)), "whole letters only");
+    }
+}

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::harness::*;
+use crate::ws::subscribed;
 
 /// What comes back on a raw connection until it is closed.
 async fn raw(address: std::net::SocketAddr, text: &str) -> String {
@@ -69,6 +70,21 @@ async fn connections_above_the_bound_are_turned_away() {
     let line = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let answer = raw(server.address(), line).await;
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("retry-after"), "{answer}");
+    drop(first);
+    until("there is a place again", async || raw(server.address(), line).await.starts_with("HTTP/1.1 200")).await;
+    drop(second);
+}
+
+#[tokio::test]
+async fn a_websocket_takes_a_place_to_its_end() {
+    let mut config = config();
+    config.limits.connections = 2;
+    let server = start(config).await;
+    let (first, _) = subscribed(server.address()).await;
+    let (second, _) = subscribed(server.address()).await;
+    let line = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let answer = raw(server.address(), line).await;
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     drop(first);
     until("there is a place again", async || raw(server.address(), line).await.starts_with("HTTP/1.1 200")).await;
     drop(second);

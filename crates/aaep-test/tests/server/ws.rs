@@ -2,6 +2,7 @@
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -144,6 +145,20 @@ async fn code_4004_is_a_violation() {
         say(&mut socket, &json!({"type": "nonsense"})).await;
     }
     assert_eq!(code(socket).await, 4004, "some malformed messages are let pass, not many");
+}
+
+/// A connection that is closed before all was read is cut off, and what was said last may be lost with it.
+#[tokio::test]
+async fn who_goes_on_talking_is_told_the_end_and_not_cut_off() {
+    let server = start(config()).await;
+    let (mut socket, _) = subscribed(server.address()).await;
+    socket.send(Message::binary(b"{}".to_vec())).await.unwrap();
+    for _ in 0..200 {
+        socket.send(Message::text("x".repeat(2_000))).await.unwrap();
+    }
+    assert_eq!(hear(&mut socket).await, Err(4004));
+    let rest = soon("the end", socket.get_mut().read(&mut [0; 1])).await;
+    assert_eq!(rest.unwrap(), 0, "an end in good order");
 }
 
 #[tokio::test]
