@@ -240,7 +240,6 @@ fn put_text(out: &mut BytesMut, json: &[u8]) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "the helpers are tests too")]
 mod tests {
     use aaep_proto::message::Message as Said;
     use futures_util::{SinkExt, StreamExt};
