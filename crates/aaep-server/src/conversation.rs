@@ -12,13 +12,16 @@ use aaep_keys::Role;
 use aaep_proto::message::{Message, ReasonCode};
 use bytes::Bytes;
 
-use crate::hub::{Close, FIRST_MESSAGE, Hub, Peer, TOO_MANY};
+use crate::hub::{Close, FIRST_MESSAGE, Hub, Peer, TOO_MANY, stopped};
 
 /// Most that is written at once: more gives nothing, and a critical event must not wait behind it.
 const BATCH: usize = 128;
 
 /// Malformed messages that are let pass with a log line before the connection is closed for them.
 const MALFORMED: u32 = 16;
+
+/// Why there is nobody to talk to.
+const ENDED: &str = "the producer has ended";
 
 /// What comes from a peer.
 #[derive(Debug)]
@@ -82,7 +85,7 @@ pub async fn converse_with(
             if let Some(refusal) = refusal {
                 let message = Outgoing::Message(Box::new(refusal.to_message().into()));
                 // Who has gone need not be told.
-                let _ = sink.send(&[message]).await;
+                let _ = bounded(hub, sink.send(&[message])).await;
             }
             close
         }
@@ -106,7 +109,11 @@ type Refused = (Option<Refusal>, Close);
 
 /// The handshake.
 async fn begin(hub: &Hub, (peer, binding): (&Peer, Binding), source: &mut impl Source) -> Result<Link, Refused> {
-    let first = tokio::time::timeout(FIRST_MESSAGE, first_message(source)).await;
+    let mut stopping = hub.stopping.clone();
+    let first = tokio::select! {
+        first = tokio::time::timeout(FIRST_MESSAGE, first_message(source)) => first,
+        () = stopped(&mut stopping) => return Err((None, Close::new(Close::CLEAN, ENDED))),
+    };
     let bytes = match first {
         Err(_) => return Err((None, Close::violation("no subscription.request came in time"))),
         Ok(Err(close)) => return Err((None, close)),
@@ -163,7 +170,7 @@ async fn hear(hub: &Hub, peer: &Peer, link: &LinkSender, source: &mut impl Sourc
         match read(&bytes) {
             Some(message) => {
                 if link.send(narrowed(peer, message)).await.is_err() {
-                    return Close::new(Close::CLEAN, "the producer has ended");
+                    return Close::new(Close::CLEAN, ENDED);
                 }
             }
             None => {
@@ -203,7 +210,7 @@ async fn speak(hub: &Hub, peer: &Peer, link: &mut Link, sink: &mut impl Sink) ->
         let sent = tokio::select! {
             count = link.recv_many(&mut batch, BATCH) => {
                 if count == 0 {
-                    return Close::new(Close::CLEAN, "the producer has ended");
+                    return Close::new(Close::CLEAN, ENDED);
                 }
                 hub.metrics.delivered(peer.transport, &batch);
                 trace(&batch);

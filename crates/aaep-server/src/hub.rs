@@ -21,13 +21,15 @@ pub struct Hub {
     pub(crate) rates: Rates,
     /// Turns true when the server is about to end.
     pub(crate) stopping: watch::Receiver<bool>,
+    /// Without a server nobody else would hold this, and that means the end.
+    _stop: Option<watch::Sender<bool>>,
 }
 
 impl Hub {
     /// For a producer that is served by one transport alone, with the usual bounds.
     pub fn alone(producer: Producer) -> Hub {
-        let (_, stopping) = watch::channel(false);
-        Hub::new(producer, Limits::default(), stopping)
+        let (stop, stopping) = watch::channel(false);
+        Hub { _stop: Some(stop), ..Hub::new(producer, Limits::default(), stopping) }
     }
 
     /// The same with other bounds.
@@ -40,7 +42,7 @@ impl Hub {
 
     pub(crate) fn new(producer: Producer, limits: Limits, stopping: watch::Receiver<bool>) -> Hub {
         let rates = Rates::new(limits.requests_per_second);
-        Hub { producer, limits, metrics: Metrics::default(), rates, stopping }
+        Hub { producer, limits, metrics: Metrics::default(), rates, stopping, _stop: None }
     }
 }
 

@@ -236,7 +236,7 @@ impl Running {
             // A task that failed has ended too.
             let _ = task.await;
         }
-        // A connection that became a WebSocket belongs to no task; its last words are waited for too.
+        // An agent's WebSocket belongs to no task; its last words are waited for too.
         let hub = self.hub;
         let closed = async {
             while hub.metrics.is_connected() {

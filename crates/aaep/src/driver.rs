@@ -189,7 +189,7 @@ async fn drive(
     let mut closed = false;
     loop {
         let due = desk.drain();
-        desk.turns.give(desk.ports.len()).await;
+        desk.turns.give().await;
         if desk.is_done() {
             return desk.close_all().await;
         }

@@ -123,7 +123,10 @@ impl<S> Owner<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Owner<S> {
     /// The same, with what hyper has read of it beyond the request.
     pub(crate) async fn take_upgraded(self, upgrade: OnUpgrade) -> Option<(S, Bytes)> {
-        let lent = downcast::<TokioIo<Lent<S>>>(upgrade.await.ok()?).ok()?;
+        let Ok(lent) = downcast::<TokioIo<Lent<S>>>(upgrade.await.ok()?) else {
+            tracing::error!("a connection was lent as one thing and given back as another");
+            return None;
+        };
         Some((self.take()?, lent.read_buf))
     }
 }

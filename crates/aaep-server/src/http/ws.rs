@@ -23,7 +23,7 @@ const SUBPROTOCOL: &str = "aaep.v1";
 /// Takes the connection over. Who is not known is told so by a close code: a page cannot see the status of a refusal.
 pub(super) async fn upgrade(State(app): State<App>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
-    // axum checks the request and answers it, but gets no connection: its sockets write a message at a time.
+    // axum checks the request and answers it, but gets no connection: the halves are our own.
     let ours = parts.extensions.remove::<OnUpgrade>();
     parts.extensions.insert(hyper::upgrade::on(Request::new(())));
     let answer = WebSocketUpgrade::from_request_parts(&mut parts, &app).await;
@@ -60,7 +60,8 @@ impl Talk {
             Some(peer) => drop(converse(hub, &peer, source, sink).await),
             None => {
                 hub.metrics.closed(Close::UNAUTHENTICATED);
-                sink.close(&Close::new(Close::UNAUTHENTICATED, "authentication failed")).await;
+                let close = Close::new(Close::UNAUTHENTICATED, "authentication failed");
+                let _ = tokio::time::timeout(hub.limits.write_timeout(), sink.close(&close)).await;
             }
         }
     }

@@ -21,6 +21,9 @@ use crate::client::micros;
 /// How many events are said before it is looked whether everyone keeps up.
 const BURST: usize = 64;
 
+/// How often it is looked whether they do. Who looks all the time takes from what is measured.
+const LOOK: Duration = Duration::from_millis(1);
+
 enum Order {
     Critical,
     Saturate(usize),
@@ -119,7 +122,7 @@ async fn plain_axum(mut orders: Orders) {
             sender.send(text.clone()).unwrap();
             if n % BURST == BURST - 1 {
                 while !sender.is_empty() {
-                    tokio::task::yield_now().await;
+                    tokio::time::sleep(LOOK).await;
                 }
             }
             if !pause.is_zero() {
@@ -190,8 +193,7 @@ async fn say(producer: &Producer, count: usize, pause: Duration, mixed: bool) {
                 tell(&session).await;
             }
             while producer.measure().await.unwrap().queued > 0 {
-                // Not at once: who asks all the time takes from what is measured.
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                tokio::time::sleep(LOOK).await;
             }
         }
     }

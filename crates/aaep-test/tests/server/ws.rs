@@ -116,6 +116,16 @@ async fn code_4000_ends_in_good_order() {
 }
 
 #[tokio::test]
+async fn one_who_has_not_spoken_yet_holds_up_no_end() {
+    let server = start(config()).await;
+    let (mut socket, _) = connect(server.address(), &[]).await;
+    let stopping = tokio::spawn(server.stop("The server is being stopped."));
+    assert_eq!(hear(&mut socket).await, Err(4000));
+    drop(socket);
+    soon("the end", stopping).await.unwrap();
+}
+
+#[tokio::test]
 async fn code_4001_is_a_rejection() {
     let server = start(config()).await;
     for message in [json!({"aaep_version": "9.0.0"}), json!({"type": "subscription.close"})] {
@@ -153,7 +163,7 @@ async fn who_goes_on_talking_is_told_the_end_and_not_cut_off() {
     let server = start(config()).await;
     let (mut socket, _) = subscribed(server.address()).await;
     socket.send(Message::binary(b"{}".to_vec())).await.unwrap();
-    for _ in 0..200 {
+    for _ in 0..20 {
         socket.send(Message::text("x".repeat(2_000))).await.unwrap();
     }
     assert_eq!(hear(&mut socket).await, Err(4004));
