@@ -1,5 +1,6 @@
 //! What the tests of the whole house share: where things are, example documents, processes.
 
+mod fixture;
 mod process;
 mod python;
 mod wait;
@@ -10,8 +11,9 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+pub use fixture::prepare_once;
 pub use process::{PATIENCE, Process, Serving};
-pub use python::python;
+pub use python::{python, python_with};
 pub use wait::{now, soon, until};
 
 /// The root of the repository.

@@ -25,38 +25,42 @@ pub(crate) fn command(name: &str) -> Command {
     command
 }
 
-/// Where the packages are.
+/// The virtual environment, prepared by the first test that needs it.
 fn environment() -> PathBuf {
-    let python = aaep_test::python(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers"), &PACKAGES);
-    let environment = python.ancestors().nth(2).expect("it stands in bin").to_path_buf();
-    lend_schemas(&environment);
-    environment
+    let below = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers");
+    let schemas = schemas();
+    let version: String = schemas.iter().map(|(name, text)| format!("{}\n{text}\n", name.display())).collect();
+    let python = aaep_test::python_with(&below, &PACKAGES, &version, |environment| install(&schemas, environment));
+    python.ancestors().nth(2).expect("it is in bin").to_path_buf()
 }
 
-/// The suite was published without the schemas that it checks against, but looks for them here. It gets ours.
-fn lend_schemas(environment: &Path) {
+/// The schemas of this repository: path below `schemas`, and text.
+fn schemas() -> Vec<(PathBuf, String)> {
+    let root = root().join("schemas");
+    let mut schemas = Vec::new();
+    for folder in ["", "core"] {
+        for path in fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_file() {
+                let name = path.strip_prefix(&root).unwrap().to_path_buf();
+                schemas.push((name, fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    schemas.sort();
+    schemas
+}
+
+/// The suite was published without the schemas that it validates against, but looks for them beside its checks.
+fn install(schemas: &[(PathBuf, String)], environment: &Path) {
     let mut libraries = fs::read_dir(environment.join("lib")).unwrap().flatten().map(|entry| entry.path());
     let checks = libraries.find_map(|library| {
         let checks = library.join("site-packages/aaep_conformance/checks");
         checks.is_dir().then_some(checks)
     });
     let target = checks.expect("the suite is installed").join("schemas");
-    for folder in ["", "core"] {
-        fs::create_dir_all(target.join(folder)).unwrap();
-        for entry in fs::read_dir(root().join("schemas").join(folder)).unwrap().flatten() {
-            if entry.path().is_file() {
-                lend(&entry.path(), &target.join(folder).join(entry.file_name()));
-            }
-        }
-    }
-}
-
-/// Copies a file unless it is there, in one step: another test may be reading it.
-fn lend(from: &Path, to: &Path) {
-    let content = fs::read(from).unwrap();
-    if fs::read(to).ok().as_ref() != Some(&content) {
-        let new = to.with_extension("new");
-        fs::write(&new, content).unwrap();
-        fs::rename(new, to).unwrap();
+    for (name, text) in schemas {
+        let path = target.join(name);
+        fs::create_dir_all(path.parent().expect("it is below the target")).unwrap();
+        fs::write(path, text).unwrap();
     }
 }

@@ -1,0 +1,1 @@
+//! Subscribers that stop reading must not delay agents or other subscribers.

@@ -1,0 +1,1 @@
+//! Irreversible tool calls without the consent of a person.

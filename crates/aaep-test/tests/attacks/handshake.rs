@@ -1,0 +1,1 @@
+//! Malformed and incomplete subscription requests.

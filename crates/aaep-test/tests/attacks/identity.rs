@@ -1,0 +1,1 @@
+//! Expired, revoked and confused credentials.

@@ -1,0 +1,12 @@
+//! Attacks on the built server, as an outsider would try them. SECURITY.md names the test of each threat.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod backpressure;
+mod consent;
+mod disclosure;
+mod handshake;
+mod identity;
+mod resources;
+mod stall;
+mod storage;

@@ -1,0 +1,1 @@
+//! Peers that try to exhaust connections, memory or quotas.

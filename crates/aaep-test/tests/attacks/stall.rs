@@ -1,0 +1,1 @@
+//! Events that are expensive to process must not delay replies.

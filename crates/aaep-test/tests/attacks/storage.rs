@@ -1,0 +1,1 @@
+//! Reading and damaging the data directory from outside.
