@@ -296,6 +296,7 @@ impl Desk {
         let id = self.engine.subscription_id(key)?.clone();
         let news = self.news.clone();
         let port = self.ports.entry(key).or_insert_with(|| Port::new(binding == Binding::Resumable));
+        port.connect(self.pressure.connect());
         Some(port.link(key, id, news))
     }
 
@@ -428,11 +429,9 @@ impl Desk {
     fn set_blocked(&mut self, key: SubscriptionKey, blocked: bool) {
         let Some(port) = self.ports.get_mut(&key) else { return };
         if blocked {
-            port.blocked = true;
-            // Who is away holds up nobody.
-            port.mark = port.reader.map(|_| self.pressure.mark());
+            port.block();
         } else {
-            port.unblock()
+            port.unblock();
         }
         self.act(|engine, cx| engine.set_blocked(cx, key, blocked));
     }
@@ -460,8 +459,7 @@ impl Desk {
             }
             News::Gone(key, reader) => {
                 let Some(port) = self.ports.get_mut(&key).filter(|port| port.reader == Some(reader)) else { return };
-                port.reader = None;
-                port.unblock();
+                port.disconnect();
                 self.act(|engine, cx| engine.disconnect(cx, key));
             }
         }

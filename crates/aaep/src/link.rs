@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use crate::clock;
 use crate::error::Error;
 use crate::history::{History, Rewound};
-use crate::pressure::Mark;
+use crate::pressure::Connected;
 
 /// How much waits in a link before its subscription is held back.
 const QUEUE: usize = 256;
@@ -179,8 +179,8 @@ pub(crate) struct Port {
     held: Vec<OwnedSemaphorePermit>,
     pub(crate) blocked: bool,
     resumable: bool,
-    /// Tells agents to wait while a reader is there that does not keep up.
-    pub(crate) mark: Option<Mark>,
+    /// Counts the subscription among those that agents may have to wait for, while it has a reader.
+    connected: Option<Connected>,
     /// The reader, if there is one.
     pub(crate) reader: Option<u64>,
 }
@@ -194,7 +194,7 @@ impl Port {
             held: Vec::new(),
             blocked: false,
             resumable,
-            mark: None,
+            connected: None,
             reader: None,
         }
     }
@@ -243,10 +243,34 @@ impl Port {
         }
     }
 
+    /// A reader connects.
+    pub(crate) fn connect(&mut self, connected: Connected) {
+        self.connected = Some(connected);
+    }
+
+    /// The reader has left.
+    pub(crate) fn disconnect(&mut self) {
+        self.reader = None;
+        self.connected = None;
+        self.unblock();
+    }
+
+    /// The reader does not keep up.
+    pub(crate) fn block(&mut self) {
+        self.set_blocked(true);
+    }
+
+    /// The reader keeps up again.
     pub(crate) fn unblock(&mut self) {
-        self.blocked = false;
-        self.mark = None;
+        self.set_blocked(false);
         self.held.clear();
+    }
+
+    fn set_blocked(&mut self, blocked: bool) {
+        self.blocked = blocked;
+        if let Some(connected) = &mut self.connected {
+            connected.set_blocked(blocked);
+        }
     }
 }
 

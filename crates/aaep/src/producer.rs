@@ -154,10 +154,11 @@ impl Producer {
         self.handle.call(move |desk| desk.act(|engine, _| engine.set_signed_manifest(jws))).await
     }
 
-    /// Waits until every subscriber that is there keeps up. An agent that says much waits for this now and then, so that
-    /// who reads slowly loses nothing.
+    /// Waits while every connected subscriber is behind. An agent that emits much text, progress or state waits for this
+    /// before each event. As soon as one subscriber keeps up, agents go on: for the others events are folded, and those for
+    /// whom too much waits are closed. Emit questions and other critical events without waiting.
     pub async fn ready(&self) {
-        self.handle.pressure.gone().await;
+        self.handle.pressure.relieved().await;
     }
 
     /// Where it stands, in numbers. Nothing after it has ended.

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::registry::{Agents, Seat, Way, is_name};
 use super::reply::Reply;
+use super::urgent::is_urgent;
 use crate::http::{App, Problem};
 use crate::hub::{Peer, stopped};
 
@@ -90,10 +91,17 @@ async fn relay(seat: Seat, body: Bytes, one: bool) -> Option<(Seat, Vec<Reply>)>
         return None;
     }
     let mut replies = Vec::with_capacity(lines.len());
+    // Marked before the lock is taken: another request of this agent may hold it while it waits for subscribers.
+    let last_urgent = lines.iter().rposition(|line| is_urgent(line));
+    let mut urgent = last_urgent.map(|_| seat.urgent().mark());
     let mut relay = seat.relay().lock().await;
-    for line in lines {
+    for (index, line) in lines.into_iter().enumerate() {
         replies.push(relay.take(line).await);
+        if Some(index) == last_urgent {
+            urgent = None;
+        }
     }
+    drop(urgent);
     relay.flush().await;
     drop(relay);
     Some((seat, replies))

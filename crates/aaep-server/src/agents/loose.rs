@@ -138,7 +138,7 @@ fn name(object: &mut Map<String, Value>, field: &str) -> Result<Option<String>, 
 }
 
 /// Reads `aaep:agent.tool.invoked`, `agent.tool.invoked` and `tool.invoked`.
-fn core_type(text: &str) -> Option<CoreType> {
+pub(super) fn core_type(text: &str) -> Option<CoreType> {
     if text.starts_with(CORE_TYPES) || text.contains(':') {
         return CoreType::parse(text);
     }

@@ -7,6 +7,7 @@
 mod answer;
 mod ask;
 mod events;
+mod inbox;
 mod loose;
 mod memory;
 mod registry;
@@ -14,6 +15,7 @@ mod relay;
 mod reply;
 mod session;
 pub mod stdio;
+mod urgent;
 mod who;
 mod ws;
 

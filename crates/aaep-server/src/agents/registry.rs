@@ -10,6 +10,7 @@ use aaep::{LanguageTag, Producer};
 use tokio::time::Instant;
 
 use super::relay::Relay;
+use super::urgent::Urgent;
 use super::who::Who;
 use crate::config::Config;
 
@@ -84,6 +85,7 @@ pub(crate) struct Agents {
 #[derive(Debug)]
 struct Desk {
     relay: Arc<tokio::sync::Mutex<Relay>>,
+    urgent: Urgent,
     presence: Mutex<Presence>,
 }
 
@@ -106,6 +108,11 @@ impl Seat {
     /// The agent.
     pub(super) fn relay(&self) -> &Arc<tokio::sync::Mutex<Relay>> {
         &self.desk.relay
+    }
+
+    /// Counts urgent events of the agent before they are taken.
+    pub(super) fn urgent(&self) -> &Urgent {
+        &self.desk.urgent
     }
 }
 
@@ -180,7 +187,8 @@ impl Agents {
                     relay = relay.at_home(home);
                 }
                 let presence = Mutex::new(Presence { here: 0, until: Instant::now() });
-                entry.insert(Arc::new(Desk { relay: Arc::new(relay.into()), presence })).clone()
+                let urgent = relay.urgent();
+                entry.insert(Arc::new(Desk { relay: Arc::new(relay.into()), urgent, presence })).clone()
             }
         };
         desk.presence().here += 1;

@@ -6,7 +6,7 @@ mod text;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use aaep::message::{Aside, CoreType, Localized, Payload, SessionCompleted, SessionStarted};
+use aaep::message::{Aside, CoreType, Localized, Payload, SessionCompleted, SessionStarted, Urgency};
 use aaep::{CallDigest, LanguageTag, Producer, SessionOptions};
 use aaep_proto::{Problem, Rule};
 use serde_json::Map;
@@ -18,6 +18,7 @@ use super::memory::{Known, Memory};
 use super::registry::Names;
 use super::reply::{Pending, Reply};
 use super::session::{Open, ask_first, errored};
+use super::urgent::{Urgent, is_urgent_type};
 use super::who::Who;
 use super::{ask, session};
 use crate::clock;
@@ -64,8 +65,10 @@ pub struct Relay {
     ended: VecDeque<String>,
     memory: Memory,
     waiting: Option<Waiting>,
-    /// A subscriber held up the agent for too long; it is not waited for until it has caught up.
+    /// The agent was slowed for as long as it may be, and no subscriber has caught up since.
     impatient: bool,
+    /// Urgent events that are waiting to be taken.
+    urgent: Urgent,
     /// Counts events that have no name of their own.
     unnamed: u64,
     questions: JoinSet<()>,
@@ -116,6 +119,7 @@ impl Relay {
             memory: Memory::default(),
             waiting: None,
             impatient: false,
+            urgent: Urgent::default(),
             unnamed: 0,
             questions: JoinSet::new(),
             left: Vec::new(),
@@ -130,13 +134,18 @@ impl Relay {
         self
     }
 
+    /// Counts urgent events of this agent before they are taken. While there are some, nothing of the agent is held back.
+    pub(super) fn urgent(&self) -> Urgent {
+        self.urgent.clone()
+    }
+
     /// How many sessions go on.
     pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Takes one JSON object. If subscribers do not keep up, this waits for them. Text may wait until
-    /// [`flush`](Relay::flush) or the next event.
+    /// Takes one JSON object. While no connected subscriber keeps up this waits, for a minute at most; questions, other
+    /// critical events and the ends of sessions do not wait. Text may wait until [`flush`](Relay::flush) or the next event.
     pub async fn take(&mut self, line: &[u8]) -> Reply {
         while self.questions.try_join_next().is_some() {}
         let loose = match Loose::read(line) {
@@ -188,9 +197,8 @@ impl Relay {
             let session = loose.session.clone();
             let told = loose.complete(clock::wall())?;
             let core = told.event.core_type();
-            // What the user must hear now does not wait for who does not keep up.
-            let urgent = core.is_some_and(|core| core.must_be_critical() || core.is_terminal());
-            self.hand_on(!urgent).await?;
+            let critical = told.event.envelope.urgency == Some(Urgency::Critical);
+            self.hand_on(!critical && !is_urgent_type(core)).await?;
             if core == Some(CoreType::SessionStarted) {
                 self.start((session, name), told).await?
             } else {

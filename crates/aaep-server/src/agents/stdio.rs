@@ -10,12 +10,16 @@ use tokio::task::JoinSet;
 
 use super::relay::Relay;
 use super::reply::Reply;
+use super::urgent::{Urgent, UrgentMark};
 
 /// Longest line.
 pub const LINE: usize = 1024 * 1024;
 
 /// What is read at once: as much as a pipe holds.
 const READ: usize = 64 * 1024;
+
+/// Reads that may wait to be handled: a question is noticed there behind text that is held back.
+const AHEAD: usize = 2;
 
 /// Answers that may wait for the agent to read them.
 const ANSWERS: usize = 1024;
@@ -34,8 +38,8 @@ pub enum Beside<'l> {
 
 /// Reads events until the agent writes no more. `ended` says that the process is gone.
 ///
-/// If subscribers do not keep up, nothing is read, and so the agent is held up. An agent that does not read its answers
-/// is held up when too many outcomes wait; refusals are told beside in any case.
+/// While no subscriber keeps up, little is read, and so the agent is slowed by its own writing, until it asks something. An
+/// agent that does not read its answers is held up when too many outcomes wait; refusals are told beside in any case.
 ///
 /// ```
 /// use aaep::Producer;
@@ -59,12 +63,65 @@ pub async fn relay_lines(
     ended: impl Future<Output = ()>,
     mut beside: impl FnMut(Beside<'_>),
 ) -> io::Result<()> {
-    let mut answers = Answers::new(input);
+    let (to, mut batches) = mpsc::channel(AHEAD);
+    let reading = read_lines(&mut output, ended, relay.urgent(), to);
+    let taking = async {
+        let mut answers = Answers::new(input);
+        let mut others = Vec::new();
+        while let Some(batch) = batches.recv().await {
+            for Numbered { number, line, urgent } in batch {
+                if let Ok(line) = &line
+                    && line.first() != Some(&b'{')
+                {
+                    others.extend_from_slice(line);
+                    others.push(b'\n');
+                    continue;
+                }
+                pass_on(&mut others, &mut beside);
+                let line = match line {
+                    Ok(line) => line,
+                    Err(length) => {
+                        let text = format!("{length} bytes are too long for a line; at most {LINE} are taken");
+                        beside(Beside::Problem(number, text));
+                        continue;
+                    }
+                };
+                let reply = relay.take(&line).await;
+                drop(urgent);
+                if let Reply::Now(answer) = &reply
+                    && let Some(words) = answer.words()
+                {
+                    beside(Beside::Problem(number, words));
+                }
+                answers.give(reply).await;
+            }
+            pass_on(&mut others, &mut beside);
+            relay.flush().await;
+        }
+    };
+    tokio::join!(reading, taking).0
+}
+
+/// A line with its number.
+struct Numbered {
+    number: u64,
+    /// The length of one that is too long.
+    line: Result<Vec<u8>, usize>,
+    urgent: Option<UrgentMark>,
+}
+
+/// Reads lines until the agent writes no more, or nothing more for a while after it has ended. What was read at once goes
+/// on together.
+async fn read_lines(
+    output: &mut (impl AsyncRead + Unpin),
+    ended: impl Future<Output = ()>,
+    urgent: Urgent,
+    to: mpsc::Sender<Vec<Numbered>>,
+) -> io::Result<()> {
     let mut ended = std::pin::pin!(ended);
     let mut is_over = false;
     let mut lines = Lines::new(LINE);
     let mut bytes = vec![0; READ];
-    let (mut batch, mut others) = (Vec::new(), Vec::new());
     loop {
         let read = tokio::select! {
             biased;
@@ -75,40 +132,20 @@ pub async fn relay_lines(
             }
             () = tokio::time::sleep(AFTER_END), if is_over => 0,
         };
-        let mut keep = |number, line: Line<'_>| batch.push((number, owned(line)));
+        let mut batch = Vec::new();
+        let mut keep = |number, line: Line<'_>| {
+            let urgent = match line {
+                Line::Text(text) => urgent.mark_if_urgent(text),
+                Line::TooLong(_) => None,
+            };
+            batch.push(Numbered { number, line: owned(line), urgent });
+        };
         if read == 0 {
             lines.finish(&mut keep)
         } else {
             lines.push(&bytes[..read], &mut keep)
         }
-        for (number, line) in batch.drain(..) {
-            if let Ok(line) = &line
-                && line.first() != Some(&b'{')
-            {
-                others.extend_from_slice(line);
-                others.push(b'\n');
-                continue;
-            }
-            pass_on(&mut others, &mut beside);
-            let line = match line {
-                Ok(line) => line,
-                Err(length) => {
-                    let text = format!("{length} bytes are too long for a line; at most {LINE} are taken");
-                    beside(Beside::Problem(number, text));
-                    continue;
-                }
-            };
-            let reply = relay.take(&line).await;
-            if let Reply::Now(answer) = &reply
-                && let Some(words) = answer.words()
-            {
-                beside(Beside::Problem(number, words));
-            }
-            answers.give(reply).await;
-        }
-        pass_on(&mut others, &mut beside);
-        relay.flush().await;
-        if read == 0 {
+        if to.send(batch).await.is_err() || read == 0 {
             return Ok(());
         }
     }

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::events::sit;
+use super::inbox::Inbox;
 use super::registry::{Agents, Seat, Way};
 use super::reply::Reply;
 use crate::http::{App, Problem, identify};
@@ -71,7 +72,8 @@ async fn converse(app: &App, seat: &Seat, source: SplitStream<WebSocket>, sink: 
     // What was taken is done to its end, even if the connection is lost meanwhile.
     let relay = seat.relay().clone();
     let silence = app.hub.limits.silence();
-    let mut hearing = tokio::spawn(async move { hear(relay, source, answers, silence).await });
+    let inbox = Inbox::new(source, seat.urgent().clone());
+    let mut hearing = tokio::spawn(async move { hear(relay, inbox, answers, silence).await });
     let close = tokio::select! {
         close = &mut hearing => return close.unwrap_or_else(|_| gone()),
         close = speak(app, waiting, sink) => close,
@@ -84,14 +86,14 @@ async fn converse(app: &App, seat: &Seat, source: SplitStream<WebSocket>, sink: 
 /// Takes events until the agent leaves.
 async fn hear(
     relay: Arc<tokio::sync::Mutex<super::Relay>>,
-    mut source: SplitStream<WebSocket>,
+    mut inbox: Inbox,
     answers: mpsc::Sender<String>,
     silence: Duration,
 ) -> Close {
     let mut questions = JoinSet::new();
     loop {
         while questions.try_join_next().is_some() {}
-        let Ok(received) = tokio::time::timeout(silence, source.next()).await else {
+        let Ok((received, urgent)) = tokio::time::timeout(silence, inbox.next()).await else {
             return Close::violation("the connection gives no sign of life");
         };
         let text = match received {
@@ -104,10 +106,11 @@ async fn hear(
         let taking = tokio::spawn(async move {
             let mut relay = relay.lock().await;
             let reply = relay.take(&bytes).await;
+            drop(urgent);
             relay.flush().await;
             reply
         });
-        let Ok(reply) = taking.await else { return gone() };
+        let Ok(reply) = inbox.read_during(taking).await else { return gone() };
         match reply {
             Reply::Now(answer) if answer.is_said() => {}
             Reply::Now(answer) => {

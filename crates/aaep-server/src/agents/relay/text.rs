@@ -5,6 +5,7 @@ use std::time::Duration;
 use aaep::OutputKind;
 use aaep::message::{Aside, Payload};
 use aaep_proto::{Problem, Rule};
+use futures_util::FutureExt;
 
 use super::super::answer::{Fault, faults};
 use super::super::loose::Loose;
@@ -15,7 +16,7 @@ use crate::clock;
 /// Text of one output that is put together before it is handed on: a model writes many small pieces.
 const TEXT: usize = 16 * 1024;
 
-/// How long a subscriber that does not keep up may hold up an agent. Transports give up on it sooner.
+/// The longest time that an agent is slowed when no subscriber keeps up. Transports close stalled subscribers sooner.
 const HOLD: Duration = Duration::from_secs(60);
 
 /// Text that was not handed on yet.
@@ -83,8 +84,12 @@ impl Relay {
         Ok(key)
     }
 
-    /// Hands on all text that still waits. To be called when nothing more comes at the moment.
+    /// Hands on all text that still waits. To be called when nothing more comes at the moment. Without such text this does
+    /// not wait, whether subscribers keep up or not.
     pub async fn flush(&mut self) {
+        if self.waiting.is_none() {
+            return;
+        }
         // A session that has ended meanwhile takes no text; its end was told.
         let _ = self.hand_on(true).await;
     }
@@ -99,14 +104,21 @@ impl Relay {
         text.output.write(waiting.text).await.map_err(faults)
     }
 
-    /// Waits for subscribers that do not keep up, but not for ever.
+    /// Waits while no subscriber keeps up, for a bounded time, and only until the agent sends something urgent.
     async fn hold(&mut self) {
-        let time = if self.impatient { Duration::ZERO } else { HOLD };
-        let late = tokio::time::timeout(time, self.producer.ready()).await.is_err();
-        if late && !self.impatient {
-            tracing::warn!("a subscriber that does not keep up is not waited for any longer");
+        if self.impatient {
+            self.impatient = self.producer.ready().now_or_never().is_none();
+            return;
         }
-        self.impatient = late;
+        tokio::select! {
+            biased;
+            () = self.producer.ready() => {}
+            () = self.urgent.any() => {}
+            () = tokio::time::sleep(HOLD) => {
+                tracing::warn!("no subscriber keeps up: the agent is not slowed any longer");
+                self.impatient = true;
+            }
+        }
     }
 }
 
