@@ -92,16 +92,16 @@ impl Side {
     }
 
     async fn sample(&mut self, number: usize) {
-        // Text comes as it is; progress and states of an agent would fold while they wait.
-        let mark = format!("Sample {number:06} is here. ");
-        let event = json!({"type": "output.streaming", "output_id": "samples", "chunk": &mark});
+        let mark = format!("Sample {number:06}");
+        let event = json!({"type": "progress.updated", "progress": {"step": number + 1},
+            "summary_normal": format!("{mark} is done.")});
         let begun = Instant::now();
         let post = async {
             self.agent.post("sampler", &event).await;
             begun.elapsed()
         };
         let arrival = async {
-            self.healthy.read_until(&format!("Sample {number:06}")).await;
+            self.healthy.read_until(&mark).await;
             begun.elapsed()
         };
         let (post, arrival) = tokio::join!(post, arrival);
