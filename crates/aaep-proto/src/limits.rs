@@ -33,6 +33,12 @@ pub const CHUNK_CHARS: usize = 16_384;
 /// Text that is put together for a listener with a pace takes at most this long to announce: a question that
 /// comes meanwhile must not wait behind minutes of speech.
 pub const SPOKEN_SECONDS: u64 = 20;
+/// How long a word or a sentence is held back because what follows could show that it belongs to a secret.
+pub const HELD_TEXT_MILLIS: u64 = 100;
+/// Text that is shorter than this gives no secret away, even in the middle of a word.
+pub const HELD_WORD_BYTES: usize = 8;
+/// Hidden characters of one text that are shown in words; the others are left out.
+pub const EXPOSED_CHARACTERS: usize = 16;
 /// Events that may wait for one subscription; above, it is closed, since nothing may be dropped.
 pub const HELD_EVENTS: usize = 1024;
 /// Bytes of text that may wait for one subscription.

@@ -344,7 +344,11 @@ fn agree_levels(asked: &CapabilityFields, offer: &Offer, notes: &mut Vec<String>
 /// Extensions that both sides know. Two of them with one prefix cannot share a subscription (chapter 7).
 fn agree_extensions(asked: &CapabilityFields, offer: &Offer) -> Result<Option<Vec<String>>, Refusal> {
     let Some(requested) = &asked.supported_extensions else { return Ok(None) };
-    let common: Vec<&(String, String)> = offer.extensions.iter().filter(|(_, uri)| requested.contains(uri)).collect();
+    let common: Vec<&(String, String)> = offer
+        .extensions
+        .iter()
+        .filter(|(prefix, uri)| requested.contains(uri) && !crate::validate::is_reserved(prefix))
+        .collect();
     for (i, (prefix, _)) in common.iter().enumerate() {
         if common[..i].iter().any(|(earlier, _)| earlier == prefix) {
             let message = format!("Two extensions use the prefix {prefix}. Ask for one of them.");

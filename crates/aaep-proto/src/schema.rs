@@ -90,7 +90,7 @@ fn envelope() -> Value {
         json!({"type": "string", "anyOf": [
             {"enum": core},
             {"pattern": "^[A-Za-z][A-Za-z0-9+._-]*:[^\\u0000-\\u0020\\u007f]+$",
-             "not": {"pattern": format!("^(aaep|xsd|rdf|rdfs):|^{}", CORE_TYPES.replace('.', "\\."))}}
+             "not": {"pattern": format!("^{RESERVED}:|^{}", any_case(CORE_TYPES))}}
         ]}),
     );
     schema.insert("required".into(), required(&["type"], Envelope::SHAPE.fields));
@@ -99,9 +99,27 @@ fn envelope() -> Value {
     schema.into()
 }
 
+/// Prefixes that extensions may not use, in whatever case.
+const RESERVED: &str = "([aA][aA][eE][pP]|[xX][sS][dD]|[rR][dD][fF][sS]?)";
+
+/// Names of extensions.
+fn unreserved() -> Value {
+    json!({"not": {"pattern": format!("^{RESERVED}$|^@")}})
+}
+
+/// A pattern for a text in whatever case.
+fn any_case(text: &str) -> String {
+    let letter = |c: char| match c {
+        c if c.is_ascii_alphabetic() => format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase()),
+        '.' => "\\.".to_owned(),
+        c => c.to_string(),
+    };
+    text.chars().map(letter).collect()
+}
+
 /// Names at the top level that the protocol does not keep for itself.
 fn free_names() -> Value {
-    json!({"anyOf": [{"enum": ["@context", "aaep_version"]}, {"not": {"pattern": "^(@|aaep_)"}}]})
+    json!({"anyOf": [{"enum": ["@context", "aaep_version"]}, {"not": {"pattern": "^(@|[aA][aA][eE][pP]_)"}}]})
 }
 
 fn event(core: CoreType) -> Value {
@@ -207,7 +225,10 @@ fn object(shape: &Shape) -> Map<String, Value> {
     }
     match shape.unknown {
         Unknown::Denied => schema.insert("additionalProperties".into(), false.into()),
-        Unknown::Objects => schema.insert("additionalProperties".into(), json!({"type": "object"})),
+        Unknown::Objects => {
+            schema.insert("propertyNames".into(), unreserved());
+            schema.insert("additionalProperties".into(), json!({"type": "object"}))
+        }
         Unknown::Allowed => None,
     };
     schema
@@ -235,7 +256,7 @@ fn kind(kind: &Kind) -> Value {
         Kind::AnyObject | Kind::HumanObject => json!({"type": "object"}),
         Kind::Extensions => json!({
             "type": "object",
-            "propertyNames": {"not": {"pattern": "^(aaep|xsd|rdf|rdfs)$|^@"}},
+            "propertyNames": unreserved(),
             "additionalProperties": {"type": "object"}
         }),
         Kind::Context => {

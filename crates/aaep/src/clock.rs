@@ -28,6 +28,12 @@ impl Clock {
         Now { moment: Moment::from_micros(micros), wall: wall() }
     }
 
+    /// When something arrived. Deadlines of replies count by this.
+    pub(crate) fn moment(&self, arrived: Arrival) -> Moment {
+        let since = arrived.0.saturating_duration_since(self.start);
+        Moment::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+    }
+
     fn instant(&self, at: Moment) -> Option<Instant> {
         self.start.checked_add(Duration::from_micros(at.micros()))
     }
@@ -43,6 +49,16 @@ impl Entropy for Clock {
         let rest = self.random.len() - bytes.len();
         bytes.copy_from_slice(&self.random[rest..]);
         self.random.truncate(rest);
+    }
+}
+
+/// When a message arrived, before it waits for anything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival(Instant);
+
+impl Arrival {
+    pub(crate) fn now() -> Arrival {
+        Arrival(Instant::now())
     }
 }
 

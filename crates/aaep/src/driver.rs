@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aaep_proto::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome};
-use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Misuse, Output, ReplyFault, Restored, SubscriptionKey};
+use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Misuse, Output, Restored, SubscriptionKey};
 use aaep_proto::id::{EventId, ReplyToken, SessionId, SubscriptionId};
 use aaep_proto::message::{Message, SubscriptionRequest};
 use aaep_proto::negotiate::Refusal;
@@ -18,11 +18,15 @@ use crate::error::Error;
 use crate::journal::{Journal, Kept, Missed, Recorder};
 use crate::link::{Link, News, Outgoing, Port};
 use crate::pressure::Pressure;
+use crate::replies;
 use crate::stats::{Measures, Stats};
 use crate::turns::Turns;
 
 /// Commands that may wait. Who comes after waits for a place.
 const MAILBOX: usize = 256;
+
+/// Messages of subscribers that are handled before the next command of an agent.
+const REPLIES_AT_ONCE: usize = 64;
 
 /// Audit records that may wait for their reader.
 pub(crate) const AUDIT: usize = 1024;
@@ -44,6 +48,8 @@ pub(crate) struct Command {
 pub(crate) struct Handle {
     commands: mpsc::UnboundedSender<Command>,
     places: Arc<Semaphore>,
+    pub(crate) news: mpsc::UnboundedSender<News>,
+    pub(crate) reply_places: Arc<Semaphore>,
     pub(crate) pressure: Pressure,
 }
 
@@ -102,12 +108,12 @@ pub(crate) enum Waiter {
 /// What the task works on.
 pub(crate) struct Desk {
     engine: Engine,
-    clock: Clock,
+    pub(crate) clock: Clock,
     pub(crate) ports: BTreeMap<SubscriptionKey, Port>,
     pub(crate) waiting: BTreeMap<ReplyToken, Waiter>,
     audit: mpsc::Sender<AuditRecord>,
     news: mpsc::UnboundedSender<News>,
-    stats: Arc<Stats>,
+    pub(crate) stats: Arc<Stats>,
     pressure: Pressure,
     pub(crate) recorder: Option<Recorder>,
     /// Subscriptions from before the restart that have not come back.
@@ -131,17 +137,6 @@ struct Leaving {
 const ENDED: (&str, &str) = ("producer_ended", "The agent has ended.");
 const SHUT_DOWN: (&str, &str) = ("producer_shutdown", "The producer shuts down.");
 
-/// The subscription that a message is about.
-fn subscription_of(message: &Message) -> Option<&SubscriptionId> {
-    match message {
-        Message::ConfirmationReply(reply) => Some(&reply.subscription_id),
-        Message::ClarificationReply(reply) => Some(&reply.subscription_id),
-        Message::SubscriptionRenegotiate(change) => Some(&change.subscription_id),
-        Message::SubscriptionClose(close) => Some(&close.subscription_id),
-        _ => None,
-    }
-}
-
 /// What is kept, and what was.
 pub(crate) type Memory = (Arc<dyn Journal>, Restored);
 
@@ -163,7 +158,7 @@ pub(crate) fn start(
         ports: BTreeMap::new(),
         waiting: BTreeMap::new(),
         audit,
-        news,
+        news: news.clone(),
         stats,
         pressure: pressure.clone(),
         recorder: None,
@@ -176,7 +171,8 @@ pub(crate) fn start(
         desk.restore(restored);
     }
     tokio::spawn(drive(desk, mailbox, heard, kept));
-    (Handle { commands, places: Arc::new(Semaphore::new(MAILBOX)), pressure }, log)
+    let (places, reply_places) = (Arc::new(Semaphore::new(MAILBOX)), Arc::new(Semaphore::new(replies::WAITING)));
+    (Handle { commands, places, news, reply_places, pressure }, log)
 }
 
 async fn drive(
@@ -188,6 +184,8 @@ async fn drive(
     let mut alarm = Alarm::new();
     let mut closed = false;
     loop {
+        // Whatever agents want next, the users' answers go first.
+        desk.hear_all(&mut heard, REPLIES_AT_ONCE);
         let due = desk.drain();
         desk.turns.give().await;
         if desk.is_done() {
@@ -206,7 +204,12 @@ async fn drive(
             },
             Some(news) = heard.recv() => desk.hear(news),
             Some(kept) = kept.recv() => desk.hear_kept(kept),
-            () = alarm.ring() => desk.act(|engine, cx| engine.handle_timeout(cx)),
+            () = alarm.ring() => {
+                // A question does not time out while its answer waits here.
+                let waiting = heard.len();
+                desk.hear_all(&mut heard, waiting);
+                desk.act(|engine, cx| engine.handle_timeout(cx));
+            }
         }
     }
 }
@@ -300,29 +303,6 @@ impl Desk {
         Some(port.link(key, id, news))
     }
 
-    /// A message of this principal about a subscription of its own, by another way than that subscription's link.
-    /// What the engine answers to it comes back instead of going to the link.
-    pub(crate) fn hear_from(&mut self, principal: &str, message: &Message) -> Option<Box<Message>> {
-        let id = subscription_of(message)?;
-        let Some(key) = self.engine.find_subscription(id, principal) else {
-            self.stats.ignored(ReplyFault::WrongSubscription);
-            tracing::info!(subscription = %id, principal, "a message about no subscription of this sender was ignored");
-            return None;
-        };
-        // A subscription that has ended has nothing to say.
-        let _ = self.act(|engine, cx| engine.handle_message(cx, key, message));
-        let mut answer = None;
-        self.drain_but(|to, message| {
-            let own = to == key && answer.is_none();
-            if own {
-                answer = Some(message);
-                return None;
-            }
-            Some(message)
-        });
-        answer
-    }
-
     /// Ends all sessions, then, when all has been said or time is up, all subscriptions.
     pub(crate) fn shut_down(&mut self, grace: Duration, summary: &str) {
         self.act(|engine, cx| engine.cancel_all(cx, summary));
@@ -360,7 +340,7 @@ impl Desk {
     }
 
     /// The same, but messages go through this hand first, which may keep them.
-    fn drain_but(
+    pub(crate) fn drain_but(
         &mut self,
         mut hand: impl FnMut(SubscriptionKey, Box<Message>) -> Option<Box<Message>>,
     ) -> Option<Moment> {
@@ -426,7 +406,7 @@ impl Desk {
         }
     }
 
-    fn set_blocked(&mut self, key: SubscriptionKey, blocked: bool) {
+    pub(crate) fn set_blocked(&mut self, key: SubscriptionKey, blocked: bool) {
         let Some(port) = self.ports.get_mut(&key) else { return };
         if blocked {
             port.block();
@@ -440,28 +420,6 @@ impl Desk {
         if let Err(mpsc::error::TrySendError::Full(record)) = self.audit.try_send(record) {
             let (token, verdict) = (&record.reply_token, record.verdict.as_str());
             tracing::warn!(%token, verdict, "the audit log is not read: a record was lost");
-        }
-    }
-
-    fn hear(&mut self, news: News) {
-        match news {
-            News::Said(key, message, place) => {
-                // A subscription that has ended has nothing to say.
-                let _ = self.act(|engine, cx| engine.handle_message(cx, key, &message));
-                if let Some(port) = self.ports.get_mut(&key) {
-                    port.heard(place);
-                }
-            }
-            News::Room(key) => {
-                if self.ports.get(&key).is_some_and(|port| port.blocked && !port.is_full()) {
-                    self.set_blocked(key, false);
-                }
-            }
-            News::Gone(key, reader) => {
-                let Some(port) = self.ports.get_mut(&key).filter(|port| port.reader == Some(reader)) else { return };
-                port.disconnect();
-                self.act(|engine, cx| engine.disconnect(cx, key));
-            }
         }
     }
 

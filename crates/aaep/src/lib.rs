@@ -38,6 +38,7 @@ mod link;
 mod output;
 mod pressure;
 mod producer;
+mod replies;
 mod restart;
 mod session;
 mod stats;

@@ -9,12 +9,13 @@ use aaep_proto::engine::{Closing, SubscriptionKey};
 use aaep_proto::frame::Frame;
 use aaep_proto::id::{EventId, ReplyToken, SubscriptionId};
 use aaep_proto::message::{ClarificationReply, ConfirmationReply, Decision, Message, Response};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use crate::clock;
+use crate::clock::{self, Arrival};
 use crate::error::Error;
 use crate::history::{History, Rewound};
 use crate::pressure::Connected;
+use crate::replies::Answered;
 
 /// How much waits in a link before its subscription is held back.
 const QUEUE: usize = 256;
@@ -24,6 +25,10 @@ const ROOM: usize = QUEUE / 2;
 
 /// How many messages of one subscriber wait to be heard.
 const SAID: usize = 16;
+
+/// How many replies of one subscriber wait to be heard. They have places of their own, so that no other message keeps
+/// them from the engine.
+const REPLIES: usize = 16;
 
 /// What the producer sends.
 ///
@@ -46,12 +51,35 @@ pub enum Outgoing {
 
 /// What comes from the far end of a link.
 pub(crate) enum News {
-    /// The subscriber says something. The permit is its place in the queue.
-    Said(SubscriptionKey, Box<Message>, OwnedSemaphorePermit),
+    /// The subscriber sent a message by its link.
+    Said(SubscriptionKey, Received),
+    /// A principal sent a message by another way than the link of its subscription.
+    Heard(Box<Heard>),
     /// There is room again.
     Room(SubscriptionKey),
     /// The reader with this number has left.
     Gone(SubscriptionKey, u64),
+}
+
+/// A message from a subscriber.
+pub(crate) struct Received {
+    pub(crate) message: Box<Message>,
+    pub(crate) arrived: Arrival,
+    /// Its place in the queue.
+    pub(crate) place: OwnedSemaphorePermit,
+}
+
+/// A message that did not come by a link.
+pub(crate) struct Heard {
+    pub(crate) principal: String,
+    pub(crate) received: Received,
+    /// Takes the answer, and what to wait for until the decision is on record.
+    pub(crate) answer: oneshot::Sender<Answered>,
+}
+
+/// Whether a message answers a question.
+pub(crate) fn is_reply(message: &Message) -> bool {
+    matches!(message, Message::ConfirmationReply(_) | Message::ClarificationReply(_))
 }
 
 /// What waits for the reader. It belongs to the subscription, so a reader that comes back finds the rest.
@@ -175,6 +203,7 @@ impl Queue {
 pub(crate) struct Port {
     queue: Arc<Queue>,
     said: Arc<Semaphore>,
+    replies: Arc<Semaphore>,
     /// Places of messages that were heard while the reader did not read: it shall not say more then.
     held: Vec<OwnedSemaphorePermit>,
     pub(crate) blocked: bool,
@@ -191,6 +220,7 @@ impl Port {
         Port {
             queue: Arc::new(Queue::new(resumable)),
             said,
+            replies: Arc::new(Semaphore::new(REPLIES)),
             held: Vec::new(),
             blocked: false,
             resumable,
@@ -203,7 +233,7 @@ impl Port {
     pub(crate) fn link(&mut self, key: SubscriptionKey, id: SubscriptionId, news: mpsc::UnboundedSender<News>) -> Link {
         let reader = self.queue.next_reader();
         self.reader = Some(reader);
-        let sender = LinkSender { key, id, news, said: self.said.clone() };
+        let sender = LinkSender { key, id, news, said: self.said.clone(), replies: self.replies.clone() };
         Link { queue: self.queue.clone(), reader, sender }
     }
 
@@ -382,13 +412,18 @@ pub struct LinkSender {
     id: SubscriptionId,
     news: mpsc::UnboundedSender<News>,
     said: Arc<Semaphore>,
+    replies: Arc<Semaphore>,
 }
 
 impl LinkSender {
-    /// Says something to the producer. Waits while too much that was said before is not heard.
+    /// Says something to the producer. Waits while too much that was said before is not heard. A reply counts from the
+    /// moment of this call, however long it waits.
     pub async fn send(&self, message: Message) -> Result<(), Error> {
-        let place = self.said.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
-        self.news.send(News::Said(self.key, Box::new(message), place)).map_err(|_| Error::Gone)
+        let arrived = Arrival::now();
+        let places = if is_reply(&message) { &self.replies } else { &self.said };
+        let place = places.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
+        let received = Received { message: Box::new(message), arrived, place };
+        self.news.send(News::Said(self.key, received)).map_err(|_| Error::Gone)
     }
 
     /// Answers a confirmation, now.

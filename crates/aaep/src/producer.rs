@@ -123,14 +123,10 @@ impl Producer {
     }
 
     /// A reply, a renegotiation or a close that came by another way than the link of its subscription. It counts only
-    /// if that subscription is this principal's. What the producer answers, if it does, is handed back.
+    /// if that subscription is this principal's. A reply counts from the moment of this call, however long it waits. What the
+    /// producer answers, if it does, is handed back.
     pub async fn hear(&self, principal: &str, message: Message) -> Result<Option<Message>, Error> {
-        let principal = principal.to_owned();
-        let heard = self.handle.call(move |desk| {
-            let answer = desk.hear_from(&principal, &message);
-            (answer, desk.until_binding_kept())
-        });
-        let (answer, kept) = heard.await?;
+        let (answer, kept) = self.handle.hear(principal, message).await?;
         if let Some(kept) = kept {
             // Kept or not, the sender learns the outcome from the events.
             let _ = kept.await;

@@ -5,8 +5,10 @@
 //! [`Output::Idle`], and calls [`Engine::handle_timeout`] no later than the moment named there. One
 //! change, then drain.
 
+mod clean;
 mod delivery;
 mod journal;
+mod outputs;
 mod publish;
 mod questions;
 mod replies;
@@ -27,7 +29,7 @@ pub use subscriptions::{Binding, Presence, SubscriptionKey};
 
 use crate::confirm::{Answer, AuditRecord, Outcome, PermitMismatch, UnsafeDefault};
 use crate::frame::Frame;
-use crate::id::{Entropy, ReplyToken, SessionId, SubscriptionId};
+use crate::id::{Entropy, OutputId, ReplyToken, SessionId, SubscriptionId};
 use crate::limits;
 use crate::message::{Message, Producer};
 use crate::negotiate::Offer;
@@ -205,6 +207,8 @@ enum Timer {
     Timeout(ReplyToken),
     /// The agent of a session did not come back after a restart.
     Orphan(SessionId),
+    /// Text of an output was held back for long enough.
+    HeldText(SessionId, OutputId),
 }
 
 /// The state machine. See the module for how it is driven.
@@ -325,6 +329,7 @@ impl Engine {
                 Timer::Countdown(token) => self.count_down(cx, &token),
                 Timer::Timeout(token) => self.time_out(cx, &token),
                 Timer::Orphan(session) => self.end_orphan(cx, &session),
+                Timer::HeldText(session, output) => self.holding_ended(cx, &session, &output),
             }
         }
     }

@@ -2,18 +2,21 @@
 
 use serde_json::{Map, Value};
 
+use super::clean::clean;
 use super::session::Session;
 use super::{Cx, Engine, Entry, Misuse};
 use crate::confirm::{CONSENT_PREFIX, CONSENT_URI};
 use crate::id::{EventId, SessionId};
+use crate::json::Json;
+use crate::limits;
 use crate::message::{
-    CORE_TYPES, Context, Envelope, Event, LocalizationHints, Localized, Payload, StateChanged, Urgency,
+    Context, Envelope, Event, LocalizationHints, Localized, Payload, StateChanged, Urgency,
 };
 use crate::record::Record;
 use crate::rule::{Problem, Rule, Severity};
 use crate::sequence::View;
 use crate::sequence::session::Scope;
-use crate::validate::{Validator, find_secret};
+use crate::validate::{Validator, is_core_name};
 
 /// Extension data that goes with an event.
 pub(super) type Consent = Option<Map<String, Value>>;
@@ -35,7 +38,6 @@ impl Engine {
         change: Localized<StateChanged>,
         consent: Consent,
     ) -> Result<EventId, Misuse> {
-        let to = change.payload.to_state.clone();
         let silent = change.payload.summary_normal.is_none() && change.aside.urgency.is_none();
         let by_engine = consent.is_some();
         let event = self.prepare(cx, session, change.into_payload(), |event| {
@@ -47,8 +49,8 @@ impl Engine {
             }
             add_consent(event, consent);
         })?;
-        if let Some(session) = self.sessions.get_mut(session) {
-            session.state = to;
+        if let (Some(session), Payload::StateChanged(change)) = (self.sessions.get_mut(session), &event.payload) {
+            session.state.clone_from(&change.to_state);
         }
         // Delivering may close who cannot keep up, and so settle questions: the state must be right by then.
         self.deliver(cx, &event);
@@ -72,20 +74,22 @@ impl Engine {
         Ok(event)
     }
 
-    /// Whether an event could be said, by itself; its place in the order is another question.
+    /// Whether an event could be said, by itself; its place in the order is another question. Returns it as it would be
+    /// sent.
     pub(super) fn check_alone(
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
         said: &Localized<Payload>,
-    ) -> Result<(), Misuse> {
+    ) -> Result<Event, Misuse> {
         let session = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
         let before = session.latest;
         let made = made_of(session, cx, said.clone());
         session.latest = before;
         let mut event = made?;
         check_extra(&event)?;
-        check(&mut event)
+        check(&mut event)?;
+        Ok(event)
     }
 
     /// Makes an event, checks it by itself and in the order of its session, and takes it into that order.
@@ -109,6 +113,7 @@ impl Engine {
         said: Localized<Payload>,
         adjust: impl FnOnce(&mut Event),
     ) -> Result<Event, Misuse> {
+        self.release_text(cx, session);
         let session = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
         let before = session.latest;
         let mut event = made_of(session, cx, said)?;
@@ -140,7 +145,7 @@ fn made_of(
     cx: &mut Cx<'_>,
     Localized { payload, variants, aside }: Localized<Payload>,
 ) -> Result<Event, Misuse> {
-    if aside.extensions.iter().any(|extensions| extensions.contains_key(CONSENT_PREFIX)) {
+    if aside.extensions.iter().any(|extensions| extensions.keys().any(|prefix| prefix.eq_ignore_ascii_case(CONSENT_PREFIX))) {
         let message = "Leave out consent: what was agreed to is said by the producer.";
         let pointer = format!("/extensions/{CONSENT_PREFIX}");
         return Err(Misuse::Invalid(vec![Problem::new(Rule::ReservedPrefix, pointer, message)]));
@@ -164,7 +169,7 @@ pub(super) fn add_consent(event: &mut Event, consent: Consent) {
 /// What comes beside the payload must not pass for a part of it: otherwise it would escape every check of the types.
 fn check_extra(event: &Event) -> Result<(), Misuse> {
     let core = event.core_type();
-    let posing = matches!(&event.payload, Payload::Extension { name } if name.starts_with("aaep:") || name.starts_with(CORE_TYPES));
+    let posing = matches!(&event.payload, Payload::Extension { name } if is_core_name(name));
     let taken = |name: &str| {
         name == "type"
             || Envelope::SHAPE.find(name, &mut 0).is_some()
@@ -177,37 +182,24 @@ fn check_extra(event: &Event) -> Result<(), Misuse> {
     Err(Misuse::Invalid(vec![Problem::new(Rule::CustomField, "", message)]))
 }
 
-/// Checks one event. Secrets in text for people are blotted out first; everything else goes back.
+/// Checks one event. Secrets and hidden characters are replaced first; everything else goes back.
 fn check(event: &mut Event) -> Result<(), Misuse> {
     let validator = Validator::new();
-    let text = serde_json::to_vec(event).unwrap_or_default();
-    let mut report = validator.check(&text);
-    if report.problems.iter().any(|p| p.rule == Rule::Secret) {
-        redact(event);
-        report = validator.check(&serde_json::to_vec(event).unwrap_or_default());
+    let mut text = serde_json::to_vec(event).unwrap_or_default();
+    // Before anything reads all of it.
+    if text.len() > limits::MESSAGE_BYTES {
+        let message =
+            format!("Split it: {} bytes are more than the {} of an event.", text.len(), limits::MESSAGE_BYTES);
+        return Err(Misuse::Invalid(vec![Problem::new(Rule::MessageSize, "", message)]));
     }
+    let changed = match Json::parse(&text) {
+        Ok(json) => clean(event, &json)?,
+        Err(_) => false,
+    };
+    if changed {
+        text = serde_json::to_vec(event).unwrap_or_default();
+    }
+    let mut report = validator.check(&text);
     report.problems.retain(|p| p.severity == Severity::Error);
     if report.problems.is_empty() { Ok(()) } else { Err(Misuse::Invalid(report.problems)) }
-}
-
-/// Blots out likely secrets in every text.
-fn redact(event: &mut Event) {
-    let Ok(mut value) = serde_json::to_value(&*event) else { return };
-    redact_value(&mut value);
-    if let Ok(clean) = serde_json::from_value(value) {
-        *event = clean;
-    }
-}
-
-fn redact_value(value: &mut Value) {
-    match value {
-        Value::String(text) => {
-            while let Some(secret) = find_secret(text) {
-                text.replace_range(secret.range, "[removed]");
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(redact_value),
-        Value::Object(map) => map.values_mut().for_each(redact_value),
-        _ => {}
-    }
 }

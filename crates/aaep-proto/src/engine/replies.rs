@@ -8,7 +8,7 @@ use super::{Cx, Engine, Output};
 use crate::confirm::Verdict;
 use crate::id::{ReplyToken, SubscriptionId};
 use crate::message::{ClarificationReply, ConfirmationReply, Decision, Payload};
-use crate::time::Timestamp;
+use crate::time::{Moment, Timestamp};
 
 /// How far a reply's own time may lie before the question's: clocks differ (decision 11).
 const SKEW_SECONDS: u64 = 5;
@@ -41,10 +41,10 @@ impl Engine {
     pub(super) fn handle_confirmation_reply(
         &mut self,
         cx: &mut Cx<'_>,
-        from: SubscriptionKey,
+        (from, arrived): (SubscriptionKey, Moment),
         reply: &ConfirmationReply,
     ) {
-        match self.check_reply(cx, from, &reply.reply_token, (&reply.subscription_id, reply.timestamp)) {
+        match self.check_reply((from, arrived), &reply.reply_token, (&reply.subscription_id, reply.timestamp)) {
             Err(fault) => self.ignore(&reply.subscription_id, fault),
             Ok(question) => {
                 let Asked::Confirmation(confirmation) = &question.asked else {
@@ -77,10 +77,10 @@ impl Engine {
     pub(super) fn handle_clarification_reply(
         &mut self,
         cx: &mut Cx<'_>,
-        from: SubscriptionKey,
+        (from, arrived): (SubscriptionKey, Moment),
         reply: &ClarificationReply,
     ) {
-        match self.check_reply(cx, from, &reply.reply_token, (&reply.subscription_id, reply.timestamp)) {
+        match self.check_reply((from, arrived), &reply.reply_token, (&reply.subscription_id, reply.timestamp)) {
             Err(fault) => self.ignore(&reply.subscription_id, fault),
             Ok(question) => {
                 let fits = matches!(&question.asked, Asked::Clarification(c) if c.takes(&reply.response));
@@ -102,11 +102,11 @@ impl Engine {
         self.out.push_back(Output::Ignored(subscription.clone(), fault));
     }
 
-    /// The checks of 6.3.4, entitlement (decision 10) and expiry by both clocks (decision 11).
+    /// The checks of 6.3.4, entitlement (decision 10) and expiry by both clocks (decision 11): the
+    /// producer's when the reply arrived, and the subscriber's when it was sent.
     fn check_reply(
         &self,
-        cx: &Cx<'_>,
-        from: SubscriptionKey,
+        (from, arrived): (SubscriptionKey, Moment),
         token: &ReplyToken,
         (subscription_id, at): (&SubscriptionId, Timestamp),
     ) -> Result<&Question, ReplyFault> {
@@ -117,7 +117,7 @@ impl Engine {
         if question.ending.is_some() {
             return Err(ReplyFault::Settled);
         }
-        if cx.now.moment >= question.deadline || question.expires.is_some_and(|end| at >= end) {
+        if arrived >= question.deadline || question.expires.is_some_and(|end| at >= end) {
             return Err(ReplyFault::Late);
         }
         if at.plus_seconds(SKEW_SECONDS) < question.asked_wall.min(question.event.envelope.timestamp) {

@@ -13,6 +13,7 @@ use crate::message::{
 use crate::sequence::session::Session as Order;
 use crate::shape::text::{Cursor, OutputText, Piece};
 use crate::time::{Moment, Timestamp};
+use crate::validate::Redactor;
 
 /// What a session is, seen from inside the engine.
 pub(super) struct Session {
@@ -31,6 +32,10 @@ pub(super) struct Session {
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) text: OutputText,
+    /// What the text goes through before it is recorded or cut.
+    pub(super) redactor: Redactor,
+    /// When what the redactor holds back is released.
+    pub(super) held_until: Option<Moment>,
     pub(super) cursors: BTreeMap<ShapeId, Cursor>,
     pub(super) kind: OutputKind,
     pub(super) aside: Aside,

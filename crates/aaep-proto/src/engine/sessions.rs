@@ -19,6 +19,7 @@ use crate::message::{
 use crate::rule::{Problem, Rule};
 use crate::sequence::session::Session as Order;
 use crate::shape::text::{Cursor, OutputText};
+use crate::validate::Redactor;
 
 /// How a session begins.
 ///
@@ -106,6 +107,8 @@ impl Engine {
                     self.note(|| Entry::Named(id.clone(), origin));
                 }
                 if let Some(session) = self.sessions.get_mut(&id) {
+                    // Without secrets or hidden characters, for the events that follow.
+                    session.producer = event.envelope.producer.clone();
                     session.started = Some(event);
                 }
                 self.counts.sessions += 1;
@@ -283,8 +286,12 @@ impl Engine {
         // The pieces themselves are too many to be judged one by one; what goes beside them is the same for all.
         let piece = OutputStreaming { content_type: Some(kind.content_type.clone()), ..OutputStreaming::default() };
         let piece = Localized { payload: piece.into(), variants: Map::new(), aside };
-        self.check_alone(cx, session, &piece)?;
-        let aside = piece.aside;
+        let checked = self.check_alone(cx, session, &piece)?.envelope;
+        let aside = Aside {
+            correlation_id: checked.correlation_id,
+            extensions: checked.extensions,
+            ..piece.aside
+        };
         self.ensure_state(cx, session, "writing_output")?;
         let words = self.shapes.need_words();
         let session_id = session;
@@ -296,47 +303,19 @@ impl Engine {
         let hinted = aside.localization_hints.as_ref().and_then(|hints| hints.primary_language.as_ref());
         let spoken = kind.language.as_ref().or(hinted).or(session.hints.primary_language.as_ref());
         let text = OutputText::new(&kind.content_type, spoken, words);
-        let output =
-            Output { text, cursors: BTreeMap::new(), kind: kind.clone(), aside, end: Cursor::default(), written: 0 };
+        let output = Output {
+            text,
+            redactor: Redactor::default(),
+            held_until: None,
+            cursors: BTreeMap::new(),
+            kind: kind.clone(),
+            aside,
+            end: Cursor::default(),
+            written: 0,
+        };
         session.outputs.insert(id.clone(), output);
         self.note(|| Entry::Opened(session_id.clone(), id.clone(), kind));
         Ok(id)
-    }
-
-    /// Adds text to an output. Each subscription gets it where its terms allow a cut.
-    pub fn write(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId, text: &str) -> Result<(), Misuse> {
-        self.observe_time(cx);
-        self.note_text(session, output, text);
-        let mut rest = text;
-        while !rest.is_empty() {
-            let found = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
-            let output_ref = found.outputs.get_mut(output).ok_or(Misuse::UnknownOutput)?;
-            rest = output_ref.text.write_step(rest);
-            output_ref.end = output_ref.text.advance_end(output_ref.end);
-            self.deliver_text(cx, session, output);
-        }
-        Ok(())
-    }
-
-    fn note_text(&mut self, session: &SessionId, output: &OutputId, text: &str) {
-        if !self.config.journal {
-            return;
-        }
-        let found = self.sessions.get_mut(session).and_then(|s| s.outputs.get_mut(output));
-        let Some(found) = found.filter(|_| !text.is_empty()) else { return };
-        let position = found.written;
-        found.written += text.chars().count() as u64;
-        self.note(|| Entry::Text(session.clone(), output.clone(), position, text.to_owned()));
-    }
-
-    /// Ends an output.
-    pub fn finish_output(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId) -> Result<(), Misuse> {
-        self.observe_time(cx);
-        let found = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
-        found.outputs.get_mut(output).ok_or(Misuse::UnknownOutput)?.text.finish();
-        self.note(|| Entry::Finished(session.clone(), output.clone()));
-        self.deliver_text(cx, session, output);
-        Ok(())
     }
 
     /// The good end of a session. Tools must be completed and questions settled; outputs are ended.

@@ -222,7 +222,22 @@ impl Engine {
     /// A message from the holder of a subscription. What it may say about which subscription is judged
     /// by who sent it, never by the id alone (T1, T8).
     pub fn handle_message(&mut self, cx: &mut Cx<'_>, from: SubscriptionKey, message: &Message) -> Result<(), Misuse> {
+        let arrived = cx.now.moment;
+        self.handle_arrived(cx, from, message, arrived)
+    }
+
+    /// Handles a message that waited since it arrived. A reply is judged by that moment, so that a caller which is late
+    /// turns no answer into a timeout. The caller handles everything that has arrived before it calls
+    /// [`Engine::handle_timeout`].
+    pub fn handle_arrived(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: SubscriptionKey,
+        message: &Message,
+        arrived: Moment,
+    ) -> Result<(), Misuse> {
         self.observe_time(cx);
+        let arrived = arrived.min(cx.now.moment);
         let sender = self.subscriptions.get(from).ok_or(Misuse::UnknownSubscription)?;
         let own = |id: &SubscriptionId| *id == sender.id;
         match message {
@@ -233,8 +248,8 @@ impl Engine {
                 let message = close.reason_message.clone().unwrap_or_else(|| "The subscriber closed it.".to_owned());
                 self.end(cx, from, Closing { reason_code: "subscriber_closed", message });
             }
-            Message::ConfirmationReply(reply) => self.handle_confirmation_reply(cx, from, reply),
-            Message::ClarificationReply(reply) => self.handle_clarification_reply(cx, from, reply),
+            Message::ConfirmationReply(reply) => self.handle_confirmation_reply(cx, (from, arrived), reply),
+            Message::ClarificationReply(reply) => self.handle_clarification_reply(cx, (from, arrived), reply),
             _ => {}
         }
         Ok(())

@@ -1,10 +1,13 @@
 //! Finds characters that make a user hear one thing and agree to another.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use unicode_security::confusable_detection::skeleton;
 
 use super::path::Brief;
+use crate::json::Json;
+use crate::limits;
 
 /// Why a text may deceive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,34 +54,102 @@ pub fn find_deception(text: &str) -> Option<Deception> {
 /// assert!(find_deception_in("Pay \u{0440}\u{0430}\u{0443}", Some("ru")).is_none());
 /// ```
 pub fn find_deception_in(text: &str, language: Option<&str>) -> Option<Deception> {
-    if text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+    if is_plain(text) {
         return None;
     }
     find_character(text).or_else(|| find_look_alike(text, language))
 }
 
 fn find_character(text: &str) -> Option<Deception> {
+    let mut first = None;
+    each_character(text, |found| first = first.take().or(Some(found)));
+    first.map(|found| found.deception)
+}
+
+/// A character that deceives, and where it stands.
+struct Suspect {
+    at: usize,
+    deception: Deception,
+}
+
+/// Tells of every hidden or reordering character. Isolates that are never closed reorder all that follows; they come
+/// last.
+fn each_character(text: &str, mut found: impl FnMut(Suspect)) {
     let runs_right_to_left = text.chars().any(is_right_to_left);
     let mut isolates = Vec::new();
     let mut before = Before::default();
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        rest = &rest[c.len_utf8()..];
-        let next = rest.chars().next().unwrap_or(' ');
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        let after = &text[at + c.len_utf8()..];
+        let next = after.chars().next().unwrap_or(' ');
+        let mut width = c.len_utf8();
+        let mut suspect = |deception| found(Suspect { at, deception });
         match c {
-            '\u{2066}'..='\u{2068}' if runs_right_to_left => isolates.push(c),
+            '\u{2066}'..='\u{2068}' if runs_right_to_left => isolates.push((at, c)),
             '\u{2069}' if runs_right_to_left && isolates.pop().is_some() => {}
-            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => return Some(Deception::Direction(c)),
-            '\u{200E}' | '\u{200F}' | '\u{061C}' if !runs_right_to_left => return Some(Deception::Direction(c)),
+            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => suspect(Deception::Direction(c)),
+            '\u{200E}' | '\u{200F}' | '\u{061C}' if !runs_right_to_left => suspect(Deception::Direction(c)),
             // The black flag and the tags that spell a region stand and fall together.
-            '\u{1F3F4}' => rest = &rest[region_of_flag(rest)..],
-            c if is_hidden(c, before, next) => return Some(Deception::Hidden(c)),
+            '\u{1F3F4}' => width += region_of_flag(after),
+            c if is_hidden(c, before, next) => suspect(Deception::Hidden(c)),
             _ => {}
         }
         before = before.then(c);
+        at += width;
     }
-    // What is never closed reorders all that follows.
-    isolates.pop().map(Deception::Direction)
+    isolates.into_iter().rev().for_each(|(at, c)| found(Suspect { at, deception: Deception::Direction(c) }));
+}
+
+/// Whether a value holds a text that [`expose`] would change.
+pub(crate) fn hides(json: &Json<'_>) -> bool {
+    match json {
+        Json::String(text) => !is_plain(text) && find_character(text).is_some(),
+        Json::Array(items) => items.iter().any(hides),
+        Json::Object(object) => object.iter().any(|(_, value)| hides(value)),
+        _ => false,
+    }
+}
+
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|b| (0x20..0x7f).contains(&b))
+}
+
+/// Shows hidden and reordering characters in words, so that nobody can be made to hear or see something else than what
+/// was written. Characters that a script needs are left alone, as by [`find_deception`]. Characters that stand together
+/// are shown as one, and after the first 16 places the others are left out.
+///
+/// ```
+/// use aaep_proto::validate::expose;
+/// assert_eq!(expose("Pay \u{202E}001"), "Pay [direction control U+202E]001");
+/// assert_eq!(expose("Pay $100"), "Pay $100");
+/// ```
+pub fn expose(text: &str) -> Cow<'_, str> {
+    let mut suspects = Vec::new();
+    if !is_plain(text) {
+        each_character(text, |found| suspects.push(found));
+    }
+    if suspects.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    suspects.sort_by_key(|suspect| suspect.at);
+    let (mut exposed, mut handed, mut places) = (String::with_capacity(text.len()), 0, 0);
+    let width = |suspect: &Suspect| text[suspect.at..].chars().next().map_or(0, char::len_utf8);
+    for together in suspects.chunk_by(|a, b| a.at + width(a) == b.at) {
+        let (first, end) = (&together[0], together.last().map_or(0, |last| last.at + width(last)));
+        exposed.push_str(&text[handed..first.at]);
+        handed = end;
+        places += 1;
+        if places > limits::EXPOSED_CHARACTERS {
+            continue;
+        }
+        exposed.push_str(&match (&first.deception, together.len()) {
+            (Deception::Direction(c), 1) => format!("[direction control U+{:04X}]", *c as u32),
+            (Deception::Hidden(c), 1) => format!("[hidden character U+{:04X}]", *c as u32),
+            (_, count) => format!("[{count} hidden characters]"),
+        });
+    }
+    exposed.push_str(&text[handed..]);
+    Cow::Owned(exposed)
 }
 
 /// What stands before a character.

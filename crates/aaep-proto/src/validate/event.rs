@@ -49,6 +49,15 @@ pub(super) fn check(object: &Object<'_>, known: &[(String, String)], out: &mut F
     kind
 }
 
+/// Whether an event type lies in the namespace of the protocol, in whatever case it is written.
+pub(crate) fn is_core_name(name: &str) -> bool {
+    starts_with_ignoring_case(name, "aaep:") || starts_with_ignoring_case(name, CORE_TYPES)
+}
+
+fn starts_with_ignoring_case(text: &str, prefix: &str) -> bool {
+    text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
 /// Whether the text can be a type: `prefix:name` or a URI.
 pub(super) fn is_type(text: &str) -> bool {
     let Some((prefix, name)) = text.split_once(':') else { return false };
@@ -70,7 +79,7 @@ fn check_type(object: &Object<'_>, out: &mut Findings) -> Option<DocumentType> {
         return Some(DocumentType::Core(core));
     }
     let name = Brief(text);
-    if text.starts_with("aaep:") || text.starts_with(CORE_TYPES) {
+    if text.starts_with("aaep:") || starts_with_ignoring_case(text, CORE_TYPES) {
         let message = format_args!("Use one of the twelve core types, or a prefix of your own: {name} does not exist.");
         out.add(Rule::UnknownType, path, message);
     } else if !text.contains(':') && (text.starts_with("subscription.") || text.ends_with(".reply")) {
@@ -133,14 +142,14 @@ fn speaks(kind: &Kind, json: &Json<'_>) -> bool {
 /// A field that neither the envelope nor the payload names.
 fn check_other(name: &str, json: &Json<'_>, payload: Option<&'static Shape>, walk: &mut Walk, out: &mut Findings) {
     let path = Path::top(name);
-    if name.starts_with("aaep_") || name.starts_with('@') {
+    if starts_with_ignoring_case(name, "aaep_") || name.starts_with('@') {
         let message = format_args!("Remove {}: the protocol keeps this name for itself.", Brief(name));
         out.add(Rule::ForbiddenField, path, message);
         return;
     }
     let Some(shape) = payload else {
         // Whoever does not know an extension announces its summaries all the same.
-        let heard = SUMMARIES.iter().any(|field| is_field_or_variant(name, field));
+        let heard = is_summary(name);
         walk.human_text |= heard && json.text().is_some();
         return value::check_free(json, path, Free { depth: 2, heard }, out);
     };
@@ -155,6 +164,11 @@ fn check_other(name: &str, json: &Json<'_>, payload: Option<&'static Shape>, wal
 
 /// The texts that announce an event of any type.
 const SUMMARIES: [&str; 3] = ["summary_terse", "summary_normal", "summary_detailed"];
+
+/// Whether this is one of them, in any language.
+pub(crate) fn is_summary(name: &str) -> bool {
+    SUMMARIES.iter().any(|field| is_field_or_variant(name, field))
+}
 
 /// Whether this is the field, or its variant in another language.
 fn is_field_or_variant(name: &str, field: &str) -> bool {

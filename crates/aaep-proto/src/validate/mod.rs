@@ -9,7 +9,9 @@ mod event;
 mod message;
 mod number;
 pub(crate) mod path;
+mod redact;
 mod secret;
+mod tail;
 mod value;
 mod vocabulary;
 
@@ -19,7 +21,12 @@ use serde_json::Value;
 
 use path::Path;
 
-pub use deceptive::{Deception, find_deception, find_deception_in};
+pub use deceptive::{Deception, expose, find_deception, find_deception_in};
+pub(crate) use deceptive::hides;
+pub(crate) use event::{is_core_name, is_summary};
+pub(crate) use redact::{holds_secret, redact_field};
+pub(crate) use value::is_reserved;
+pub use redact::{REMOVED, Redactor, redact, redact_json};
 pub use secret::{Secret, SecretKind, find_secret};
 
 use crate::json::Json;

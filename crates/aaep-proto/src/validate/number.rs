@@ -1,6 +1,7 @@
 //! Card and social security numbers among the digits of a text.
 
-use super::secret::{Secret, SecretKind};
+use super::secret::{Found, Scan, SecretKind};
+use super::tail::Tail;
 
 /// Most digits of a card number.
 const DIGITS: usize = 19;
@@ -17,40 +18,64 @@ enum Separator {
 }
 
 /// A number that begins here, on its own or as the first groups of more.
-pub(super) fn find(bytes: &[u8], start: usize) -> Option<Secret> {
-    digit_at(bytes, start)?;
-    if !may_begin(&bytes[..start]) {
-        return None;
+pub(super) fn scan(before: &[u8], rest: &[u8], last: bool) -> Scan {
+    if digit_at(rest, 0).is_none() || !may_begin(before) {
+        return Scan::Nothing;
     }
     let mut digits = [0u8; DIGITS];
     let mut groups = [0usize; GROUPS];
     let mut separators = [Separator::Space; GROUPS];
-    let (mut count, mut at) = (0, start);
+    let (mut count, mut at) = (0, 0);
     for group in 0..GROUPS {
-        while let Some((digit, width)) = digit_at(bytes, at) {
-            *digits.get_mut(count)? = digit;
+        while let Some((digit, width)) = digit_at(rest, at) {
+            let Some(place) = digits.get_mut(count) else { return Scan::Nothing };
+            *place = digit;
             count += 1;
             groups[group] += 1;
             at += width;
         }
-        // Digits that run on into a word or a name are part of it.
-        if bytes.get(at).is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_') {
-            return None;
+        let (digits, groups) = (&digits[..count], &groups[..=group]);
+        if at == rest.len() && !last {
+            return if may_become(digits, groups, false) { Scan::Partial } else { Scan::Nothing };
         }
-        let next = separator_at(bytes, at).filter(|(_, width)| digit_at(bytes, at + width).is_some());
-        let found = |kind| Some(Secret { kind, range: start..at });
-        if is_card(&digits[..count], &groups[..=group]) {
+        // Digits that run on into a word or a name are part of it.
+        if rest.get(at).is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_') {
+            return Scan::Nothing;
+        }
+        let found = |kind| Scan::Found(Found { kind, start: 0, end: at, tail: Tail::Nothing });
+        if is_card(digits, groups) {
             return found(SecretKind::CardNumber);
         }
+        let separator = separator_at(rest, at);
+        if !last && separator.is_some_and(|(_, width)| at + width == rest.len()) {
+            return if may_become(digits, groups, true) { Scan::Partial } else { Scan::Nothing };
+        }
+        let next = separator.filter(|(_, width)| digit_at(rest, at + width).is_some());
         let joined = next.is_some_and(|(separator, _)| separator == Separator::Dash);
-        if !joined && is_ssn(&digits[..count], &groups[..=group], &separators) && !follows_dash(&bytes[..start]) {
+        if !joined && is_ssn(digits, groups, &separators) && !follows_dash(before) {
             return found(SecretKind::SocialSecurityNumber);
         }
-        let (separator, width) = next?;
+        let Some((separator, width)) = next else { return Scan::Nothing };
         separators[group] = separator;
         at += width;
     }
-    None
+    Scan::Nothing
+}
+
+/// Groups of digits that card and social security numbers are written in.
+const WRITTEN: [&[usize]; 5] = [&[4, 4, 4, 4, 3], &[4, 6, 5], &[3, 2, 4], &[DIGITS], &[4, 4, 4, 4]];
+
+/// Whether digits may go on to a card or social security number. `closed` says that the last group is whole.
+fn may_become(digits: &[u8], groups: &[usize], closed: bool) -> bool {
+    let Some((current, whole)) = groups.split_last() else { return true };
+    let fits = |written: &&[usize]| {
+        let Some((place, rest)) = written.get(whole.len()..).and_then(<[usize]>::split_first) else { return false };
+        let goes_on = if closed { current == place && !rest.is_empty() } else { current <= place };
+        // A social security number may be followed by a dash that makes it something else.
+        let undecided = closed && **written == [3, 2, 4] && current == place;
+        (goes_on || undecided) && written[..whole.len()] == *whole
+    };
+    digits.first().is_some_and(|first| *first != 9) && WRITTEN.iter().any(|written| fits(&written))
 }
 
 /// The digit at this place, ASCII or full-width, and its bytes.

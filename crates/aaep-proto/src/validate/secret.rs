@@ -1,10 +1,14 @@
-//! Finds likely secrets in text that people hear: a screen reader in an open-plan office reads
-//! them aloud, and captures keep them.
+//! Finds likely secrets in text: a screen reader in an open-plan office reads them aloud, and captures keep them.
+//!
+//! Every finder looks at one position and never further than [`REACH`] bytes ahead, so a text is read once from its
+//! beginning to its end. Where the text ends before a decision is possible, the finder says so ([`Scan::Partial`]);
+//! this lets [`Redactor`](super::Redactor) work on text that arrives in pieces.
 
 use std::fmt;
 use std::ops::Range;
 
 use super::number;
+use super::tail::Tail;
 
 /// What kind of secret it looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +49,35 @@ pub struct Secret {
     pub range: Range<usize>,
 }
 
-/// How far a scan looks before it decides. Without a bound, a text made of beginnings alone would
+/// How far a finder looks ahead before it decides, in bytes. Without a bound, a text made of beginnings alone would
 /// be read again from each of them.
-const REACH: usize = 512;
+pub(super) const REACH: usize = 512;
+
+/// How far a finder looks back, in bytes.
+pub(super) const LOOKBACK: usize = 64;
+
+/// What a finder says about one position of a text.
+#[derive(Debug)]
+pub(super) enum Scan {
+    /// No secret is announced by this position.
+    Nothing,
+    /// The text ends too early to tell.
+    Partial,
+    /// A secret.
+    Found(Found),
+}
+
+/// A secret, seen from the position that was scanned.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) kind: SecretKind,
+    /// Where it begins, in bytes from the scanned position.
+    pub(super) start: usize,
+    /// How far it is known to reach, in bytes from the scanned position.
+    pub(super) end: usize,
+    /// What else belongs to it after that.
+    pub(super) tail: Tail,
+}
 
 /// Finds the first likely secret.
 ///
@@ -59,103 +89,214 @@ const REACH: usize = 512;
 /// ```
 pub fn find_secret(text: &str) -> Option<Secret> {
     let bytes = text.as_bytes();
-    if !may_hold_secret(bytes) {
+    if !may_hold_secret(text) {
         return None;
     }
-    let mut previous = b' ';
-    for (i, &b) in bytes.iter().enumerate() {
-        let found = match b {
-            b'0'..=b'9' | 0xEF if !previous.is_ascii_alphanumeric() => number::find(bytes, i),
-            b'A'..=b'Z' | b'a'..=b'z' if !previous.is_ascii_alphanumeric() => find_word(bytes, i),
-            b'=' | b':' => find_assigned(bytes, i),
-            b'-' if previous != b'-' => find_pem(text, i),
-            _ => None,
-        };
-        if found.is_some() {
-            return found;
+    (0..bytes.len()).find_map(|at| match scan(&bytes[at.saturating_sub(LOOKBACK)..at], &bytes[at..], true) {
+        Scan::Found(mut found) => {
+            let rest = found.tail.consume(&bytes[at + found.end..], true).length;
+            Some(Secret { kind: found.kind, range: at + found.start..at + found.end + rest })
         }
-        previous = b;
-    }
-    None
+        Scan::Nothing | Scan::Partial => None,
+    })
 }
 
-/// Every secret we know holds a digit, an equals sign or an at sign; most prose does not. `0xEF`
-/// begins a full-width digit. Whole blocks are looked at without a branch, which the compiler
-/// turns into wide instructions.
-fn may_hold_secret(bytes: &[u8]) -> bool {
+/// Every secret we know holds a digit, an equals sign or an at sign, or is a PEM block; most prose does not. `0xEF`
+/// begins a full-width digit. Whole blocks are looked at without a branch, which the compiler turns into wide
+/// instructions.
+pub(super) fn may_hold_secret(text: &str) -> bool {
     let counts = |b: &u8| b.is_ascii_digit() | (*b == b'=') | (*b == b'@') | (*b == 0xEF);
     let block = |block: &[u8]| block.iter().fold(false, |found, b| found | counts(b));
-    bytes.chunks(64).any(block)
+    text.as_bytes().chunks(64).any(block) || text.contains(PEM_BEGIN)
 }
 
-/// Prefixes of keys that services hand out, and how many characters follow at least.
-const KEYS: &[(&[u8], usize)] = &[
-    (b"sk_live_", 8),
-    (b"sk_test_", 8),
-    (b"rk_live_", 8),
-    (b"ghp_", 20),
-    (b"gho_", 20),
-    (b"ghu_", 20),
-    (b"ghs_", 20),
-    (b"ghr_", 20),
-    (b"github_pat_", 20),
-    (b"glpat-", 16),
-    (b"xoxb-", 10),
-    (b"xoxp-", 10),
-    (b"xoxa-", 10),
-    (b"xoxs-", 10),
-    (b"AKIA", 16),
-    (b"ASIA", 16),
-    (b"AIza", 30),
-    (b"hf_", 20),
-    (b"npm_", 30),
-    (b"ya29.", 20),
+/// Looks for a secret that is announced by the first byte of `rest`, which must not be empty. `before` is what stands
+/// before it, `last` says that no text follows after `rest`.
+pub(super) fn scan(before: &[u8], rest: &[u8], last: bool) -> Scan {
+    let previous = before.last().copied().unwrap_or(b' ');
+    match rest[0] {
+        b'0'..=b'9' | 0xEF if !previous.is_ascii_alphanumeric() => number::scan(before, rest, last),
+        b'A'..=b'Z' | b'a'..=b'z' if !previous.is_ascii_alphanumeric() => scan_word(rest, last),
+        b'=' | b':' => scan_assigned(before, rest, last),
+        b'-' if previous != b'-' => scan_pem(rest, last),
+        _ => Scan::Nothing,
+    }
+}
+
+/// Prefixes of keys that services issue, and how many characters follow at least. `sk-` has a rule of its own.
+const KEYS: &[(&str, usize)] = &[
+    // Amazon Web Services, Google.
+    ("AKIA", 16),
+    ("ASIA", 16),
+    ("AIza", 30),
+    ("ya29.", 20),
+    ("GOCSPX-", 20),
+    // Code hosts and package registries.
+    ("ghp_", 20),
+    ("gho_", 20),
+    ("ghu_", 20),
+    ("ghs_", 20),
+    ("ghr_", 20),
+    ("github_pat_", 20),
+    ("glpat-", 16),
+    ("glrt-", 16),
+    ("gldt-", 16),
+    ("glft-", 16),
+    ("glcbt-", 16),
+    ("glptt-", 16),
+    ("glsoat-", 16),
+    ("glagent-", 16),
+    ("npm_", 30),
+    ("pypi-", 32),
+    ("rubygems_", 20),
+    ("dckr_pat_", 16),
+    // Payment and shops.
+    ("sk_live_", 8),
+    ("sk_test_", 8),
+    ("rk_live_", 8),
+    ("rk_test_", 8),
+    ("whsec_", 16),
+    ("sq0atp-", 16),
+    ("sq0csp-", 16),
+    ("shpat_", 20),
+    ("shpca_", 20),
+    ("shppa_", 20),
+    ("shpss_", 20),
+    // Chat and mail.
+    ("xoxb-", 10),
+    ("xoxp-", 10),
+    ("xoxa-", 10),
+    ("xoxs-", 10),
+    ("xoxr-", 10),
+    ("xoxe-", 10),
+    ("xoxe.xoxp-", 10),
+    ("xoxc-", 10),
+    ("xoxd-", 10),
+    ("xapp-", 10),
+    ("SG.", 16),
+    // Hosting and operations.
+    ("dop_v1_", 32),
+    ("doo_v1_", 32),
+    ("dor_v1_", 32),
+    ("dp.pt.", 30),
+    ("dp.st.", 30),
+    ("dp.ct.", 30),
+    ("dp.sa.", 30),
+    ("dapi", 32),
+    ("glsa_", 20),
+    ("glc_", 20),
+    ("hvs.", 20),
+    ("hvb.", 20),
+    ("pscale_tkn_", 20),
+    ("pscale_pw_", 20),
+    ("pul-", 32),
+    ("sbp_", 20),
+    ("sntrys_", 20),
+    ("tskey-", 16),
+    ("HRKU-", 20),
+    ("NRAK-", 20),
+    ("PMAK-", 20),
+    ("ATATT3", 20),
+    // Models and tools.
+    ("hf_", 20),
+    ("gsk_", 20),
+    ("r8_", 20),
+    ("xai-", 20),
+    ("pplx-", 20),
+    ("lin_api_", 20),
+    ("lin_oauth_", 20),
+    ("figd_", 20),
+    ("ntn_", 20),
+    // Encryption.
+    ("AGE-SECRET-KEY-", 30),
 ];
 
-/// A key of a known service or a bearer token that begins here.
-fn find_word(bytes: &[u8], start: usize) -> Option<Secret> {
-    let rest = &bytes[start..];
-    let found = |kind, len| Some(Secret { kind, range: start..start + len });
-    match rest[0] {
-        b's' if rest.starts_with(b"sk-") && is_sk_key(&rest[3..]) => {
-            found(SecretKind::ApiKey, 3 + length(&rest[3..], is_token))
-        }
-        b's' | b'r' | b'g' | b'x' | b'A' | b'h' | b'n' | b'y' => {
-            let (prefix, least) = KEYS.iter().find(|(prefix, _)| rest.starts_with(prefix))?;
-            let value = near(&rest[prefix.len()..], is_token);
-            let is_key = value.len() >= *least && value.iter().any(u8::is_ascii_digit);
-            is_key.then(|| found(SecretKind::ApiKey, prefix.len() + length(&rest[prefix.len()..], is_token)))?
-        }
-        b'e' if rest.starts_with(b"eyJ") => {
-            // The head of a JSON Web Token, a dot, and the part that follows.
-            let head = near(rest, is_token).len();
-            let is_token_pair =
-                head >= 15 && rest.get(head) == Some(&b'.') && near(&rest[head + 1..], is_token).len() >= 8;
-            is_token_pair.then(|| found(SecretKind::BearerToken, length(rest, |b| is_token(b) || b == b'.')))?
-        }
-        b'B' | b'b' if starts_with_ignoring_case(rest, b"bearer ") => {
-            let value_start = 7 + skip_spaces(&rest[7..]);
-            let is_part = |b| is_token(b) || matches!(b, b'.' | b'+' | b'/' | b'=' | b'~');
-            let value = near(&rest[value_start..], is_part);
-            let coded = value.iter().any(|b| b.is_ascii_digit() || *b == b'=');
-            let is_bearer = value.len() >= 8 && coded && value.iter().any(u8::is_ascii_alphabetic) && !is_date(value);
-            is_bearer.then(|| found(SecretKind::BearerToken, value_start + length(&rest[value_start..], is_part)))?
-        }
-        _ => None,
+/// The longest prefix that a word of a secret has, in bytes.
+const LONGEST_PREFIX: usize = 16;
+
+/// First bytes of the prefixes in [`KEYS`], so that most words are refused by one look.
+const FIRST_BYTES: [bool; 256] = {
+    let mut first = [false; 256];
+    let mut i = 0;
+    while i < KEYS.len() {
+        first[KEYS[i].0.as_bytes()[0] as usize] = true;
+        i += 1;
     }
+    first
+};
+
+/// A key of a known service or a bearer token that begins here.
+fn scan_word(rest: &[u8], last: bool) -> Scan {
+    let cut = !last && rest.len() < LONGEST_PREFIX;
+    let begins = |prefix: &[u8]| cut && rest.len() < prefix.len() && prefix[..rest.len()] == *rest;
+    if let Some(tail) = rest.strip_prefix(b"sk-") {
+        return scan_sk_key(tail, last);
+    }
+    if rest.starts_with(b"eyJ") {
+        return scan_jwt(rest, last);
+    }
+    if starts_with_ignoring_case(rest, BEARER) {
+        return scan_bearer(rest, last);
+    }
+    if FIRST_BYTES[usize::from(rest[0])]
+        && let Some((prefix, least)) = KEYS.iter().find(|(prefix, _)| rest.starts_with(prefix.as_bytes()))
+    {
+        let value = near(&rest[prefix.len()..], is_token, last);
+        let is_key = value.bytes.len() >= *least && value.bytes.iter().any(u8::is_ascii_digit);
+        let tail = if prefix.ends_with('.') { Tail::Dotted } else { Tail::Token };
+        return value.decide(is_key, || Found { kind: SecretKind::ApiKey, start: 0, end: prefix.len(), tail });
+    }
+    let bearer = cut && rest.len() < BEARER.len() && BEARER[..rest.len()].eq_ignore_ascii_case(rest);
+    if bearer || begins(b"sk-") || begins(b"eyJ") || KEYS.iter().any(|(prefix, _)| begins(prefix.as_bytes())) {
+        return Scan::Partial;
+    }
+    Scan::Nothing
 }
 
 /// What follows `sk-`: one part of a key is long and has digits. Names of branches and versions
 /// have words and short numbers; a number alone counts only where a key says what it is for.
-fn is_sk_key(tail: &[u8]) -> bool {
-    let tail = near(tail, is_token);
+fn scan_sk_key(tail: &[u8], last: bool) -> Scan {
+    let value = near(tail, is_token, last);
     let mut before: &[u8] = b"";
-    tail.split(|b| *b == b'-').any(|part| {
+    let is_key = value.bytes.split(|b| *b == b'-').any(|part| {
         let purpose = matches!(before, b"test" | b"live" | b"proj");
         before = part;
         let mixed = part.iter().any(u8::is_ascii_alphabetic);
         part.len() >= 8 && part.iter().any(u8::is_ascii_digit) && (mixed || purpose)
-    })
+    });
+    value.decide(is_key, || Found { kind: SecretKind::ApiKey, start: 0, end: "sk-".len(), tail: Tail::Token })
+}
+
+/// The head of a JSON Web Token, a dot, and the part that follows.
+fn scan_jwt(rest: &[u8], last: bool) -> Scan {
+    let head = near(rest, is_token, last);
+    if head.open {
+        return Scan::Partial;
+    }
+    let length = head.bytes.len();
+    if length < 15 || rest.get(length) != Some(&b'.') {
+        return Scan::Nothing;
+    }
+    let next = near(&rest[length + 1..], is_token, last);
+    let coded = head.bytes.iter().chain(next.bytes).any(u8::is_ascii_digit);
+    let found = || Found { kind: SecretKind::BearerToken, start: 0, end: length, tail: Tail::Dotted };
+    next.decide(next.bytes.len() >= 8 && coded, found)
+}
+
+const BEARER: &[u8] = b"bearer ";
+
+fn scan_bearer(rest: &[u8], last: bool) -> Scan {
+    let gap = rest[BEARER.len()..].iter().take(8).take_while(|b| **b == b' ').count();
+    let start = BEARER.len() + gap;
+    let value = near(&rest[start..], is_bearer, last);
+    // Whether it is a date shows after ten characters.
+    if value.open && value.bytes.len() < 10 {
+        return Scan::Partial;
+    }
+    let coded = value.bytes.iter().any(|b| b.is_ascii_digit() || *b == b'=');
+    let is_token = coded && value.bytes.iter().any(u8::is_ascii_alphabetic) && !is_date(value.bytes);
+    let found = || Found { kind: SecretKind::BearerToken, start: 0, end: start, tail: Tail::Bearer };
+    value.decide(value.bytes.len() >= 8 && is_token, found)
 }
 
 /// Names that stand before a secret, by their words.
@@ -174,7 +315,7 @@ const NAMES: &[&[&[u8]]] = &[
 /// The name of a secret that ends these bytes: `DB_PASSWORD`, `"apiKey"`, `API key `.
 fn secret_name(before: &[u8]) -> Option<&'static [&'static [u8]]> {
     // Quick to refuse: most signs stand after something else.
-    let before = &before[before.len().saturating_sub(64)..];
+    let before = &before[before.len().saturating_sub(LOOKBACK)..];
     let before = before.trim_ascii_end();
     let before = before.strip_suffix(b"\"").or_else(|| before.strip_suffix(b"'")).unwrap_or(before);
     let before = before.strip_suffix(b"\\").unwrap_or(before);
@@ -196,28 +337,67 @@ fn secret_name(before: &[u8]) -> Option<&'static [&'static [u8]]> {
 }
 
 /// A value that the name before a sign gives away, or the password of a URL.
-fn find_assigned(bytes: &[u8], sign: usize) -> Option<Secret> {
-    let after = &bytes[sign + 1..];
-    if bytes[sign] == b':' && after.starts_with(b"//") {
-        return find_in_url(bytes, sign + 3);
+fn scan_assigned(before: &[u8], rest: &[u8], last: bool) -> Scan {
+    let after = &rest[1..];
+    if rest[0] == b':' && after.starts_with(b"//") {
+        return scan_url(rest, last);
     }
-    let name = secret_name(&bytes[..sign])?;
+    if rest[0] == b':' && !last && after.len() < 2 && b"//".starts_with(after) {
+        return Scan::Partial;
+    }
+    let Some(name) = secret_name(before) else { return Scan::Nothing };
     let gap = after.iter().take(8).take_while(|b| matches!(**b, b' ' | b'\t' | b'"' | b'\'' | b'\\')).count();
-    let is_part =
-        |b: u8| !b.is_ascii_whitespace() && !matches!(b, b',' | b';' | b'"' | b'\'' | b')' | b'}' | b'&' | b'\\');
-    let value = near(&after[gap..], is_part);
-    let start = sign + 1 + gap;
-    is_secret_value(value, name, bytes[sign])
-        .then(|| Secret { kind: SecretKind::Password, range: start..start + length(&after[gap..], is_part) })
+    let value = near(&after[gap..], is_value, last);
+    // The whole value decides.
+    if value.open {
+        return Scan::Partial;
+    }
+    let start = 1 + gap;
+    let found = || Found { kind: SecretKind::Password, start, end: start, tail: Tail::Value };
+    value.decide(is_secret_value(value.bytes, name, rest[0]), found)
 }
 
-/// `bob:hunter22@` after `//`.
-fn find_in_url(bytes: &[u8], start: usize) -> Option<Secret> {
-    let user = near(&bytes[start..], |b| !b.is_ascii_whitespace() && !matches!(b, b'/' | b'?' | b'#' | b'"' | b'@'));
-    let colon = user.iter().position(|b| *b == b':')?;
-    let password = &user[colon + 1..];
-    let is_secret = bytes.get(start + user.len()) == Some(&b'@') && password.len() >= 4 && !is_blotted(password);
-    is_secret.then(|| Secret { kind: SecretKind::Password, range: start + colon + 1..start + user.len() })
+/// `bob:hunter22@` after `://`.
+fn scan_url(rest: &[u8], last: bool) -> Scan {
+    let start = "://".len();
+    let is_user = |b: u8| !b.is_ascii_whitespace() && !matches!(b, b'/' | b'?' | b'#' | b'"' | b'@');
+    let user = near(&rest[start..], is_user, last);
+    if user.open {
+        return Scan::Partial;
+    }
+    let Some(colon) = user.bytes.iter().position(|b| *b == b':') else { return Scan::Nothing };
+    let password = &user.bytes[colon + 1..];
+    let end = start + user.bytes.len();
+    if rest.get(end) != Some(&b'@') || password.len() < 4 || is_blotted(password) {
+        return Scan::Nothing;
+    }
+    Scan::Found(Found { kind: SecretKind::Password, start: start + colon + 1, end, tail: Tail::Nothing })
+}
+
+/// How a PEM block begins.
+pub(super) const PEM_BEGIN: &str = "-----BEGIN ";
+
+fn scan_pem(rest: &[u8], last: bool) -> Scan {
+    let Some(after) = rest.strip_prefix(PEM_BEGIN.as_bytes()) else {
+        let cut = !last && rest.len() < PEM_BEGIN.len() && PEM_BEGIN.as_bytes().starts_with(rest);
+        return if cut { Scan::Partial } else { Scan::Nothing };
+    };
+    let label = near(after, |b| b.is_ascii_uppercase() || b == b' ', last);
+    if label.open {
+        return Scan::Partial;
+    }
+    let dashes = &after[label.bytes.len()..];
+    if !label.bytes.ends_with(b"PRIVATE KEY") {
+        return Scan::Nothing;
+    }
+    if !last && dashes.len() < 5 && b"-----".starts_with(dashes) {
+        return Scan::Partial;
+    }
+    if !dashes.starts_with(b"-----") {
+        return Scan::Nothing;
+    }
+    let end = PEM_BEGIN.len() + label.bytes.len() + "-----".len();
+    Scan::Found(Found { kind: SecretKind::PrivateKey, start: 0, end, tail: Tail::Pem { line_start: false } })
 }
 
 /// Whether a field of this name gives away its value: `"password": "hunter22"` in free data.
@@ -269,35 +449,44 @@ fn is_words_and_numbers(value: &[u8]) -> bool {
     plain && words >= 2
 }
 
-fn is_token(b: u8) -> bool {
+pub(super) fn is_token(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_' || b == b'-'
 }
 
-/// The bytes from here on that belong together, as far as a decision needs them.
-fn near(bytes: &[u8], is_part: impl Fn(u8) -> bool) -> &[u8] {
-    let bytes = &bytes[..bytes.len().min(REACH)];
-    &bytes[..length(bytes, is_part)]
+pub(super) fn is_bearer(b: u8) -> bool {
+    is_token(b) || matches!(b, b'.' | b'+' | b'/' | b'=' | b'~')
 }
 
-/// How many bytes from here on belong together.
-fn length(bytes: &[u8], is_part: impl Fn(u8) -> bool) -> usize {
-    bytes.iter().take_while(|b| is_part(**b)).count()
+pub(super) fn is_value(b: u8) -> bool {
+    !b.is_ascii_whitespace() && !matches!(b, b',' | b';' | b'"' | b'\'' | b')' | b'}' | b'&' | b'\\')
 }
 
-fn skip_spaces(bytes: &[u8]) -> usize {
-    bytes.iter().take(8).take_while(|b| **b == b' ').count()
+/// The bytes from one place on that belong together, as far as a decision needs them.
+pub(super) struct Near<'t> {
+    pub(super) bytes: &'t [u8],
+    /// Whether more text could make them longer.
+    pub(super) open: bool,
+}
+
+impl Near<'_> {
+    /// What follows from them: a secret, or nothing, or nothing yet.
+    fn decide(&self, is_secret: bool, found: impl FnOnce() -> Found) -> Scan {
+        match (is_secret, self.open) {
+            (true, _) => Scan::Found(found()),
+            (false, true) => Scan::Partial,
+            (false, false) => Scan::Nothing,
+        }
+    }
+}
+
+pub(super) fn near(bytes: &[u8], is_part: impl Fn(u8) -> bool, last: bool) -> Near<'_> {
+    let seen = &bytes[..bytes.len().min(REACH)];
+    let length = seen.iter().take_while(|b| is_part(**b)).count();
+    Near { bytes: &seen[..length], open: !last && length == bytes.len() && length < REACH }
 }
 
 fn starts_with_ignoring_case(bytes: &[u8], prefix: &[u8]) -> bool {
     bytes.get(..prefix.len()).is_some_and(|b| b.eq_ignore_ascii_case(prefix))
-}
-
-fn find_pem(text: &str, start: usize) -> Option<Secret> {
-    let rest = text.get(start..)?.strip_prefix("-----BEGIN ")?;
-    let label = near(rest.as_bytes(), |b| b.is_ascii_uppercase() || b == b' ');
-    let is_key = label.ends_with(b"PRIVATE KEY") && rest.as_bytes()[label.len()..].starts_with(b"-----");
-    let end = start + "-----BEGIN ".len() + label.len() + "-----".len();
-    is_key.then_some(Secret { kind: SecretKind::PrivateKey, range: start..end })
 }
 
 #[cfg(test)]
@@ -325,7 +514,8 @@ mod tests {
             "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc123",
             Some((BearerToken, "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc123")),
         );
-        check("-----BEGIN RSA PRIVATE KEY-----\nMIIEow1B", Some((PrivateKey, "-----BEGIN RSA PRIVATE KEY-----")));
+        let key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow1B\n-----END RSA PRIVATE KEY-----";
+        check(&format!("{key}\nThat was it."), Some((PrivateKey, key)));
         check("password=hunter2 ok", Some((Password, "hunter2")));
         check("Password: hunter2", Some((Password, "hunter2")));
     }

@@ -15,8 +15,9 @@ pub(super) fn check(kind: &Kind, json: &Json<'_>, rules: &Family, path: Path<'_>
     match kind {
         Kind::Human { min, max } | Kind::Name { min, max } | Kind::Text { min, max } => {
             if let Some(text) = text(json, rules, path, out) {
-                check_length(text, (*min, *max), rules, path, out);
-                if !matches!(kind, Kind::Text { .. }) {
+                let fits = check_length(text, (*min, *max), rules, path, out);
+                // A text that is too long is refused anyway, so it need not be read.
+                if fits && !matches!(kind, Kind::Text { .. }) {
                     check_human(text, path, out);
                 }
             }
@@ -65,7 +66,7 @@ pub(super) fn check(kind: &Kind, json: &Json<'_>, rules: &Family, path: Path<'_>
         Kind::Extensions => check_extensions(json, path, out),
         Kind::Context => check_context(json, path, out),
         Kind::Response => match json {
-            Json::String(text) => check_length(text, (1, 16384), rules, path, out),
+            Json::String(text) => drop(check_length(text, (1, 16384), rules, path, out)),
             Json::Bool(_) | Json::Number(_) => {}
             _ => wrong_type("text, a number, or true or false", json, rules, path, out),
         },
@@ -89,6 +90,10 @@ pub(super) fn check_shape(shape: &Shape, object: &Object<'_>, path: Path<'_>, ou
             (Unknown::Denied, _) => {
                 let message = format_args!("Remove {}: it does not belong here.", Brief(name));
                 out.add(shape.rules.unknown, path.field(name), message);
+            }
+            (Unknown::Objects, _) if is_reserved(name) => {
+                let message = format_args!("Choose another prefix: {} is reserved.", Brief(name));
+                out.add(Rule::ReservedPrefix, path.field(name), message);
             }
             (Unknown::Objects, _) if value.object().is_none() => {
                 let message = format_args!(
@@ -199,18 +204,19 @@ fn wrong_type(wanted: &str, json: &Json<'_>, rules: &Family, path: Path<'_>, out
     out.add(rules.wrong_type, path, format_args!("{} must be {wanted}, not {}.", path.name(), json.kind()));
 }
 
-fn check_length(text: &str, (min, max): (usize, usize), rules: &Family, path: Path<'_>, out: &mut Findings) {
-    // Characters are at most bytes, so counting is needed for long text only.
-    if text.len() > max {
-        let count = text.chars().count();
-        if count > max {
-            let message = format_args!("Shorten {}: {count} characters are more than {max}.", path.name());
-            out.add(rules.limit, path, message);
-        }
-    } else if text.len() < min {
+/// Returns whether the text is not too long.
+fn check_length(text: &str, (min, max): (usize, usize), rules: &Family, path: Path<'_>, out: &mut Findings) -> bool {
+    check_string_size(text, path, out);
+    if text.len() < min {
         out.add(rules.limit, path, format_args!("{} must not be empty.", path.name()));
     }
-    check_string_size(text, path, out);
+    // Characters are at most bytes, so counting is needed for long text only.
+    let count = if text.len() > max { text.chars().count() } else { 0 };
+    if count > max {
+        let message = format_args!("Shorten {}: {count} characters are more than {max}.", path.name());
+        out.add(rules.limit, path, message);
+    }
+    count <= max
 }
 
 fn check_pattern(pattern: &'static Pattern, json: &Json<'_>, rules: &Family, path: Path<'_>, out: &mut Findings) {
@@ -339,7 +345,10 @@ fn check_extensions(json: &Json<'_>, path: Path<'_>, out: &mut Findings) {
     }
 }
 
-/// Prefixes that extensions may not use (chapter 7).
-pub(super) fn is_reserved(prefix: &str) -> bool {
-    matches!(prefix, "aaep" | "xsd" | "rdf" | "rdfs") || prefix.starts_with('@')
+/// Prefixes of the protocol and of the languages that it is defined in.
+const RESERVED: [&str; 4] = ["aaep", "xsd", "rdf", "rdfs"];
+
+/// Prefixes that extensions may not use (chapter 7), in whatever case: people hear no difference.
+pub(crate) fn is_reserved(prefix: &str) -> bool {
+    RESERVED.iter().any(|reserved| prefix.eq_ignore_ascii_case(reserved)) || prefix.starts_with('@')
 }

@@ -1,0 +1,110 @@
+//! What is taken out of an event before it is checked and delivered: secrets, and characters that deceive.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::Misuse;
+use crate::confirm::CONSENT_PREFIX;
+use crate::json::Json;
+use crate::message::{Event, Payload};
+use crate::rule::{Problem, Rule};
+use crate::validate::{self, expose, find_secret, redact_field};
+
+/// Fields of the envelope that only the engine writes, in a form that leaves no room for free text.
+const OWN_FIELDS: [&str; 6] = ["@context", "type", "event_id", "session_id", "timestamp", "reply_token"];
+
+/// Replaces secrets everywhere and hidden characters in text for people, if there are any. `json` is the event as it
+/// would be sent. Returns whether the event has changed.
+pub(super) fn clean(event: &mut Event, json: &Json<'_>) -> Result<bool, Misuse> {
+    check_choices(event)?;
+    let core = event.core_type().is_some();
+    let Some(object) = json.object() else { return Ok(false) };
+    let dirty = object.iter().any(|(name, value)| match Treatment::of(name, core) {
+        Treatment::Nothing => false,
+        Treatment::RedactExtensions => extensions_hold_secret(value),
+        Treatment::Redact => validate::holds_secret(name, value),
+        Treatment::RedactAndExpose => validate::holds_secret(name, value) || validate::hides(value),
+    });
+    if !dirty {
+        return Ok(false);
+    }
+    let Ok(Value::Object(mut fields)) = serde_json::to_value(&*event) else { return Ok(false) };
+    for (name, value) in &mut fields {
+        match Treatment::of(name, core) {
+            Treatment::Nothing => {}
+            Treatment::RedactExtensions => redact_extensions(value),
+            Treatment::Redact => redact_field(name, value),
+            Treatment::RedactAndExpose => {
+                redact_field(name, value);
+                expose_json(value);
+            }
+        }
+    }
+    let Ok(cleaned) = serde_json::from_value(Value::Object(fields)) else { return Ok(false) };
+    *event = cleaned;
+    Ok(true)
+}
+
+/// What is done to a top-level field.
+enum Treatment {
+    Nothing,
+    /// Data of extensions, of which that about consent is the engine's own word and names reply tokens.
+    RedactExtensions,
+    /// Data for programs.
+    Redact,
+    /// Text that people may hear.
+    RedactAndExpose,
+}
+
+impl Treatment {
+    fn of(name: &str, core: bool) -> Treatment {
+        match name {
+            name if OWN_FIELDS.contains(&name) => Treatment::Nothing,
+            "extensions" => Treatment::RedactExtensions,
+            _ if core || name == "producer" || validate::is_summary(name) => Treatment::RedactAndExpose,
+            // The fields of an extension's event mean what the extension says.
+            _ => Treatment::Redact,
+        }
+    }
+}
+
+fn extensions_hold_secret(json: &Json<'_>) -> bool {
+    let fields = json.object().into_iter().flat_map(|object| object.iter());
+    fields.filter(|(prefix, _)| *prefix != CONSENT_PREFIX).any(|(prefix, value)| validate::holds_secret(prefix, value))
+}
+
+fn redact_extensions(value: &mut Value) {
+    let fields = value.as_object_mut().into_iter().flatten();
+    fields.filter(|(prefix, _)| *prefix != CONSENT_PREFIX).for_each(|(prefix, value)| redact_field(prefix, value));
+}
+
+fn expose_json(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(exposed) = expose(text) {
+                *text = exposed;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(expose_json),
+        Value::Object(fields) => fields.values_mut().for_each(expose_json),
+        _ => {}
+    }
+}
+
+/// The value of a choice comes back in the reply, so it cannot be changed on the way.
+fn check_choices(event: &Event) -> Result<(), Misuse> {
+    let Payload::AwaitingClarification(question) = &event.payload else { return Ok(()) };
+    for (index, choice) in question.choices.iter().flatten().enumerate() {
+        let (rule, what) = if let Some(secret) = find_secret(&choice.value) {
+            (Rule::Secret, secret.kind.to_string())
+        } else if let Cow::Owned(_) = expose(&choice.value) {
+            (Rule::DeceptiveText, "hidden character".to_owned())
+        } else {
+            continue;
+        };
+        let message = format!("Give this choice another value: everyone who listens gets the {what} in it.");
+        return Err(Misuse::Invalid(vec![Problem::new(rule, format!("/choices/{index}/value"), message)]));
+    }
+    Ok(())
+}

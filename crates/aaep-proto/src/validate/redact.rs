@@ -1,0 +1,168 @@
+//! Replaces likely secrets, in text that is there at once and in text that arrives in pieces.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::secret::{LOOKBACK, Scan, find_secret, is_secret_field, may_hold_secret, scan};
+use super::tail::Tail;
+use crate::json::Json;
+
+/// What stands in the place of a secret.
+pub const REMOVED: &str = "[removed]";
+
+/// Replaces likely secrets in text that arrives in pieces. However the text is cut into pieces, the result is the same.
+///
+/// Only what may still become a secret is held back: a prefix of a key, a number that could be that of a card, the
+/// value after a password's name. That is at most about 600 bytes.
+///
+/// ```
+/// use aaep_proto::validate::Redactor;
+/// let (mut redactor, mut out) = (Redactor::default(), String::new());
+/// for piece in ["Use ghp_abcdef", "ghij0123456789", "ABCD for now", "."] {
+///     redactor.push(piece, &mut out);
+/// }
+/// redactor.finish(&mut out);
+/// assert_eq!(out, "Use [removed] for now.");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Redactor {
+    /// What is undecided, after a little of what was decided before it.
+    buffer: String,
+    /// Bytes of the buffer that are decided.
+    decided: usize,
+    /// Bytes of the buffer that were handed out: those decided, or more after [`Redactor::release`].
+    released: usize,
+    /// A secret that goes on at the end of what is decided.
+    tail: Tail,
+    /// Secrets that were replaced.
+    count: u64,
+}
+
+impl Redactor {
+    /// Adds text; what is certain to hold no secret goes to `out`.
+    pub fn push(&mut self, text: &str, out: &mut String) {
+        self.buffer.push_str(text);
+        self.scan(false, out);
+    }
+
+    /// Hands out what is held back although it may still become a secret, because it must not wait any longer. If it
+    /// becomes one, the rest of it is replaced.
+    pub fn release(&mut self, out: &mut String) {
+        out.push_str(&self.buffer[self.released..]);
+        self.released = self.buffer.len();
+    }
+
+    /// No more text comes: everything is decided.
+    pub fn finish(&mut self, out: &mut String) {
+        self.scan(true, out);
+    }
+
+    /// What is held back.
+    pub fn held(&self) -> &str {
+        &self.buffer[self.released..]
+    }
+
+    fn scan(&mut self, last: bool, out: &mut String) {
+        let bytes = self.buffer.as_bytes();
+        // What stands before a secret says nothing about what stands after it.
+        let (mut at, mut floor, mut handed) = (self.decided, 0, self.released);
+        loop {
+            let consumed = self.tail.consume(&bytes[at..], last);
+            at += consumed.length;
+            if self.tail != Tail::Nothing {
+                floor = at;
+                handed = handed.max(at);
+                if !consumed.ended {
+                    break;
+                }
+                self.tail = Tail::Nothing;
+            }
+            if at >= bytes.len() {
+                break;
+            }
+            match scan(&bytes[floor.max(at.saturating_sub(LOOKBACK))..at], &bytes[at..], last) {
+                Scan::Nothing => at += 1,
+                Scan::Partial => break,
+                Scan::Found(found) => {
+                    let start = at + found.start;
+                    out.push_str(self.buffer.get(handed..start).unwrap_or_default());
+                    out.push_str(REMOVED);
+                    (at, self.tail) = (at + found.end, found.tail);
+                    (floor, handed) = (at, handed.max(at));
+                    self.count += 1;
+                }
+            }
+        }
+        out.push_str(self.buffer.get(handed..at).unwrap_or_default());
+        handed = handed.max(at);
+        let keep = self.buffer.ceil_char_boundary(floor.max(at.saturating_sub(LOOKBACK)));
+        self.buffer.drain(..keep);
+        (self.decided, self.released) = (at - keep, handed - keep);
+    }
+}
+
+/// Replaces likely secrets in a text, in one pass over it.
+///
+/// ```
+/// use aaep_proto::validate::redact;
+/// assert_eq!(redact("Paying with 4111 1111 1111 1111."), "Paying with [removed].");
+/// ```
+pub fn redact(text: &str) -> Cow<'_, str> {
+    if !may_hold_secret(text) {
+        return Cow::Borrowed(text);
+    }
+    let (mut redactor, mut clean) = (Redactor::default(), String::new());
+    redactor.push(text, &mut clean);
+    redactor.finish(&mut clean);
+    if redactor.count == 0 { Cow::Borrowed(text) } else { Cow::Owned(clean) }
+}
+
+/// Replaces likely secrets in every string of a JSON value, also where the name of a field gives its value away.
+/// Returns whether there were any.
+///
+/// ```
+/// use aaep_proto::validate::redact_json;
+/// let mut value = serde_json::json!({"note": "card 4111 1111 1111 1111", "password": "hunter22"});
+/// assert!(redact_json(&mut value));
+/// assert_eq!(value, serde_json::json!({"note": "card [removed]", "password": "[removed]"}));
+/// ```
+pub fn redact_json(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => match redact(text) {
+            Cow::Borrowed(_) => false,
+            Cow::Owned(clean) => {
+                *text = clean;
+                true
+            }
+        },
+        Value::Array(items) => items.iter_mut().fold(false, |any, item| redact_json(item) | any),
+        Value::Object(fields) => fields.iter_mut().fold(false, |any, (name, value)| redact_named(name, value) | any),
+        _ => false,
+    }
+}
+
+/// Replaces likely secrets in a field.
+pub(crate) fn redact_field(name: &str, value: &mut Value) {
+    redact_named(name, value);
+}
+
+fn redact_named(name: &str, value: &mut Value) -> bool {
+    if let Value::String(text) = value
+        && is_secret_field(name, text)
+    {
+        REMOVED.clone_into(text);
+        return true;
+    }
+    redact_json(value)
+}
+
+/// Whether [`redact_json`] would change a field.
+pub(crate) fn holds_secret(name: &str, json: &Json<'_>) -> bool {
+    match json {
+        Json::String(text) => is_secret_field(name, text) || find_secret(text).is_some(),
+        Json::Array(items) => items.iter().any(|item| holds_secret("", item)),
+        Json::Object(object) => object.iter().any(|(name, value)| holds_secret(name, value)),
+        _ => false,
+    }
+}
