@@ -147,7 +147,9 @@ fn the_work_grows_with_the_text_and_not_with_its_square() {
         });
         best.min().unwrap().as_secs_f64().max(0.000_2)
     };
-    for unit in ["4111111111111111 ", "password=hunter22 ", "sk-", "token:", "://a:", "eyJ-", "-----BEGIN ", "1-", "a=", "."] {
+    for unit in
+        ["4111111111111111 ", "password=hunter22 ", "sk-", "token:", "://a:", "eyJ-", "-----BEGIN ", "1-", "a=", "."]
+    {
         let text = |bytes: usize| unit.repeat(bytes / unit.len());
         let (small, large) = (time(&text(16 * 1024)), time(&text(256 * 1024)));
         assert!(large < 96.0 * small, "{unit}: {small} s, then {large} s for 16 times as much");

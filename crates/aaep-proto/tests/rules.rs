@@ -671,12 +671,21 @@ fn each_prefix_needs_a_vocabulary_of_its_own() {
 #[test]
 fn ext_reserved_prefix() {
     let core = json!(["https://aaep-protocol.org/context/v1", "https://example.org/haptic/v1"]);
-    for prefix in ["aaep", "xsd", "rdf", "rdfs", "@id"] {
+    for prefix in ["aaep", "xsd", "rdf", "rdfs", "@id", "AAEP", "Aaep", "XSD", "Rdf", "rdfS"] {
         let document = merge(event("state.changed"), json!({"@context": core, "extensions": {prefix: {}}}));
         breaks(document, "ext.reserved-prefix", &format!("/extensions/{prefix}"));
     }
-    let document = merge(event("state.changed"), json!({"@context": core, "type": "rdf:thing"}));
-    breaks(document, "ext.reserved-prefix", "/type");
+    for name in ["rdf:thing", "RDF:thing", "AAEP:agent.state.changed", "Aaep:thing"] {
+        let document = merge(event("state.changed"), json!({"@context": core, "type": name}));
+        breaks(document, "ext.reserved-prefix", "/type");
+    }
+    let posing = "HTTPS://AAEP-protocol.org/types/agent.state.changed";
+    breaks(merge(event("state.changed"), json!({"@context": core, "type": posing})), "env.unknown-type", "/type");
+    for prefix in ["aaep", "Xsd"] {
+        let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "a",
+            "capabilities": {prefix: {}}});
+        breaks(request, "ext.reserved-prefix", &format!("/capabilities/{prefix}"));
+    }
 }
 
 #[test]
@@ -684,7 +693,8 @@ fn extension_events_keep_their_own_fields() {
     let context = json!(["https://aaep-protocol.org/context/v1", "https://example.org/haptic/v1"]);
     let document = merge(event("state.changed"), json!({"@context": context, "type": "haptic:pulse", "strength": 3}));
     keeps(document.clone());
-    breaks(merge(document, json!({"aaep_strength": 3})), "env.forbidden-field", "/aaep_strength");
+    breaks(merge(document.clone(), json!({"aaep_strength": 3})), "env.forbidden-field", "/aaep_strength");
+    breaks(merge(document, json!({"AAEP_strength": 3})), "env.forbidden-field", "/AAEP_strength");
 }
 
 #[test]

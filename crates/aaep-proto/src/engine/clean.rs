@@ -34,7 +34,9 @@ pub(super) fn clean(event: &mut Event, json: &Json<'_>) -> Result<bool, Misuse> 
         match Treatment::of(name, core) {
             Treatment::Nothing => {}
             Treatment::RedactExtensions => redact_extensions(value),
-            Treatment::Redact => redact_field(name, value),
+            Treatment::Redact => {
+                redact_field(name, value);
+            }
             Treatment::RedactAndExpose => {
                 redact_field(name, value);
                 expose_json(value);
@@ -76,7 +78,9 @@ fn extensions_hold_secret(json: &Json<'_>) -> bool {
 
 fn redact_extensions(value: &mut Value) {
     let fields = value.as_object_mut().into_iter().flatten();
-    fields.filter(|(prefix, _)| *prefix != CONSENT_PREFIX).for_each(|(prefix, value)| redact_field(prefix, value));
+    for (prefix, value) in fields.filter(|(prefix, _)| *prefix != CONSENT_PREFIX) {
+        redact_field(prefix, value);
+    }
 }
 
 fn expose_json(value: &mut Value) {

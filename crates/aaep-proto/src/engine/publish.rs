@@ -9,9 +9,7 @@ use crate::confirm::{CONSENT_PREFIX, CONSENT_URI};
 use crate::id::{EventId, SessionId};
 use crate::json::Json;
 use crate::limits;
-use crate::message::{
-    Context, Envelope, Event, LocalizationHints, Localized, Payload, StateChanged, Urgency,
-};
+use crate::message::{Context, Envelope, Event, LocalizationHints, Localized, Payload, StateChanged, Urgency};
 use crate::record::Record;
 use crate::rule::{Problem, Rule, Severity};
 use crate::sequence::View;
@@ -145,7 +143,11 @@ fn made_of(
     cx: &mut Cx<'_>,
     Localized { payload, variants, aside }: Localized<Payload>,
 ) -> Result<Event, Misuse> {
-    if aside.extensions.iter().any(|extensions| extensions.keys().any(|prefix| prefix.eq_ignore_ascii_case(CONSENT_PREFIX))) {
+    if aside
+        .extensions
+        .iter()
+        .any(|extensions| extensions.keys().any(|prefix| prefix.eq_ignore_ascii_case(CONSENT_PREFIX)))
+    {
         let message = "Leave out consent: what was agreed to is said by the producer.";
         let pointer = format!("/extensions/{CONSENT_PREFIX}");
         return Err(Misuse::Invalid(vec![Problem::new(Rule::ReservedPrefix, pointer, message)]));

@@ -287,11 +287,7 @@ impl Engine {
         let piece = OutputStreaming { content_type: Some(kind.content_type.clone()), ..OutputStreaming::default() };
         let piece = Localized { payload: piece.into(), variants: Map::new(), aside };
         let checked = self.check_alone(cx, session, &piece)?.envelope;
-        let aside = Aside {
-            correlation_id: checked.correlation_id,
-            extensions: checked.extensions,
-            ..piece.aside
-        };
+        let aside = Aside { correlation_id: checked.correlation_id, extensions: checked.extensions, ..piece.aside };
         self.ensure_state(cx, session, "writing_output")?;
         let words = self.shapes.need_words();
         let session_id = session;

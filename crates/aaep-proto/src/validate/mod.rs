@@ -21,13 +21,13 @@ use serde_json::Value;
 
 use path::Path;
 
-pub use deceptive::{Deception, expose, find_deception, find_deception_in};
 pub(crate) use deceptive::hides;
+pub use deceptive::{Deception, expose, find_deception, find_deception_in};
 pub(crate) use event::{is_core_name, is_summary};
-pub(crate) use redact::{holds_secret, redact_field};
-pub(crate) use value::is_reserved;
-pub use redact::{REMOVED, Redactor, redact, redact_json};
+pub(crate) use redact::holds_secret;
+pub use redact::{REMOVED, Redactor, redact, redact_field, redact_json};
 pub use secret::{Secret, SecretKind, find_secret};
+pub(crate) use value::is_reserved;
 
 use crate::json::Json;
 use crate::limits;

@@ -137,17 +137,20 @@ pub fn redact_json(value: &mut Value) -> bool {
             }
         },
         Value::Array(items) => items.iter_mut().fold(false, |any, item| redact_json(item) | any),
-        Value::Object(fields) => fields.iter_mut().fold(false, |any, (name, value)| redact_named(name, value) | any),
+        Value::Object(fields) => fields.iter_mut().fold(false, |any, (name, value)| redact_field(name, value) | any),
         _ => false,
     }
 }
 
-/// Replaces likely secrets in a field.
-pub(crate) fn redact_field(name: &str, value: &mut Value) {
-    redact_named(name, value);
-}
-
-fn redact_named(name: &str, value: &mut Value) -> bool {
+/// Replaces likely secrets in a field, also where its name gives its value away. Returns whether there were any.
+///
+/// ```
+/// use aaep_proto::validate::redact_field;
+/// let mut value = serde_json::json!("hunter22");
+/// assert!(redact_field("password", &mut value));
+/// assert_eq!(value, "[removed]");
+/// ```
+pub fn redact_field(name: &str, value: &mut Value) -> bool {
     if let Value::String(text) = value
         && is_secret_field(name, text)
     {

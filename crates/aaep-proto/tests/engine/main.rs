@@ -5,6 +5,7 @@
 
 mod clarifications;
 mod confirmations;
+mod disclosure;
 mod harness;
 mod negotiation;
 mod replies;

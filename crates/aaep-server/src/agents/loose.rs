@@ -4,7 +4,9 @@
 use aaep::message::{CORE_CONTEXT, CORE_TYPES, CoreType, Event, Producer};
 use aaep::{CallDigest, LanguageTag};
 use aaep_proto::json::Json;
+use aaep_proto::limits;
 use aaep_proto::time::Timestamp;
+use aaep_proto::validate::redact_field;
 use aaep_proto::{Severity, Validator};
 use serde_json::{Map, Value, json};
 
@@ -12,6 +14,13 @@ use super::answer::Fault;
 
 /// Most characters of an id that an agent makes up.
 const ID: usize = 128;
+
+/// Most bytes of a string, before anything else reads it: the longest text of the protocol has 16,384 characters of up
+/// to four bytes.
+const STRING_BYTES: usize = 4 * limits::STRING_BYTES;
+
+/// Fields whose strings may be longer: text is cut on the way, and arguments are only fingerprinted.
+const UNBOUNDED: [&str; 2] = ["chunk", "args"];
 
 /// Stand-ins for ids: those that are sent are made elsewhere.
 const STAND_INS: [(&str, &str); 2] = [("event_id", "evt_0"), ("session_id", "sess_0")];
@@ -63,6 +72,9 @@ impl Loose {
         let Value::Object(mut object) = value else {
             return Err(Fault::new("Write one JSON object on one line."));
         };
+        for (field, value) in object.iter().filter(|(field, _)| !UNBOUNDED.contains(&field.as_str())) {
+            check_strings(&format!("/{field}"), value)?;
+        }
         let event_id = name(&mut object, "event_id")?;
         let session = name(&mut object, "session_id")?;
         let Some(Value::String(type_name)) = object.get("type") else {
@@ -114,6 +126,7 @@ impl Loose {
         if let Some(core) = core {
             fill_payload(&mut object, core);
         }
+        redact(&mut object);
         let event = check(Value::Object(object))?;
         let hints = event.envelope.localization_hints.as_ref();
         Ok(Told {
@@ -125,6 +138,29 @@ impl Loose {
             takes_modified,
             event,
         })
+    }
+}
+
+/// Refuses strings that are too long. The pointer names the field that holds them.
+fn check_strings(pointer: &str, value: &Value) -> Result<(), Fault> {
+    match value {
+        Value::String(text) if text.len() > STRING_BYTES => {
+            let message = format!("Shorten it: {} bytes of text are more than {STRING_BYTES}.", text.len());
+            Err(Fault::at(pointer, message))
+        }
+        Value::Array(items) => items.iter().try_for_each(|item| check_strings(pointer, item)),
+        Value::Object(fields) => fields.values().try_for_each(|field| check_strings(pointer, field)),
+        _ => Ok(()),
+    }
+}
+
+/// Replaces secrets here, in the task of the agent's connection, so that the engine finds none. The values of choices
+/// come back in replies, so a secret in them is left for the engine to refuse; so are the ids, which it makes itself.
+fn redact(object: &mut Map<String, Value>) {
+    let left =
+        |field: &str| matches!(field, "choices" | "reply_token" | "event_id" | "session_id" | "timestamp" | "type");
+    for (field, value) in object.iter_mut().filter(|(field, _)| !left(field)) {
+        redact_field(field, value);
     }
 }
 
@@ -284,6 +320,30 @@ mod tests {
         }
         let fault = Loose::read(br#"{"type":"progress.updated","event_id":7}"#).unwrap_err();
         assert_eq!(fault.pointer.as_deref(), Some("/event_id"));
+    }
+
+    #[test]
+    fn a_string_that_is_too_long_is_refused_before_it_is_read() {
+        let long = "4111111111111111 ".repeat(STRING_BYTES / 17 + 1);
+        for field in ["summary_normal", "correlation_id", "extensions"] {
+            let value = if field == "extensions" { json!({"x": {"y": [long]}}) } else { json!(long) };
+            let line = json!({"type": "session.started", field: value}).to_string();
+            let fault = Loose::read(line.as_bytes()).unwrap_err();
+            assert_eq!(fault.pointer.as_deref(), Some(format!("/{field}").as_str()));
+            assert!(fault.message.starts_with("Shorten it"), "{fault:?}");
+        }
+        let text = json!({"type": "output.streaming", "chunk": long}).to_string();
+        assert!(Loose::read(text.as_bytes()).is_ok(), "text may be long");
+    }
+
+    #[test]
+    fn secrets_are_removed_before_the_engine_gets_them() {
+        let told = told(
+            r#"{"type":"state.changed","to_state":"ghp_abcdefghij0123456789ABCD","correlation_id":"card 4111111111111111",
+            "summary_normal":"It is password=hunter22."}"#,
+        );
+        let event = serde_json::to_string(&told.unwrap().event).unwrap();
+        assert_eq!(event.matches("[removed]").count(), 3, "{event}");
     }
 
     #[test]

@@ -1,1 +1,59 @@
 //! Events that are expensive to process must not delay replies.
+
+use std::time::{Duration, Instant};
+
+use aaep_test::Serving;
+use serde_json::json;
+
+use crate::disclosure::Socket;
+
+/// As much as a message may have: nothing but secrets, and nothing but beginnings of secrets.
+fn expensive() -> Vec<serde_json::Value> {
+    let secrets = |bytes: usize| "4111111111111111 ".repeat(bytes / 17);
+    let beginnings = |bytes: usize| "token:".repeat(bytes / 6);
+    let extension = |text: Vec<String>| {
+        json!({"type": "state.changed", "to_state": "deciding", "extensions": {"x": {"y": text}},
+            "@context": ["https://aaep-protocol.org/context/v1", "https://example.org/v1"]})
+    };
+    vec![
+        json!({"type": "state.changed", "to_state": "deciding", "summary_normal": secrets(990_000)}),
+        json!({"type": "progress.updated", "progress": {"description": beginnings(360_000)}}),
+        extension(vec![secrets(900_000)]),
+        extension(vec![secrets(60_000); 16]),
+        extension(vec![beginnings(60_000); 16]),
+        json!({"type": "output.streaming", "chunk": secrets(990_000)}),
+        json!({"type": "output.streaming", "chunk": beginnings(990_000)}),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timely_no_counts_while_another_agent_sends_expensive_events() {
+    let server = Serving::start(&["serve", "--no-unix"]);
+    let address = server.address();
+    let (mut subscriber, subscription) = Socket::subscriber(address).await;
+    let (mut agent, mut hostile) = (Socket::agent(address).await, Socket::agent(address).await);
+    let started = json!({"type": "session.started", "summary_normal": "Working.", "event_id": "first"});
+    hostile.send(&started).await;
+    subscriber.until("session.started").await;
+    // Silence would be a yes.
+    agent
+        .send(&json!({"type": "awaiting.confirmation", "action": "Move the file.", "consequence": "It is moved.",
+            "timeout_seconds": 20, "default_decision": "accept", "risk_level": "low"}))
+        .await;
+    let asked = subscriber.until("awaiting.confirmation").await.pop().unwrap();
+    let begun = Instant::now();
+    let flood = tokio::spawn(async move {
+        for _ in 0..3 {
+            for event in expensive() {
+                hostile.send(&event).await;
+            }
+        }
+        hostile
+    });
+    subscriber.reply(&asked, &subscription, "reject").await;
+    let outcome = agent.until("outcome").await.pop().unwrap();
+    assert_eq!((&outcome["decision"], &outcome["verdict"]), (&json!("reject"), &json!("rejected")), "{outcome}");
+    // Far more than it takes, far less than the minutes that it took when every secret was searched from the beginning.
+    assert!(begun.elapsed() < Duration::from_secs(19), "the answer took {:?}", begun.elapsed());
+    drop(flood.await.unwrap());
+}

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 mod links;
+mod stall;
 
 fn producer() -> Producer {
     Producer::builder("banker").name("Banker").version("1.0").build()

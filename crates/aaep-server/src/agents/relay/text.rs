@@ -101,7 +101,14 @@ impl Relay {
         let Some(waiting) = self.waiting.take() else { return Ok(()) };
         let Some(open) = self.sessions.get(&waiting.session) else { return Ok(()) };
         let Some(text) = open.outputs.get(&waiting.output) else { return Ok(()) };
-        text.output.write(waiting.text).await.map_err(faults)
+        // In pieces, so that others are served between them.
+        let mut rest = waiting.text.as_str();
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(TEXT));
+            text.output.write(piece).await.map_err(faults)?;
+            rest = after;
+        }
+        Ok(())
     }
 
     /// Waits while no subscriber keeps up, for a bounded time, and only until the agent sends something urgent.

@@ -1,0 +1,264 @@
+//! What never leaves the engine: secrets, and characters that deceive.
+
+use aaep_proto::confirm::{Clarification, Confirmation};
+use aaep_proto::engine::{Misuse, Output, SessionOptions};
+use aaep_proto::id::OutputId;
+use aaep_proto::message::{
+    Aside, CoreType, HandoffRequested, HandoffTarget, Localized, Payload, Producer, StateChanged, ToolInvoked,
+};
+use aaep_proto::rule::Rule;
+use serde_json::{Value, json};
+
+use crate::harness::World;
+
+const KEY: &str = "ghp_abcdefghij0123456789ABCD";
+
+/// Everything that a subscription received, as JSON.
+fn received(world: &World, reader: aaep_proto::engine::SubscriptionKey) -> String {
+    world.events(reader).iter().map(|event| serde_json::to_string(event).unwrap()).collect()
+}
+
+fn text(world: &World, reader: aaep_proto::engine::SubscriptionKey) -> String {
+    let chunks = world.events(reader).into_iter().filter_map(|event| match &event.payload {
+        Payload::OutputStreaming(output) => Some(output.chunk.as_str()),
+        _ => None,
+    });
+    chunks.collect()
+}
+
+fn open(world: &mut World, session: &aaep_proto::id::SessionId) -> OutputId {
+    world.act(|engine, cx| engine.open_output(cx, session, "text/plain", None)).unwrap()
+}
+
+#[test]
+fn secrets_are_removed_from_streamed_text_however_it_is_cut() {
+    let whole = format!("Use {KEY} and card 4111 1111 1111 1111. Then go on.");
+    for size in [1, 2, 3, 7, 16, whole.len()] {
+        let mut world = World::new();
+        let (reader, session) = (world.join_reader(), world.start());
+        let output = open(&mut world, &session);
+        for piece in whole.as_bytes().chunks(size) {
+            let piece = std::str::from_utf8(piece).unwrap();
+            world.act(|engine, cx| engine.write(cx, &session, &output, piece)).unwrap();
+            world.pass(30);
+        }
+        world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+        assert_eq!(text(&world, reader), "Use [removed] and card [removed]. Then go on.", "{size} at once");
+    }
+}
+
+#[test]
+fn the_journal_gets_text_without_secrets() {
+    let mut world = World::with(|config| config.journal = true);
+    let session = world.start();
+    let output = open(&mut world, &session);
+    let mut kept = String::new();
+    for piece in ["Use ghp_abcdef", "ghij0123456789ABCD", " now."] {
+        let now = aaep_proto::time::Now { moment: Default::default(), wall: world.wall() };
+        let cx = &mut aaep_proto::engine::Cx { now, entropy: &mut world.entropy };
+        world.engine.write(cx, &session, &output, piece).unwrap();
+        loop {
+            match world.engine.poll_output() {
+                Output::Journal(entry) => kept.push_str(&format!("{entry:?}")),
+                Output::Idle(_) => break,
+                _ => {}
+            }
+        }
+    }
+    assert!(kept.contains("[removed]") && !kept.contains("ghp_") && !kept.contains("ghij0123"), "{kept}");
+}
+
+#[test]
+fn a_sentence_that_could_be_the_beginning_of_a_number_waits_for_a_moment_only() {
+    let mut world = World::new();
+    let (reader, session) = (world.join(json!({"coalesce_boundaries": ["none"]})), world.start());
+    let output = open(&mut world, &session);
+    world.act(|engine, cx| engine.write(cx, &session, &output, "You owe 500. ")).unwrap();
+    world.pass(2000);
+    assert!(text(&world, reader).contains("500"), "{:?}", text(&world, reader));
+    // In the middle of a word nothing is complete.
+    world.act(|engine, cx| engine.write(cx, &session, &output, "Use ghp_abcdefghij")).unwrap();
+    world.pass(2000);
+    assert!(!text(&world, reader).contains("ghp_"), "{:?}", text(&world, reader));
+    world.act(|engine, cx| engine.write(cx, &session, &output, "0123456789ABCD now. ")).unwrap();
+    world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+    assert_eq!(text(&world, reader), "You owe 500. Use [removed] now. ");
+}
+
+#[test]
+fn text_that_is_held_back_goes_before_the_next_event_of_its_session() {
+    let mut world = World::new();
+    let (reader, session) = (world.join(json!({"coalesce_boundaries": ["none"]})), world.start());
+    let output = open(&mut world, &session);
+    world.act(|engine, cx| engine.write(cx, &session, &output, "The total is 4111")).unwrap();
+    assert_eq!(text(&world, reader).trim_end(), "The total is");
+    world.act(|engine, cx| engine.set_state(cx, &session, "deciding", None)).unwrap();
+    assert!(text(&world, reader).starts_with("The total is 411"), "{:?}", text(&world, reader));
+    assert_eq!(world.names(reader).last().map(String::as_str), Some("state.changed"));
+}
+
+#[test]
+fn secrets_are_removed_from_every_field_that_an_agent_fills() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let mut options = SessionOptions::new(format!("Using {KEY}."));
+    options.producer = Some(Producer::new("banker").with_name(format!("Banker {KEY}")));
+    let session = world.act(|engine, cx| engine.start_session(cx, options)).unwrap();
+    let aside = || Aside {
+        correlation_id: Some(format!("trace {KEY}")),
+        vocabularies: vec!["https://example.org/haptic/v1".into()],
+        extensions: json!({"haptic": {"deep": [KEY], "password": "hunter22"}}).as_object().cloned(),
+        ..Aside::default()
+    };
+    let mut change = StateChanged::new("thinking", KEY);
+    change.summary_normal = Some("Changing.".into());
+    let said = Localized { payload: Payload::from(change), variants: serde_json::Map::new(), aside: aside() };
+    world.act(|engine, cx| engine.emit_localized(cx, &session, said)).unwrap();
+    world.act(|engine, cx| engine.set_state(cx, &session, "deciding", None)).unwrap();
+    let tool = ToolInvoked {
+        tool: "pay".into(),
+        summary_normal: "Paying.".into(),
+        args_summary: Some(format!("key {KEY}")),
+        ..ToolInvoked::default()
+    };
+    world.act(|engine, cx| engine.invoke_tool(cx, &session, tool)).unwrap();
+    let kind = aaep_proto::engine::OutputKind { content_type: "text/plain".into(), language: None };
+    let output = world.act(|engine, cx| engine.open_output_with(cx, &session, kind, aside())).unwrap();
+    world.act(|engine, cx| engine.write(cx, &session, &output, "Plain text. ")).unwrap();
+    world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+    let choices = Clarification::choice("Which key?", [("a", KEY), ("b", "Another")]).context(KEY);
+    world.act(|engine, cx| engine.clarify(cx, &session, choices)).unwrap();
+    let packaged = json!({"notes": [KEY], "password": "hunter22"}).as_object().cloned();
+    let confirm = Confirmation::new(format!("Send {KEY}."), "It is sent.").extra_context(packaged.clone().unwrap());
+    world.act(|engine, cx| engine.ask(cx, &session, confirm)).unwrap();
+    let handoff = HandoffRequested {
+        reason: "A person should look.".into(),
+        target_kind: HandoffTarget::Human,
+        target_uri: Some("https://bob:hunter22@example.org/".into()),
+        urgency_for_handoff: None,
+        packaged_context: packaged,
+        summary_terse: None,
+        summary_normal: None,
+        summary_detailed: None,
+    };
+    world.act(|engine, cx| engine.emit(cx, &session, handoff.into())).unwrap();
+    // Who joins later is told of the state.
+    let late = world.join_reader();
+    for key in [reader, late] {
+        let all = received(&world, key);
+        assert!(!all.contains("ghp_") && !all.contains("hunter22"), "{all}");
+    }
+    for core in [CoreType::AwaitingConfirmation, CoreType::AwaitingClarification, CoreType::HandoffRequested] {
+        assert_eq!(world.count(reader, core), 1, "{core:?}");
+    }
+    let consents: Vec<Value> =
+        world.events(reader).iter().filter_map(|e| e.envelope.extensions.clone()).map(Value::Object).collect();
+    assert!(consents.iter().any(|e| e["haptic"]["deep"][0] == "[removed]"), "{consents:?}");
+}
+
+#[test]
+fn what_the_engine_says_about_consent_keeps_its_reply_token() {
+    let mut world = World::new();
+    let (reader, session) = (world.join_reader(), world.start());
+    let confirm = Confirmation::new(format!("Send {KEY}."), "It is sent.");
+    let token = world.act(|engine, cx| engine.ask(cx, &session, confirm)).unwrap();
+    world.reply(reader, &token, "reject");
+    let last = world.events(reader).pop().unwrap().envelope.extensions.clone().unwrap();
+    assert_eq!(last["consent"]["reply_token"], token.as_str());
+}
+
+#[test]
+fn a_choice_whose_value_would_have_to_change_is_refused() {
+    let mut world = World::new();
+    let session = world.start();
+    for (value, rule) in [(KEY, Rule::Secret), ("a\u{202E}b", Rule::DeceptiveText)] {
+        let ask = Clarification::choice("Which?", [("a", "One"), (value, "Two")]);
+        let Err(Misuse::Invalid(problems)) = world.act(|engine, cx| engine.clarify(cx, &session, ask)) else {
+            panic!()
+        };
+        assert_eq!((problems[0].rule, problems[0].pointer.as_str()), (rule, "/choices/1/value"));
+    }
+}
+
+#[test]
+fn hidden_characters_are_shown_in_words_to_every_subscriber() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let session = world.act(|engine, cx| engine.start_session(cx, SessionOptions::new("Pay\u{200B}ing."))).unwrap();
+    let confirm = Confirmation::new("Pay \u{202E}001 to bob\u{200B}.", "Gone\u{1b}[2K.")
+        .extra_context(json!({"note": ["a\u{2066}b"]}).as_object().cloned().unwrap());
+    world.act(|engine, cx| engine.ask(cx, &session, confirm)).unwrap();
+    let ask = Clarification::choice("Which\u{FEFF}?", [("a", "On\u{AD}"), ("b", "\u{200B}\u{200B}Two")]);
+    world.act(|engine, cx| engine.clarify(cx, &session, ask)).unwrap();
+    let all: Vec<Value> = world.events(reader).iter().map(|e| serde_json::to_value(e).unwrap()).collect();
+    let raw = |c: char| matches!(c, '\u{200B}' | '\u{202E}' | '\u{2066}' | '\u{FEFF}' | '\u{AD}' | '\u{1b}');
+    assert!(
+        all.iter().all(|event| !event.to_string().contains(raw) && !event.to_string().contains("\\u001b")),
+        "{all:?}"
+    );
+    assert_eq!(all[0]["summary_normal"], "Pay[hidden character U+200B]ing.");
+    let asked = all.iter().find(|e| e["action"].is_string()).unwrap();
+    assert_eq!(asked["action"], "Pay [direction control U+202E]001 to bob[hidden character U+200B].");
+    assert_eq!(asked["consequence"], "Gone[hidden character U+001B][2K.");
+    assert_eq!(asked["extra_context"]["note"][0], "a[direction control U+2066]b");
+    let asked = all.iter().find(|e| e["question"].is_string()).unwrap();
+    assert_eq!(asked["choices"][1]["label"], "[2 hidden characters]Two");
+}
+
+#[test]
+fn characters_that_a_script_needs_are_left_alone() {
+    let mut world = World::new();
+    let (reader, session) = (world.join_reader(), world.start());
+    for text in [
+        "می\u{200C}خواهم",
+        "שלום \u{2066}abc\u{2069} שלום",
+        "क्\u{200D}ष",
+        "\u{1F468}\u{200D}\u{1F469}",
+        "One\nTwo\tThree",
+    ] {
+        world.act(|engine, cx| engine.ask(cx, &session, Confirmation::new(text, "Done."))).unwrap();
+        let Payload::AwaitingConfirmation(asked) = &world.events(reader).pop().unwrap().payload else { panic!() };
+        assert_eq!(asked.action, text);
+    }
+}
+
+#[test]
+fn an_event_that_no_transport_carries_is_refused_before_it_is_read() {
+    let mut world = World::new();
+    let session = world.start();
+    let huge = "4111111111111111 ".repeat(70_000);
+    let aside = Aside { extensions: json!({"x": {"y": huge}}).as_object().cloned(), ..Aside::default() };
+    let said = Localized {
+        payload: StateChanged::new("thinking", "deciding").into(),
+        variants: serde_json::Map::new(),
+        aside,
+    };
+    let Err(Misuse::Invalid(problems)) = world.act(|engine, cx| engine.emit_localized(cx, &session, said)) else {
+        panic!()
+    };
+    assert_eq!(problems[0].rule, Rule::MessageSize);
+}
+
+#[test]
+fn an_agent_cannot_pass_for_the_engine_by_writing_a_prefix_in_another_case() {
+    let mut world = World::new();
+    let session = world.start();
+    for prefix in ["consent", "Consent", "AAEP", "Rdf"] {
+        let aside = Aside {
+            vocabularies: vec!["https://example.org/v1".into()],
+            extensions: json!({prefix: {"outcome": "accepted"}}).as_object().cloned(),
+            ..Aside::default()
+        };
+        let said = Localized {
+            payload: StateChanged::new("thinking", "deciding").into(),
+            variants: serde_json::Map::new(),
+            aside,
+        };
+        let refused = world.act(|engine, cx| engine.emit_localized(cx, &session, said));
+        assert!(matches!(refused, Err(Misuse::Invalid(_))), "{prefix}: {refused:?}");
+    }
+    for name in ["AAEP:agent.tool.invoked", "HTTPS://aaep-protocol.org/types/agent.tool.invoked"] {
+        let refused = world.act(|engine, cx| engine.emit(cx, &session, Payload::Extension { name: name.into() }));
+        assert!(matches!(refused, Err(Misuse::Invalid(_))), "{name}: {refused:?}");
+    }
+}

@@ -1,0 +1,104 @@
+//! A producer that is late: an answer that came in time counts all the same.
+
+use aaep::id::ReplyToken;
+
+use super::*;
+
+/// Reads on to a question.
+async fn question(link: &mut Link) -> ReplyToken {
+    loop {
+        let Some(Outgoing::Event(frame)) = link.recv().await else { continue };
+        if let Payload::AwaitingConfirmation(asked) = &frame.event().payload {
+            return asked.reply_token.clone();
+        }
+    }
+}
+
+fn harmless() -> Confirmation {
+    Confirmation::new("Dig.", "A hole.").timeout_seconds(1).accept_on_timeout().unwrap()
+}
+
+/// The clock jumps before the task of the producer gets its turn: the reply and the deadline wait for it together.
+#[tokio::test(start_paused = true)]
+async fn a_timely_no_is_handled_before_the_deadline_that_passed_meanwhile() {
+    for _ in 0..16 {
+        let producer = producer();
+        let mut link = join(&producer).await;
+        let session = producer.session("Digging.").await.unwrap();
+        let asked = tokio::spawn(async move { session.confirm(harmless()).await.unwrap().verdict });
+        let token = question(&mut link).await;
+        link.decide(&token, Decision::Reject).await.unwrap();
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(asked.await.unwrap(), Verdict::Rejected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timely_no_beside_the_link_counts_too() {
+    for _ in 0..16 {
+        let producer = producer();
+        let mut link = join(&producer).await;
+        let session = producer.session("Digging.").await.unwrap();
+        let asked = tokio::spawn(async move { session.confirm(harmless()).await.unwrap().verdict });
+        let token = question(&mut link).await;
+        let reply = json!({"type": "confirmation.reply", "reply_token": token, "decision": "reject",
+            "subscription_id": link.id(), "timestamp": wall_clock()});
+        let reply = Message::parse(reply.to_string().as_bytes()).unwrap();
+        let mut hearing = std::pin::pin!(producer.hear("reader", reply));
+        // Handed in, but not handled yet.
+        assert!(poll_once(hearing.as_mut()).await.is_pending());
+        tokio::time::advance(Duration::from_secs(2)).await;
+        hearing.await.unwrap();
+        assert_eq!(asked.await.unwrap(), Verdict::Rejected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_no_counts_before_the_disconnection_that_follows_it() {
+    let producer = producer();
+    let mut link = join(&producer).await;
+    let session = producer.session("Digging.").await.unwrap();
+    let asked = tokio::spawn(async move { session.confirm(harmless()).await.unwrap().verdict });
+    let token = question(&mut link).await;
+    link.decide(&token, Decision::Reject).await.unwrap();
+    drop(link);
+    assert_eq!(asked.await.unwrap(), Verdict::Rejected);
+}
+
+/// Agents that fill the mailbox do not keep a reply from the engine: it is handled before most of what waits there.
+#[tokio::test(start_paused = true)]
+async fn a_reply_does_not_wait_behind_the_commands_of_agents() {
+    let producer = producer();
+    let mut link = join(&producer).await;
+    let session = std::sync::Arc::new(producer.session("Digging.").await.unwrap());
+    let asking = session.clone();
+    let asked = tokio::spawn(async move { asking.confirm(harmless()).await.unwrap().verdict });
+    let token = question(&mut link).await;
+    let done = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let mut flood = tokio::task::JoinSet::new();
+    for _ in 0..1000 {
+        let (session, done) = (session.clone(), done.clone());
+        flood.spawn(async move {
+            session.progress(1, "Digging on.").await.unwrap();
+            done.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        });
+    }
+    tokio::task::yield_now().await;
+    let reply = json!({"type": "confirmation.reply", "reply_token": token, "decision": "reject",
+        "subscription_id": link.id(), "timestamp": wall_clock()});
+    producer.hear("reader", Message::parse(reply.to_string().as_bytes()).unwrap()).await.unwrap();
+    let before = done.load(std::sync::atomic::Ordering::SeqCst);
+    assert!(before < 500, "{before} of 1000 commands went first");
+    assert_eq!(asked.await.unwrap(), Verdict::Rejected);
+    flood.join_all().await;
+}
+
+async fn poll_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> std::task::Poll<()> {
+    std::future::poll_fn(|cx| std::task::Poll::Ready(future.as_mut().poll(cx).map(drop))).await
+}
+
+/// The wall clock, as messages write it.
+fn wall_clock() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    aaep_proto::time::Timestamp::from_millis(since.as_millis() as i64).to_string()
+}
