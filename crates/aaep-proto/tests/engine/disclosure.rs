@@ -262,3 +262,30 @@ fn an_agent_cannot_pass_for_the_engine_by_writing_a_prefix_in_another_case() {
         assert!(matches!(refused, Err(Misuse::Invalid(_))), "{name}: {refused:?}");
     }
 }
+
+/// Prints the time with `--nocapture`. When every secret was searched from the beginning of the text, these took 1.6 s,
+/// 25 s and 157 s.
+#[test]
+fn an_event_full_of_secrets_takes_a_moment() {
+    for bytes in [90_000, 360_000, 990_000] {
+        let mut world = World::new();
+        let (reader, session) = (world.join_reader(), world.start());
+        let context = json!({"notes": "4111111111111111 ".repeat(bytes / 17)}).as_object().cloned();
+        let handoff = HandoffRequested {
+            reason: "A person should look.".into(),
+            target_kind: HandoffTarget::Human,
+            target_uri: None,
+            urgency_for_handoff: None,
+            packaged_context: context,
+            summary_terse: None,
+            summary_normal: None,
+            summary_detailed: None,
+        };
+        let start = std::time::Instant::now();
+        world.act(|engine, cx| engine.emit(cx, &session, handoff.into())).unwrap();
+        let took = start.elapsed();
+        println!("{bytes} bytes: {took:?}");
+        assert!(took.as_secs() < 10, "{bytes} bytes took {took:?}");
+        assert!(!received(&world, reader).contains("4111"));
+    }
+}
