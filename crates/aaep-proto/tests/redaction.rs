@@ -1,6 +1,11 @@
 //! Secrets in text, at once and in pieces.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests, one of which compares times"
+)]
 
 use aaep_proto::validate::{Redactor, find_secret, redact};
 use proptest::prelude::*;
@@ -56,7 +61,8 @@ const HARMLESS: &[&str] = &[
 
 fn in_pieces(text: &str, cuts: &[usize]) -> String {
     let (mut redactor, mut out, mut from) = (Redactor::default(), String::new(), 0);
-    let mut cuts: Vec<usize> = cuts.iter().map(|cut| text.floor_char_boundary(cut % (text.len() + 1))).collect();
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (text.len() + 1)).collect();
+    cuts.retain(|cut| text.is_char_boundary(*cut));
     cuts.sort_unstable();
     for cut in cuts {
         redactor.push(&text[from..cut], &mut out);

@@ -75,7 +75,7 @@ fn may_become(digits: &[u8], groups: &[usize], closed: bool) -> bool {
         let undecided = closed && **written == [3, 2, 4] && current == place;
         (goes_on || undecided) && written[..whole.len()] == *whole
     };
-    digits.first().is_some_and(|first| *first != 9) && WRITTEN.iter().any(|written| fits(&written))
+    digits.first().is_some_and(|first| *first != 9) && WRITTEN.iter().any(fits)
 }
 
 /// The digit at this place, ASCII or full-width, and its bytes.

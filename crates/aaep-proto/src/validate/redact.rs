@@ -96,7 +96,11 @@ impl Redactor {
         }
         out.push_str(self.buffer.get(handed..at).unwrap_or_default());
         handed = handed.max(at);
-        let keep = self.buffer.ceil_char_boundary(floor.max(at.saturating_sub(LOOKBACK)));
+        // Everything decided ends with a whole character, so this ends at `at` at the latest.
+        let mut keep = floor.max(at.saturating_sub(LOOKBACK));
+        while !self.buffer.is_char_boundary(keep) {
+            keep += 1;
+        }
         self.buffer.drain(..keep);
         (self.decided, self.released) = (at - keep, handed - keep);
     }

@@ -266,6 +266,7 @@ fn an_agent_cannot_pass_for_the_engine_by_writing_a_prefix_in_another_case() {
 /// Prints the time with `--nocapture`. When every secret was searched from the beginning of the text, these took 1.6 s,
 /// 25 s and 157 s.
 #[test]
+#[allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "it measures")]
 fn an_event_full_of_secrets_takes_a_moment() {
     for bytes in [90_000, 360_000, 990_000] {
         let mut world = World::new();

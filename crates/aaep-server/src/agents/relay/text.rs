@@ -104,7 +104,8 @@ impl Relay {
         // In pieces, so that others are served between them.
         let mut rest = waiting.text.as_str();
         while !rest.is_empty() {
-            let (piece, after) = rest.split_at(rest.floor_char_boundary(TEXT));
+            let most = rest.char_indices().map(|(at, _)| at).take_while(|at| *at <= TEXT).last().filter(|at| *at > 0);
+            let (piece, after) = rest.split_at(most.filter(|_| rest.len() > TEXT).unwrap_or(rest.len()));
             text.output.write(piece).await.map_err(faults)?;
             rest = after;
         }
