@@ -156,14 +156,21 @@ impl Default for Transports {
 pub struct Limits {
     /// Connections at once.
     pub connections: usize,
+    /// Connections at once from one address (of IPv6, the first 64 bits) that have not authenticated and carry neither a
+    /// subscription nor an agent. When there are more, the oldest is closed. Without a value, a quarter of `connections`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unauthenticated_per_address: Option<usize>,
     /// Subscriptions at once.
     pub subscriptions: usize,
     /// Requests and messages of one principal in a second; twice that in a burst.
     pub requests_per_second: u32,
     /// The largest message in bytes.
     pub message_bytes: usize,
-    /// How long headers, bodies and TLS handshakes may take.
+    /// How long TLS handshakes, headers, bodies and the first message may take, counted from the start of the connection
+    /// where nothing else has begun. HTTP/1.1 connections may be idle for this long between requests.
     pub request_seconds: u64,
+    /// How long an HTTP/2 connection may be open without a request in progress, after its first one.
+    pub idle_seconds: u64,
     /// How often a quiet connection is kept alive.
     pub keep_alive_seconds: u64,
     /// How long a connection may give no sign of life.
@@ -178,10 +185,12 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections: 10_000,
+            unauthenticated_per_address: None,
             subscriptions: 10_000,
             requests_per_second: 200,
             message_bytes: aaep_proto::limits::MESSAGE_BYTES,
             request_seconds: 10,
+            idle_seconds: 60,
             // Proxies and clients often give up after 30 seconds of silence.
             keep_alive_seconds: 15,
             silence_seconds: 60,
@@ -194,6 +203,14 @@ impl Default for Limits {
 impl Limits {
     pub(crate) fn request(&self) -> Duration {
         Duration::from_secs(self.request_seconds)
+    }
+
+    pub(crate) fn idle(&self) -> Duration {
+        Duration::from_secs(self.idle_seconds)
+    }
+
+    pub(crate) fn unauthenticated_per_address(&self) -> usize {
+        self.unauthenticated_per_address.unwrap_or(self.connections / 4)
     }
 
     pub(crate) fn keep_alive(&self) -> Duration {
@@ -358,6 +375,7 @@ impl Config {
                 ..Transports::default()
             },
             data: Data { dir: path(), ..Data::default() },
+            limits: Limits { unauthenticated_per_address: Some(0), ..Limits::default() },
             ..Config::default()
         }
     }

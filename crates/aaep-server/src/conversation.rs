@@ -12,7 +12,8 @@ use aaep_keys::Role;
 use aaep_proto::message::{Message, ReasonCode};
 use bytes::Bytes;
 
-use crate::hub::{Close, FIRST_MESSAGE, Hub, Peer, TOO_MANY, stopped};
+use crate::hub::{Close, Hub, Peer, stopped};
+use crate::throttle::{Paced, Throttle};
 
 /// Most that is written at once: more gives nothing, and a critical event must not wait behind it.
 const BATCH: usize = 128;
@@ -72,9 +73,10 @@ pub async fn converse(hub: &Hub, peer: &Peer, source: impl Source, sink: impl Si
 pub async fn converse_with(
     hub: &Hub,
     (peer, coming): (&Peer, Coming),
-    mut source: impl Source,
+    source: impl Source,
     mut sink: impl Sink,
 ) -> Close {
+    let mut source = Paced::new(source);
     let _open = hub.metrics.connection(peer.transport);
     let begun = match coming {
         Coming::Anew(binding) => begin(hub, (peer, binding), &mut source).await,
@@ -90,6 +92,7 @@ pub async fn converse_with(
             close
         }
         Ok(mut link) => {
+            let _held = peer.hold();
             let sender = link.sender();
             let close = tokio::select! {
                 close = hear(hub, peer, &sender, &mut source) => close,
@@ -111,7 +114,7 @@ type Refused = (Option<Refusal>, Close);
 async fn begin(hub: &Hub, (peer, binding): (&Peer, Binding), source: &mut impl Source) -> Result<Link, Refused> {
     let mut stopping = hub.stopping.clone();
     let first = tokio::select! {
-        first = tokio::time::timeout(FIRST_MESSAGE, first_message(source)) => first,
+        first = tokio::time::timeout(hub.limits.request(), first_message(source)) => first,
         () = stopped(&mut stopping) => return Err((None, Close::new(Close::CLEAN, ENDED))),
     };
     let bytes = match first {
@@ -153,6 +156,7 @@ async fn first_message(source: &mut impl Source) -> Result<Bytes, Close> {
 /// Hands on what the subscriber says, until it breaks the rules or falls silent.
 async fn hear(hub: &Hub, peer: &Peer, link: &LinkSender, source: &mut impl Source) -> Close {
     let mut malformed = 0;
+    let mut throttle = Throttle::default();
     let silence = hub.limits.silence();
     loop {
         let Ok(received) = tokio::time::timeout(silence, source.next()).await else {
@@ -164,8 +168,8 @@ async fn hear(hub: &Hub, peer: &Peer, link: &LinkSender, source: &mut impl Sourc
             Received::Violation(what) => return Close::violation(what),
             Received::End => return gone(),
         };
-        if !hub.rates.take(peer.principal()) {
-            return Close::violation(TOO_MANY);
+        if let Err(close) = throttle.pass(hub, peer, &bytes).await {
+            return close;
         }
         match read(&bytes) {
             Some(message) => {

@@ -11,6 +11,7 @@ use crate::clock;
 use crate::config::{Config, ConfigError};
 use crate::hub::Peer;
 use crate::metrics::Transport;
+use crate::places::Place;
 
 /// Who may come in.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ impl Gate {
             (None, Some(identity)) => identity.clone(),
             (None, None) => return Err(Unknown::Missing),
         };
-        Ok(Peer { identity, transport })
+        Ok(Peer { identity, transport, place: None })
     }
 
     fn by_token(&self, token: &str) -> Result<Identity, Unknown> {
@@ -104,7 +105,11 @@ impl Gate {
 fn host_name(host: &str) -> &str {
     match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or(rest),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+        // What is not a port belongs to the name: `localhost:80@elsewhere` is not localhost.
+        None => match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        },
     }
 }
 
@@ -130,6 +135,8 @@ pub(crate) struct Connection {
     pub(crate) address: SocketAddr,
     /// Who it is by its certificate.
     pub(crate) certificate: Option<Arc<Identity>>,
+    /// Its place among all connections.
+    pub(crate) place: Arc<Place>,
 }
 
 #[cfg(test)]
@@ -149,7 +156,7 @@ mod tests {
         {
             assert!(gate.knows_host(known), "{known}");
         }
-        for unknown in ["evil.example", "localhost.evil.example", "10.0.0.1", "127.0.0.1.evil.example", "", "[::2]"] {
+        for unknown in ["evil.example", "localhost:80@evil.example", "localhost.evil.example", "10.0.0.1", "127.0.0.1.evil.example", "", "[::2]"] {
             assert!(!gate.knows_host(unknown), "{unknown}");
         }
     }

@@ -28,6 +28,8 @@ use crate::gate::{Connection, bearer};
 use crate::http::App;
 use crate::hub::{Close, Peer, TOO_LARGE, TOO_MANY, TOO_SLOW, stopped};
 use crate::metrics::Transport;
+use crate::rate::Purpose;
+use crate::throttle::TOO_MANY_CONTROL_FRAMES;
 
 /// The name in the manifest.
 pub(crate) const NAME: &str = "grpc";
@@ -116,18 +118,22 @@ impl AaepService for Service {
 impl Service {
     /// Who calls, within its rate.
     fn identify<T>(&self, request: &Request<T>) -> Result<Peer, Status> {
-        let certificate = request.extensions().get::<Connection>().and_then(|c| c.certificate.as_ref());
+        let connection = request.extensions().get::<Connection>();
+        let certificate = connection.and_then(|connection| connection.certificate.as_ref());
         let headers = request.metadata().clone().into_headers();
         let peer = self.0.gate.identify(bearer(&headers), certificate, Transport::Grpc).map_err(|unknown| {
             tracing::info!(?unknown, "credentials were refused");
             self.0.hub.metrics.unauthenticated();
             Status::unauthenticated("credentials are missing or wrong")
         })?;
-        if !self.0.hub.rates.take(peer.principal()) {
+        if self.0.hub.rates.take(peer.principal(), Purpose::Subscribe).is_err() {
             self.0.hub.metrics.rate_limited();
             return Err(Status::resource_exhausted(TOO_MANY));
         }
-        Ok(peer)
+        if !self.0.gate.is_open() {
+            connection.iter().for_each(|connection| connection.place.authenticated());
+        }
+        Ok(peer.at(connection.map(|connection| connection.place.clone())))
     }
 
     /// Whether the caller comes anew or back: 8.7 wants a stream to be known again that returns within a short time. A
@@ -266,7 +272,7 @@ fn status_of(close: &Close, refused: Option<&ReasonCode>) -> Option<Status> {
         (Close::UNAUTHORIZED, _) | (_, Some(ReasonCode::AuthorizationDenied)) => Code::PermissionDenied,
         (_, Some(ReasonCode::RateLimit)) => Code::ResourceExhausted,
         (_, Some(ReasonCode::TransportUnavailable)) => Code::Unavailable,
-        (Close::VIOLATION, _) if [TOO_LARGE, TOO_MANY].contains(&close.reason.as_str()) => Code::ResourceExhausted,
+        (Close::VIOLATION, _) if [TOO_LARGE, TOO_MANY, TOO_MANY_CONTROL_FRAMES].contains(&close.reason.as_str()) => Code::ResourceExhausted,
         (Close::VIOLATION, _) if close.reason.starts_with(TOO_SLOW) => Code::ResourceExhausted,
         _ => Code::InvalidArgument,
     };

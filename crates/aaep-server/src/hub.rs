@@ -1,7 +1,6 @@
 //! What all transports of one server share: the producer, who may do what, the bounds, the numbers.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use aaep::Producer;
 use aaep_keys::{Identity, Role};
@@ -10,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::config::Limits;
 use crate::metrics::{Metrics, Transport};
+use crate::places::{Held, Place};
 use crate::rate::Rates;
 
 /// What all transports of one server share.
@@ -53,13 +53,27 @@ pub struct Peer {
     pub identity: Arc<Identity>,
     /// How it got here.
     pub transport: Transport,
+    /// The place of its connection, where places are counted.
+    pub(crate) place: Option<Arc<Place>>,
 }
 
 impl Peer {
     /// Everyone who can reach an endpoint that is open to its own machine or user only.
     pub fn local(transport: Transport) -> Peer {
         let roles = [Role::Subscribe, Role::Reply, Role::Audit, Role::Admin, Role::Produce].into();
-        Peer { identity: Arc::new(Identity { principal: "local".to_owned(), roles }), transport }
+        Peer { identity: Arc::new(Identity { principal: "local".to_owned(), roles }), transport, place: None }
+    }
+
+    /// The same peer at the place of its connection.
+    #[must_use]
+    pub(crate) fn at(mut self, place: Option<Arc<Place>>) -> Peer {
+        self.place = place;
+        self
+    }
+
+    /// Keeps the place of the connection while it carries a subscription or an agent.
+    pub(crate) fn hold(&self) -> Option<Held> {
+        self.place.as_ref().map(Place::hold)
     }
 
     /// The name that subscriptions belong to.
@@ -131,9 +145,6 @@ impl Close {
         Close::new(code, format!("{}: {}", closing.reason_code, closing.message))
     }
 }
-
-/// How long a peer has for its first message.
-pub(crate) const FIRST_MESSAGE: Duration = Duration::from_secs(10);
 
 /// What is said to who sends too much at once.
 pub(crate) const TOO_LARGE: &str = "the message is too large";

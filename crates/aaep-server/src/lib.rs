@@ -14,14 +14,17 @@ mod gate;
 mod grpc;
 mod http;
 mod hub;
+mod idle;
 pub mod ipc;
 mod listener;
 mod metrics;
 mod others;
+mod places;
 mod rate;
 mod server;
 mod signing;
 pub mod stdio;
+mod throttle;
 mod tls;
 
 pub use config::{Auth, Config, ConfigError, Data, Layer, Limits, Log, Signing, Tls, Transports};

@@ -2,12 +2,12 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
 use axum::Router;
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Version};
@@ -15,15 +15,17 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{Accept, TlsAcceptor};
 use tower::Service;
 
 use crate::config::Limits;
 use crate::gate::{self, Connection};
 use crate::http::{Handover, Heir, carry, lend};
 use crate::hub::{Hub, stopped};
+use crate::idle::{Due, IdleTimer, Tracked};
+use crate::places::{Origin, Place, Places};
 
 /// Most bytes of a request's head. It is also what an idle connection's read buffer may grow to.
 const HEAD: usize = 16 * 1024;
@@ -45,7 +47,7 @@ pub(crate) struct Listener {
 impl Listener {
     /// Accepts connections until the server stops, then waits for those that are open.
     pub(crate) async fn serve(self, listener: TcpListener, mut stopping: watch::Receiver<bool>) {
-        let places = Arc::new(Semaphore::new(self.hub.limits.connections));
+        let places = Places::new(&self.hub.limits);
         let this = Arc::new(self);
         let mut open = JoinSet::new();
         loop {
@@ -55,13 +57,19 @@ impl Listener {
                 () = stopped(&mut stopping) => break,
             };
             match accepted {
-                Ok(accepted) => match places.clone().try_acquire_owned() {
-                    // Two kinds of tasks: an idle plain one need not have room for the state of an encrypted one.
-                    Ok(place) => drop(match this.tls.clone() {
-                        None => open.spawn(this.clone().plain(accepted, place, stopping.clone())),
-                        Some(tls) => open.spawn(this.clone().encrypted(tls, accepted, place, stopping.clone())),
-                    }),
-                    Err(_) => drop(open.spawn(turn_away(this.clone(), accepted.0))),
+                Ok((stream, address)) => match admit(&this.hub, &places, address.into()).await {
+                    Some(place) => {
+                        this.prepare(&stream);
+                        let connection = Connection { address, certificate: None, place };
+                        // Two kinds of tasks: an idle plain one need not have room for the state of an encrypted one.
+                        match this.tls.clone() {
+                            None => open.spawn(this.clone().plain(stream, connection, stopping.clone())),
+                            Some(tls) => {
+                                open.spawn(this.clone().encrypted(tls.accept(stream), connection, stopping.clone()))
+                            }
+                        };
+                    }
+                    None => drop(open.spawn(turn_away(this.clone(), stream))),
                 },
                 Err(error) => pause_after(&error).await,
             }
@@ -75,27 +83,45 @@ impl Listener {
 
     async fn plain(
         self: Arc<Self>,
-        (stream, address): (TcpStream, SocketAddr),
-        _place: OwnedSemaphorePermit,
+        stream: TcpStream,
+        connection: Connection,
         stopping: watch::Receiver<bool>,
     ) {
-        self.prepare(&stream);
-        self.serve_connection(stream, Connection { address, certificate: None }, stopping).await;
+        let place = connection.place.clone();
+        tokio::select! {
+            () = self.serve_connection(stream, connection, stopping) => {}
+            () = place.evicted() => {}
+        }
     }
 
     async fn encrypted(
         self: Arc<Self>,
-        tls: TlsAcceptor,
-        (stream, address): (TcpStream, SocketAddr),
-        _place: OwnedSemaphorePermit,
+        accepting: Accept<TcpStream>,
+        connection: Connection,
         stopping: watch::Receiver<bool>,
     ) {
-        self.prepare(&stream);
-        match Box::pin(tokio::time::timeout(self.hub.limits.request(), tls.accept(stream))).await {
+        let place = connection.place.clone();
+        tokio::select! {
+            () = self.serve_encrypted(accepting, connection, stopping) => {}
+            () = place.evicted() => {}
+        }
+    }
+
+    async fn serve_encrypted(
+        &self,
+        accepting: Accept<TcpStream>,
+        mut connection: Connection,
+        stopping: watch::Receiver<bool>,
+    ) {
+        let address = connection.address;
+        match Box::pin(tokio::time::timeout(self.hub.limits.request(), accepting)).await {
             Ok(Ok(stream)) => {
                 let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-                let certificate = certificate.map(|der| Arc::new(gate::of_certificate(der)));
-                self.serve_connection(stream, Connection { address, certificate }, stopping).await;
+                connection.certificate = certificate.map(|der| Arc::new(gate::of_certificate(der)));
+                if connection.certificate.is_some() {
+                    connection.place.authenticated();
+                }
+                self.serve_connection(stream, connection, stopping).await;
             }
             Ok(Err(error)) => tracing::info!(%address, %error, "a TLS handshake failed"),
             Err(_) => tracing::info!(%address, "a TLS handshake took too long"),
@@ -153,13 +179,24 @@ impl Listener {
             }
             request.extensions_mut().insert(connection.address);
             request.extensions_mut().insert(connection.clone());
-            self.router.clone().call(request)
+            let progress = connection.place.request();
+            let response = self.router.clone().call(request);
+            async move { response.await.map(|response: Response| response.map(|body| Tracked::wrap(body, progress))) }
         });
         let builder = builder(&self.hub.limits);
         let mut serving = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
         let mut stop = pin!(stopped(&mut stopping));
         let mut stopping = false;
+        let mut idle = IdleTimer::new(&connection.place, &self.hub.limits);
         poll_fn(|cx| {
+            match idle.poll(cx) {
+                Poll::Ready(Due::Close) => {
+                    self.hub.metrics.idle_connection();
+                    serving.as_mut().graceful_shutdown();
+                }
+                Poll::Ready(Due::Cut) => return Poll::Ready(Ok(None)),
+                Poll::Pending => {}
+            }
             if !stopping && stop.as_mut().poll(cx).is_ready() {
                 stopping = true;
                 serving.as_mut().graceful_shutdown();
@@ -198,6 +235,17 @@ fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
         socket.set_tcp_notsent_lowat(UNSENT)?;
     }
     Ok(())
+}
+
+/// A place for a new connection, if there is one. While others have to go for it, connections are accepted no faster than
+/// those that are open get their turn: a peer that has sent its request is read before it counts as silent.
+pub(crate) async fn admit(hub: &Hub, places: &Arc<Places>, origin: Origin) -> Option<Arc<Place>> {
+    let admitted = places.admit(origin)?;
+    if admitted.evicted {
+        hub.metrics.evicted_connection();
+        tokio::task::yield_now().await;
+    }
+    Some(admitted.place)
 }
 
 /// Tells a plain client that there is no place.

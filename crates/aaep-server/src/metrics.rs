@@ -54,7 +54,10 @@ pub(crate) struct Metrics {
     malformed: AtomicU64,
     unauthenticated: AtomicU64,
     rate_limited: AtomicU64,
+    throttled: AtomicU64,
     refused_connections: AtomicU64,
+    evicted_connections: AtomicU64,
+    idle_connections: AtomicU64,
 }
 
 /// Counts a connection for as long as it is there.
@@ -121,8 +124,20 @@ impl Metrics {
         self.rate_limited.fetch_add(1, Relaxed);
     }
 
+    pub(crate) fn throttled(&self) {
+        self.throttled.fetch_add(1, Relaxed);
+    }
+
     pub(crate) fn refused_connection(&self) {
         self.refused_connections.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn evicted_connection(&self) {
+        self.evicted_connections.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn idle_connection(&self) {
+        self.idle_connections.fetch_add(1, Relaxed);
     }
 
     /// All numbers as text.
@@ -190,7 +205,10 @@ impl Metrics {
             ("aaep_malformed_total", "Messages that broke the rules of form.", &self.malformed),
             ("aaep_unauthenticated_total", "Requests without valid credentials.", &self.unauthenticated),
             ("aaep_rate_limited_total", "Requests refused because they came too fast.", &self.rate_limited),
+            ("aaep_throttled_total", "Messages that waited because they came too fast.", &self.throttled),
             ("aaep_connections_refused_total", "Connections above the bound.", &self.refused_connections),
+            ("aaep_connections_evicted_total", "Connections closed to admit others.", &self.evicted_connections),
+            ("aaep_connections_idle_total", "Connections closed because no request came.", &self.idle_connections),
         ];
         for (name, help, counter) in refused {
             page.counter(name, help, counter.load(Relaxed));

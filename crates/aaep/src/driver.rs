@@ -8,7 +8,8 @@ use std::time::Duration;
 use aaep_proto::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome};
 use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Misuse, Output, Restored, SubscriptionKey};
 use aaep_proto::id::{EventId, ReplyToken, SessionId, SubscriptionId};
-use aaep_proto::message::{Message, SubscriptionRequest};
+use aaep_proto::frame::Frame;
+use aaep_proto::message::{Message, Payload, SubscriptionRequest};
 use aaep_proto::negotiate::Refusal;
 use aaep_proto::time::Moment;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -169,6 +170,7 @@ pub(crate) fn start(
     if let Some((journal, restored)) = memory {
         desk.recorder = Some(Recorder::new(journal, keep));
         desk.restore(restored);
+        desk.engine.open_tokens().for_each(|token| desk.stats.asked(token));
     }
     tokio::spawn(drive(desk, mailbox, heard, kept));
     let (places, reply_places) = (Arc::new(Semaphore::new(MAILBOX)), Arc::new(Semaphore::new(replies::WAITING)));
@@ -352,6 +354,7 @@ impl Desk {
                     {
                         recorder.sent(&frame);
                     }
+                    self.note_question(&frame);
                     self.push(key, Outgoing::Event(frame));
                 }
                 Output::Message(key, message) => {
@@ -377,6 +380,7 @@ impl Desk {
                 }
                 Output::Audit(record) => {
                     self.stats.decided(record.verdict);
+                    self.stats.settled(&record.reply_token);
                     self.keep(*record);
                 }
                 Output::Journal(entry) => {
@@ -390,6 +394,18 @@ impl Desk {
                 }
                 Output::Idle(due) => return due,
             }
+        }
+    }
+
+    /// Notes that a question is put to a subscription. One that has ended meanwhile may still be on its way.
+    fn note_question(&self, frame: &Frame) {
+        let token = match &frame.event().payload {
+            Payload::AwaitingConfirmation(question) => &question.reply_token,
+            Payload::AwaitingClarification(question) => &question.reply_token,
+            _ => return,
+        };
+        if self.engine.is_open(token) {
+            self.stats.asked(token);
         }
     }
 

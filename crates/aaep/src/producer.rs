@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aaep_proto::confirm::AuditRecord;
 use aaep_proto::engine::{Binding, Config, Presence, Restored, SessionOptions, WhenAlone};
-use aaep_proto::id::{EventId, SubscriptionId};
+use aaep_proto::id::{EventId, ReplyToken, SubscriptionId};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{self, AAEP_VERSION, Capabilities, Manifest, Message, ReasonCode, SubscriptionRequest};
 use aaep_proto::negotiate::{Offer, Refusal};
@@ -160,6 +160,12 @@ impl Producer {
     /// Where it stands, in numbers. Nothing after it has ended.
     pub async fn measure(&self) -> Option<Measures> {
         self.handle.call(|desk| desk.measure()).await.ok()
+    }
+
+    /// Whether a question with this token was put to someone and has not ended. It does not wait for the producer's task,
+    /// so a question that ends at this moment may still count as open.
+    pub fn awaits_reply(&self, token: &ReplyToken) -> bool {
+        self.stats.is_open(token)
     }
 
     /// How questions ended and which replies were ignored.

@@ -1,16 +1,19 @@
 //! What can be counted about a producer while it runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use aaep_proto::confirm::Verdict;
 use aaep_proto::engine::{Counts, Presence, ReplyFault};
+use aaep_proto::id::ReplyToken;
 
 /// What happened to questions and replies. Both are rare beside events, so a lock will do.
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
     decided: Mutex<BTreeMap<Verdict, u64>>,
     ignored: Mutex<BTreeMap<ReplyFault, u64>>,
+    /// Questions that were put to someone and have not ended. The engine bounds how many there are.
+    open: Mutex<BTreeSet<ReplyToken>>,
 }
 
 impl Stats {
@@ -20,6 +23,18 @@ impl Stats {
 
     pub(crate) fn ignored(&self, fault: ReplyFault) {
         *self.ignored.lock().unwrap_or_else(PoisonError::into_inner).entry(fault).or_default() += 1;
+    }
+
+    pub(crate) fn asked(&self, token: &ReplyToken) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone());
+    }
+
+    pub(crate) fn settled(&self, token: &ReplyToken) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
+    }
+
+    pub(crate) fn is_open(&self, token: &ReplyToken) -> bool {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).contains(token)
     }
 
     pub(crate) fn replies(&self) -> ReplyCounts {

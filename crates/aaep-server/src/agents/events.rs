@@ -47,6 +47,8 @@ pub(super) async fn take(
     }
     let body = read(&app, &headers, body).await?;
     let seat = sit(&app, &agents, (&peer, &uri), Way::Requests)?;
+    // From here on the connection carries an agent, which may wait long for the answer to a question.
+    let _held = peer.hold();
     let deadline = Instant::now() + wait_of(&uri, &headers);
     let one = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
     // Who hangs up in the middle must not leave an event half done.

@@ -22,6 +22,8 @@ use super::reply::Reply;
 use crate::http::{App, Problem, identify};
 use crate::hub::{Close, stopped};
 use crate::metrics::Transport;
+use crate::rate::{Control, ControlFrames};
+use crate::throttle::TOO_MANY_CONTROL_FRAMES;
 
 /// Answers that may wait for an agent to read them. Then it is not listened to until it reads.
 const ANSWERS: usize = 64;
@@ -43,7 +45,7 @@ pub(super) async fn upgrade(
             Err(Close::new(Close::UNAUTHORIZED, "these credentials are for no agent"))
         }
         Ok(peer) => match sit(&app, &agents, (&peer, &parts.uri), Way::Connection) {
-            Ok(seat) => Ok(seat),
+            Ok(seat) => Ok((seat, peer.hold())),
             Err(problem) => return problem.into_response(),
         },
     };
@@ -51,7 +53,7 @@ pub(super) async fn upgrade(
     upgrade.max_message_size(limit).max_frame_size(limit).on_upgrade(async move |socket| {
         let (mut sink, source) = socket.split();
         let close = match seat {
-            Ok(seat) => {
+            Ok((seat, _held)) => {
                 let _open = app.hub.metrics.connection(Transport::WebSocket);
                 converse(&app, &seat, source, &mut sink).await
             }
@@ -91,6 +93,7 @@ async fn hear(
     silence: Duration,
 ) -> Close {
     let mut questions = JoinSet::new();
+    let mut control = ControlFrames::new();
     loop {
         while questions.try_join_next().is_some() {}
         let Ok((received, urgent)) = tokio::time::timeout(silence, inbox.next()).await else {
@@ -99,7 +102,14 @@ async fn hear(
         let text = match received {
             Some(Ok(Message::Text(text))) => text,
             Some(Ok(Message::Binary(_))) => return Close::violation("messages are text frames"),
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => match control.count() {
+                Control::Pass => continue,
+                Control::Pause(pause) => {
+                    tokio::time::sleep(pause).await;
+                    continue;
+                }
+                Control::Excessive => return Close::violation(TOO_MANY_CONTROL_FRAMES),
+            },
             Some(Ok(Message::Close(_)) | Err(_)) | None => return gone(),
         };
         let (relay, bytes) = (relay.clone(), Bytes::from(text));

@@ -12,12 +12,16 @@ const TOO_SLOW: Problem = Problem::new(StatusCode::REQUEST_TIMEOUT, "The message
 
 /// Reads a body of JSON.
 pub(crate) async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+    read_within(app, headers, body, app.hub.limits.message_bytes).await
+}
+
+/// Reads a body of JSON that has at most so many bytes.
+pub(super) async fn read_within(app: &App, headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {
         return Err(NOT_JSON);
     }
-    let limit = app.hub.limits.message_bytes;
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|bytes| bytes > limit) {
         return Err(TOO_LARGE);

@@ -3,7 +3,7 @@
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -11,11 +11,15 @@ use super::{App, Problem};
 use crate::gate::{Connection, Unknown, bearer};
 use crate::hub::Peer;
 use crate::metrics::Transport;
+use crate::rate::Purpose;
 
 /// Host and origin of a request, and the headers that a page of a known origin needs.
 pub(super) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
-    let authority = request.uri().authority().map(Authority::as_str);
-    let host = authority.or_else(|| request.headers().get(header::HOST)?.to_str().ok()).map(str::to_owned);
+    let Some(host) = host_of(request.uri(), request.headers()) else {
+        tracing::info!("a request that names more than one host was refused");
+        let detail = "Name one host, in one Host header or in the request's target.";
+        return Problem::new(StatusCode::BAD_REQUEST, detail).into_response();
+    };
     if !host.as_deref().is_some_and(|host| app.gate.knows_host(host)) {
         tracing::info!(host, "a request for a name that is not ours was refused");
         let detail = "This server does not go by that name. Add it to the setting hosts.";
@@ -34,6 +38,21 @@ pub(super) async fn check(State(app): State<App>, request: Request, next: Next) 
     let mut response = if preflight { StatusCode::NO_CONTENT.into_response() } else { next.run(request).await };
     share(response.headers_mut(), &origin, preflight);
     response
+}
+
+/// The host that a request is for, if it names one; nothing if it contradicts itself. Whoever stands between the client
+/// and this server may have looked at another of several names than this server does (RFC 9112, 3.2; RFC 9113, 8.3.1).
+fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<Option<String>> {
+    let mut named = headers.get_all(header::HOST).iter();
+    let (host, more) = (named.next(), named.next());
+    if more.is_some() {
+        return None;
+    }
+    let host = host.map(|host| host.to_str().ok()).map_or(Some(None), |host| host.map(Some))?;
+    match (uri.authority().map(Authority::as_str), host) {
+        (Some(authority), Some(host)) if !authority.eq_ignore_ascii_case(host) => None,
+        (authority, host) => Some(authority.or(host).map(str::to_owned)),
+    }
 }
 
 /// Lets the browser hand the answer to the page.
@@ -55,12 +74,28 @@ impl FromRequestParts<App> for Peer {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Peer, Problem> {
         let peer = identify(parts, app, Transport::Sse)?;
-        if !app.hub.rates.take(peer.principal()) {
-            app.hub.metrics.rate_limited();
-            return Err(Problem::too_fast());
+        if let Some(purpose) = purpose_of(parts.uri.path()) {
+            limit(app, &peer, purpose)?;
         }
         Ok(peer)
     }
+}
+
+/// What a request is counted as. Replies are counted when they were read: one to an open question is never refused.
+fn purpose_of(path: &str) -> Option<Purpose> {
+    match path {
+        "/aaep/v1/replies" => None,
+        _ if path.starts_with("/aaep/v1/agent/") => Some(Purpose::Produce),
+        _ => Some(Purpose::Subscribe),
+    }
+}
+
+/// Refuses what is above the rate of its principal.
+pub(super) fn limit(app: &App, peer: &Peer, purpose: Purpose) -> Result<(), Problem> {
+    app.hub.rates.take(peer.principal(), purpose).map_err(|_| {
+        app.hub.metrics.rate_limited();
+        Problem::too_fast()
+    })
 }
 
 /// Who calls. A page's EventSource and WebSocket cannot send headers, so a GET may bring its token in the address.
@@ -70,7 +105,7 @@ pub(crate) fn identify(parts: &Parts, app: &App, transport: Transport) -> Result
     let connection = parts.extensions.get::<Connection>();
     let certificate = connection.and_then(|connection| connection.certificate.as_ref());
     let token = bearer(&parts.headers).or(in_query);
-    app.gate.identify(token, certificate, transport).map_err(|unknown| {
+    let peer = app.gate.identify(token, certificate, transport).map_err(|unknown| {
         let reason = match unknown {
             Unknown::Missing => "missing",
             Unknown::Invalid(reason) => reason,
@@ -79,5 +114,36 @@ pub(crate) fn identify(parts: &Parts, app: &App, transport: Transport) -> Result
         tracing::info!(reason, ?address, "credentials were refused");
         app.hub.metrics.unauthenticated();
         Problem::unauthenticated()
-    })
+    })?;
+    if !app.gate.is_open() {
+        connection.iter().for_each(|connection| connection.place.authenticated());
+    }
+    Ok(peer.at(connection.map(|connection| connection.place.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(target: &str, hosts: &[&str]) -> Option<Option<String>> {
+        let mut headers = HeaderMap::new();
+        for host in hosts {
+            headers.append(header::HOST, HeaderValue::from_bytes(host.as_bytes()).unwrap());
+        }
+        host_of(&target.parse().unwrap(), &headers)
+    }
+
+    #[test]
+    fn a_request_names_one_host() {
+        let known = |name: &str| Some(Some(name.to_owned()));
+        assert_eq!(host("/x", &["localhost:1"]), known("localhost:1"));
+        assert_eq!(host("http://localhost/x", &[]), known("localhost"));
+        assert_eq!(host("http://localhost/x", &["LOCALHOST"]), known("localhost"));
+        assert_eq!(host("/x", &[]), Some(None));
+        for hosts in [&["localhost", "localhost"][..], &["localhost", "evil.example"], &["", "localhost"], &["l\u{e4}"]] {
+            assert_eq!(host("/x", hosts), None, "{hosts:?}");
+        }
+        assert_eq!(host("http://localhost/x", &["evil.example"]), None);
+        assert_eq!(host("http://evil.example/x", &["localhost"]), None);
+    }
 }

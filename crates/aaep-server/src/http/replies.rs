@@ -7,10 +7,16 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use super::guard::limit;
 use super::subscriptions::json;
 use super::{App, Problem, body};
 use crate::conversation::{narrowed, read};
 use crate::hub::Peer;
+use crate::rate::Purpose;
+use crate::throttle::answers_open_question;
+
+/// Most bytes of a reply that are read to see whether it answers an open question, when its principal is above its rate.
+const ABOVE_RATE_BYTES: usize = 64 * 1024;
 
 /// Good or bad, a well-formed reply gets the same 204: its sender learns the outcome from the events, and a forger
 /// learns nothing (decision 9). A renegotiation is answered with the new terms.
@@ -20,7 +26,12 @@ pub(super) async fn take(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let bytes = body::read(&app, &headers, body).await?;
+    let within = limit(&app, &peer, Purpose::Reply);
+    let most = if within.is_ok() { app.hub.limits.message_bytes } else { ABOVE_RATE_BYTES };
+    let bytes = body::read_within(&app, &headers, body, most).await.map_err(|problem| within.clone().err().unwrap_or(problem))?;
+    if within.is_err() && !answers_open_question(&app.hub, &peer, &bytes) {
+        within?;
+    }
     let message = match read(&bytes) {
         Some(message) if is_from_subscriber(&message) => message,
         _ => {

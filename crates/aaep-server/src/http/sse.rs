@@ -14,6 +14,7 @@ use tokio::time::{Instant, Sleep};
 use crate::conversation::trace;
 use crate::hub::{Close, Hub};
 use crate::metrics::Transport;
+use crate::places::Held;
 
 /// Most events in one write.
 const BATCH: usize = 128;
@@ -31,14 +32,16 @@ pub(crate) struct Stream {
     every: Duration,
     greeted: bool,
     ended: bool,
+    /// The place of the connection that carries the stream.
+    _held: Option<Held>,
 }
 
 impl Stream {
-    pub(crate) fn new(hub: Arc<Hub>, link: Link) -> Stream {
+    pub(crate) fn new(hub: Arc<Hub>, link: Link, held: Option<Held>) -> Stream {
         let every = hub.limits.keep_alive();
         let quiet = Box::pin(tokio::time::sleep(every));
         hub.metrics.opened(Transport::Sse);
-        Stream { hub, link, batch: Vec::new(), quiet, every, greeted: false, ended: false }
+        Stream { hub, link, batch: Vec::new(), quiet, every, greeted: false, ended: false, _held: held }
     }
 
     /// Frames all that waits.

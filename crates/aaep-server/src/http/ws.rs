@@ -14,8 +14,10 @@ use super::socket::halves;
 use super::takeover::Handover;
 use super::{App, Problem};
 use crate::conversation::{Sink, converse};
+use crate::gate::Connection;
 use crate::hub::{Close, Peer};
 use crate::metrics::Transport;
+use crate::places::Requesting;
 
 /// The name of the subprotocol. Who offers none is served as well (decision 24).
 const SUBPROTOCOL: &str = "aaep.v1";
@@ -31,7 +33,8 @@ pub(super) async fn upgrade(State(app): State<App>, request: Request) -> Respons
         let detail = "This is a WebSocket. Ask for an upgrade, version 13.";
         return Problem::new(StatusCode::UPGRADE_REQUIRED, detail).into_response();
     };
-    let talk = Talk { peer: identify(&parts, &app, Transport::WebSocket).ok(), app };
+    let request = parts.extensions.get::<Connection>().map(|connection| connection.place.request());
+    let talk = Talk { peer: identify(&parts, &app, Transport::WebSocket).ok(), app, _request: request };
     match parts.extensions.remove::<Handover>() {
         Some(handover) => handover.leave_talk(upgrade, talk),
         // One of several streams of its connection.
@@ -49,6 +52,8 @@ pub(crate) struct Talk {
     app: App,
     /// None if it is nobody whom we know.
     peer: Option<Peer>,
+    /// The request is in progress until the conversation ends.
+    _request: Option<Requesting>,
 }
 
 impl Talk {

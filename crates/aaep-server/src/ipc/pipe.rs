@@ -9,15 +9,16 @@ use interprocess::os::windows::named_pipe::pipe_mode::Bytes;
 use interprocess::os::windows::named_pipe::tokio::{DuplexPipeStream, PipeListener};
 use interprocess::os::windows::named_pipe::{PipeListenerOptions, PipeMode};
 use interprocess::os::windows::security_descriptor::SecurityDescriptor;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::{file_name, stream};
 use crate::config::{Config, ConfigError};
 use crate::conversation::converse;
 use crate::hub::{Hub, Peer, stopped};
-use crate::listener::pause_after;
+use crate::listener::{admit, pause_after};
 use crate::metrics::Transport;
+use crate::places::{Origin, Place, Places};
 
 /// Full access for the owner, who is the user that runs this, and for nobody else.
 const OWNER_ONLY: &widestring::U16CStr = widestring::u16cstr!("D:P(A;;GA;;;OW)");
@@ -57,7 +58,7 @@ impl Endpoint {
 
     /// Accepts connections until the server stops, then waits for those that are open.
     pub(crate) async fn serve(self, hub: Arc<Hub>, mut stopping: watch::Receiver<bool>) {
-        let places = Arc::new(Semaphore::new(hub.limits.connections));
+        let places = Places::new(&hub.limits);
         let mut open = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -66,9 +67,9 @@ impl Endpoint {
                 () = stopped(&mut stopping) => break,
             };
             match accepted {
-                Ok(stream) => match places.clone().try_acquire_owned() {
-                    Ok(place) => drop(open.spawn(connection(hub.clone(), stream, place))),
-                    Err(_) => hub.metrics.refused_connection(),
+                Ok(stream) => match admit(&hub, &places, Origin::Local).await {
+                    Some(place) => drop(open.spawn(connection(hub.clone(), stream, place))),
+                    None => hub.metrics.refused_connection(),
                 },
                 Err(error) => pause_after(&error).await,
             }
@@ -82,8 +83,12 @@ impl Endpoint {
 }
 
 /// Serves one connection. The system has let in nobody but the owner.
-async fn connection(hub: Arc<Hub>, stream: DuplexPipeStream<Bytes>, _place: OwnedSemaphorePermit) {
+async fn connection(hub: Arc<Hub>, stream: DuplexPipeStream<Bytes>, place: Arc<Place>) {
     let (from, to) = stream.split();
     let (source, sink) = stream::halves(&hub, from, to);
-    converse(&hub, &Peer::local(Transport::Ipc), source, sink).await;
+    let peer = Peer::local(Transport::Ipc).at(Some(place.clone()));
+    tokio::select! {
+        _ = converse(&hub, &peer, source, sink) => {}
+        () = place.evicted() => {}
+    }
 }

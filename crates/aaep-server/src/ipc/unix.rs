@@ -8,15 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::{file_name, stream};
 use crate::config::{Config, ConfigError};
 use crate::conversation::converse;
 use crate::hub::{Hub, Peer, stopped};
-use crate::listener::pause_after;
+use crate::listener::{admit, pause_after};
 use crate::metrics::Transport;
+use crate::places::{self, Origin, Places};
 
 /// How long a socket that is there already has to answer. One that is too busy to answer is in use.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -99,7 +100,7 @@ impl Endpoint {
     /// Accepts connections until the server stops, then waits for those that are open.
     pub(crate) async fn serve(self, hub: Arc<Hub>, mut stopping: watch::Receiver<bool>) {
         let Endpoint { listener, place } = self;
-        let places = Arc::new(Semaphore::new(hub.limits.connections));
+        let places = Places::new(&hub.limits);
         let mut open = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -108,9 +109,9 @@ impl Endpoint {
                 () = stopped(&mut stopping) => break,
             };
             match accepted {
-                Ok((stream, _)) => match places.clone().try_acquire_owned() {
-                    Ok(place) => drop(open.spawn(connection(hub.clone(), stream, place))),
-                    Err(_) => hub.metrics.refused_connection(),
+                Ok((stream, _)) => match admit(&hub, &places, Origin::Local).await {
+                    Some(place) => drop(open.spawn(connection(hub.clone(), stream, place))),
+                    None => hub.metrics.refused_connection(),
                 },
                 Err(error) => pause_after(&error).await,
             }
@@ -124,7 +125,7 @@ impl Endpoint {
 }
 
 /// Serves one connection, if it is the owner's.
-async fn connection(hub: Arc<Hub>, stream: UnixStream, _place: OwnedSemaphorePermit) {
+async fn connection(hub: Arc<Hub>, stream: UnixStream, place: Arc<places::Place>) {
     let user = stream.peer_cred().map(|peer| peer.uid());
     if !user.as_ref().is_ok_and(|user| *user == own_user()) {
         tracing::warn!(?user, "another user's process was turned away from the socket");
@@ -133,7 +134,11 @@ async fn connection(hub: Arc<Hub>, stream: UnixStream, _place: OwnedSemaphorePer
     }
     let (from, to) = stream.into_split();
     let (source, sink) = stream::halves(&hub, from, to);
-    converse(&hub, &Peer::local(Transport::Ipc), source, sink).await;
+    let peer = Peer::local(Transport::Ipc).at(Some(place.clone()));
+    tokio::select! {
+        _ = converse(&hub, &peer, source, sink) => {}
+        () = place.evicted() => {}
+    }
 }
 
 /// Makes the directory for its owner only, or sees to it that it is such a one.

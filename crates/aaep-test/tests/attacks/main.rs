@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod backpressure;
+mod connections;
 mod consent;
 mod disclosure;
 mod handshake;
