@@ -10,6 +10,7 @@ mod clock;
 mod config;
 pub mod conversation;
 mod farewell;
+mod frames;
 mod gate;
 mod grpc;
 mod http;

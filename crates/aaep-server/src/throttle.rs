@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::conversation::{Received, Source};
 use crate::hub::{Close, Hub, Peer, TOO_MANY};
-use crate::rate::{Control, ControlFrames, EXCESS_SECONDS, Purpose};
+use crate::rate::{Control, ControlFrames, EXCESS_SECONDS, Level, Purpose};
 
 /// The longest time for which a connection is not read before it is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -28,9 +28,13 @@ impl Throttle {
     /// Waits until a message is within the rate; nothing more is read meanwhile, so the peer has to wait too. A reply to
     /// an open question never waits. The peer that goes on in spite of this for ten seconds' worth of messages is closed.
     pub(crate) async fn pass(&mut self, hub: &Hub, peer: &Peer, bytes: &[u8]) -> Result<(), Close> {
-        let Err(mut pause) = hub.rates.take(peer.principal(), Purpose::Reply) else {
-            self.in_a_row = 0;
-            return Ok(());
+        let mut pause = match hub.rates.take(peer.principal(), Purpose::Reply) {
+            Ok(Level::Calm) => {
+                self.in_a_row = 0;
+                return Ok(());
+            }
+            Ok(Level::Low) => return Ok(()),
+            Err(pause) => pause,
         };
         if answers_open_question(hub, peer, bytes) {
             return Ok(());
@@ -43,7 +47,7 @@ impl Throttle {
         loop {
             tokio::time::sleep(pause).await;
             match hub.rates.take(peer.principal(), Purpose::Reply) {
-                Ok(()) => return Ok(()),
+                Ok(_) => return Ok(()),
                 // Many connections of one principal may wait for the same budget; they must not all try all the time.
                 Err(least) => pause = (pause * 2).min(LONGEST_PAUSE).max(least),
             }

@@ -92,7 +92,7 @@ fn purpose_of(path: &str) -> Option<Purpose> {
 
 /// Refuses what is above the rate of its principal.
 pub(super) fn limit(app: &App, peer: &Peer, purpose: Purpose) -> Result<(), Problem> {
-    app.hub.rates.take(peer.principal(), purpose).map_err(|_| {
+    app.hub.rates.take(peer.principal(), purpose).map(drop).map_err(|_| {
         app.hub.metrics.rate_limited();
         Problem::too_fast()
     })

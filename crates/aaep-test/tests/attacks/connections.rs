@@ -1,6 +1,7 @@
 //! Peers that hold connections without using them, or send faster than they may.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +22,8 @@ const HTTP2_START: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x0
 
 /// `aaep serve` with a configuration file. The directory holds the file and the sockets.
 fn serve(config: &str) -> (Serving, TempDir) {
-    let directory = tempfile::tempdir().unwrap();
+    let private = std::fs::Permissions::from_mode(0o700);
+    let directory = tempfile::Builder::new().permissions(private).tempdir().unwrap();
     let file = directory.path().join("config.toml");
     let config = config.replace("DIR", directory.path().to_str().unwrap());
     std::fs::write(&file, config).unwrap();
@@ -73,9 +75,15 @@ fn request() -> Value {
 
 /// A number from the metrics of the server.
 async fn metric(address: SocketAddr, name: &str) -> u64 {
-    let page = call(address, "GET", "/metrics", "").await.unwrap_or_default();
-    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("{name} is missing in {page}")).parse().unwrap()
+    let mut value = None;
+    until(name, async || {
+        // During a flood the connection may be closed before the answer.
+        let page = call(address, "GET", "/metrics", "").await.unwrap_or_default();
+        value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+        value.is_some()
+    })
+    .await;
+    value.unwrap()
 }
 
 /// A listener on a WebSocket.
@@ -123,7 +131,7 @@ fn reply(subscription: &str, token: &str) -> Value {
 
 /// Lets an agent say something.
 async fn say(address: SocketAddr, text: &str) {
-    let event = json!({"type": "session.started", "summary_normal": text, "session_id": text});
+    let event = json!({"type": "session.started", "summary_normal": text, "session_id": text, "event_id": text});
     let mut answer = String::new();
     until("the agent is heard", async || {
         answer = post(address, "/aaep/v1/agent/events", &event).await;
@@ -317,14 +325,17 @@ async fn a_ping_flood_is_slowed_down_and_then_closed() {
         pings
     });
     let mut pongs = 0_u64;
-    let code = loop {
-        match soon("the end of a flood", source.next()).await {
-            Some(Ok(Message::Pong(_))) => pongs += 1,
-            Some(Ok(Message::Close(frame))) => break frame.map_or(0, |frame| frame.code.into()),
-            Some(Ok(_)) => {}
-            Some(Err(_)) | None => break 1006,
+    let code: u16 = soon("the end of a flood", async {
+        loop {
+            match source.next().await {
+                Some(Ok(Message::Pong(_))) => pongs += 1,
+                Some(Ok(Message::Close(frame))) => break frame.map_or(0, |frame| frame.code.into()),
+                Some(Ok(_)) => {}
+                Some(Err(_)) | None => break 1006,
+            }
         }
-    };
+    })
+    .await;
     let seconds = start.elapsed().as_secs();
     flood.abort();
     assert_eq!(code, 4004);
