@@ -156,7 +156,15 @@ mod tests {
         {
             assert!(gate.knows_host(known), "{known}");
         }
-        for unknown in ["evil.example", "localhost:80@evil.example", "localhost.evil.example", "10.0.0.1", "127.0.0.1.evil.example", "", "[::2]"] {
+        for unknown in [
+            "evil.example",
+            "localhost:80@evil.example",
+            "localhost.evil.example",
+            "10.0.0.1",
+            "127.0.0.1.evil.example",
+            "",
+            "[::2]",
+        ] {
             assert!(!gate.knows_host(unknown), "{unknown}");
         }
     }

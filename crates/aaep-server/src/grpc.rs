@@ -272,7 +272,9 @@ fn status_of(close: &Close, refused: Option<&ReasonCode>) -> Option<Status> {
         (Close::UNAUTHORIZED, _) | (_, Some(ReasonCode::AuthorizationDenied)) => Code::PermissionDenied,
         (_, Some(ReasonCode::RateLimit)) => Code::ResourceExhausted,
         (_, Some(ReasonCode::TransportUnavailable)) => Code::Unavailable,
-        (Close::VIOLATION, _) if [TOO_LARGE, TOO_MANY, TOO_MANY_CONTROL_FRAMES].contains(&close.reason.as_str()) => Code::ResourceExhausted,
+        (Close::VIOLATION, _) if [TOO_LARGE, TOO_MANY, TOO_MANY_CONTROL_FRAMES].contains(&close.reason.as_str()) => {
+            Code::ResourceExhausted
+        }
         (Close::VIOLATION, _) if close.reason.starts_with(TOO_SLOW) => Code::ResourceExhausted,
         _ => Code::InvalidArgument,
     };

@@ -82,12 +82,7 @@ impl Listener {
         }
     }
 
-    async fn plain(
-        self: Arc<Self>,
-        stream: TcpStream,
-        connection: Connection,
-        stopping: watch::Receiver<bool>,
-    ) {
+    async fn plain(self: Arc<Self>, stream: TcpStream, connection: Connection, stopping: watch::Receiver<bool>) {
         let place = connection.place.clone();
         tokio::select! {
             () = self.serve_connection(stream, connection, stopping) => {}

@@ -289,8 +289,7 @@ mod tests {
     use super::*;
 
     fn places(connections: usize, per_address: usize) -> Arc<Places> {
-        let limits =
-            Limits { connections, unauthenticated_per_address: Some(per_address), ..Limits::default() };
+        let limits = Limits { connections, unauthenticated_per_address: Some(per_address), ..Limits::default() };
         Places::new(&limits)
     }
 

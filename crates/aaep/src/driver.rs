@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use aaep_proto::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome};
 use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Misuse, Output, Restored, SubscriptionKey};
-use aaep_proto::id::{EventId, ReplyToken, SessionId, SubscriptionId};
 use aaep_proto::frame::Frame;
+use aaep_proto::id::{EventId, ReplyToken, SessionId, SubscriptionId};
 use aaep_proto::message::{Message, Payload, SubscriptionRequest};
 use aaep_proto::negotiate::Refusal;
 use aaep_proto::time::Moment;

@@ -140,7 +140,8 @@ mod tests {
         assert_eq!(host("http://localhost/x", &[]), known("localhost"));
         assert_eq!(host("http://localhost/x", &["LOCALHOST"]), known("localhost"));
         assert_eq!(host("/x", &[]), Some(None));
-        for hosts in [&["localhost", "localhost"][..], &["localhost", "evil.example"], &["", "localhost"], &["l\u{e4}"]] {
+        for hosts in [&["localhost", "localhost"][..], &["localhost", "evil.example"], &["", "localhost"], &["l\u{e4}"]]
+        {
             assert_eq!(host("/x", hosts), None, "{hosts:?}");
         }
         assert_eq!(host("http://localhost/x", &["evil.example"]), None);

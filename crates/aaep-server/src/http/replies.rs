@@ -28,7 +28,9 @@ pub(super) async fn take(
 ) -> Result<Response, Problem> {
     let within = limit(&app, &peer, Purpose::Reply);
     let most = if within.is_ok() { app.hub.limits.message_bytes } else { ABOVE_RATE_BYTES };
-    let bytes = body::read_within(&app, &headers, body, most).await.map_err(|problem| within.clone().err().unwrap_or(problem))?;
+    let bytes = body::read_within(&app, &headers, body, most)
+        .await
+        .map_err(|problem| within.clone().err().unwrap_or(problem))?;
     if within.is_err() && !answers_open_question(&app.hub, &peer, &bytes) {
         within?;
     }
