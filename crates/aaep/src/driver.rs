@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use aaep_proto::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome};
 use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Misuse, Output, Restored, SubscriptionKey};
-use aaep_proto::frame::Frame;
 use aaep_proto::id::{EventId, ReplyToken, SessionId, SubscriptionId};
-use aaep_proto::message::{Message, Payload, SubscriptionRequest};
+use aaep_proto::message::{Message, SubscriptionRequest};
 use aaep_proto::negotiate::Refusal;
 use aaep_proto::time::Moment;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -354,7 +353,7 @@ impl Desk {
                     {
                         recorder.sent(&frame);
                     }
-                    self.note_question(&frame);
+                    self.stats.note_question(&self.engine, &frame);
                     self.push(key, Outgoing::Event(frame));
                 }
                 Output::Message(key, message) => {
@@ -394,18 +393,6 @@ impl Desk {
                 }
                 Output::Idle(due) => return due,
             }
-        }
-    }
-
-    /// Notes that a question is put to a subscription. One that has ended meanwhile may still be on its way.
-    fn note_question(&self, frame: &Frame) {
-        let token = match &frame.event().payload {
-            Payload::AwaitingConfirmation(question) => &question.reply_token,
-            Payload::AwaitingClarification(question) => &question.reply_token,
-            _ => return,
-        };
-        if self.engine.is_open(token) {
-            self.stats.asked(token);
         }
     }
 

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use aaep_proto::confirm::Verdict;
-use aaep_proto::engine::{Counts, Presence, ReplyFault};
+use aaep_proto::engine::{Counts, Engine, Presence, ReplyFault};
+use aaep_proto::frame::Frame;
 use aaep_proto::id::ReplyToken;
+use aaep_proto::message::Payload;
 
 /// What happened to questions and replies. Both are rare beside events, so a lock will do.
 #[derive(Debug, Default)]
@@ -27,6 +29,18 @@ impl Stats {
 
     pub(crate) fn asked(&self, token: &ReplyToken) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone());
+    }
+
+    /// Notes that a question is put to a subscription. One that has ended meanwhile may still be on its way.
+    pub(crate) fn note_question(&self, engine: &Engine, frame: &Frame) {
+        let token = match &frame.event().payload {
+            Payload::AwaitingConfirmation(question) => &question.reply_token,
+            Payload::AwaitingClarification(question) => &question.reply_token,
+            _ => return,
+        };
+        if engine.is_open(token) {
+            self.asked(token);
+        }
     }
 
     pub(crate) fn settled(&self, token: &ReplyToken) {

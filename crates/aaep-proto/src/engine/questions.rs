@@ -63,7 +63,7 @@ impl Question {
     }
 
     /// Whether it waits for an answer.
-    fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         !self.asking && self.ending.is_none()
     }
 
@@ -137,16 +137,6 @@ impl Engine {
         let verdict = if superseded { Verdict::Superseded } else { Verdict::Cancelled };
         self.settle(cx, token, Ending::by_itself(verdict));
         Ok(())
-    }
-
-    /// Whether this question was asked and has not ended.
-    pub fn is_open(&self, token: &ReplyToken) -> bool {
-        self.questions.get(token).is_some_and(Question::is_open)
-    }
-
-    /// All questions that have not ended.
-    pub fn open_tokens(&self) -> impl Iterator<Item = &ReplyToken> {
-        self.questions.iter().filter(|(_, question)| question.is_open()).map(|(token, _)| token)
     }
 
     /// How many questions wait for an answer.

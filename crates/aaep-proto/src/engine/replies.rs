@@ -38,6 +38,16 @@ pub enum ReplyFault {
 }
 
 impl Engine {
+    /// Whether this question was asked and has not ended.
+    pub fn is_open(&self, token: &ReplyToken) -> bool {
+        self.questions.get(token).is_some_and(Question::is_open)
+    }
+
+    /// All questions that have not ended.
+    pub fn open_tokens(&self) -> impl Iterator<Item = &ReplyToken> {
+        self.questions.iter().filter(|(_, question)| question.is_open()).map(|(token, _)| token)
+    }
+
     pub(super) fn handle_confirmation_reply(
         &mut self,
         cx: &mut Cx<'_>,
