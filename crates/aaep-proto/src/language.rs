@@ -1,8 +1,10 @@
-//! Language tags (BCP 47) and how a wish meets an offer (chapter 11).
+//! Language tags (BCP 47), how a wish meets an offer, and which way a language is written (chapter 11).
 
 use std::fmt;
 use std::str::FromStr;
 
+use icu_locale::subtags::{Language, Region, Script, language};
+use icu_locale::{Locale, LocaleCanonicalizer, LocaleDirectionality, LocaleExpander};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A language tag such as `en-US`, `yo-NG` or `zh-Hant`.
@@ -65,25 +67,90 @@ impl LanguageTag {
         is_field_suffix(suffix).then(|| LanguageTag(suffix.replace('_', "-").into()))
     }
 
-    /// Whether an offer in this language serves the wish: the same tag, a wider one that the wish
-    /// narrows (`en-US` finds `en`, `zh-Hant-TW` finds `zh-Hant`, then `zh`), or any region of a
-    /// wish without one (`en` finds `en-GB`).
+    /// The offered language that serves this wish best, if any has the same language. In this order:
+    ///
+    /// 1. the same tag;
+    /// 2. another spelling of it (`zh-TW` for `zh-Hant-TW`, `he` for `iw`);
+    /// 3. the wish without its last subtags (`en` for `en-US`; `zh-Hant`, then `zh`, for `zh-Hant-TW`);
+    /// 4. the same language in the same script, in another region (`en-US` for `en-GB`, any region for `en`);
+    /// 5. the same language in another script.
+    ///
+    /// Among equals the first one offered wins.
     pub fn find<'o>(&self, offered: &'o [LanguageTag]) -> Option<&'o LanguageTag> {
-        let mut wish: &str = &self.0;
-        loop {
-            if let Some(found) = offered.iter().find(|o| o.0.eq_ignore_ascii_case(wish)) {
-                return Some(found);
-            }
-            match wish.rfind('-') {
-                Some(cut) => wish = &wish[..cut],
-                None => break,
-            }
+        choose(std::slice::from_ref(self), offered, &[])
+    }
+
+    /// How well an offer serves this wish, smaller is better; nothing if it is another language.
+    fn rank(&self, wish: &Subtags, (offer, offered): (&LanguageTag, &Subtags)) -> Option<(u8, usize)> {
+        if self == offer {
+            return Some((0, 0));
         }
-        if self.0.contains('-') {
+        if wish.language != offered.language {
             return None;
         }
-        offered.iter().find(|o| o.primary().eq_ignore_ascii_case(&self.0))
+        if wish == offered && !wish.has_more {
+            return Some((1, 0));
+        }
+        let dropped = self.0.len().checked_sub(offer.0.len()).filter(|_| starts_with(&self.0, &offer.0));
+        Some(match dropped {
+            Some(dropped) => (2, dropped),
+            None if wish.script == offered.script => (3, 0),
+            None => (4, 0),
+        })
     }
+
+    /// Whether text in this language is written from right to left, by its script or the one it is usually written in.
+    ///
+    /// ```
+    /// use aaep_proto::language::LanguageTag;
+    /// assert!("ar-EG".parse::<LanguageTag>()?.is_right_to_left());
+    /// assert!("az-Arab".parse::<LanguageTag>()?.is_right_to_left());
+    /// assert!(!"az".parse::<LanguageTag>()?.is_right_to_left());
+    /// # Ok::<(), aaep_proto::language::InvalidTag>(())
+    /// ```
+    pub fn is_right_to_left(&self) -> bool {
+        self.locale().is_some_and(|locale| LocaleDirectionality::new_extended().is_right_to_left(&locale.id))
+    }
+
+    /// The tag as the locale data knows it; nothing if it is not well formed.
+    fn locale(&self) -> Option<Locale> {
+        let mut locale = Locale::try_from_str(&self.0).ok()?;
+        LocaleCanonicalizer::new_extended().canonicalize(&mut locale);
+        // Both names of Norwegian Bokmål are in use, and the locale data keeps both.
+        if locale.id.language == language!("nb") {
+            locale.id.language = language!("no");
+        }
+        Some(locale)
+    }
+}
+
+/// A tag in its canonical form, with the script and the region that it most likely stands for.
+#[derive(PartialEq)]
+struct Subtags {
+    language: Result<Language, String>,
+    script: Option<Script>,
+    region: Option<Region>,
+    /// Whether the tag has variants, extensions or private subtags, which say more than these three.
+    has_more: bool,
+}
+
+impl Subtags {
+    fn of(tag: &LanguageTag) -> Subtags {
+        let Some(locale) = tag.locale() else {
+            let language = Err(tag.primary().to_ascii_lowercase());
+            return Subtags { language, script: None, region: None, has_more: true };
+        };
+        let has_more = !locale.id.variants.is_empty() || !locale.extensions.is_empty();
+        let mut id = locale.id;
+        LocaleExpander::new_extended().maximize(&mut id);
+        Subtags { language: Ok(id.language), script: id.script, region: id.region, has_more }
+    }
+}
+
+/// Whether a tag begins with these whole subtags.
+fn starts_with(tag: &str, subtags: &str) -> bool {
+    tag.get(..subtags.len()).is_some_and(|start| start.eq_ignore_ascii_case(subtags))
+        && tag.as_bytes().get(subtags.len()).is_none_or(|next| *next == b'-')
 }
 
 /// The syntax of a language suffix of a field name, for the published schemas.
@@ -111,7 +178,12 @@ pub fn choose<'o>(
     offered: &'o [LanguageTag],
     fallback: &[LanguageTag],
 ) -> Option<&'o LanguageTag> {
-    wishes.iter().chain(fallback).find_map(|wish| wish.find(offered))
+    let offered: Vec<(&LanguageTag, Subtags)> = offered.iter().map(|offer| (offer, Subtags::of(offer))).collect();
+    wishes.iter().chain(fallback).find_map(|wish| {
+        let subtags = Subtags::of(wish);
+        let ranked = offered.iter().filter_map(|(tag, offer)| Some((wish.rank(&subtags, (tag, offer))?, *tag)));
+        ranked.min_by_key(|(rank, _)| *rank).map(|(_, tag)| tag)
+    })
 }
 
 impl FromStr for LanguageTag {
@@ -156,6 +228,8 @@ impl<'de> Deserialize<'de> for LanguageTag {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn tags(list: &str) -> Vec<LanguageTag> {
@@ -176,11 +250,100 @@ mod tests {
         check("zh-Hant-TW", "zh zh-Hant", "", Some("zh-Hant"));
         check("zh-Hant", "zh", "", Some("zh"));
         check("en", "fr en-GB", "", Some("en-GB"));
-        check("en-GB", "en-US", "", None);
+        check("en-GB", "en-US", "", Some("en-US"));
         check("ha-NG yo-NG", "yo en", "", Some("yo"));
         check("ha", "en fr", "fr", Some("fr"));
         check("ha", "en fr", "de", None);
         check("", "en", "", None);
+    }
+
+    #[test]
+    fn another_region_of_the_language_comes_before_the_next_language() {
+        check("en-GB de", "de en-US", "", Some("en-US"));
+        check("en-GB de", "en-US en-AU en", "", Some("en"));
+        check("pt-PT es", "es pt-BR", "", Some("pt-BR"));
+        check("fr en-GB", "en-US de", "de", Some("en-US"));
+    }
+
+    #[test]
+    fn the_likely_script_decides_between_regions() {
+        check("zh-TW", "zh-CN zh-HK", "", Some("zh-HK"));
+        check("zh-Hant-TW", "zh zh-TW", "", Some("zh-TW"));
+        check("sr-Latn", "sr-Cyrl sr-Latn-RS", "", Some("sr-Latn-RS"));
+        check("zh-Hant en", "zh-Hans en", "", Some("zh-Hans"));
+    }
+
+    #[test]
+    fn old_names_of_languages_are_known() {
+        check("he", "en iw", "", Some("iw"));
+        check("nb", "en no", "", Some("no"));
+        check("id-ID", "in", "", Some("in"));
+    }
+
+    #[test]
+    fn tags_that_no_register_knows_still_match_themselves() {
+        check("qqqqqqqq", "en qqqqqqqq", "", Some("qqqqqqqq"));
+        check("i-klingon", "en i-klingon", "", Some("i-klingon"));
+        check("a", "b en", "", None);
+        check("de-1996-x-mine", "en de", "", Some("de"));
+    }
+
+    #[test]
+    fn the_direction_is_that_of_the_script() {
+        let rtl = |text: &str| text.parse::<LanguageTag>().unwrap().is_right_to_left();
+        for tag in ["ar", "ar-EG", "he", "iw", "fa", "ur", "yi", "dv", "ps", "ckb", "ug", "sd", "ks", "AR"] {
+            assert!(rtl(tag), "{tag}");
+        }
+        for tag in ["az-Arab", "pa-Arab", "ms-Arab", "en-Hebr", "syr", "nqo", "ff-Adlm", "uz-AF"] {
+            assert!(rtl(tag), "{tag}");
+        }
+        for tag in ["en", "de-AT", "az", "pa", "ks-Deva", "sd-Deva", "ar-Latn", "yo", "zh", "x", "qqqqqqqq", "ku"] {
+            assert!(!rtl(tag), "{tag}");
+        }
+    }
+
+    fn any_tag() -> impl Strategy<Value = LanguageTag> {
+        let language = prop::sample::select(vec!["en", "de", "zh", "sr", "he", "iw", "no", "nb", "az", "qx", "EN"]);
+        let script = prop::sample::select(vec!["", "-Latn", "-Hant", "-Arab"]);
+        let region = prop::sample::select(vec!["", "-US", "-GB", "-TW", "-419", "-x-mine"]);
+        (language, script, region).prop_map(|(l, s, r)| format!("{l}{s}{r}").parse().unwrap())
+    }
+
+    fn any_tags() -> impl Strategy<Value = Vec<LanguageTag>> {
+        prop::collection::vec(any_tag(), 0..6)
+    }
+
+    fn language_of(tag: &LanguageTag) -> Result<Language, String> {
+        Subtags::of(tag).language
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_wish_whose_language_is_offered_decides(wishes in any_tags(), offered in any_tags()) {
+            let served = wishes.iter().find(|w| offered.iter().any(|o| language_of(o) == language_of(w)));
+            let chosen = choose(&wishes, &offered, &[]);
+            prop_assert_eq!(chosen.map(language_of), served.map(language_of));
+            if let Some(wish) = served.filter(|wish| offered.contains(wish)) {
+                prop_assert_eq!(chosen, Some(wish));
+            }
+        }
+
+        #[test]
+        fn the_fallback_chain_counts_only_when_no_wish_is_served(
+            wishes in any_tags(), offered in any_tags(), fallback in any_tags(),
+        ) {
+            let without = choose(&wishes, &offered, &[]);
+            let expected = without.or_else(|| choose(&fallback, &offered, &[]));
+            prop_assert_eq!(choose(&wishes, &offered, &fallback), expected);
+        }
+
+        #[test]
+        fn any_text_that_is_a_tag_can_be_matched(one in "[a-zA-Z]{1,8}(-[a-zA-Z0-9]{1,8}){0,5}", two in any_tag()) {
+            let tag: LanguageTag = one.parse().unwrap();
+            let _ = tag.is_right_to_left();
+            let offered = [two, tag.clone()];
+            prop_assert_eq!(tag.find(&offered), Some(&tag));
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! - [`record`]: those tables.
 //! - [`engine`]: the producer's state machine: sessions, subscriptions, questions.
 //! - [`subscriber`]: the listener's state machine: order, prompts, reconnection.
+//! - [`inbound`]: what a producer reads from a subscriber, and the answer to what is not valid.
 //! - [`negotiate`]: a request becomes terms or a refusal.
 //! - [`shape`], [`frame`]: what one subscription gets, and when.
 //! - [`confirm`]: questions, their outcomes, and the permit that an accepted one yields.
@@ -38,6 +39,7 @@ pub mod escape;
 pub mod frame;
 pub mod framing;
 pub mod id;
+pub mod inbound;
 pub mod json;
 pub mod language;
 pub mod limits;

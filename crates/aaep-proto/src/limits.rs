@@ -12,6 +12,8 @@ pub const TOP_LEVEL_FIELDS: usize = 32;
 pub const DEPTH: usize = 8;
 /// Soft bound of any string (3.7).
 pub const STRING_BYTES: usize = 16 * 1024;
+/// Languages of an event's text variants that are considered for a subscription; an event should have 32 at most (3.7).
+pub const VARIANT_LANGUAGES: usize = 64;
 /// Most problems kept per document: a hostile document must not grow a report without end.
 pub const PROBLEMS: usize = 256;
 /// Most characters of a name that a report repeats.

@@ -25,7 +25,8 @@ pub const MORE_TIME_URI: &str = "urn:aaep:extension:more-time:1";
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offer {
-    /// Languages the producer speaks, the primary one first.
+    /// Languages the producer speaks, the primary one first. If there are none, every requested language is honored and
+    /// each event comes in the best variant that it has.
     pub languages: Vec<LanguageTag>,
     /// Levels it implements.
     pub levels: Vec<u32>,
@@ -107,7 +108,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn new(reason_code: ReasonCode, message: impl Into<String>) -> Refusal {
+    /// A refusal for this reason.
+    pub fn new(reason_code: ReasonCode, message: impl Into<String>) -> Refusal {
         Refusal { reason_code, message: message.into(), retry_after_seconds: None }
     }
 
@@ -177,7 +179,7 @@ fn agree_version(wanted: &str) -> Result<String, Refusal> {
     if major(wanted) == major(AAEP_VERSION) {
         return Ok(AAEP_VERSION.to_owned());
     }
-    let message = format!("Version {wanted} is not spoken here. Ask for {AAEP_VERSION}.");
+    let message = format!("aaep_version: version {wanted} is not spoken here. Ask for {AAEP_VERSION}.");
     Err(Refusal::new(ReasonCode::VersionUnsupported, message))
 }
 
@@ -209,7 +211,7 @@ pub(crate) fn merge(mut base: Capabilities, changes: &Capabilities) -> Capabilit
 fn agree(requested: Capabilities, offer: &Offer) -> Result<Agreement, Refusal> {
     let asked = &requested.fields;
     if asked.accept_signed_manifests_only == Some(true) && !offer.signed_manifest {
-        let message = "This producer has no signed manifest.";
+        let message = "This producer has no signed manifest. Ask without accept_signed_manifests_only.";
         return Err(Refusal::new(ReasonCode::ManifestSignatureRequired, message));
     }
     let mut notes = Vec::new();
@@ -279,6 +281,9 @@ fn known_load(asked: &CapabilityFields, notes: &mut Vec<String>) -> CognitiveLoa
 /// their primary language and the terms name none (R12).
 fn agree_languages(asked: &CapabilityFields, offer: &Offer, notes: &mut Vec<String>) -> Option<Vec<LanguageTag>> {
     let requested = asked.languages.clone().unwrap_or_else(|| "en-US".parse().into_iter().collect());
+    if offer.languages.is_empty() {
+        return Some(requested);
+    }
     let (served, missing): (Vec<_>, Vec<_>) =
         requested.into_iter().partition(|tag| tag.find(&offer.languages).is_some());
     if !missing.is_empty() {
@@ -300,7 +305,7 @@ fn agree_boundaries(asked: &CapabilityFields, notes: &mut Vec<String>) -> Result
     };
     let (known, unknown): (Vec<_>, Vec<_>) = requested.iter().cloned().partition(|b| !matches!(b, Boundary::Other(_)));
     if known.is_empty() {
-        let message = "None of the requested coalesce boundaries can be offered.";
+        let message = "coalesce_boundaries: none of these is known. Ask for none, word, sentence, paragraph or completion.";
         return Err(Refusal::new(ReasonCode::CapabilitiesIncompatible, message));
     }
     if !unknown.is_empty() {
@@ -318,23 +323,26 @@ fn agree_filters(asked: &CapabilityFields) -> EventFilters {
     }
 }
 
+/// The requested levels that can be served. Levels above 1 are for subscribers that can reply (5.3.1.4).
 fn agree_levels(asked: &CapabilityFields, offer: &Offer, notes: &mut Vec<String>) -> Result<Vec<u32>, Refusal> {
     let requested = asked.supported_conformance_levels.clone().unwrap_or_else(|| vec![1]);
     let can_reply = asked.supports_confirmation_reply == Some(true);
     let mut levels: Vec<u32> = requested.iter().copied().filter(|l| offer.levels.contains(l)).collect();
-    if !can_reply && levels.iter().any(|l| *l > 1) {
-        levels.retain(|l| *l == 1);
-        notes.push("Levels 2 and 3 need supports_confirmation_reply; level 1 is served.".to_owned());
-        if levels.is_empty() {
-            levels.push(1);
-        }
-        return Ok(levels);
-    }
     if levels.is_empty() {
-        let message = "None of the requested conformance levels can be offered.";
+        let offered: Vec<String> = offer.levels.iter().map(u32::to_string).collect();
+        let message =
+            format!("supported_conformance_levels: none of these can be offered. Ask for {}.", offered.join(", "));
         return Err(Refusal::new(ReasonCode::CapabilitiesIncompatible, message));
     }
-    if levels.len() < requested.len() {
+    if !can_reply && levels.iter().any(|l| *l > 1) {
+        levels.retain(|l| *l == 1);
+        if levels.is_empty() {
+            let message = "supported_conformance_levels: levels 2 and 3 need supports_confirmation_reply: true. \
+                Set it, or ask for level 1.";
+            return Err(Refusal::new(ReasonCode::CapabilitiesIncompatible, message));
+        }
+        notes.push("Levels 2 and 3 need supports_confirmation_reply; level 1 is served.".to_owned());
+    } else if levels.len() < requested.len() {
         let names: Vec<String> = levels.iter().map(u32::to_string).collect();
         notes.push(format!("Conformance level {} is served.", names.join(" and ")));
     }
@@ -351,7 +359,7 @@ fn agree_extensions(asked: &CapabilityFields, offer: &Offer) -> Result<Option<Ve
         .collect();
     for (i, (prefix, _)) in common.iter().enumerate() {
         if common[..i].iter().any(|(earlier, _)| earlier == prefix) {
-            let message = format!("Two extensions use the prefix {prefix}. Ask for one of them.");
+            let message = format!("supported_extensions: two of these use the prefix {prefix}. Ask for one of them.");
             return Err(Refusal::new(ReasonCode::CapabilitiesIncompatible, message));
         }
     }

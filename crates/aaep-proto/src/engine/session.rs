@@ -8,7 +8,8 @@ use super::delivery::{ShapeId, rest_after};
 use super::{Cx, OutputKind};
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
 use crate::message::{
-    Aside, Boundary, Context, CoreType, Envelope, Event, LocalizationHints, OutputStreaming, Payload, Producer, Urgency,
+    Aside, Boundary, Context, CoreType, Envelope, Event, LocalizationHints, OutputStreaming, Payload, Producer,
+    TextDirection, Urgency,
 };
 use crate::sequence::session::Session as Order;
 use crate::shape::text::{Cursor, OutputText, Piece};
@@ -140,6 +141,12 @@ impl Session {
         };
         let mut event = self.event(cx, chunk.into());
         output.aside.clone().say(&mut event);
+        if let (Some(language), Some(hints)) = (&output.kind.language, &mut event.envelope.localization_hints) {
+            // The direction is that of the chunk; the other hints describe the session.
+            if hints.primary_language.as_ref() != Some(language) {
+                hints.text_direction = language.is_right_to_left().then_some(TextDirection::Rtl);
+            }
+        }
         event
     }
 

@@ -88,6 +88,7 @@ impl Engine {
         let SessionOptions { started, language, variants, producer, aside, origin } = options;
         let mut hints = aside.localization_hints.clone().unwrap_or_default();
         hints.primary_language.get_or_insert(language);
+        hints.infer_direction();
         let session = Session {
             id: id.clone(),
             order: Order::new(true),

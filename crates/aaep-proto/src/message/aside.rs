@@ -51,6 +51,7 @@ impl Aside {
         if let Some(mut hints) = self.localization_hints {
             let before = envelope.localization_hints.take().and_then(|hints| hints.primary_language);
             hints.primary_language = hints.primary_language.or(before);
+            hints.infer_direction();
             envelope.localization_hints = Some(hints);
         }
         if urgency.is_some() {

@@ -151,6 +151,25 @@ impl LocalizationHints {
     pub fn in_language(primary: LanguageTag) -> LocalizationHints {
         LocalizationHints { primary_language: Some(primary), ..LocalizationHints::default() }
     }
+
+    /// States that the text runs from right to left if it does by its script or language and no direction was given.
+    pub(crate) fn infer_direction(&mut self) {
+        if self.text_direction.is_some() {
+            return;
+        }
+        let script = self.script.as_ref().and_then(|script| format!("und-{script}").parse::<LanguageTag>().ok());
+        if script.as_ref().or(self.primary_language.as_ref()).is_some_and(LanguageTag::is_right_to_left) {
+            self.text_direction = Some(TextDirection::Rtl);
+        }
+    }
+
+    /// Describes text in this language instead: script and direction are no longer those of the primary language.
+    pub(crate) fn set_language(&mut self, language: LanguageTag) {
+        self.primary_language = Some(language);
+        self.script = None;
+        self.text_direction = None;
+        self.infer_direction();
+    }
 }
 
 record! {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::language::{LanguageTag, choose};
+use crate::limits;
 use crate::message::{CognitiveLoad, CoreType, Event, Payload, Urgency, Verbosity};
 use crate::record::Kind;
 
@@ -61,9 +62,7 @@ impl Words {
                 }
             }
             let mut hints = hints;
-            hints.primary_language = Some(chosen);
-            hints.text_direction = None;
-            hints.script = None;
+            hints.set_language(chosen);
             event.envelope.localization_hints = Some(hints);
         }
         event.extra.retain(|name, _| variant_of(name, &fields).is_none());
@@ -111,6 +110,9 @@ fn variant_of<'n>(name: &'n str, fields: &[&str]) -> Option<&'n str> {
 fn offered_languages(event: &Event, fields: &[&'static str]) -> Vec<LanguageTag> {
     let mut tags: Vec<LanguageTag> = Vec::new();
     for name in event.extra.keys() {
+        if tags.len() >= limits::VARIANT_LANGUAGES {
+            break;
+        }
         if let Some(tag) = variant_of(name, fields).and_then(LanguageTag::from_field_suffix)
             && !tags.contains(&tag)
         {
@@ -225,6 +227,44 @@ mod tests {
             texts(&words(Verbosity::Normal, &["fr"])),
             json!({"summary_normal": "Ich suche es.", "language": "de"})
         );
+    }
+
+    /// The hints of an event with these, and with variants in Arabic and English, for a subscriber of this language.
+    fn hints(given: Value, language: &str) -> Value {
+        let mut value = serde_json::to_value(event()).unwrap();
+        value["localization_hints"] = given;
+        value["summary_normal_ar"] = "أبحث عنه.".into();
+        value["summary_normal_en"] = "Looking it up.".into();
+        let event = serde_json::from_value(value).unwrap();
+        let tailored = words(Verbosity::Normal, &[language]).tailor(&event);
+        serde_json::to_value(tailored).unwrap()["localization_hints"].clone()
+    }
+
+    #[test]
+    fn the_direction_is_that_of_the_chosen_variant() {
+        let arabic = json!({"primary_language": "ar", "text_direction": "rtl"});
+        assert_eq!(hints(json!({"primary_language": "fr"}), "ar-EG"), arabic);
+        let stated = json!({"primary_language": "he", "text_direction": "rtl", "script": "Hebr"});
+        assert_eq!(hints(stated.clone(), "en"), json!({"primary_language": "en"}), "not the direction of the original");
+        assert_eq!(hints(stated.clone(), "he"), stated);
+    }
+
+    #[test]
+    fn another_region_is_spoken_before_the_next_language() {
+        assert_eq!(texts(&words(Verbosity::Normal, &["en-GB", "de"]))["language"], "en-US");
+        assert_eq!(texts(&words(Verbosity::Normal, &["de-CH", "en-US"]))["language"], "de");
+    }
+
+    #[test]
+    fn an_event_with_very_many_languages_is_served_without_searching_them_all() {
+        let mut value = serde_json::to_value(event()).unwrap();
+        for number in 0..20_000 {
+            value[format!("summary_normal_qaa_x_{number}")] = "?".into();
+        }
+        let event = serde_json::from_value(value).unwrap();
+        let tailored = words(Verbosity::Normal, &["de"]).tailor(&event);
+        assert_eq!(offered_languages(&event, &["summary_normal"]).len(), limits::VARIANT_LANGUAGES);
+        assert!(tailored.extra.is_empty(), "what was not chosen is not sent");
     }
 
     #[test]
