@@ -305,7 +305,8 @@ fn agree_boundaries(asked: &CapabilityFields, notes: &mut Vec<String>) -> Result
     };
     let (known, unknown): (Vec<_>, Vec<_>) = requested.iter().cloned().partition(|b| !matches!(b, Boundary::Other(_)));
     if known.is_empty() {
-        let message = "coalesce_boundaries: none of these is known. Ask for none, word, sentence, paragraph or completion.";
+        let message =
+            "coalesce_boundaries: none of these is known. Ask for none, word, sentence, paragraph or completion.";
         return Err(Refusal::new(ReasonCode::CapabilitiesIncompatible, message));
     }
     if !unknown.is_empty() {

@@ -28,7 +28,8 @@ pub struct Config {
     /// Its name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
-    /// The languages it speaks, the first one first.
+    /// The languages that subscribers may have. If there are none, everyone gets the languages that it asks for, as far
+    /// as events have them. The first one is that of agents who do not say theirs; without one it is English.
     pub languages: Vec<LanguageTag>,
     /// Names, besides those of this machine, under which it may be reached.
     pub hosts: Vec<String>,
@@ -57,7 +58,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8377)),
             agent_id: "aaep".to_owned(),
             agent_name: None,
-            languages: "en".parse().into_iter().collect(),
+            languages: Vec::new(),
             hosts: Vec::new(),
             origins: Vec::new(),
             tls: None,

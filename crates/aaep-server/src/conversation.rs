@@ -8,7 +8,7 @@ use std::future::Future;
 use std::io;
 
 use aaep::{Binding, Link, LinkSender, Outgoing, Refusal};
-use aaep_keys::Role;
+use aaep_proto::inbound::Inbound;
 use aaep_proto::message::{Message, ReasonCode};
 use bytes::Bytes;
 
@@ -119,25 +119,22 @@ async fn begin(hub: &Hub, (peer, binding): (&Peer, Binding), source: &mut impl S
     };
     let bytes = match first {
         Err(_) => return Err((None, Close::violation("no subscription.request came in time"))),
+        Ok(Err(close)) if close.code == Close::VIOLATION => {
+            let message = format!("This is not a message: {}. Send one subscription.request.", close.reason);
+            return Err((Some(Refusal::new(ReasonCode::Unknown, message)), close));
+        }
         Ok(Err(close)) => return Err((None, close)),
         Ok(Ok(bytes)) => bytes,
     };
-    let refuse = |code: ReasonCode, message: &str, close: u16| {
-        let refusal = Refusal { reason_code: code, message: message.to_owned(), retry_after_seconds: None };
-        (Some(refusal), Close::new(close, message))
+    let admitted = match Inbound::read(&bytes).into_request() {
+        Ok(request) => hub.admit(peer, *request, binding).await,
+        Err(refusal) => {
+            hub.metrics.malformed();
+            Err(refusal)
+        }
     };
-    let Some(Message::SubscriptionRequest(request)) = read(&bytes) else {
-        let message = "The first message must be a valid subscription.request.";
-        return Err(refuse(ReasonCode::Unknown, message, Close::REJECTED));
-    };
-    if !peer.may(Role::Subscribe) {
-        let message = "These credentials do not allow to subscribe.";
-        return Err(refuse(ReasonCode::AuthorizationDenied, message, Close::UNAUTHORIZED));
-    }
-    let request = peer.narrow_request(*request);
-    let subscribed = hub.producer.subscribe(&request, peer.principal(), binding).await;
-    subscribed.map_err(|refusal| {
-        let close = Close::new(Close::REJECTED, refusal.message.clone());
+    admitted.map_err(|refusal| {
+        let close = Close::new(Close::code_of(&refusal.reason_code), refusal.message.clone());
         (Some(refusal), close)
     })
 }
@@ -171,27 +168,25 @@ async fn hear(hub: &Hub, peer: &Peer, link: &LinkSender, source: &mut impl Sourc
         if let Err(close) = throttle.pass(hub, peer, &bytes).await {
             return close;
         }
-        match read(&bytes) {
-            Some(message) => {
-                if link.send(narrowed(peer, message)).await.is_err() {
-                    return Close::new(Close::CLEAN, ENDED);
-                }
-            }
-            None => {
-                malformed += 1;
-                hub.metrics.malformed();
-                tracing::info!(principal = peer.principal(), "a malformed message was ignored");
-                if malformed > MALFORMED {
-                    return Close::violation("too many malformed messages");
-                }
+        let message = Inbound::read(&bytes);
+        if !matches!(message, Inbound::Message(_)) {
+            malformed += 1;
+            hub.metrics.malformed();
+            tracing::info!(principal = peer.principal(), "a message that is not valid here");
+            if malformed > MALFORMED {
+                return Close::violation("too many malformed messages");
             }
         }
+        let sent = match message {
+            Inbound::Message(message) => link.send(narrowed(peer, message)).await,
+            Inbound::Request(request) => link.send(Message::SubscriptionRequest(request)).await,
+            invalid @ (Inbound::Refused(_) | Inbound::RefusedChange(..)) => link.send_invalid(invalid).await,
+            Inbound::Invalid(_) => Ok(()),
+        };
+        if sent.is_err() {
+            return Close::new(Close::CLEAN, ENDED);
+        }
     }
-}
-
-/// A message that keeps the rules.
-pub(crate) fn read(bytes: &[u8]) -> Option<Message> {
-    aaep_proto::validate(bytes).is_valid().then(|| Message::parse(bytes).ok())?
 }
 
 /// A message without what this peer may not ask for.

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::str::FromStr;
 use std::time::Duration;
 
-use aaep::id::{EventId, SubscriptionId};
-use aaep::{Binding, Outgoing};
+use aaep::id::SubscriptionId;
+use aaep::{Binding, Outgoing, Refusal};
 use aaep_grpc::v1::aaep_service_server::{AaepService, AaepServiceServer};
 use aaep_grpc::v1::{AaepMessage, GetManifestRequest, Manifest};
 use aaep_keys::Role;
@@ -26,7 +26,7 @@ use crate::conversation::{Coming, Received, Sink, Source, converse_with};
 use crate::farewell::Farewell;
 use crate::gate::{Connection, bearer};
 use crate::http::App;
-use crate::hub::{Close, Peer, TOO_LARGE, TOO_MANY, TOO_SLOW, stopped};
+use crate::hub::{Close, Peer, TOO_LARGE, TOO_MANY, TOO_SLOW, stopped, unauthenticated};
 use crate::metrics::Transport;
 use crate::rate::Purpose;
 use crate::throttle::TOO_MANY_CONTROL_FRAMES;
@@ -86,7 +86,10 @@ impl AaepService for Service {
         &self,
         request: Request<Streaming<AaepMessage>>,
     ) -> Result<Response<Self::SubscribeStream>, Status> {
-        let peer = self.identify(&request)?;
+        let peer = match self.identify(&request) {
+            Ok(peer) => peer,
+            Err((refusal, status)) => return Ok(Response::new(rejected(&refusal, status))),
+        };
         let deadline = deadline(request.metadata())?;
         let coming = self.coming(&peer, request.metadata()).await?;
         let (to, mut from) = mpsc::channel(QUEUE);
@@ -117,18 +120,20 @@ impl AaepService for Service {
 
 impl Service {
     /// Who calls, within its rate.
-    fn identify<T>(&self, request: &Request<T>) -> Result<Peer, Status> {
+    fn identify<T>(&self, request: &Request<T>) -> Result<Peer, (Refusal, Status)> {
         let connection = request.extensions().get::<Connection>();
         let certificate = connection.and_then(|connection| connection.certificate.as_ref());
         let headers = request.metadata().clone().into_headers();
         let peer = self.0.gate.identify(bearer(&headers), certificate, Transport::Grpc).map_err(|unknown| {
             tracing::info!(?unknown, "credentials were refused");
             self.0.hub.metrics.unauthenticated();
-            Status::unauthenticated("credentials are missing or wrong")
+            (unauthenticated(), Status::unauthenticated("credentials are missing or wrong"))
         })?;
         if self.0.hub.rates.take(peer.principal(), Purpose::Subscribe).is_err() {
             self.0.hub.metrics.rate_limited();
-            return Err(Status::resource_exhausted(TOO_MANY));
+            let mut refusal = Refusal::new(ReasonCode::RateLimit, "Too many requests. Wait a second.");
+            refusal.retry_after_seconds = Some(1);
+            return Err((refusal, Status::resource_exhausted(TOO_MANY)));
         }
         if !self.0.gate.is_open() {
             connection.iter().for_each(|connection| connection.place.authenticated());
@@ -143,15 +148,24 @@ impl Service {
             let binding = if metadata.contains_key(RESUMABLE) { Binding::Resumable } else { Binding::Connection };
             return Ok(Coming::Anew(binding));
         };
-        let last = read::<EventId>(metadata, LAST_EVENT)?;
+        let last = metadata.get(LAST_EVENT).and_then(|last| last.to_str().ok()).filter(|last| !last.is_empty());
         let may = if peer.may(Role::Subscribe) {
-            self.0.hub.producer.resume(&id, peer.principal(), last.as_ref()).await
+            self.0.hub.producer.resume(&id, peer.principal(), last).await
         } else {
             None
         };
         // Whose it is or whether it ever was is not told.
         may.map(Coming::Back).ok_or_else(|| Status::not_found("there is no such subscription; subscribe anew"))
     }
+}
+
+/// The stream of who is not let in: the answer to its request, then the status.
+fn rejected(refusal: &Refusal, status: Status) -> <Service as AaepService>::SubscribeStream {
+    let message: Message = refusal.to_message().into();
+    // Messages hold text, numbers and maps with text keys only: they can always be written.
+    let json = serde_json::to_vec(&message).unwrap_or_default().into();
+    let message = AaepMessage { json, message_type: "subscription.rejected".to_owned() };
+    Box::pin(stream::iter([Ok(message), Err(status)]))
 }
 
 /// An id from the metadata of a call.

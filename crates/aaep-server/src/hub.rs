@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use aaep::Producer;
+use aaep::{Binding, Link, Producer, Refusal};
 use aaep_keys::{Identity, Role};
-use aaep_proto::message::{Capabilities, SubscriptionRequest};
+use aaep_proto::message::{Capabilities, ReasonCode, SubscriptionRequest};
 use tokio::sync::watch;
 
 use crate::config::Limits;
@@ -44,6 +44,33 @@ impl Hub {
         let rates = Rates::new(limits.requests_per_second);
         Hub { producer, limits, metrics: Metrics::default(), rates, stopping, _stop: None }
     }
+}
+
+impl Hub {
+    /// Opens a subscription for this peer, on any transport, or says why not.
+    pub(crate) async fn admit(
+        &self,
+        peer: &Peer,
+        request: SubscriptionRequest,
+        binding: Binding,
+    ) -> Result<Link, Refusal> {
+        let denied = |message: &str| Err(Refusal::new(ReasonCode::AuthorizationDenied, message));
+        if !peer.may(Role::Subscribe) {
+            return denied("These credentials do not allow to subscribe. Use others.");
+        }
+        let fields = &request.capabilities.fields;
+        let needs_replies = fields.supported_conformance_levels.as_ref().is_some_and(|levels| !levels.contains(&1));
+        if needs_replies && fields.supports_confirmation_reply == Some(true) && !peer.may(Role::Reply) {
+            return denied("supported_conformance_levels: these credentials do not allow to reply. Ask for level 1.");
+        }
+        let request = peer.narrow_request(request);
+        self.producer.subscribe(&request, peer.principal(), binding).await
+    }
+}
+
+/// The answer to who shows no valid credentials. Why they are not valid is for the log.
+pub(crate) fn unauthenticated() -> Refusal {
+    Refusal::new(ReasonCode::AuthenticationRequired, "Credentials are missing or not valid. Send a valid bearer token.")
 }
 
 /// Who is at the other end of a connection, and how it got there.
@@ -132,6 +159,15 @@ impl Close {
 
     pub(crate) fn violation(reason: impl Into<String>) -> Close {
         Close::new(Close::VIOLATION, reason)
+    }
+
+    /// The code for a connection whose request was refused for this reason.
+    pub(crate) fn code_of(reason: &ReasonCode) -> u16 {
+        match reason {
+            ReasonCode::AuthenticationRequired => Close::UNAUTHENTICATED,
+            ReasonCode::AuthorizationDenied => Close::UNAUTHORIZED,
+            _ => Close::REJECTED,
+        }
     }
 
     /// How the engine's word for an end is said on the wire.

@@ -73,14 +73,14 @@ impl Server {
         let offer = aaep::Offer {
             max_subscriptions: config.limits.subscriptions,
             signed_manifest: config.manifest.key.is_some(),
+            languages: config.languages.clone(),
             ..aaep::Offer::default()
         };
         let builder = Producer::builder(&config.agent_id).offer(offer);
-        let builder = match &config.agent_name {
+        match &config.agent_name {
             Some(name) => builder.name(name),
             None => builder,
-        };
-        config.languages.iter().fold(builder, |builder, language| builder.language(language.clone()))
+        }
     }
 
     /// The manifest that a server with this configuration publishes, and the same signed if it has a key.

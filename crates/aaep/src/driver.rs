@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aaep_proto::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome};
 use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Misuse, Output, Restored, SubscriptionKey};
-use aaep_proto::id::{EventId, ReplyToken, SessionId, SubscriptionId};
+use aaep_proto::id::{ReplyToken, SessionId, SubscriptionId};
 use aaep_proto::message::{Message, SubscriptionRequest};
 use aaep_proto::negotiate::Refusal;
 use aaep_proto::time::Moment;
@@ -268,7 +268,7 @@ impl Desk {
     pub(crate) fn resume(
         &mut self,
         (id, principal): (&SubscriptionId, &str),
-        last: Option<&EventId>,
+        last: Option<&str>,
         before: Option<Missed>,
     ) -> Option<Link> {
         let key = self.engine.find_subscription(id, principal)?;

@@ -1,6 +1,6 @@
 //! What a resumable subscription was sent lately, so that it can go on after the last event it got (8.7).
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use aaep_proto::engine::{MISSED, summary_of_state};
@@ -35,6 +35,8 @@ pub(crate) struct Rewound {
     pub(crate) frames: Vec<Arc<Frame>>,
     /// Whether events before these are missing.
     pub(crate) gap: bool,
+    /// Whether the subscriber named an event that it was never sent: which of these it has cannot be known.
+    unknown: bool,
 }
 
 impl History {
@@ -55,19 +57,22 @@ impl History {
         }
     }
 
-    /// Everything after this event. Without one, or if it is not known, everything that there is.
-    pub(crate) fn rewind(&mut self, last: Option<&EventId>) -> Rewound {
-        let is_last = |f: &Arc<Frame>| Some(&f.event().envelope.event_id) == last;
+    /// Everything after this event; without one, everything that there is. An event that is not known is missing,
+    /// whether it aged out or was never sent.
+    pub(crate) fn rewind(&mut self, last: Option<&str>) -> Rewound {
+        let is_last = |f: &Arc<Frame>| Some(f.event().envelope.event_id.as_str()) == last;
         let found = last.and_then(|_| self.frames.iter().rposition(is_last));
         if let Some(at) = found {
             let frames: Vec<_> = self.frames.drain(at + 1..).collect();
             self.bytes -= frames.iter().map(|f| f.json().len()).sum::<usize>();
-            return Rewound { frames, gap: false };
+            return Rewound { frames, ..Rewound::default() };
         }
         self.bytes = 0;
         let endings = self.endings.drain(..).rev();
         let frames = endings.chain(self.frames.drain(..)).collect();
-        Rewound { frames, gap: std::mem::take(&mut self.forgot) }
+        let aged_out = std::mem::take(&mut self.forgot);
+        let unknown = last.is_some() && !aged_out;
+        Rewound { frames, gap: aged_out || unknown, unknown }
     }
 }
 
@@ -75,6 +80,9 @@ impl Rewound {
     /// Puts a summary before the first event of every session whose earlier events are missing, unless that
     /// event tells of the beginning or the end by itself.
     pub(crate) fn sum_up(self, entropy: &mut dyn Entropy) -> Vec<Arc<Frame>> {
+        if self.unknown {
+            return self.condense(entropy);
+        }
         let mut seen = BTreeSet::new();
         let mut frames = Vec::with_capacity(self.frames.len());
         for (at, frame) in self.frames.iter().enumerate() {
@@ -88,9 +96,34 @@ impl Rewound {
         frames
     }
 
-    /// The sessions and the open questions that are among the events.
+    /// Where every session stands after these events, then what must not be missed: endings and handoffs. Questions that
+    /// are still open are asked again by the engine.
+    fn condense(self, entropy: &mut dyn Entropy) -> Vec<Arc<Frame>> {
+        let mut last: BTreeMap<&SessionId, &Arc<Frame>> = BTreeMap::new();
+        let mut states: BTreeMap<&SessionId, &str> = BTreeMap::new();
+        for frame in &self.frames {
+            last.insert(frame.session(), frame);
+            if let Payload::StateChanged(change) = &frame.event().payload {
+                states.insert(frame.session(), &change.to_state);
+            }
+        }
+        let open = last.iter().filter(|(_, frame)| !frame.is_terminal());
+        let summaries = open.map(|(session, frame)| {
+            let state = states.get(session).copied().unwrap_or("working");
+            Arc::new(Frame::new(summary(frame.event(), state, entropy)))
+        });
+        let summaries: Vec<_> = summaries.collect();
+        let is_handoff = |frame: &Frame| matches!(frame.event().payload, Payload::HandoffRequested(_));
+        let kept = self.frames.iter().filter(|frame| frame.is_terminal() || is_handoff(frame)).cloned();
+        summaries.into_iter().chain(kept).collect()
+    }
+
+    /// The sessions and the open questions that the subscriber gets events of.
     pub(crate) fn known(&self) -> (BTreeSet<SessionId>, BTreeSet<ReplyToken>) {
         let sessions = self.frames.iter().map(|f| f.session().clone()).collect();
+        if self.unknown {
+            return (sessions, BTreeSet::new());
+        }
         let tokens = self.frames.iter().filter_map(|f| match &f.event().payload {
             Payload::AwaitingConfirmation(asked) => Some(asked.reply_token.clone()),
             Payload::AwaitingClarification(asked) => Some(asked.reply_token.clone()),
@@ -145,19 +178,15 @@ mod tests {
         frames.iter().map(|f| f.event().envelope.event_id.as_str()).collect()
     }
 
-    fn id(text: &str) -> EventId {
-        text.parse().unwrap()
-    }
-
     #[test]
     fn it_goes_on_after_the_last_event() {
         let mut history = History::default();
         (1..=5).for_each(|n| history.push(&state(n, "sess_1")));
-        let rewound = history.rewind(Some(&id("evt_3")));
+        let rewound = history.rewind(Some("evt_3"));
         assert_eq!((ids(&rewound.frames), rewound.gap), (vec!["evt_4", "evt_5"], false));
         // What is handed out again is kept again.
         rewound.frames.iter().for_each(|f| history.push(f));
-        assert_eq!(ids(&history.rewind(Some(&id("evt_4"))).frames), ["evt_5"]);
+        assert_eq!(ids(&history.rewind(Some("evt_4")).frames), ["evt_5"]);
     }
 
     #[test]
@@ -169,13 +198,37 @@ mod tests {
     }
 
     #[test]
+    fn an_event_that_was_never_sent_counts_as_missing_and_nothing_is_replayed() {
+        for unknown in ["evt_99", "not an id", ""] {
+            let mut history = History::default();
+            let end = json!({"type": "aaep:agent.session.completed", "summary_normal": "Done."});
+            let question = json!({"type": "aaep:agent.awaiting.clarification", "urgency": "critical", "reply_token": "rpl_1",
+                "question": "Where to?", "accepted_response_kinds": ["freetext"], "timeout_seconds": 60,
+                "default_response": "home"});
+            history.push(&state(1, "sess_1"));
+            history.push(&state(2, "sess_2"));
+            history.push(&frame(3, "sess_1", end));
+            history.push(&frame(4, "sess_2", question));
+            let rewound = history.rewind(Some(unknown));
+            assert!(rewound.gap, "{unknown}");
+            let (sessions, questions) = rewound.known();
+            assert_eq!((sessions.len(), questions.len()), (2, 0), "open questions are asked again");
+            let frames = rewound.sum_up(&mut Counter(0));
+            assert_eq!(frames.len(), 2);
+            let Payload::StateChanged(told) = &frames[0].event().payload else { panic!("no summary") };
+            assert_eq!((told.to_state.as_str(), frames[0].session().as_str()), ("two", "sess_2"));
+            assert_eq!(ids(&frames[1..]), ["evt_3"], "the ending");
+        }
+    }
+
+    #[test]
     fn what_aged_out_is_told_as_a_gap_and_no_ending_is_missed() {
         let mut history = History::default();
         let end = json!({"type": "aaep:agent.session.completed", "summary_normal": "Done."});
         history.push(&state(1, "sess_1"));
         history.push(&frame(2, "sess_1", end));
         (3..3 + EVENTS).for_each(|n| history.push(&state(n, "sess_2")));
-        let rewound = history.rewind(Some(&id("evt_1")));
+        let rewound = history.rewind(Some("evt_1"));
         assert!(rewound.gap);
         let (sessions, questions) = rewound.known();
         assert_eq!((sessions.len(), questions.len()), (2, 0));

@@ -28,6 +28,7 @@
 //! The rules themselves are in [`aaep_proto`], which does no I/O; this crate is the thin shell that gives
 //! it a task, the time and random bytes.
 
+mod answers;
 mod ask;
 mod clock;
 mod driver;

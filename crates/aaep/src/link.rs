@@ -7,7 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 use aaep_proto::engine::{Closing, SubscriptionKey};
 use aaep_proto::frame::Frame;
-use aaep_proto::id::{EventId, ReplyToken, SubscriptionId};
+use aaep_proto::id::{ReplyToken, SubscriptionId};
+use aaep_proto::inbound::Inbound;
 use aaep_proto::message::{ClarificationReply, ConfirmationReply, Decision, Message, Response};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
@@ -55,6 +56,8 @@ pub(crate) enum News {
     Said(SubscriptionKey, Received),
     /// A principal sent a message by another way than the link of its subscription.
     Heard(Box<Heard>),
+    /// The subscriber sent something that is not valid and gets an answer.
+    Invalid(SubscriptionKey, Box<Inbound>, OwnedSemaphorePermit),
     /// There is room again.
     Room(SubscriptionKey),
     /// The reader with this number has left.
@@ -176,7 +179,7 @@ impl Queue {
     }
 
     /// Puts back what the last reader took but did not get, as far as it is known. The caller may change it.
-    fn rewind(&self, last: Option<&EventId>, change: impl FnOnce(Rewound) -> Vec<Arc<Frame>>) {
+    fn rewind(&self, last: Option<&str>, change: impl FnOnce(Rewound) -> Vec<Arc<Frame>>) {
         let mut state = self.lock();
         let Some(history) = &mut state.history else { return };
         let again = change(history.rewind(last));
@@ -257,7 +260,7 @@ impl Port {
     }
 
     /// Goes back to what came after this event.
-    pub(crate) fn rewind(&self, last: Option<&EventId>, change: impl FnOnce(Rewound) -> Vec<Arc<Frame>>) {
+    pub(crate) fn rewind(&self, last: Option<&str>, change: impl FnOnce(Rewound) -> Vec<Arc<Frame>>) {
         self.queue.rewind(last, change);
     }
 
@@ -424,6 +427,13 @@ impl LinkSender {
         let place = places.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
         let received = Received { message: Box::new(message), arrived, place };
         self.news.send(News::Said(self.key, received)).map_err(|_| Error::Gone)
+    }
+
+    /// Has an invalid message of the subscriber answered. A request is rejected because there is a subscription already;
+    /// a rejected renegotiation ends the subscription, unless it names another one. Anything else gets no answer.
+    pub async fn send_invalid(&self, message: Inbound) -> Result<(), Error> {
+        let place = self.said.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
+        self.news.send(News::Invalid(self.key, Box::new(message), place)).map_err(|_| Error::Gone)
     }
 
     /// Answers a confirmation, now.

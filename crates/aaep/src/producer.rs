@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aaep_proto::confirm::AuditRecord;
 use aaep_proto::engine::{Binding, Config, Presence, Restored, SessionOptions, WhenAlone};
-use aaep_proto::id::{EventId, ReplyToken, SubscriptionId};
+use aaep_proto::id::{ReplyToken, SubscriptionId};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{self, AAEP_VERSION, Capabilities, Manifest, Message, ReasonCode, SubscriptionRequest};
 use aaep_proto::negotiate::{Offer, Refusal};
@@ -107,19 +107,20 @@ impl Producer {
 
     /// A new link to a subscription of this principal, in place of the one it had. It goes on after the event that
     /// the subscriber got last; without one it begins with everything that is still known. What can no longer be
-    /// had is told by a state change. Nothing, if there is no such subscription.
-    pub async fn resume(&self, id: &SubscriptionId, principal: &str, last: Option<&EventId>) -> Option<Link> {
-        let (id, principal, last) = (id.clone(), principal.to_owned(), last.cloned());
+    /// had is told by a state change; so is everything after an event that was never sent, which may be any text.
+    /// Nothing, if there is no such subscription.
+    pub async fn resume(&self, id: &SubscriptionId, principal: &str, last: Option<&str>) -> Option<Link> {
+        let (id, principal, last) = (id.clone(), principal.to_owned(), last.map(str::to_owned));
         let whose = (id.clone(), principal.clone());
         let journal = self.handle.call(move |desk| desk.journal_for(&whose.0, &whose.1)).await.ok()?;
         let missed = match journal {
             None => None,
             Some(journal) => {
-                let (id, last) = (id.clone(), last.clone());
+                let (id, last) = (id.clone(), last.as_deref().and_then(|last| last.parse().ok()));
                 tokio::task::spawn_blocking(move || journal.missed(&id, last.as_ref())).await.ok()
             }
         };
-        self.handle.call(move |desk| desk.resume((&id, &principal), last.as_ref(), missed)).await.ok()?
+        self.handle.call(move |desk| desk.resume((&id, &principal), last.as_deref(), missed)).await.ok()?
     }
 
     /// A reply, a renegotiation or a close that came by another way than the link of its subscription. It counts only

@@ -60,6 +60,7 @@ impl Desk {
                 // The sender may have gone away meanwhile.
                 let _ = answer.send((answered, kept));
             }
+            News::Invalid(key, message, place) => self.hear_invalid(key, &message, place),
             News::Room(key) => {
                 if self.ports.get(&key).is_some_and(|port| port.blocked && !port.is_full()) {
                     self.set_blocked(key, false);

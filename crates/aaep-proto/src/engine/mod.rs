@@ -5,6 +5,7 @@
 //! [`Output::Idle`], and calls [`Engine::handle_timeout`] no later than the moment named there. One
 //! change, then drain.
 
+mod answers;
 mod clean;
 mod delivery;
 mod journal;

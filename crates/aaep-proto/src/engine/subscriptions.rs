@@ -9,7 +9,7 @@ use super::{Closing, Cx, Engine, Entry, Misuse, Output, Subscriber, Timer};
 use crate::id::{OutputId, SubscriptionId};
 use crate::limits;
 use crate::message::{
-    AAEP_VERSION, Context, Manifest, Message, ReasonCode, SubscriptionAccepted, SubscriptionClose, SubscriptionRenegotiate,
+    AAEP_VERSION, Context, Manifest, Message, SubscriptionAccepted, SubscriptionClose, SubscriptionRenegotiate,
     SubscriptionRequest, Verbosity,
 };
 use crate::negotiate::{self, Agreement, Refusal, Terms};
@@ -142,11 +142,6 @@ impl Subscriptions {
     }
 }
 
-/// What is said about a renegotiation of a subscription that is not the sender's.
-fn not_here(named: &SubscriptionId, own: &SubscriptionId) -> String {
-    format!("subscription_id: {named} is not the subscription here. Use {own}.")
-}
-
 impl Engine {
     /// A subscriber asks to be served. The answer is the first thing that goes out for it; a refusal
     /// is handed back, since there is no subscription to send it to.
@@ -249,15 +244,8 @@ impl Engine {
             Message::SubscriptionRenegotiate(change) if own(&change.subscription_id) => {
                 self.renegotiate(cx, from, change)
             }
-            Message::SubscriptionRenegotiate(change) => {
-                let refusal = Refusal::new(ReasonCode::Unknown, not_here(&change.subscription_id, &sender.id));
-                self.out.push_back(Output::Message(from, Box::new(refusal.to_message().into())));
-            }
-            Message::SubscriptionRequest(_) => {
-                let message = format!("There is a subscription already: {}. Change it by renegotiating.", sender.id);
-                let refusal = Refusal::new(ReasonCode::Unknown, message);
-                self.out.push_back(Output::Message(from, Box::new(refusal.to_message().into())));
-            }
+            Message::SubscriptionRenegotiate(change) => self.refuse_other(from, &change.subscription_id),
+            Message::SubscriptionRequest(_) => self.refuse_second_request(from)?,
             Message::SubscriptionClose(close) if own(&close.subscription_id) => {
                 let message = close.reason_message.clone().unwrap_or_else(|| "The subscriber closed it.".to_owned());
                 self.end(cx, from, Closing { reason_code: "subscriber_closed", message });
@@ -265,27 +253,6 @@ impl Engine {
             Message::ConfirmationReply(reply) => self.handle_confirmation_reply(cx, (from, arrived), reply),
             Message::ClarificationReply(reply) => self.handle_clarification_reply(cx, (from, arrived), reply),
             _ => {}
-        }
-        Ok(())
-    }
-
-    /// Answers a renegotiation that is not valid, which ends the subscription (5.7). One that names another subscription
-    /// is answered and changes nothing.
-    pub fn refuse_renegotiation(
-        &mut self,
-        cx: &mut Cx<'_>,
-        from: SubscriptionKey,
-        (named, mut refusal): (Option<&SubscriptionId>, Refusal),
-    ) -> Result<(), Misuse> {
-        self.observe_time(cx);
-        let sender = self.subscriptions.get(from).ok_or(Misuse::UnknownSubscription)?;
-        let other = named.filter(|id| **id != sender.id);
-        if let Some(other) = other {
-            refusal = Refusal::new(ReasonCode::Unknown, not_here(other, &sender.id));
-        }
-        self.out.push_back(Output::Message(from, Box::new(refusal.to_message().into())));
-        if other.is_none() {
-            self.end(cx, from, Closing { reason_code: "renegotiation_refused", message: refusal.message });
         }
         Ok(())
     }
@@ -507,7 +474,7 @@ impl Engine {
     }
 
     /// Ends a subscription in the one place where that happens.
-    fn end(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, closing: Closing) {
+    pub(super) fn end(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, closing: Closing) {
         let Some(subscription) = self.subscriptions.remove(key) else { return };
         if self.shapes.leave(subscription.shape, key) {
             self.sessions.values_mut().for_each(|s| s.farewell(subscription.shape));

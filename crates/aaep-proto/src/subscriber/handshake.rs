@@ -199,11 +199,12 @@ impl Subscriber {
     pub(super) fn rejected(&mut self, cx: &mut Cx<'_>, rejected: SubscriptionRejected) {
         let why = Notice::words(&rejected.reason_message);
         if self.phase == Phase::Live {
-            // The old terms are what a later request asks for.
+            // A refused change ends the subscription (5.7). The terms of before are what the next request asks for.
             return match self.wish.take() {
                 Some(_) => {
                     self.answer_by = None;
                     self.notice(cx, Notice::RenegotiationRefused(why));
+                    self.subscribe_again(cx);
                 }
                 None => self.notice(cx, Notice::Unexpected("nobody asked for terms")),
             };
@@ -253,6 +254,11 @@ impl Subscriber {
         let why = close.reason_message.as_deref().or(close.reason_code.as_deref()).unwrap_or("no reason was given.");
         let notice = Notice::ClosedByProducer(Notice::words(why));
         self.notice(cx, notice);
+        self.subscribe_again(cx);
+    }
+
+    /// The producer has ended the subscription: no question can be answered any more, and a new request is due.
+    fn subscribe_again(&mut self, cx: &mut Cx<'_>) {
         self.subscription = None;
         let ended = self.prompts.end_if(super::PromptEnd::Closed, |_| true);
         self.tell_ended(ended);

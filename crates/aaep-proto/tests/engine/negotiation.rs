@@ -83,8 +83,30 @@ fn levels_are_those_of_both_sides() {
         json!([1, 2])
     );
     assert_eq!(levels(json!({"supported_conformance_levels": [1, 2]})), json!([1]));
+    let note = agree(json!({"supported_conformance_levels": [1, 2]})).notes.unwrap();
+    assert!(note.contains("Levels 2 and 3 need supports_confirmation_reply"), "{note}");
     let three = json!({"supported_conformance_levels": [3], "supports_confirmation_reply": true});
     assert_eq!(refuse(three, &two).reason_code, ReasonCode::CapabilitiesIncompatible);
+}
+
+#[test]
+fn levels_that_need_replies_are_refused_to_who_cannot_reply() {
+    for capabilities in [
+        json!({"supported_conformance_levels": [2, 3]}),
+        json!({"supported_conformance_levels": [2], "supports_confirmation_reply": false}),
+    ] {
+        let refusal = refuse(capabilities, &offer());
+        assert_eq!(refusal.reason_code, ReasonCode::CapabilitiesIncompatible);
+        assert!(refusal.message.contains("supports_confirmation_reply"), "{}", refusal.message);
+    }
+}
+
+#[test]
+fn without_a_restriction_every_requested_language_is_honored() {
+    let open = Offer { languages: Vec::new(), ..Offer::default() };
+    let agreement = negotiate(&request(json!({"languages": ["de", "ha-NG"]})), &open, 0).unwrap();
+    assert_eq!(serde_json::to_value(agreement.terms.honored()).unwrap()["languages"], json!(["de", "ha-NG"]));
+    assert_eq!(agreement.notes, None);
 }
 
 #[test]
@@ -212,7 +234,7 @@ proptest! {
         prop_assert!(rate.is_none_or(|r| honored["max_events_per_second"].as_u64().unwrap() <= r.into()));
         prop_assert!(among("languages", &json!(languages), json!(["en-US"])));
         prop_assert!(among("coalesce_boundaries", &json!(boundaries), json!(["sentence", "completion"])));
-        prop_assert!(honored["supported_conformance_levels"] == json!([1]) || among("supported_conformance_levels", &json!(levels), json!([1])));
+        prop_assert!(among("supported_conformance_levels", &json!(levels), json!([1])));
         prop_assert!(honored["supports_confirmation_reply"] == json!(confirm == Some(true)));
         prop_assert!(honored["supports_clarification_reply"] == json!(clarify == Some(true)));
         prop_assert_eq!(&honored["event_filters"]["exclude"], &json!(exclude));

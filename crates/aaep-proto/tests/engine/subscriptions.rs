@@ -2,7 +2,8 @@
 
 use aaep_proto::engine::{Binding, Misuse, SubscriptionKey};
 use aaep_proto::id::SessionId;
-use aaep_proto::message::{CoreType, Localized, Message, Payload, Progress, ProgressUpdated};
+use aaep_proto::message::{CoreType, Localized, Message, Payload, Progress, ProgressUpdated, ReasonCode};
+use aaep_proto::negotiate::Refusal;
 use serde_json::{Value, json};
 
 use crate::harness::World;
@@ -81,6 +82,59 @@ fn a_refused_renegotiation_ends_the_subscription() {
     assert_eq!(world.closed.len(), 1);
     world.start();
     assert_eq!(world.events(reader).len(), 0);
+}
+
+fn last_rejection(world: &World, key: SubscriptionKey) -> String {
+    match world.messages(key).last() {
+        Some(Message::SubscriptionRejected(rejected)) => rejected.reason_message.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_invalid_renegotiation_is_answered_and_ends_the_subscription() {
+    let mut world = World::new();
+    let (reader, other) = (world.join_reader(), world.join_reader());
+    let refusal = Refusal::new(ReasonCode::CapabilitiesIncompatible, "capabilities.pace_wpm: too slow.");
+    for (key, named) in [(reader, None), (other, world.engine.subscription_id(other).cloned())] {
+        world.act(|engine, cx| engine.refuse_renegotiation(cx, key, named.as_ref(), &refusal)).unwrap();
+        assert_eq!(last_rejection(&world, key), refusal.message);
+    }
+    assert!(world.closed.iter().all(|(_, closing)| closing.reason_code == "renegotiation_refused"));
+    assert_eq!(world.closed.len(), 2);
+}
+
+/// A rejection ends the subscription that the message names; another one must not lose its user for it.
+#[test]
+fn a_renegotiation_of_another_subscription_is_answered_and_changes_nothing() {
+    let mut world = World::new();
+    let (reader, other) = (world.join_reader(), world.join_reader());
+    let id = world.engine.subscription_id(other).unwrap().clone();
+    world.send(
+        reader,
+        json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {"pace_wpm": 100}}),
+    );
+    assert!(last_rejection(&world, reader).starts_with(&format!("subscription_id: {id} is not")));
+    let refusal = Refusal::new(ReasonCode::Unknown, "bad");
+    world.act(|engine, cx| engine.refuse_renegotiation(cx, reader, Some(&id), &refusal)).unwrap();
+    assert!(last_rejection(&world, reader).starts_with("subscription_id:"));
+    assert_eq!(world.closed, []);
+    assert_eq!(world.engine.terms(other).unwrap().pace_wpm(), None);
+    world.start();
+    assert!(!world.events(reader).is_empty() && !world.events(other).is_empty());
+}
+
+#[test]
+fn a_second_request_is_rejected_and_the_subscription_goes_on() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let second =
+        json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "x", "capabilities": {}});
+    world.send(reader, second);
+    assert!(last_rejection(&world, reader).contains("already"));
+    assert_eq!(world.closed, []);
+    world.start();
+    assert!(!world.events(reader).is_empty());
 }
 
 /// Text is neither lost nor repeated when the terms change in the middle of an output.

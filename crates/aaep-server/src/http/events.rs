@@ -1,6 +1,6 @@
 //! `GET /aaep/v1/events`: the stream of a subscription.
 
-use aaep::id::{EventId, SubscriptionId};
+use aaep::id::SubscriptionId;
 use aaep_keys::Role;
 use axum::body::Body;
 use axum::extract::State;
@@ -35,8 +35,9 @@ pub(super) async fn stream(State(app): State<App>, peer: Peer, mut parts: Parts)
     };
     let id: SubscriptionId = query("subscription_id").and_then(|id| id.parse().ok()).ok_or(NO_ID)?;
     let in_header = parts.headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    let last: Option<EventId> = in_header.or_else(|| query("last_event_id")).and_then(|id| id.parse().ok());
-    let link = app.hub.producer.resume(&id, peer.principal(), last.as_ref()).await;
+    // Any text counts as an event: one that was never sent is answered by a summary.
+    let last = in_header.or_else(|| query("last_event_id")).filter(|id| !id.is_empty());
+    let link = app.hub.producer.resume(&id, peer.principal(), last).await;
     let link = link.ok_or_else(Problem::no_subscription)?;
     let kind = [
         (header::CONTENT_TYPE, "text/event-stream"),

@@ -13,8 +13,22 @@ use crate::hub::Peer;
 use crate::metrics::Transport;
 use crate::rate::Purpose;
 
+/// Answers every request for a subscription by a message of the protocol, whatever is in its way (5.5).
+pub(super) async fn check(state: State<App>, request: Request, next: Next) -> Response {
+    let subscribes = request.method() == Method::POST && request.uri().path() == super::SUBSCRIPTIONS;
+    let mut response = check_source(state, request, next).await;
+    let Some(problem) = response.extensions_mut().remove::<Problem>().filter(|_| subscribes) else { return response };
+    let mut rejected = problem.rejected();
+    for (name, value) in response.headers() {
+        if name.as_str().starts_with("access-control-") || name == header::VARY {
+            rejected.headers_mut().append(name, value.clone());
+        }
+    }
+    rejected
+}
+
 /// Host and origin of a request, and the headers that a page of a known origin needs.
-pub(super) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
+async fn check_source(State(app): State<App>, request: Request, next: Next) -> Response {
     let Some(host) = host_of(request.uri(), request.headers()) else {
         tracing::info!("a request that names more than one host was refused");
         let detail = "Name one host, in one Host header or in the request's target.";

@@ -27,6 +27,9 @@ pub(crate) use guard::identify;
 pub(crate) use problem::Problem;
 pub(crate) use takeover::{Handover, Heir, carry, lend};
 
+/// Where subscriptions are asked for.
+const SUBSCRIPTIONS: &str = "/aaep/v1/subscriptions";
+
 /// What handlers share.
 #[derive(Clone)]
 pub(crate) struct App {
@@ -40,7 +43,7 @@ pub(crate) fn router(app: App, transports: &Transports, more: Router) -> Router 
     let mut router = Router::new();
     if transports.sse {
         router = router
-            .route("/aaep/v1/subscriptions", only(post(subscriptions::create), "POST"))
+            .route(SUBSCRIPTIONS, only(post(subscriptions::create), "POST"))
             .route("/aaep/v1/events", only(get(events::stream), "GET"))
             .route("/aaep/v1/replies", only(post(replies::take), "POST"));
     }

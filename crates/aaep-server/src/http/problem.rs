@@ -1,5 +1,7 @@
 //! How an HTTP request is refused: a status and a few plain words (RFC 9457).
 
+use aaep::Refusal;
+use aaep_proto::message::ReasonCode;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
@@ -42,6 +44,27 @@ impl Problem {
         Problem::with(StatusCode::METHOD_NOT_ALLOWED, "Use another method here.", header::ALLOW, allow)
     }
 
+    /// The answer to a request for a subscription, or for other terms, that met this problem.
+    pub(super) fn rejected(self) -> Response {
+        let reason_code = match self.status {
+            StatusCode::UNAUTHORIZED => ReasonCode::AuthenticationRequired,
+            StatusCode::FORBIDDEN => ReasonCode::AuthorizationDenied,
+            StatusCode::TOO_MANY_REQUESTS => ReasonCode::RateLimit,
+            StatusCode::NOT_FOUND | StatusCode::SERVICE_UNAVAILABLE => ReasonCode::TransportUnavailable,
+            _ => ReasonCode::Unknown,
+        };
+        let mut refusal = Refusal::new(reason_code, self.detail);
+        refusal.retry_after_seconds = match &self.header {
+            Some((header::RETRY_AFTER, value)) => value.to_str().ok().and_then(|seconds| seconds.parse().ok()),
+            _ => None,
+        };
+        let mut response = super::subscriptions::json(self.status, &refusal.to_message().into());
+        if let Some((name, value)) = self.header {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+
     pub(crate) fn ended() -> Problem {
         Problem::with(StatusCode::SERVICE_UNAVAILABLE, "The producer has ended.", header::RETRY_AFTER, "5")
     }
@@ -55,9 +78,11 @@ impl IntoResponse for Problem {
         let mut response = (self.status, body.to_string()).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some((name, value)) = self.header {
-            headers.insert(name, value);
+        if let Some((name, value)) = &self.header {
+            headers.insert(name, value.clone());
         }
+        // The guard answers requests for subscriptions by a message of the protocol instead.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -1,7 +1,9 @@
 //! `POST /aaep/v1/replies`: what a subscriber says beside its stream.
 
-use aaep::message::Message;
+use aaep::Refusal;
+use aaep::message::{Message, ReasonCode};
 use aaep_keys::Role;
+use aaep_proto::inbound::Inbound;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -10,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use super::guard::limit;
 use super::subscriptions::json;
 use super::{App, Problem, body};
-use crate::conversation::{narrowed, read};
+use crate::conversation::narrowed;
 use crate::hub::Peer;
 use crate::rate::Purpose;
 use crate::throttle::answers_open_question;
@@ -18,42 +20,94 @@ use crate::throttle::answers_open_question;
 /// Most bytes of a reply that are read to see whether it answers an open question, when its principal is above its rate.
 const ABOVE_RATE_BYTES: usize = 64 * 1024;
 
+/// What is read from someone who may not reply, to see whether an answer is due: a renegotiation is far smaller.
+const UNKNOWN_SENDER_BYTES: usize = 16 * 1024;
+
 /// Good or bad, a well-formed reply gets the same 204: its sender learns the outcome from the events, and a forger
-/// learns nothing (decision 9). A renegotiation is answered with the new terms.
+/// learns nothing (decision 9). A renegotiation is answered with the new terms, or by a rejection.
 pub(super) async fn take(
     State(app): State<App>,
-    peer: Peer,
+    peer: Result<Peer, Problem>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    let peer = match peer {
+        Ok(peer) => peer,
+        Err(problem) => {
+            let bytes = body::read_within(&app, &headers, body, UNKNOWN_SENDER_BYTES).await;
+            let asks = bytes.is_ok_and(|bytes| asks_for_terms(&Inbound::read(&bytes)));
+            return if asks { Ok(problem.rejected()) } else { Err(problem) };
+        }
+    };
     let within = limit(&app, &peer, Purpose::Reply);
     let most = if within.is_ok() { app.hub.limits.message_bytes } else { ABOVE_RATE_BYTES };
     let bytes = body::read_within(&app, &headers, body, most)
         .await
         .map_err(|problem| within.clone().err().unwrap_or(problem))?;
-    if within.is_err() && !answers_open_question(&app.hub, &peer, &bytes) {
-        within?;
+    if let Err(problem) = within
+        && !answers_open_question(&app.hub, &peer, &bytes)
+    {
+        return if asks_for_terms(&Inbound::read(&bytes)) { Ok(problem.rejected()) } else { Err(problem) };
     }
-    let message = match read(&bytes) {
-        Some(message) if is_from_subscriber(&message) => message,
-        _ => {
+    let message = match Inbound::read(&bytes) {
+        Inbound::Message(message) if is_from_subscriber(&message) => message,
+        invalid => {
             app.hub.metrics.malformed();
-            return Err(Problem::new(StatusCode::BAD_REQUEST, "Send a valid reply, renegotiation or close."));
+            return refuse_invalid(&app, &peer, invalid).await;
         }
     };
     let is_reply = matches!(message, Message::ConfirmationReply(_) | Message::ClarificationReply(_));
-    if !peer.may(if is_reply { Role::Reply } else { Role::Subscribe }) {
-        return Err(Problem::forbidden());
-    }
     let renegotiates = matches!(message, Message::SubscriptionRenegotiate(_));
+    if !peer.may(if is_reply { Role::Reply } else { Role::Subscribe }) {
+        return if renegotiates { Ok(Problem::forbidden().rejected()) } else { Err(Problem::forbidden()) };
+    }
     let message = narrowed(&peer, message);
     let answer = app.hub.producer.hear(peer.principal(), message).await.map_err(|_| Problem::ended())?;
     Ok(match answer {
         Some(answer @ Message::SubscriptionAccepted(_)) => json(StatusCode::OK, &answer),
         Some(answer @ Message::SubscriptionRejected(_)) => json(StatusCode::UNPROCESSABLE_ENTITY, &answer),
-        _ if renegotiates => return Err(Problem::no_subscription()),
+        _ if renegotiates => no_subscription(),
         _ => StatusCode::NO_CONTENT.into_response(),
     })
+}
+
+/// Answers what is not valid here. An invalid renegotiation ends its subscription (5.7).
+async fn refuse_invalid(app: &App, peer: &Peer, invalid: Inbound) -> Result<Response, Problem> {
+    let (named, refusal) = match invalid {
+        Inbound::RefusedChange(named, refusal) => (named, refusal),
+        Inbound::Request(_) | Inbound::Refused(_) => {
+            let message = format!("type: send a subscription.request to {}.", super::SUBSCRIPTIONS);
+            (None, Refusal::new(ReasonCode::Unknown, message))
+        }
+        Inbound::Message(_) | Inbound::Invalid(_) => {
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "Send a valid reply, renegotiation or close."));
+        }
+    };
+    if !peer.may(Role::Subscribe) {
+        return Ok(Problem::forbidden().rejected());
+    }
+    if let Some(id) = named {
+        let ended = app.hub.producer.refuse_renegotiation(peer.principal(), &id, &refusal).await;
+        if !ended.map_err(|_| Problem::ended())? {
+            return Ok(no_subscription());
+        }
+    }
+    Ok(json(StatusCode::BAD_REQUEST, &refusal.to_message().into()))
+}
+
+fn no_subscription() -> Response {
+    let message = "subscription_id: there is no such subscription. Subscribe again.";
+    json(StatusCode::NOT_FOUND, &Refusal::new(ReasonCode::Unknown, message).to_message().into())
+}
+
+fn asks_for_terms(message: &Inbound) -> bool {
+    matches!(
+        message,
+        Inbound::Message(Message::SubscriptionRenegotiate(_))
+            | Inbound::RefusedChange(..)
+            | Inbound::Request(_)
+            | Inbound::Refused(_)
+    )
 }
 
 fn is_from_subscriber(message: &Message) -> bool {

@@ -2,14 +2,13 @@
 
 use aaep::message::{Message, ReasonCode};
 use aaep::{Binding, Outgoing, Refusal};
-use aaep_keys::Role;
+use aaep_proto::inbound::Inbound;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::{App, Problem, body};
-use crate::conversation::read;
 use crate::hub::Peer;
 
 /// Answers 201 with the terms and where the events are, or 4xx with the reason.
@@ -20,17 +19,14 @@ pub(super) async fn create(
     body: Body,
 ) -> Result<Response, Problem> {
     let bytes = body::read(&app, &headers, body).await?;
-    let Some(Message::SubscriptionRequest(request)) = read(&bytes) else {
-        app.hub.metrics.malformed();
-        return Err(Problem::new(StatusCode::BAD_REQUEST, "Send a valid subscription.request."));
+    let request = match Inbound::read(&bytes).into_request() {
+        Ok(request) => request,
+        Err(refusal) => {
+            app.hub.metrics.malformed();
+            return Ok(json(StatusCode::BAD_REQUEST, &refusal.to_message().into()));
+        }
     };
-    if !peer.may(Role::Subscribe) {
-        let message = "These credentials do not allow to subscribe.".to_owned();
-        let reason_code = ReasonCode::AuthorizationDenied;
-        return Ok(refuse(&Refusal { reason_code, message, retry_after_seconds: None }));
-    }
-    let request = peer.narrow_request(*request);
-    let mut link = match app.hub.producer.subscribe(&request, peer.principal(), Binding::Resumable).await {
+    let mut link = match app.hub.admit(&peer, *request, Binding::Resumable).await {
         Ok(link) => link,
         Err(refusal) => return Ok(refuse(&refusal)),
     };

@@ -1,5 +1,6 @@
 //! `/aaep/v1/ws`: the WebSocket binding.
 
+use aaep::Outgoing;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::StatusCode;
@@ -15,14 +16,15 @@ use super::takeover::Handover;
 use super::{App, Problem};
 use crate::conversation::{Sink, converse};
 use crate::gate::Connection;
-use crate::hub::{Close, Peer};
+use crate::hub::{Close, Peer, unauthenticated};
 use crate::metrics::Transport;
 use crate::places::Requesting;
 
 /// The name of the subprotocol. Who offers none is served as well (decision 24).
 const SUBPROTOCOL: &str = "aaep.v1";
 
-/// Takes the connection over. Who is not known is told so by a close code: a page cannot see the status of a refusal.
+/// Takes the connection over. Who is not known is told so by a message and a
+/// close code: a page cannot see the status of a refusal.
 pub(super) async fn upgrade(State(app): State<App>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     // axum checks the request and answers it, but gets no connection: the halves are our own.
@@ -65,8 +67,14 @@ impl Talk {
             Some(peer) => drop(converse(hub, &peer, source, sink).await),
             None => {
                 hub.metrics.closed(Close::UNAUTHENTICATED);
+                let rejected = Outgoing::Message(Box::new(unauthenticated().to_message().into()));
                 let close = Close::new(Close::UNAUTHENTICATED, "authentication failed");
-                let _ = tokio::time::timeout(hub.limits.write_timeout(), sink.close(&close)).await;
+                let telling = async {
+                    // A peer that takes nothing is closed all the same.
+                    let _ = sink.send(&[rejected]).await;
+                    sink.close(&close).await;
+                };
+                let _ = tokio::time::timeout(hub.limits.write_timeout(), telling).await;
             }
         }
     }

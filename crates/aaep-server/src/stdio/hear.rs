@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aaep_proto::message::Message;
+use aaep::Refusal;
+use aaep_proto::inbound::Inbound;
+use aaep_proto::message::{Message, ReasonCode};
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 use serde_json::json;
@@ -13,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::Shared;
 use super::rpc::{self, Entry, Fault, Ticket};
-use crate::conversation::{Received, Source, read};
+use crate::conversation::{Received, Source};
 use crate::hub::{Hub, TOO_LARGE};
 
 /// Requests for terms that may wait for their answer.
@@ -21,6 +23,9 @@ const WAITING: usize = 16;
 
 /// What a line may be longer than its message.
 const ENVELOPE: usize = 1024;
+
+/// Passed on for parameters of `aaep.renegotiate` that are no renegotiation.
+const NO_CHANGE: &[u8] = br#"{"type":"subscription.renegotiate"}"#;
 
 /// Reads lines.
 pub(super) struct In<R> {
@@ -99,9 +104,11 @@ impl<R> In<R> {
         let result = match method {
             "aaep.subscribe" | "aaep.renegotiate" => return self.ask(method, params, ticket),
             "aaep.reply" | "aaep.close" => {
-                let fits = match read(&params) {
-                    Some(Message::ConfirmationReply(_) | Message::ClarificationReply(_)) => method == "aaep.reply",
-                    Some(Message::SubscriptionClose(_)) => method == "aaep.close",
+                let fits = match Inbound::read(&params) {
+                    Inbound::Message(Message::ConfirmationReply(_) | Message::ClarificationReply(_)) => {
+                        method == "aaep.reply"
+                    }
+                    Inbound::Message(Message::SubscriptionClose(_)) => method == "aaep.close",
                     _ => false,
                 };
                 if self.shared.lock().asked {
@@ -127,27 +134,45 @@ impl<R> In<R> {
         let Some(ticket) = ticket else {
             return tracing::info!("a request for terms without an id cannot be answered; it was ignored");
         };
-        let mut state = self.shared.lock();
-        let fault = match (method, read(&params)) {
-            ("aaep.subscribe", Some(Message::SubscriptionRequest(_))) => {
-                state.asked.then_some(Fault::InvalidRequest("There is a subscription already"))
-            }
-            ("aaep.renegotiate", Some(Message::SubscriptionRenegotiate(change))) => match &state.subscription {
-                None => Some(Fault::InvalidRequest("There is no subscription yet")),
-                Some(own) => (*own != change.subscription_id).then_some(Fault::InvalidParams),
+        let asked = self.shared.lock().asked;
+        match (method, asked, Inbound::read(&params)) {
+            ("aaep.subscribe", false, message) => match message.into_request() {
+                Ok(_) => self.pass_on(ticket, params),
+                Err(refusal) => self.refuse(ticket, Fault::InvalidParams, &refusal),
             },
-            _ => Some(Fault::InvalidParams),
-        };
-        if let Some(fault) = fault {
-            drop(state);
-            return self.answer(ticket.fail(fault, None));
+            // From here on the conversation answers everything about terms.
+            ("aaep.subscribe", true, Inbound::Request(_) | Inbound::Refused(_))
+            | ("aaep.renegotiate", true, Inbound::RefusedChange(..)) => self.pass_on(ticket, params),
+            ("aaep.renegotiate", true, Inbound::Message(Message::SubscriptionRenegotiate(_))) => {
+                self.pass_on(ticket, params);
+            }
+            ("aaep.subscribe", true, _) => {
+                let refusal = Refusal::new(ReasonCode::Unknown, "type: must be subscription.request.");
+                self.refuse(ticket, Fault::InvalidParams, &refusal);
+            }
+            (_, false, _) => {
+                let message = "There is no subscription yet. Send aaep.subscribe first.";
+                let refusal = Refusal::new(ReasonCode::Unknown, message);
+                self.refuse(ticket, Fault::InvalidRequest("There is no subscription yet"), &refusal);
+            }
+            // What is not even a renegotiation counts as an invalid one.
+            (_, true, _) => self.pass_on(ticket, Bytes::from_static(NO_CHANGE)),
         }
+    }
+
+    /// Hands a request for terms to the conversation, whose answer goes out for this ticket.
+    fn pass_on(&mut self, ticket: Ticket, params: Bytes) {
+        let mut state = self.shared.lock();
         state.asked = true;
         if state.waiting.len() >= WAITING {
             return self.messages.push_back(Received::Violation("too many requests wait for an answer"));
         }
         state.waiting.push_back(ticket);
         self.messages.push_back(Received::Message(params));
+    }
+
+    fn refuse(&mut self, ticket: Ticket, fault: Fault, refusal: &Refusal) {
+        self.answer(ticket.fail(fault, Some(&refusal.to_message().into())));
     }
 
     fn answer(&mut self, line: Option<Vec<u8>>) {

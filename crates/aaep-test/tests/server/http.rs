@@ -92,6 +92,13 @@ async fn every_wrong_request_has_its_status() {
     for (method, path, headers, body, status) in cases {
         let answer = call(server.address(), build(method.clone(), path, &headers, body.to_owned())).await;
         assert_eq!(answer.status, status, "{method} {path} {headers:?}: {answer:?}");
+        if method == Method::POST && path == SUBSCRIPTIONS {
+            let rejected = answer.json();
+            assert_eq!(answer.header("content-type"), "application/json", "{method} {path}");
+            assert_eq!(rejected["type"], "subscription.rejected", "{method} {path}");
+            assert!(rejected["reason_message"].as_str().is_some_and(|text| text.ends_with('.')), "{rejected}");
+            continue;
+        }
         assert_eq!(answer.header("content-type"), "application/problem+json", "{method} {path}");
         let problem = answer.json();
         assert_eq!(problem["status"], status);

@@ -97,6 +97,7 @@ async fn tokens_that_do_not_hold_are_refused_alike() {
         let answer = post_as(address, "/aaep/v1/subscriptions", &request(), Some(token)).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{what}");
         assert_eq!(answer.header("www-authenticate"), "Bearer realm=\"aaep\"");
+        assert_eq!(answer.json()["reason_code"], "authentication_required");
         answers.push(answer.body);
     }
     let without = post(address, "/aaep/v1/subscriptions", &request()).await;
@@ -114,6 +115,7 @@ async fn codes_4002_and_4003_tell_a_page_what_a_status_could_not() {
     let house = house(Algorithm::Es256).await;
     let address = house.server.address();
     let (mut nobody, _) = ws::connect(address, &[]).await;
+    assert_eq!(ws::hear(&mut nobody).await.unwrap()["reason_code"], "authentication_required");
     assert_eq!(ws::hear(&mut nobody).await, Err(4002));
     let bearer = format!("Bearer {}", MON.unwrap());
     let (mut auditor, _) = ws::connect(address, &[("authorization", &bearer)]).await;

@@ -95,5 +95,7 @@ async fn after_a_restart_a_stream_is_not_served_as_if_nothing_had_happened() {
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
     assert!(answer.json()["detail"].as_str().unwrap().contains("Subscribe again"));
     let renegotiate = json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {}});
-    assert_eq!(post(second.address(), "/aaep/v1/replies", &renegotiate).await.status, StatusCode::NOT_FOUND);
+    let answer = post(second.address(), "/aaep/v1/replies", &renegotiate).await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    assert_eq!(answer.json()["type"], "subscription.rejected");
 }

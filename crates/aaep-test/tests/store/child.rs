@@ -135,7 +135,7 @@ async fn live(dir: &Path, orders: Orders) {
 
 async fn listen(producer: &Producer, orders: &Orders) -> Link {
     if let Some((id, last)) = &orders.reader {
-        let back = producer.resume(&id.parse().unwrap(), "user", last.parse().ok().as_ref()).await;
+        let back = producer.resume(&id.parse().unwrap(), "user", Some(last)).await;
         if let Some(link) = back {
             tell("back");
             return link;

@@ -79,7 +79,7 @@ fn who_comes_back_too_late_is_told_that_events_were_missed() {
     }
     runtime().block_on(async {
         let producer = Producer::builder("talker").journal(store, restored).build();
-        let mut link = producer.resume(&subscription, "user", Some(&last)).await.expect("it may come back");
+        let mut link = producer.resume(&subscription, "user", Some(last.as_str())).await.expect("it may come back");
         let first = until(&mut link, |_| true).await;
         let Payload::StateChanged(change) = &first.payload else { panic!("{first:?}") };
         let words = change.summary_normal.as_deref().unwrap_or_default();

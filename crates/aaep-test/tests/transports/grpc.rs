@@ -193,7 +193,11 @@ async fn credentials_are_asked_for() {
     let mut client = Grpc::channel(&world).await;
     let refused = [Grpc::call(&mut client, |request| request).await, Grpc::call(&mut client, bearing("wrong")).await];
     for refused in refused {
-        assert_eq!(refused.err().unwrap().code(), Code::Unauthenticated);
+        let mut stranger = refused.unwrap();
+        let rejected = stranger.hear().await.unwrap();
+        assert_eq!(rejected["reason_code"], "authentication_required", "{rejected}");
+        assert_eq!(stranger.hear().await, None);
+        assert_eq!(stranger.status.unwrap().code(), Code::Unauthenticated);
     }
     let mut monitor = Grpc::call(&mut client, bearing("mon-secret-mon-secret-mon-secret")).await.unwrap();
     monitor.say(&able()).await;

@@ -43,7 +43,9 @@ async fn mistakes_have_their_codes() {
     }
     error(&json!("a"), -32601, &ask(&mut client, r#"{"jsonrpc":"2.0","method":"aaep.dance","id":"a"}"#).await);
     let wrong = r#"{"jsonrpc":"2.0","method":"aaep.subscribe","params":{"type":"subscription.request"},"id":7}"#;
-    error(&json!(7), -32602, &ask(&mut client, wrong).await);
+    let answer = ask(&mut client, wrong).await;
+    error(&json!(7), -32602, &answer);
+    assert_eq!(answer["error"]["data"]["type"], "subscription.rejected", "{answer}");
     let by_position = r#"{"jsonrpc":"2.0","method":"aaep.subscribe","params":[1],"id":8}"#;
     error(&json!(8), -32602, &ask(&mut client, by_position).await);
     let early = json!({"jsonrpc": "2.0", "id": 9, "method": "aaep.renegotiate", "params":
@@ -53,7 +55,7 @@ async fn mistakes_have_their_codes() {
     client.say(&able()).await;
     assert_eq!(kind_of(&client.hear().await.unwrap()), "subscription.accepted");
     let again = json!({"jsonrpc": "2.0", "id": 10, "method": "aaep.subscribe", "params": able()});
-    error(&json!(10), -32600, &ask(&mut client, &again.to_string()).await);
+    error(&json!(10), -32000, &ask(&mut client, &again.to_string()).await);
 }
 
 #[tokio::test]

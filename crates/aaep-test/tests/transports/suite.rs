@@ -123,6 +123,85 @@ pub(crate) async fn terms_change<C: Client + Sync>() {
     }
 }
 
+fn rejection(message: &Value) -> (&str, &str) {
+    assert_eq!(kind_of(message), "subscription.rejected", "{message}");
+    assert_eq!(aaep_proto::validate(message.to_string().as_bytes()).problems, []);
+    (message["reason_code"].as_str().unwrap(), message["reason_message"].as_str().unwrap())
+}
+
+pub(crate) async fn an_invalid_request_is_rejected_with_the_field<C: Client + Sync>() {
+    let world = World::start().await;
+    let levels = json!({"supported_conformance_levels": [2, 3]});
+    for (capabilities, words) in [
+        (json!({"languages": "de"}), "capabilities.languages: languages must be an array"),
+        (json!({"pace_wpm": 5}), "capabilities.pace_wpm: pace_wpm must be from 50 to 1000"),
+        (levels, "supported_conformance_levels: levels 2 and 3 need supports_confirmation_reply"),
+    ] {
+        let mut client = C::connect(&world).await;
+        client.say(&request(capabilities)).await;
+        let answer = client.hear().await.unwrap();
+        let (code, message) = rejection(&answer);
+        assert_eq!(code, "capabilities_incompatible");
+        assert!(message.starts_with(words), "{message}");
+    }
+    let mut client = C::connect(&world).await;
+    client.say(&json!({"type": "subscription.request", "aaep_version": "1.0.0", "capabilities": {}})).await;
+    let answer = client.hear().await.unwrap();
+    assert_eq!(rejection(&answer), ("unknown", "subscriber_id: Add subscriber_id: it is required."));
+    assert_eq!(world.producer().presence().await.subscriptions, 0);
+}
+
+pub(crate) async fn levels_that_need_replies_are_left_out<C: Client + Sync>() {
+    let world = World::start().await;
+    let mut client = C::connect(&world).await;
+    client.say(&request(json!({"supported_conformance_levels": [1, 2]}))).await;
+    let accepted = client.hear().await.unwrap();
+    assert_eq!(accepted["honored_capabilities"]["supported_conformance_levels"], json!([1]), "{accepted}");
+    let notes = accepted["negotiation_notes"].as_str().unwrap();
+    assert!(notes.contains("supports_confirmation_reply"), "{notes}");
+}
+
+pub(crate) async fn an_invalid_renegotiation_is_rejected_and_ends_the_subscription<C: Client + Sync>() {
+    let world = World::start().await;
+    let (mut client, id) = C::subscribed(&world, &able()).await;
+    let change = json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {"pace_wpm": 5}});
+    client.say(&change).await;
+    let answer = client.find("subscription.rejected").await;
+    assert!(rejection(&answer).1.starts_with("capabilities.pace_wpm: "), "{answer}");
+    assert_eq!(client.rest().await, [] as [Value; 0], "it ends");
+    world.subscriptions(0).await;
+}
+
+pub(crate) async fn a_renegotiation_of_another_subscription_is_rejected_and_nothing_ends<C: Client + Sync>() {
+    let world = World::start().await;
+    let (mut client, _) = C::subscribed(&world, &able()).await;
+    for capabilities in [json!({}), json!({"pace_wpm": 5})] {
+        let change =
+            json!({"type": "subscription.renegotiate", "subscription_id": "sub_0", "capabilities": capabilities});
+        client.say(&change).await;
+        let answer = client.find("subscription.rejected").await;
+        assert!(rejection(&answer).1.starts_with("subscription_id: "), "{answer}");
+    }
+    world.producer().session("Working.").await.unwrap().complete("Done.").await.unwrap();
+    client.find("session.completed").await;
+}
+
+pub(crate) async fn a_second_request_is_rejected_and_the_subscription_goes_on<C: Client + Sync>() {
+    if !C::BOUND {
+        // There a second request is a second subscription.
+        return;
+    }
+    let world = World::start().await;
+    let (mut client, id) = C::subscribed(&world, &able()).await;
+    for second in [able(), request(json!({"pace_wpm": 5}))] {
+        client.say(&second).await;
+        let answer = client.find("subscription.rejected").await;
+        assert!(rejection(&answer).1.contains(&id), "{answer}");
+    }
+    world.producer().session("Working.").await.unwrap().complete("Done.").await.unwrap();
+    client.find("session.completed").await;
+}
+
 pub(crate) async fn the_subscriber_closes<C: Client + Sync>() {
     let world = World::start().await;
     let (mut client, id) = C::subscribed(&world, &able()).await;

@@ -1,0 +1,49 @@
+//! Answers to requests and renegotiations that are not valid (5.5, 5.7).
+
+use aaep_proto::engine::SubscriptionKey;
+use aaep_proto::id::SubscriptionId;
+use aaep_proto::inbound::Inbound;
+use aaep_proto::negotiate::Refusal;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::driver::Desk;
+use crate::error::Error;
+use crate::producer::Producer;
+
+impl Desk {
+    /// A subscriber sent something invalid by its link: the answer goes there.
+    pub(crate) fn hear_invalid(&mut self, key: SubscriptionKey, message: &Inbound, place: OwnedSemaphorePermit) {
+        // A subscription that has ended needs no answer.
+        let _ = self.act(|engine, cx| match message {
+            Inbound::RefusedChange(named, refusal) => engine.refuse_renegotiation(cx, key, named.as_ref(), refusal),
+            Inbound::Refused(_) => engine.refuse_second_request(key),
+            _ => Ok(()),
+        });
+        if let Some(port) = self.ports.get_mut(&key) {
+            port.heard(place);
+        }
+    }
+
+    /// A principal sent an invalid renegotiation by another way than the link of its subscription. The caller answers
+    /// it, so the link only learns of the end. Answers whether there was such a subscription.
+    fn refuse_from(&mut self, principal: &str, id: &SubscriptionId, refusal: &Refusal) -> bool {
+        let Some(key) = self.engine().find_subscription(id, principal) else { return false };
+        let refused = self.act(|engine, cx| engine.refuse_renegotiation(cx, key, Some(id), refusal)).is_ok();
+        self.drain_but(|to, message| (to != key).then_some(message));
+        refused
+    }
+}
+
+impl Producer {
+    /// Ends the subscription of this principal whose renegotiation is not valid (5.7). The caller answers the sender.
+    /// Answers whether there was such a subscription.
+    pub async fn refuse_renegotiation(
+        &self,
+        principal: &str,
+        id: &SubscriptionId,
+        refusal: &Refusal,
+    ) -> Result<bool, Error> {
+        let (principal, id, refusal) = (principal.to_owned(), id.clone(), refusal.clone());
+        self.handle.call(move |desk| desk.refuse_from(&principal, &id, &refusal)).await
+    }
+}
