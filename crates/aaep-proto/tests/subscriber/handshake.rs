@@ -160,12 +160,15 @@ fn renegotiation_changes_terms_and_survives_reconnection() {
 }
 
 #[test]
-fn a_refused_renegotiation_leaves_the_old_wish() {
+fn a_refused_renegotiation_ends_the_subscription_and_leaves_the_old_wish() {
     let mut world = World::live(replying());
+    let prompt = world.ask("rpl_1", json!({}));
     let changes = capabilities(json!({"max_events_per_second": 1}));
     world.act(|s, cx| s.renegotiate(cx, &changes));
     world.hear(json!({"type": "subscription.rejected", "reason_code": "unknown", "reason_message": "No."}));
     assert!(world.notices().contains(&NoticeKind::RenegotiationRefused));
+    assert!(world.has(&Output::Disconnect));
+    assert_eq!(world.ended_prompts(), [(prompt.id, PromptEnd::Closed)], "it can no longer be answered");
     world.act(|s, cx| s.disconnected(cx, Loss::Broken("gone".into())));
     world.pass(1000);
     world.act(|s, cx| s.connected(cx, false));
