@@ -216,15 +216,21 @@ async fn too_many_calls_are_refused() {
     let world = World::with(|config| config.limits.requests_per_second = 1).await;
     let mut client = Grpc::channel(&world).await;
     let mut calls = Vec::new();
-    let refused = soon("a refusal", async {
+    let mut refused = soon("a refusal", async {
         loop {
-            match Grpc::call(&mut client, |request| request).await {
-                Ok(call) => calls.push(call),
-                Err(status) => return status,
+            let mut call = Grpc::call(&mut client, |request| request).await.unwrap();
+            call.say(&able()).await;
+            let answer = call.hear().await.unwrap();
+            if kind_of(&answer) == "subscription.rejected" {
+                assert_eq!((&answer["reason_code"], &answer["retry_after_seconds"]), (&json!("rate_limit"), &json!(1)));
+                return call;
             }
+            calls.push(call);
         }
-    });
-    assert_eq!(refused.await.code(), Code::ResourceExhausted);
+    })
+    .await;
+    assert_eq!(refused.hear().await, None);
+    assert_eq!(refused.status.unwrap().code(), Code::ResourceExhausted);
 }
 
 #[tokio::test]
