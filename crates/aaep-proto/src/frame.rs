@@ -1,9 +1,12 @@
 //! An event as it goes to subscriptions: typed, serialized once, and classed by how it is treated.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::id::{OutputId, SessionId};
-use crate::message::{CoreType, Event, Payload, Urgency};
+use crate::message::{Boundary, CoreType, Event, Payload, Urgency};
+use crate::shape::segment::Level;
 
 /// How an event is treated on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,10 @@ pub struct Frame {
     event: Event,
     json: Bytes,
     class: Class,
+    /// The boundary at the end of a piece of text, if the engine cut it.
+    cut: Option<Level>,
+    /// The event before it was tailored to a language and a length.
+    source: Option<Arc<Event>>,
 }
 
 impl Frame {
@@ -47,7 +54,31 @@ impl Frame {
         // An event holds text, numbers and maps with text keys only: it can always be written.
         let json = serde_json::to_vec(&event).expect("every event can be written as JSON");
         let class = class_of(&event);
-        Frame { event, json: json.into(), class }
+        Frame { event, json: json.into(), class, cut: None, source: None }
+    }
+
+    /// Remembers which boundary the text ends at.
+    #[must_use]
+    pub fn with_cut(mut self, level: Level) -> Frame {
+        self.cut = Some(level);
+        self
+    }
+
+    /// Remembers what the event was tailored from, so that it can be tailored again.
+    #[must_use]
+    pub fn with_source(mut self, source: Arc<Event>) -> Frame {
+        self.source = Some(source);
+        self
+    }
+
+    /// The boundary at the end of its text, if the engine cut it there.
+    pub fn cut(&self) -> Option<Level> {
+        self.cut
+    }
+
+    /// The event that it was tailored from.
+    pub fn source(&self) -> Option<&Arc<Event>> {
+        self.source.as_ref()
     }
 
     /// The event.
@@ -88,6 +119,14 @@ impl Frame {
         match &self.event.payload {
             Payload::OutputStreaming(output) => Some(output.position),
             _ => None,
+        }
+    }
+
+    /// Where an output event says that its text ends, and whether that is the end of the output.
+    pub fn text_end(&self) -> (Option<&Boundary>, bool) {
+        match &self.event.payload {
+            Payload::OutputStreaming(output) => (output.coalesce_hint.as_ref(), output.complete),
+            _ => (None, false),
         }
     }
 

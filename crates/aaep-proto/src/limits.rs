@@ -41,6 +41,10 @@ pub const HELD_TEXT_MILLIS: u64 = 100;
 pub const HELD_WORD_BYTES: usize = 8;
 /// Hidden characters of one text that are shown in words; the others are left out.
 pub const EXPOSED_CHARACTERS: usize = 16;
+/// How long an agent is silent before a sentence that ends with its last word is complete.
+pub const PAUSE_MILLIS: u64 = 300;
+/// The same where the last full stop may belong to a number, an abbreviation or an address.
+pub const DOUBTFUL_PAUSE_MILLIS: u64 = 1000;
 /// Events that may wait for one subscription; above, it is closed, since nothing may be dropped.
 pub const HELD_EVENTS: usize = 1024;
 /// Bytes of text that may wait for one subscription.

@@ -1,14 +1,17 @@
 //! A plain model of pacing and folding, slow and obviously right, run against the real outbox under random input.
 //!
-//! The model keeps every frame as it came, works out the budget anew from the whole history each time, and folds
-//! only at the moment of sending. The outbox folds early and keeps running totals. They must say the same.
+//! The model keeps every frame as it came, works out the budget and the order anew from the whole history each time, and
+//! folds only at the moment of sending. The outbox folds early and keeps running totals. They must say the same.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aaep_proto::frame::{Class, Frame};
-use aaep_proto::shape::outbox::{Outbox, Release, Sending, spoken_words};
+use aaep_proto::message::Boundary;
+use aaep_proto::shape::outbox::{Flow, Outbox, Release, Sending, spoken_words};
+use aaep_proto::shape::text::Cutting;
 use aaep_proto::time::Moment;
 use proptest::prelude::*;
 use serde_json::json;
@@ -85,16 +88,36 @@ fn text_said(position: u64, text: &str) -> String {
 }
 
 fn said(release: &Release) -> String {
-    let position = |f: &Frame| serde_json::to_value(f.event()).unwrap()["position"].as_u64().unwrap();
     let state = |f: &Frame, from: &str| format!("state {from}>{}", f.to_state().unwrap());
     match &release.what {
-        Sending::Run(run) => text_said(position(&run.first), &run.text),
+        Sending::Run(run) => text_said(run.position, &run.text),
         Sending::State(frame, from) => state(frame, from),
         Sending::Frame(frame) => match frame.class() {
-            Class::Text => text_said(position(frame), frame.chunk()),
+            Class::Text => text_said(frame.position().unwrap(), frame.chunk()),
             Class::State => state(frame, frame.from_state().unwrap()),
             _ => frame.event().envelope.event_id.to_string(),
         },
+    }
+}
+
+/// A frame that waits.
+struct Waiting {
+    arrival: u64,
+    /// How many events had been released when it arrived.
+    released: u64,
+    frame: Arc<Frame>,
+}
+
+/// What folds together: the kind, and the output of text.
+type Group = (u8, u64);
+
+/// The group of a frame; one that does not fold is alone in its own.
+fn group_of(waiting: &Waiting) -> Group {
+    match waiting.frame.class() {
+        Class::Text => (0, u64::from(waiting.frame.output().unwrap().as_str().ends_with('1'))),
+        Class::State => (1, 0),
+        Class::Progress => (2, 0),
+        _ => (3, waiting.arrival),
     }
 }
 
@@ -105,10 +128,11 @@ struct Model {
     now: u64,
     blocked: bool,
     /// Everything that waits, as it came.
-    waiting: Vec<Arc<Frame>>,
-    /// With a pace, which frames were put together as they came: neighbours, up to twenty seconds of speech.
-    groups: Vec<usize>,
-    next_group: usize,
+    waiting: Vec<Waiting>,
+    arrived: u64,
+    released: u64,
+    /// How many events had been released when each group began to wait.
+    since: BTreeMap<Group, u64>,
     urgent: Vec<String>,
     /// When a token was taken.
     taken: Vec<u64>,
@@ -134,15 +158,10 @@ impl Model {
 
     fn push(&mut self, frame: Arc<Frame>) {
         if frame.class() == Class::Critical {
-            for stale in self.waiting.iter().filter(|f| f.class() == Class::State) {
-                self.believed.get_or_insert(stale.from_state().unwrap().to_owned());
+            if let Some(stale) = self.waiting.iter().find(|w| w.frame.class() == Class::State) {
+                self.believed.get_or_insert(stale.frame.from_state().unwrap().to_owned());
             }
-            let keep: Vec<bool> =
-                self.waiting.iter().map(|f| !matches!(f.class(), Class::State | Class::Progress)).collect();
-            let mut kept = keep.iter();
-            self.groups.retain(|_| *kept.next().unwrap());
-            let mut kept = keep.iter();
-            self.waiting.retain(|_| *kept.next().unwrap());
+            self.waiting.retain(|w| !matches!(w.frame.class(), Class::State | Class::Progress));
             let word = frame.event().envelope.event_id.to_string();
             if self.blocked {
                 self.urgent.push(word)
@@ -151,22 +170,14 @@ impl Model {
             }
             return;
         }
-        self.groups.push(self.group_of(&frame));
-        self.next_group += 1;
-        self.waiting.push(frame);
+        let waiting = Waiting { arrival: self.arrived, released: self.released, frame };
+        self.arrived += 1;
+        let group = group_of(&waiting);
+        if !self.waiting.iter().any(|w| group_of(w) == group) {
+            self.since.insert(group, self.released);
+        }
+        self.waiting.push(waiting);
         self.send_what_may_go();
-    }
-
-    /// The group that a frame joins: that of the last one waiting, if it is text of the same output and bearable.
-    fn group_of(&self, frame: &Frame) -> usize {
-        let (Some(last), Some(group), Some(pace)) = (self.waiting.last(), self.groups.last(), self.pace) else {
-            return self.next_group;
-        };
-        let text: String =
-            (0..self.waiting.len()).filter(|i| self.groups[*i] == *group).map(|i| self.waiting[i].chunk()).collect();
-        let alike = last.class() == Class::Text && frame.class() == Class::Text && last.output() == frame.output();
-        let words = spoken_words(&text) + spoken_words(frame.chunk());
-        if alike && words <= u64::from(pace) / 3 { *group } else { self.next_group }
     }
 
     fn send_what_may_go(&mut self) {
@@ -180,6 +191,10 @@ impl Model {
             if self.tokens() < 1_000_000 || (is_text && self.now < self.free_at) {
                 return;
             }
+            if self.leads_nowhere(&used) {
+                used.into_iter().rev().for_each(|index| drop(self.waiting.remove(index)));
+                continue;
+            }
             if let Some(words) = words
                 && let Some(pace) = self.pace
             {
@@ -188,76 +203,72 @@ impl Model {
             if self.rate.is_some() {
                 self.taken.push(self.now);
             }
-            let last_state = used.iter().filter_map(|i| self.waiting[*i].to_state()).next_back().map(str::to_owned);
-            if let (Some(believed), Some(to)) = (&mut self.believed, last_state) {
-                *believed = to;
+            let last = &self.waiting[*used.last().unwrap()];
+            let group = group_of(last);
+            if let (Some(believed), Some(to)) = (&mut self.believed, last.frame.to_state()) {
+                *believed = to.to_owned();
             }
             for index in used.into_iter().rev() {
                 self.waiting.remove(index);
-                self.groups.remove(index);
             }
+            self.released += 1;
+            // What is left of a group begins anew.
+            self.since.insert(group, self.released);
             self.said.push((self.now, word));
         }
     }
 
+    /// Whether these are state changes that lead back to where they began, and say nothing.
+    fn leads_nowhere(&self, used: &[usize]) -> bool {
+        let frame = |i: usize| &self.waiting[used[i]].frame;
+        let last = frame(used.len() - 1);
+        let from = self.believed.as_deref().or(frame(0).from_state());
+        frame(0).from_state() != last.from_state() && last.to_state() == from
+    }
+
+    /// Where a group stands: where its newest part stood when something else was first released before it.
+    fn place(&self, group: &Group) -> u64 {
+        let of_group = self.waiting.iter().filter(|w| group_of(w) == *group);
+        of_group.filter(|w| w.released <= self.since[group]).map(|w| w.arrival).max().unwrap()
+    }
+
     /// The next thing to say: which waiting frames it uses up, in what words, and for text how many words.
     fn next(&self) -> Option<(Vec<usize>, String, Option<u64>)> {
-        // Old progress is not worth saying; it stands in nobody's way.
-        let newest_progress = self.waiting.iter().rposition(|f| f.class() == Class::Progress);
-        let live: Vec<usize> = (0..self.waiting.len())
-            .filter(|i| self.waiting[*i].class() != Class::Progress || Some(*i) == newest_progress)
-            .collect();
-        let first = *live.first()?;
-        let stale: Vec<usize> = (0..first).collect();
-        let frame = &self.waiting[first];
-        let mut used = stale;
-        match frame.class() {
+        let group = self.waiting.iter().map(group_of).min_by_key(|group| self.place(group))?;
+        let mut used: Vec<usize> = (0..self.waiting.len()).filter(|i| group_of(&self.waiting[*i]) == group).collect();
+        let first = self.waiting[used[0]].frame.clone();
+        let last = self.waiting[*used.last().unwrap()].frame.clone();
+        match first.class() {
             Class::Text => {
-                let mut text = String::new();
-                // Neighbours of the same output go together; anything between them keeps them apart.
-                for i in first..self.waiting.len() {
-                    let f = &self.waiting[i];
-                    if f.class() == Class::Progress && Some(i) != newest_progress {
-                        used.push(i);
-                        continue;
-                    }
-                    let apart = self.pace.is_some() && self.groups[i] != self.groups[first];
-                    if f.class() != Class::Text || f.output() != frame.output() || apart {
+                // With a pace, at most twenty seconds of speech go together.
+                let most = self.pace.map_or(u64::MAX, |pace| u64::from(pace) / 3);
+                let (mut text, mut words, mut count) = (String::new(), 0, 0);
+                for index in &used {
+                    let chunk = self.waiting[*index].frame.chunk();
+                    words += spoken_words(chunk);
+                    if count > 0 && words > most {
                         break;
                     }
-                    text.push_str(f.chunk());
-                    used.push(i);
+                    text.push_str(chunk);
+                    count += 1;
                 }
-                let position = serde_json::to_value(frame.event()).unwrap()["position"].as_u64().unwrap();
+                used.truncate(count);
                 let words = spoken_words(&text);
-                Some((used, text_said(position, &text), Some(words)))
+                Some((used, text_said(first.position().unwrap(), &text), Some(words)))
             }
             Class::State => {
-                let mut last = frame;
-                for i in first..self.waiting.len() {
-                    match self.waiting[i].class() {
-                        Class::State => {
-                            last = &self.waiting[i];
-                            used.push(i);
-                        }
-                        Class::Progress if Some(i) != newest_progress => used.push(i),
-                        _ => break,
-                    }
-                }
-                let from = self.believed.as_deref().or(frame.from_state()).unwrap();
+                let from = self.believed.as_deref().or(first.from_state()).unwrap();
                 Some((used, format!("state {from}>{}", last.to_state().unwrap()), None))
             }
-            _ => {
-                used.push(first);
-                Some((used, frame.event().envelope.event_id.to_string(), None))
-            }
+            _ => Some((used, last.event().envelope.event_id.to_string(), None)),
         }
     }
 }
 
 /// What the real outbox says.
 fn real(rate: Option<u32>, pace: Option<u32>, steps: &[Step]) -> Vec<Said> {
-    let mut outbox = Outbox::new(rate, pace, Moment::default());
+    let flow = Flow { rate, pace_wpm: pace, cutting: Cutting::at(&[Boundary::None]) };
+    let mut outbox = Outbox::new(flow, Moment::default());
     let mut maker = Maker { count: 0, state: 0, position: [0, 0] };
     let (mut now, mut all) = (0u64, Vec::new());
     for step in steps {
@@ -291,8 +302,9 @@ fn plain(rate: Option<u32>, pace: Option<u32>, steps: &[Step]) -> Vec<Said> {
         now: 0,
         blocked: false,
         waiting: Vec::new(),
-        groups: Vec::new(),
-        next_group: 0,
+        arrived: 0,
+        released: 0,
+        since: BTreeMap::new(),
         urgent: Vec::new(),
         taken: Vec::new(),
         free_at: 0,
@@ -311,7 +323,9 @@ fn plain(rate: Option<u32>, pace: Option<u32>, steps: &[Step]) -> Vec<Said> {
                 let end = model.now + micros;
                 while model.now < end {
                     model.now = end.min(model.now + 100);
-                    model.send_what_may_go();
+                    if !model.waiting.is_empty() {
+                        model.send_what_may_go();
+                    }
                 }
             }
         }

@@ -8,7 +8,7 @@ use super::subscriptions::{Binding, Subscription, SubscriptionKey, Subscriptions
 use super::{Counts, Cx, Engine, Entry, Output, Timer};
 use crate::frame::Frame;
 use crate::id::{EventId, OutputId, SessionId};
-use crate::message::{CoreType, Event, Payload};
+use crate::message::{Boundary, CoreType, Event, Payload};
 use crate::negotiate::Terms;
 use crate::shape::filter::Filter;
 use crate::shape::outbox::{Release, Run, Sending};
@@ -30,6 +30,20 @@ impl ShapeKey {
 
     fn wants(&self, event: &Event) -> bool {
         self.filter.passes(event) && self.words.wants(event)
+    }
+
+    pub(super) fn wants_core(&self, core: CoreType) -> bool {
+        self.filter.passes_core(core)
+    }
+
+    /// What waits, in the words of this shape; nothing if the shape leaves it out.
+    pub(super) fn refit(&self, frame: &Arc<Frame>) -> Option<Arc<Frame>> {
+        match frame.source() {
+            Some(source) if !self.wants(source) => None,
+            Some(source) => Some(Arc::new(Frame::new(self.words.tailor(source)).with_source(source.clone()))),
+            // Text and recorded events are sent as they are or not at all.
+            None => self.filter.passes(frame.event()).then(|| frame.clone()),
+        }
     }
 }
 
@@ -64,7 +78,15 @@ impl Shape {
     }
 }
 
-type RunKey = (SessionId, Option<OutputId>, EventId, EventId);
+/// The text of an output between two positions, as it ends under the terms of a shape.
+#[derive(Debug, PartialEq)]
+struct RunKey {
+    session: SessionId,
+    output: Option<OutputId>,
+    position: u64,
+    end: u64,
+    hint: Boundary,
+}
 
 /// How many runs are remembered per shape.
 const RUNS: usize = 8;
@@ -106,6 +128,10 @@ impl Shapes {
         true
     }
 
+    pub(super) fn key(&self, id: ShapeId) -> Option<Arc<ShapeKey>> {
+        self.by_id.get(&id).map(|shape| shape.key.clone())
+    }
+
     pub(super) fn is(&self, id: ShapeId, key: &ShapeKey) -> bool {
         self.by_id.get(&id).is_some_and(|shape| *shape.key == *key)
     }
@@ -123,18 +149,24 @@ impl Engine {
 
     /// Sends an event to those subscriptions for which the predicate holds.
     pub(super) fn deliver_if(&mut self, cx: &mut Cx<'_>, event: &Event, wanted: impl FnMut(SubscriptionKey) -> bool) {
-        self.deliver_made(cx, event, wanted, |words| words.tailor(event));
+        self.deliver_made(cx, event, wanted, |words, source| {
+            let source = source.get_or_insert_with(|| Arc::new(event.clone()));
+            Arc::new(Frame::new(words.tailor(event)).with_source(source.clone()))
+        });
     }
 
-    /// The same, in the words that the last argument makes for those who share them.
+    /// Sends an event to those subscriptions for which the predicate holds, as a frame that the last argument makes for
+    /// all who share these words. It is handed a place to keep a copy of the event between calls.
     pub(super) fn deliver_made(
         &mut self,
         cx: &mut Cx<'_>,
         event: &Event,
         mut wanted: impl FnMut(SubscriptionKey) -> bool,
-        mut make: impl FnMut(&Words) -> Event,
+        mut make: impl FnMut(&Words, &mut Option<Arc<Event>>) -> Arc<Frame>,
     ) {
-        let mut overfull = Vec::new();
+        // A sentence that is complete is emitted before what follows it (decision 76).
+        let mut overfull = self.push_settled_text(cx, &event.envelope.session_id, None);
+        let mut source = None;
         // Shapes that differ in their filters only still say the same words.
         let mut frames: BTreeMap<Words, Arc<Frame>> = BTreeMap::new();
         for shape in self.shapes.by_id.values_mut() {
@@ -145,7 +177,7 @@ impl Engine {
             let frame = match frames.get(&shape.key.words) {
                 Some(frame) => frame.clone(),
                 None => {
-                    let frame = Arc::new(Frame::new(make(&shape.key.words)));
+                    let frame = make(&shape.key.words, &mut source);
                     frames.insert(shape.key.words.clone(), frame.clone());
                     frame
                 }
@@ -168,10 +200,21 @@ impl Engine {
     }
 
     /// Sends what has become ready of an output's text.
-    pub(super) fn deliver_text(&mut self, cx: &mut Cx<'_>, session_id: &SessionId, output_id: &OutputId) {
-        let Some(session) = self.sessions.get_mut(session_id) else { return };
-        let Some(mut output) = session.take_output(output_id) else { return };
+    pub(super) fn deliver_text(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId) {
+        let overfull = self.push_text(cx, session, output);
+        self.close_overfull(cx, overfull);
+    }
+
+    /// Hands what has become ready of an output's text to subscriptions; answers whose outboxes are too full.
+    pub(super) fn push_text(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session_id: &SessionId,
+        output_id: &OutputId,
+    ) -> Vec<SubscriptionKey> {
         let mut overfull = Vec::new();
+        let Some(session) = self.sessions.get_mut(session_id) else { return overfull };
+        let Some(mut output) = session.take_output(output_id) else { return overfull };
         // What is cut alike from the same place is the same event, whoever gets it.
         let mut cuts: BTreeMap<(Cutting, Cursor), Option<Cut>> = BTreeMap::new();
         for (id, shape) in &mut self.shapes.by_id {
@@ -188,7 +231,7 @@ impl Engine {
                 }
                 self.counts.published += u64::from(cut.frame.is_none());
                 let piece = &cut.piece;
-                let make = || Arc::new(Frame::new(session.text_event(cx, output_id, &output, piece)));
+                let make = || session.text_frame(cx, output_id, &output, piece);
                 let frame = cut.frame.get_or_insert_with(make);
                 let mut delivery = Delivery {
                     journal: self.config.journal,
@@ -199,9 +242,9 @@ impl Engine {
                 };
                 for member in &shape.members {
                     let Some(subscription) = self.subscriptions.get_mut(*member) else { continue };
-                    let own = subscription.without_known(output_id, piece).map(|rest| {
-                        rest.map(|piece| Arc::new(Frame::new(session.text_event(cx, output_id, &output, &piece))))
-                    });
+                    let own = subscription
+                        .without_known(output_id, piece)
+                        .map(|rest| rest.map(|piece| session.text_frame(cx, output_id, &output, &piece)));
                     let full = match own {
                         None => delivery.push(cx, *member, subscription, frame),
                         Some(Some(rest)) => delivery.push(cx, *member, subscription, &rest),
@@ -217,24 +260,31 @@ impl Engine {
         output.text.forget_before(cursors.into_iter());
         if output.text.is_finished() {
             self.subscriptions.forget_output(output_id);
+            if let Some(at) = output.pause_at.take() {
+                self.timers.remove(&(at, Timer::Pause(session_id.clone(), output_id.clone())));
+            }
         }
         session.put_output(output_id.clone(), output);
-        self.close_overfull(cx, overfull);
+        overfull
     }
 
     /// Sends one event to one subscription, whatever others get.
     pub(super) fn deliver_to(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, event: &Event) {
-        let Some(subscription) = self.subscriptions.get_mut(key) else { return };
-        let Some(shape) = self.shapes.by_id.get_mut(&subscription.shape) else { return };
-        if !shape.key.wants(event) {
-            return;
+        let mut overfull = self.push_settled_text(cx, &event.envelope.session_id, None);
+        if self.push_to(cx, key, event) {
+            overfull.push(key);
         }
-        let tailored = if event.core_type() == Some(CoreType::OutputStreaming) {
-            event.clone()
-        } else {
-            shape.key.words.tailor(event)
-        };
-        let frame = Arc::new(Frame::new(tailored));
+        self.close_overfull(cx, overfull);
+    }
+
+    /// Hands one event to one subscription; answers whether its outbox is too full.
+    fn push_to(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, event: &Event) -> bool {
+        let Some(subscription) = self.subscriptions.get_mut(key) else { return false };
+        let Some(shape) = self.shapes.by_id.get_mut(&subscription.shape) else { return false };
+        if !shape.key.wants(event) {
+            return false;
+        }
+        let frame = Arc::new(Frame::new(shape.key.words.tailor(event)).with_source(Arc::new(event.clone())));
         let mut delivery = Delivery {
             journal: self.config.journal,
             counts: &mut self.counts,
@@ -242,7 +292,21 @@ impl Engine {
             out: &mut self.out,
             timers: &mut self.timers,
         };
-        if delivery.push(cx, key, subscription, &frame) {
+        delivery.push(cx, key, subscription, &frame)
+    }
+
+    /// Sends a piece of text to one subscription.
+    pub(super) fn deliver_frame(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, frame: &Arc<Frame>) {
+        let Some(subscription) = self.subscriptions.get_mut(key) else { return };
+        let Some(shape) = self.shapes.by_id.get_mut(&subscription.shape) else { return };
+        let mut delivery = Delivery {
+            journal: self.config.journal,
+            counts: &mut self.counts,
+            runs: &mut shape.runs,
+            out: &mut self.out,
+            timers: &mut self.timers,
+        };
+        if delivery.push(cx, key, subscription, frame) {
             self.close_overfull(cx, vec![key]);
         }
     }
@@ -377,8 +441,8 @@ fn finish(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, release: Releas
 }
 
 fn finish_run(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, run: Run) -> Arc<Frame> {
-    let ids = |f: &Frame| f.event().envelope.event_id.clone();
-    let key = (run.first.session().clone(), run.output().cloned(), ids(&run.first), ids(&run.last));
+    let (session, output) = (run.session().clone(), run.output().cloned());
+    let key = RunKey { session, output, position: run.position, end: run.end(), hint: run.hint.clone() };
     if let Some((_, frame)) = runs.iter().find(|(k, _)| *k == key) {
         return frame.clone();
     }
@@ -391,13 +455,16 @@ fn finish_run(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, run: Run) -
 }
 
 fn join(cx: &mut Cx<'_>, run: Run) -> Event {
-    let mut event = run.last.event().clone();
-    event.envelope.event_id = EventId::random(cx.entropy);
-    if let (Payload::OutputStreaming(last), Payload::OutputStreaming(first)) =
-        (&mut event.payload, &run.first.event().payload)
-    {
-        last.position = first.position;
-        last.chunk = run.text;
+    let mut event = run.frame.event().clone();
+    // One piece that only ends with another hint says the same and stays the same event.
+    if run.frame.position() != Some(run.position) || run.frame.chunk() != run.text {
+        event.envelope.event_id = EventId::random(cx.entropy);
+    }
+    if let Payload::OutputStreaming(chunk) = &mut event.payload {
+        chunk.position = run.position;
+        chunk.chunk = run.text;
+        chunk.coalesce_hint = Some(run.hint);
+        chunk.complete = run.complete;
     }
     event
 }

@@ -9,9 +9,11 @@ mod answers;
 mod clean;
 mod delivery;
 mod journal;
+mod output;
 mod outputs;
 mod publish;
 mod questions;
+mod renegotiate;
 mod replies;
 mod restore;
 mod session;
@@ -210,6 +212,8 @@ enum Timer {
     Orphan(SessionId),
     /// Text of an output was held back for long enough.
     HeldText(SessionId, OutputId),
+    /// Nothing was written to an output for a while.
+    Pause(SessionId, OutputId),
 }
 
 /// The state machine. See the module for how it is driven.
@@ -331,6 +335,7 @@ impl Engine {
                 Timer::Timeout(token) => self.time_out(cx, &token),
                 Timer::Orphan(session) => self.end_orphan(cx, &session),
                 Timer::HeldText(session, output) => self.holding_ended(cx, &session, &output),
+                Timer::Pause(session, output) => self.handle_pause(cx, &session, &output),
             }
         }
     }

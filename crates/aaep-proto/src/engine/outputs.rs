@@ -12,6 +12,7 @@ impl Engine {
         if text.is_empty() {
             return Ok(());
         }
+        self.settle_text(cx, session, Some(output));
         let found = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
         let found = found.outputs.get_mut(output).ok_or(Misuse::UnknownOutput)?;
         let mut clean = String::with_capacity(text.len());
@@ -91,9 +92,11 @@ impl Engine {
         while !rest.is_empty() {
             let found = self.sessions.get_mut(session).and_then(|session| session.outputs.get_mut(output));
             let Some(found) = found else { return };
-            rest = found.text.write_step(rest);
-            found.end = found.text.advance_end(found.end);
+            rest = found.write_part(rest);
             self.deliver_text(cx, session, output);
+        }
+        if !text.is_empty() {
+            self.await_pause(cx, session, output);
         }
     }
 

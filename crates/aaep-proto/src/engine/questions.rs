@@ -199,6 +199,8 @@ impl Engine {
 
     /// Puts a question to the user, or applies its default if nobody could answer (decision 1).
     pub(super) fn put_question(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
+        let Some(session) = self.questions.get(token).map(|question| question.session.clone()) else { return };
+        self.settle_text(cx, &session, None);
         let Some(question) = self.questions.get_mut(token) else { return };
         let confirmation = question.is_confirmation();
         if let Some(session) = self.sessions.get_mut(&question.session).filter(|_| self.config.journal) {

@@ -1,17 +1,20 @@
 //! One session, seen from inside the engine: its order, its state, its outputs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Map;
 
-use super::delivery::{ShapeId, rest_after};
+use super::delivery::ShapeId;
 use super::{Cx, OutputKind};
+use crate::frame::Frame;
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
 use crate::message::{
-    Aside, Boundary, Context, CoreType, Envelope, Event, LocalizationHints, OutputStreaming, Payload, Producer,
-    TextDirection, Urgency,
+    Aside, Context, CoreType, Envelope, Event, LocalizationHints, OutputStreaming, Payload, Producer, TextDirection,
+    Urgency,
 };
 use crate::sequence::session::Session as Order;
+use crate::shape::segment::Pause;
 use crate::shape::text::{Cursor, OutputText, Piece};
 use crate::time::{Moment, Timestamp};
 use crate::validate::Redactor;
@@ -44,19 +47,46 @@ pub(super) struct Output {
     pub(super) end: Cursor,
     /// The same, counting what nobody can have yet.
     pub(super) written: u64,
-}
-
-/// What a change of shape means for one output of one subscription.
-pub(super) enum ShapeChange {
-    /// It has more than its new shape does.
-    Ahead(u64),
-    /// It lacks this.
-    Behind(Piece),
-    /// It has just what its new shape has.
-    Level,
+    /// When text was written last.
+    pub(super) written_at: Moment,
+    /// When the pause after it is looked at.
+    pub(super) pause_at: Option<Moment>,
 }
 
 impl Output {
+    pub(super) fn new(text: OutputText, kind: OutputKind, aside: Aside) -> Output {
+        let (cursors, end) = (BTreeMap::new(), Cursor::default());
+        Output {
+            text,
+            redactor: Redactor::default(),
+            held_until: None,
+            cursors,
+            kind,
+            aside,
+            end,
+            written: 0,
+            written_at: Moment::default(),
+            pause_at: None,
+        }
+    }
+
+    /// Takes a first part of more text and answers the rest. What is certainly complete at the end of the text need
+    /// not wait for more.
+    pub(super) fn write_part<'t>(&mut self, text: &'t str) -> &'t str {
+        let rest = self.text.write_step(text);
+        self.end = self.text.advance_end(self.end);
+        if rest.is_empty() {
+            self.settle(Pause::None);
+        }
+        rest
+    }
+
+    /// Lets pieces end at what is complete if nothing was written for this long.
+    pub(super) fn settle(&mut self, pause: Pause) {
+        self.text.settle(pause);
+        self.end = self.text.advance_end(self.end);
+    }
+
     pub(super) fn cursor(&self, shape: ShapeId) -> Cursor {
         self.cursors.get(&shape).copied().unwrap_or_default()
     }
@@ -92,44 +122,7 @@ impl Session {
         }
     }
 
-    /// A subscription goes from one shape to another: nothing may be lost or said twice. It has what its old shape has
-    /// handed on, or more if it was ahead of that.
-    pub(super) fn change_shape(
-        &mut self,
-        (old, new): (ShapeId, ShapeId),
-        is_new: bool,
-        known: &BTreeMap<OutputId, u64>,
-    ) -> Vec<(OutputId, ShapeChange)> {
-        let mut changes = Vec::new();
-        for (id, output) in &mut self.outputs {
-            let handed = output.cursor(old);
-            let had = known.get(id).copied().unwrap_or(0).max(handed.chars());
-            if is_new {
-                output.cursors.insert(new, handed);
-            }
-            let has = output.cursor(new);
-            let change = if has.chars() < had {
-                ShapeChange::Ahead(had)
-            } else if has.chars() == had {
-                ShapeChange::Level
-            } else {
-                let text = output.text.between(handed, has).unwrap_or_default();
-                let whole = Piece { text, position: handed.chars(), hint: Boundary::None, complete: false };
-                rest_after(&whole, had).map_or(ShapeChange::Level, ShapeChange::Behind)
-            };
-            changes.push((id.clone(), change));
-        }
-        changes
-    }
-
-    pub(super) fn missing_text(&mut self, cx: &mut Cx<'_>, id: &OutputId, piece: &Piece) -> Option<Event> {
-        let output = self.outputs.remove(id)?;
-        let event = self.text_event(cx, id, &output, piece);
-        self.outputs.insert(id.clone(), output);
-        Some(event)
-    }
-
-    pub(super) fn text_event(&mut self, cx: &mut Cx<'_>, id: &OutputId, output: &Output, piece: &Piece) -> Event {
+    fn text_event(&mut self, cx: &mut Cx<'_>, id: &OutputId, output: &Output, piece: &Piece) -> Event {
         let chunk = OutputStreaming {
             chunk: piece.text.clone(),
             position: piece.position,
@@ -148,6 +141,10 @@ impl Session {
             }
         }
         event
+    }
+
+    pub(super) fn text_frame(&mut self, cx: &mut Cx<'_>, id: &OutputId, output: &Output, piece: &Piece) -> Arc<Frame> {
+        Arc::new(Frame::new(self.text_event(cx, id, output, piece)).with_cut(piece.level))
     }
 
     /// An event of this session, now.

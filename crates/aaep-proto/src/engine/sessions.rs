@@ -18,8 +18,7 @@ use crate::message::{
 };
 use crate::rule::{Problem, Rule};
 use crate::sequence::session::Session as Order;
-use crate::shape::text::{Cursor, OutputText};
-use crate::validate::Redactor;
+use crate::shape::text::OutputText;
 
 /// How a session begins.
 ///
@@ -300,17 +299,7 @@ impl Engine {
         let hinted = aside.localization_hints.as_ref().and_then(|hints| hints.primary_language.as_ref());
         let spoken = kind.language.as_ref().or(hinted).or(session.hints.primary_language.as_ref());
         let text = OutputText::new(&kind.content_type, spoken, words);
-        let output = Output {
-            text,
-            redactor: Redactor::default(),
-            held_until: None,
-            cursors: BTreeMap::new(),
-            kind: kind.clone(),
-            aside,
-            end: Cursor::default(),
-            written: 0,
-        };
-        session.outputs.insert(id.clone(), output);
+        session.outputs.insert(id.clone(), Output::new(text, kind.clone(), aside));
         self.note(|| Entry::Opened(session_id.clone(), id.clone(), kind));
         Ok(id)
     }

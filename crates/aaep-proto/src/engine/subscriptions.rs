@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::delivery::{ShapeId, ShapeKey, rest_after};
-use super::session::ShapeChange;
+use super::renegotiate::Known;
 use super::{Closing, Cx, Engine, Entry, Misuse, Output, Subscriber, Timer};
 use crate::id::{OutputId, SubscriptionId};
 use crate::limits;
 use crate::message::{
-    AAEP_VERSION, Context, Manifest, Message, SubscriptionAccepted, SubscriptionClose, SubscriptionRenegotiate,
-    SubscriptionRequest, Verbosity,
+    AAEP_VERSION, Context, Manifest, Message, SubscriptionAccepted, SubscriptionClose, SubscriptionRequest, Verbosity,
 };
 use crate::negotiate::{self, Agreement, Refusal, Terms};
-use crate::shape::outbox::Outbox;
-use crate::shape::text::Piece;
+use crate::shape::outbox::{Flow, Outbox};
+use crate::shape::text::{Cutting, Piece};
 use crate::time::Moment;
 
 /// Names a subscription inside the engine: a place and how often it was used before.
@@ -62,10 +61,15 @@ pub(super) struct Subscription {
     /// Away for too long: it no longer counts as someone who could answer.
     gone: bool,
     /// Outputs of which it already has more than its shape does, by characters.
-    known: BTreeMap<OutputId, u64>,
+    pub(super) known: Known,
 }
 
 impl Subscription {
+    /// Where its text may be cut.
+    pub(super) fn cutting(&self) -> Cutting {
+        Cutting::of(&self.terms)
+    }
+
     /// What of a piece is new here: nothing means all of it.
     pub(super) fn without_known(&mut self, output: &OutputId, piece: &Piece) -> Option<Option<Piece>> {
         let known = *self.known.get(output)?;
@@ -154,12 +158,13 @@ impl Engine {
     ) -> Result<SubscriptionKey, Refusal> {
         self.observe_time(cx);
         let agreement = negotiate::negotiate(request, &self.config.offer, self.subscriptions.len())?;
+        self.settle_all_text(cx);
         let key = self.subscriptions.reserve();
         let id = SubscriptionId::random(cx.entropy);
         let accepted = self.accepted(&id, &agreement);
         let terms = Box::new(agreement.terms);
         let (shape, is_new) = self.shapes.join(ShapeKey::of(&terms), key);
-        let mut outbox = Outbox::new(terms.rate(), terms.pace_wpm(), cx.now.moment);
+        let mut outbox = Outbox::new(Flow::of(&terms), cx.now.moment);
         // Being told where every session stands must not look like being slow.
         outbox.allow_more(2 * self.sessions.len());
         let subscription = Subscription {
@@ -186,7 +191,7 @@ impl Engine {
         Ok(key)
     }
 
-    fn note_subscription(&mut self, key: SubscriptionKey) {
+    pub(super) fn note_subscription(&mut self, key: SubscriptionKey) {
         let Some(found) = self.subscriptions.get(key).filter(|s| s.binding == Binding::Resumable) else { return };
         let (id, principal) = (found.id.clone(), found.principal.to_string());
         let subscriber = Subscriber { id, principal, requested: found.terms.requested().clone() };
@@ -198,7 +203,7 @@ impl Engine {
         let key = self.subscriptions.reserve();
         let terms = Box::new(terms);
         let (shape, is_new) = self.shapes.join(ShapeKey::of(&terms), key);
-        let outbox = Outbox::new(terms.rate(), terms.pace_wpm(), cx.now.moment);
+        let outbox = Outbox::new(Flow::of(&terms), cx.now.moment);
         let subscription = Subscription {
             id,
             principal: principal.into(),
@@ -409,7 +414,7 @@ impl Engine {
         !subscription.gone && if confirmation { terms.can_confirm() } else { terms.can_clarify() }
     }
 
-    fn accepted(&self, id: &SubscriptionId, agreement: &Agreement) -> SubscriptionAccepted {
+    pub(super) fn accepted(&self, id: &SubscriptionId, agreement: &Agreement) -> SubscriptionAccepted {
         let signed = agreement.terms.honored().fields.accept_signed_manifests_only == Some(true);
         SubscriptionAccepted {
             subscription_id: id.clone(),
@@ -419,57 +424,6 @@ impl Engine {
             manifest_uri: self.config.manifest_uri.clone(),
             signed_manifest: self.config.signed_manifest.clone().filter(|_| signed),
             negotiation_notes: agreement.notes.clone(),
-        }
-    }
-
-    /// New terms for everything that is sent after the answer (5.7.2). A refusal ends the subscription.
-    fn renegotiate(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, change: &SubscriptionRenegotiate) {
-        let Some(subscription) = self.subscriptions.get(key) else { return };
-        let id = subscription.id.clone();
-        let agreement = match negotiate::renegotiate(&subscription.terms, &change.capabilities, &self.config.offer) {
-            Ok(agreement) => agreement,
-            Err(refusal) => {
-                self.out.push_back(Output::Message(key, Box::new(refusal.to_message().into())));
-                return self.end(cx, key, Closing { reason_code: "renegotiation_refused", message: refusal.message });
-            }
-        };
-        let accepted = self.accepted(&id, &agreement);
-        self.out.push_back(Output::Message(key, Box::new(accepted.into())));
-        self.apply_terms(cx, key, agreement.terms);
-        self.note_subscription(key);
-        self.pump(cx, key);
-        self.default_what_nobody_can_answer(cx);
-        self.hand_over_questions(cx, key);
-    }
-
-    fn apply_terms(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, terms: Terms) {
-        let Some(subscription) = self.subscriptions.get_mut(key) else { return };
-        subscription.outbox.set_terms(terms.rate(), terms.pace_wpm(), cx.now.moment);
-        let (old, wanted) = (subscription.shape, ShapeKey::of(&terms));
-        *subscription.terms = terms;
-        if self.shapes.is(old, &wanted) {
-            return;
-        }
-        let (shape, is_new) = self.shapes.join(wanted, key);
-        subscription.shape = shape;
-        let mut missing = Vec::new();
-        for session in self.sessions.values_mut() {
-            for (output, change) in session.change_shape((old, shape), is_new, &subscription.known) {
-                match change {
-                    ShapeChange::Ahead(chars) => drop(subscription.known.insert(output, chars)),
-                    ShapeChange::Behind(piece) => {
-                        subscription.known.remove(&output);
-                        missing.push(session.missing_text(cx, &output, &piece));
-                    }
-                    ShapeChange::Level => drop(subscription.known.remove(&output)),
-                }
-            }
-        }
-        if self.shapes.leave(old, key) {
-            self.sessions.values_mut().for_each(|s| s.farewell(old));
-        }
-        for event in missing.into_iter().flatten() {
-            self.deliver_to(cx, key, &event);
         }
     }
 

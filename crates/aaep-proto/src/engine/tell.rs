@@ -1,6 +1,9 @@
 //! Recordings: what was said once is told again, word for word. Nothing is lived by it (decision 50).
 
+use std::sync::Arc;
+
 use super::{Cx, Engine, Misuse};
+use crate::frame::Frame;
 use crate::id::ReplyToken;
 use crate::message::{Event, Payload};
 use crate::rule::Severity;
@@ -41,7 +44,8 @@ impl Engine {
             return Err(Misuse::Invalid(problems));
         }
         self.counts.published += 1;
-        self.deliver_made(cx, event, |_| true, |_| event.clone());
+        let frame = Arc::new(Frame::new(event.clone()));
+        self.deliver_made(cx, event, |_| true, |_, _| frame.clone());
         Ok(())
     }
 }

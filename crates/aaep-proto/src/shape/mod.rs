@@ -3,6 +3,7 @@
 
 pub mod budget;
 pub mod filter;
+pub mod fold;
 pub mod outbox;
 pub mod segment;
 pub mod tailor;

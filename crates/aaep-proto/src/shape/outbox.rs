@@ -1,25 +1,43 @@
 //! What waits for one subscription, and when it may go: budget, pace, folding, and the way of critical
-//! events past all of it (decisions 3, 4 and 16).
+//! events past all of it (decisions 3, 4, 16 and 75).
+//!
+//! Waiting events have a place by when they arrived. What folds (text of one output, state changes and progress of one
+//! session) has one place, that of its newest part. Once something else was released meanwhile it keeps the place that
+//! it has: otherwise an agent that never pauses could keep one kind of event waiting for ever.
+
+mod terms;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::budget::Budget;
+use super::fold::{Bounds, HeldText, Taken};
+use super::text::Cutting;
 use crate::frame::{Class, Frame};
 use crate::id::{OutputId, SessionId};
 use crate::limits;
+use crate::message::Payload;
+use crate::negotiate::Terms;
 use crate::time::{Moment, Timestamp};
 
-/// Text of one output that waited together.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Run {
-    /// The first piece.
-    pub first: Arc<Frame>,
-    /// The last piece: how the run ends.
-    pub last: Arc<Frame>,
-    /// All of their text.
-    pub text: String,
-    chars: usize,
+pub use super::fold::{Run, spoken_words};
+
+/// How fast a subscription takes events, and where its text may be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Most events per second.
+    pub rate: Option<u32>,
+    /// Words per minute.
+    pub pace_wpm: Option<u32>,
+    /// Where text may be cut.
+    pub cutting: Cutting,
+}
+
+impl Flow {
+    /// What the terms say.
+    pub fn of(terms: &Terms) -> Flow {
+        Flow { rate: terms.rate(), pace_wpm: terms.pace_wpm(), cutting: Cutting::of(terms) }
+    }
 }
 
 /// What may be sent now.
@@ -27,7 +45,7 @@ pub struct Run {
 pub struct Release {
     /// The event.
     pub what: Sending,
-    /// A critical event of the session with this time went before it, so it must not claim to be earlier.
+    /// An event of the session with this time went before it, so it must not claim to be earlier.
     pub not_before: Option<Timestamp>,
 }
 
@@ -42,65 +60,125 @@ pub enum Sending {
     State(Arc<Frame>, String),
 }
 
+impl Sending {
+    fn frame(&self) -> &Arc<Frame> {
+        match self {
+            Sending::Frame(frame) | Sending::State(frame, _) => frame,
+            Sending::Run(run) => &run.frame,
+        }
+    }
+}
+
+/// What folds into one waiting event.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FoldKey {
+    session: SessionId,
+    kind: FoldKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum FoldKind {
+    Text(Option<OutputId>),
+    State,
+    Progress,
+}
+
+impl FoldKey {
+    fn of(frame: &Frame) -> Option<FoldKey> {
+        let kind = match frame.class() {
+            Class::Text => FoldKind::Text(frame.output().cloned()),
+            Class::State => FoldKind::State,
+            Class::Progress => FoldKind::Progress,
+            Class::Critical | Class::Started | Class::Other => return None,
+        };
+        Some(FoldKey { session: frame.session().clone(), kind })
+    }
+}
+
 #[derive(Clone, Debug)]
-enum Held {
-    Text(Run),
+enum What {
+    Text(HeldText),
     /// A state change and the state that the first one folded into it leaves.
     State(Arc<Frame>, String),
     Other(Arc<Frame>),
 }
 
-impl Held {
-    fn session(&self) -> &SessionId {
-        match self {
-            Held::Text(run) => run.first.session(),
-            Held::State(frame, _) | Held::Other(frame) => frame.session(),
+impl What {
+    fn new(frame: &Arc<Frame>) -> What {
+        match frame.class() {
+            Class::Text => What::Text(HeldText::new(frame)),
+            Class::State => What::State(frame.clone(), frame.from_state().unwrap_or_default().to_owned()),
+            _ => What::Other(frame.clone()),
         }
     }
+
+    fn frame(&self) -> &Arc<Frame> {
+        match self {
+            What::Text(text) => text.frame(),
+            What::State(frame, _) | What::Other(frame) => frame,
+        }
+    }
+
+    /// Takes a newer event of its kind in; answers whether that could be done.
+    fn fold(&mut self, frame: &Arc<Frame>) -> bool {
+        match self {
+            What::Text(text) => return text.push(frame),
+            What::State(newest, _) | What::Other(newest) => *newest = frame.clone(),
+        }
+        true
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    what: What,
+    /// How many events had been released when its first part began to wait.
+    since: u64,
+    /// When its newest part arrived.
+    newest: u64,
 }
 
 /// The outbox of one subscription.
 #[derive(Clone, Debug)]
 pub struct Outbox {
     budget: Budget,
-    pace_wpm: Option<u32>,
+    flow: Flow,
     /// When the announcement of the last text is over.
     text_ready: Moment,
-    held: VecDeque<Held>,
+    /// What waits, by its place.
+    held: BTreeMap<u64, Held>,
+    /// The places of what folds.
+    places: BTreeMap<FoldKey, u64>,
+    arrived: u64,
+    released: u64,
     /// Critical events and what had to go before them, while the link is full.
     urgent: VecDeque<Release>,
     blocked: bool,
     /// The state that the subscriber last heard of, for sessions of which it did not hear every change.
     said: BTreeMap<SessionId, String>,
-    /// Critical events that overtook what still waits, by session: their times.
-    overtaken: BTreeMap<SessionId, Timestamp>,
+    /// The latest time that was sent of a session, while something waits.
+    latest: BTreeMap<SessionId, Timestamp>,
     held_bytes: usize,
     most_waiting: usize,
 }
 
 impl Outbox {
     /// An empty outbox.
-    pub fn new(rate: Option<u32>, pace_wpm: Option<u32>, now: Moment) -> Outbox {
+    pub fn new(flow: Flow, now: Moment) -> Outbox {
         Outbox {
-            budget: Budget::new(rate, now),
-            pace_wpm,
+            budget: Budget::new(flow.rate, now),
+            flow,
             text_ready: now,
-            held: VecDeque::new(),
+            held: BTreeMap::new(),
+            places: BTreeMap::new(),
+            arrived: 0,
+            released: 0,
             urgent: VecDeque::new(),
             blocked: false,
             said: BTreeMap::new(),
-            overtaken: BTreeMap::new(),
+            latest: BTreeMap::new(),
             held_bytes: 0,
             most_waiting: limits::HELD_EVENTS,
-        }
-    }
-
-    /// Other terms from now on.
-    pub fn set_terms(&mut self, rate: Option<u32>, pace_wpm: Option<u32>, now: Moment) {
-        self.budget = self.budget.with_rate(rate, now);
-        self.pace_wpm = pace_wpm;
-        if pace_wpm.is_none() {
-            self.text_ready = now;
         }
     }
 
@@ -140,6 +218,8 @@ impl Outbox {
                     self.release_frame(frame, now, out);
                 } else {
                     self.hold(frame);
+                    // Text that waits for the voice may have moved behind something that need not wait.
+                    self.pump(now, out);
                 }
             }
         }
@@ -148,8 +228,9 @@ impl Outbox {
     /// A state change that this user does not want to hear: the next one leaves the state before it.
     pub fn skip_state(&mut self, frame: &Frame) {
         let session = frame.session();
-        let waiting = self.held.iter().find_map(|h| match h {
-            Held::State(f, from) if f.session() == session => Some(from.as_str()),
+        let key = FoldKey { session: session.clone(), kind: FoldKind::State };
+        let waiting = self.places.get(&key).and_then(|place| match &self.held.get(place)?.what {
+            What::State(_, from) => Some(from.as_str()),
             _ => None,
         });
         if let Some(from) = waiting.or(frame.from_state()).map(str::to_owned) {
@@ -160,7 +241,7 @@ impl Outbox {
     /// A session of which nothing more will come.
     pub fn forget(&mut self, session: &SessionId) {
         self.said.remove(session);
-        self.overtaken.remove(session);
+        self.latest.remove(session);
     }
 
     /// Hands on what may go by now.
@@ -171,16 +252,19 @@ impl Outbox {
         while let Some(release) = self.urgent.pop_front() {
             out(release);
         }
-        while let Some(front) = self.held.front() {
-            let spoken = !matches!(front, Held::Text(_)) || now >= self.text_ready;
-            if !spoken || !self.budget.take(now) {
+        while let Some((place, front)) = self.held.first_key_value() {
+            let place = *place;
+            let spoken = !matches!(front.what, What::Text(_)) || now >= self.text_ready;
+            if !spoken || self.budget.ready_at(now) > now {
                 return;
             }
-            if let Some(held) = self.pop() {
-                self.let_go(held, now, out);
+            if self.tells_nothing(&front.what) {
+                self.remove(place);
+            } else if self.budget.take(now) {
+                self.release_front(place, now, out);
             }
         }
-        self.overtaken.clear();
+        self.latest.clear();
     }
 
     /// When [`Outbox::pump`] should be called next, if anything waits.
@@ -192,10 +276,8 @@ impl Outbox {
             return Some(now);
         }
         let by_budget = self.budget.ready_at(now);
-        Some(match self.held.front()? {
-            Held::Text(_) => by_budget.max(self.text_ready),
-            _ => by_budget,
-        })
+        let (_, front) = self.held.first_key_value()?;
+        Some(if matches!(front.what, What::Text(_)) { by_budget.max(self.text_ready) } else { by_budget })
     }
 
     /// A critical event overtakes what waits. It makes waiting states and progress of its session
@@ -203,42 +285,73 @@ impl Outbox {
     fn push_critical(&mut self, frame: &Arc<Frame>, now: Moment, out: &mut impl FnMut(Release)) {
         let session = frame.session().clone();
         let ends = frame.is_terminal();
-        let mut before = Vec::new();
-        let held = std::mem::take(&mut self.held);
-        for item in held {
-            let first = matches!(&item, Held::Other(f) if f.class() == Class::Started);
-            let stale = match &item {
-                Held::State(..) => true,
-                Held::Other(f) => f.class() == Class::Progress,
-                Held::Text(_) => false,
-            };
-            if *item.session() != session {
-                self.held.push_back(item);
-            } else if stale {
-                if let Held::State(_, from) = item {
-                    self.said.entry(session.clone()).or_insert(from);
-                }
-            } else if ends || first {
-                before.push(item);
-            } else {
-                self.held.push_back(item);
-            }
-        }
+        let of_session = self.held.iter().filter(|(_, held)| *held.what.frame().session() == session);
+        let waiting: Vec<(u64, Class)> = of_session.map(|(place, held)| (*place, held.what.frame().class())).collect();
         let mut urgent = Vec::new();
-        for item in before {
-            self.budget.owe(now);
-            self.let_go(item, now, &mut |release| urgent.push(release));
+        let mut left = false;
+        for (place, class) in waiting {
+            let stale = matches!(class, Class::State | Class::Progress);
+            if !stale && !ends && class != Class::Started {
+                left = true;
+                continue;
+            }
+            let Some(held) = self.remove(place) else { continue };
+            if stale {
+                self.drop_unsent(held.what);
+            } else {
+                self.flush(held.what, now, &mut |release| urgent.push(release));
+            }
         }
         urgent.push(Release { what: Sending::Frame(frame.clone()), not_before: None });
         if ends {
-            self.said.remove(&session);
-            self.overtaken.remove(&session);
-        } else if self.held.iter().any(|h| *h.session() == session) {
-            self.overtaken.insert(session, frame.event().envelope.timestamp);
+            self.forget(&session);
+        } else if left {
+            self.latest.insert(session, frame.event().envelope.timestamp);
         }
         for release in urgent {
             let wait = self.blocked || !self.urgent.is_empty();
             if wait { self.urgent.push_back(release) } else { out(release) }
+        }
+    }
+
+    /// Releases something out of turn, in the fewest events; later events pay for it.
+    fn flush(&mut self, what: What, now: Moment, out: &mut impl FnMut(Release)) {
+        match what {
+            What::Text(mut text) => {
+                let bounds = Bounds { cutting: self.flow.cutting, pace_wpm: None };
+                while !text.is_empty() {
+                    self.budget.owe(now);
+                    let taken = text.take(bounds);
+                    self.release_text(taken, now, out);
+                }
+            }
+            What::State(frame, from) => {
+                self.budget.owe(now);
+                self.release_state(frame, from, out);
+            }
+            What::Other(frame) => {
+                self.budget.owe(now);
+                self.release_frame(&frame, now, out);
+            }
+        }
+    }
+
+    /// Releases what is first in line, or as much of it as one event may say.
+    fn release_front(&mut self, place: u64, now: Moment, out: &mut impl FnMut(Release)) {
+        let Some(held) = self.remove(place) else { return };
+        self.released += 1;
+        match held.what {
+            What::Text(mut text) => {
+                let taken = text.take(Bounds { cutting: self.flow.cutting, pace_wpm: self.flow.pace_wpm });
+                if !text.is_empty() {
+                    // What is left stands where its newest part stood, so that nothing behind it waits for ever.
+                    let rest = Held { what: What::Text(text), since: self.released, newest: held.newest };
+                    self.insert(held.newest, rest);
+                }
+                self.release_text(taken, now, out);
+            }
+            What::State(frame, from) => self.release_state(frame, from, out),
+            What::Other(frame) => self.release_frame(&frame, now, out),
         }
     }
 
@@ -248,29 +361,26 @@ impl Outbox {
                 let from = frame.from_state().unwrap_or_default().to_owned();
                 self.release_state(frame.clone(), from, out);
             }
-            Class::Text => {
-                self.wait_for(frame.chunk(), now);
-                self.send(Sending::Frame(frame.clone()), out);
-            }
+            Class::Text => self.release_text(Taken::Frame(frame.clone()), now, out),
             _ => {
-                if frame.is_terminal() {
-                    self.said.remove(frame.session());
-                }
                 self.send(Sending::Frame(frame.clone()), out);
+                if frame.is_terminal() {
+                    self.forget(frame.session());
+                }
             }
         }
     }
 
-    fn let_go(&mut self, held: Held, now: Moment, out: &mut impl FnMut(Release)) {
-        match held {
-            Held::Text(run) => {
-                self.held_bytes = self.held_bytes.saturating_sub(run.text.len());
-                self.wait_for(&run.text, now);
-                let alone = Arc::ptr_eq(&run.first, &run.last);
-                self.send(if alone { Sending::Frame(run.first) } else { Sending::Run(run) }, out);
+    fn release_text(&mut self, taken: Taken, now: Moment, out: &mut impl FnMut(Release)) {
+        match taken {
+            Taken::Frame(frame) => {
+                self.wait_for(frame.chunk(), now);
+                self.send(Sending::Frame(frame), out);
             }
-            Held::State(frame, from) => self.release_state(frame, from, out),
-            Held::Other(frame) => self.release_frame(&frame, now, out),
+            Taken::Run(run) => {
+                self.wait_for(&run.text, now);
+                self.send(Sending::Run(run), out);
+            }
         }
     }
 
@@ -283,120 +393,85 @@ impl Outbox {
         self.send(if same { Sending::Frame(frame) } else { Sending::State(frame, from) }, out);
     }
 
-    fn send(&self, what: Sending, out: &mut impl FnMut(Release)) {
-        let session = match &what {
-            Sending::Frame(frame) | Sending::State(frame, _) => frame.session(),
-            Sending::Run(run) => run.last.session(),
-        };
-        let not_before = self.overtaken.get(session).copied();
+    fn send(&mut self, what: Sending, out: &mut impl FnMut(Release)) {
+        let (session, time) = (what.frame().session(), what.frame().event().envelope.timestamp);
+        let not_before = self.latest.get(session).copied().filter(|latest| *latest > time);
+        if !self.held.is_empty() {
+            self.latest.insert(session.clone(), not_before.unwrap_or(time));
+        }
         out(Release { what, not_before });
     }
 
     /// Text is handed over no faster than it can be announced.
     fn wait_for(&mut self, text: &str, now: Moment) {
-        if let Some(pace) = self.pace_wpm {
+        if let Some(pace) = self.flow.pace_wpm {
             let micros = spoken_words(text) * 60_000_000 / u64::from(pace.max(1));
             self.text_ready = self.text_ready.max(now).plus_micros(micros);
         }
     }
 
     fn hold(&mut self, frame: &Arc<Frame>) {
-        match frame.class() {
-            Class::Text => self.hold_text(frame),
-            Class::State => self.hold_state(frame),
-            Class::Progress => {
-                // Only the newest progress of a session is worth telling.
-                let session = frame.session();
-                self.held
-                    .retain(|h| !matches!(h, Held::Other(f) if f.class() == Class::Progress && f.session() == session));
-                self.held.push_back(Held::Other(frame.clone()));
-            }
-            _ => self.held.push_back(Held::Other(frame.clone())),
-        }
-    }
-
-    fn hold_text(&mut self, frame: &Arc<Frame>) {
-        let chunk = frame.chunk();
-        let chars = chunk.chars().count();
-        self.held_bytes += chunk.len();
-        if let Some(Held::Text(run)) = self.held.back_mut()
-            && run.takes(frame, chunk, self.pace_wpm)
-        {
-            run.text.push_str(chunk);
-            run.chars += chars;
-            run.last = frame.clone();
-            return;
-        }
-        let run = Run { first: frame.clone(), last: frame.clone(), text: chunk.to_owned(), chars };
-        self.held.push_back(Held::Text(run));
-    }
-
-    /// Neighbouring state changes fold into one that leaves the first and enters the last.
-    fn hold_state(&mut self, frame: &Arc<Frame>) {
-        if let Some(Held::State(last, _)) = self.held.back_mut()
-            && last.session() == frame.session()
-        {
-            *last = frame.clone();
-            return;
-        }
-        let from = frame.from_state().unwrap_or_default().to_owned();
-        self.held.push_back(Held::State(frame.clone(), from));
-    }
-
-    /// Takes what goes next, with everything that has become its neighbour since it was held.
-    fn pop(&mut self) -> Option<Held> {
-        let mut first = self.held.pop_front()?;
-        loop {
-            match (&mut first, self.held.front()) {
-                (Held::Text(run), Some(Held::Text(next)))
-                    if self.pace_wpm.is_none() && run.takes(&next.first, &next.text, None) =>
-                {
-                    run.text.push_str(&next.text);
-                    run.chars += next.chars;
-                    run.last = next.last.clone();
+        let arrival = self.arrived;
+        self.arrived += 1;
+        let reserved = FoldKey::of(frame).and_then(|key| self.places.get(&key).copied());
+        let mut place = arrival;
+        if let Some(found) = reserved {
+            match self.remove(found) {
+                // The place of text that was taken out to be cut again.
+                None => place = found,
+                Some(mut held) => {
+                    let folded = held.what.fold(frame);
+                    if folded {
+                        held.newest = arrival;
+                        let passed = held.since < self.released;
+                        self.insert(if passed { found } else { arrival }, held);
+                        return;
+                    }
+                    self.insert(found, held);
                 }
-                (Held::State(last, _), Some(Held::State(next, _))) if last.session() == next.session() => {
-                    *last = next.clone()
-                }
-                _ => return Some(first),
             }
-            self.held.pop_front();
+        }
+        self.insert(place, Held { what: What::new(frame), since: self.released, newest: arrival });
+    }
+
+    /// Whether state changes have folded into one that leads nowhere and says nothing.
+    fn tells_nothing(&self, what: &What) -> bool {
+        let What::State(frame, from) = what else { return false };
+        let Payload::StateChanged(change) = &frame.event().payload else { return false };
+        let believed = self.said.get(frame.session()).unwrap_or(from);
+        change.from_state != *from
+            && change.summary_normal.is_none()
+            && frame.event().envelope.extensions.is_none()
+            && change.to_state == *believed
+    }
+
+    /// A state change that the subscriber will not hear of: the next one leaves the state that it left.
+    fn drop_unsent(&mut self, what: What) {
+        if let What::State(frame, from) = what {
+            self.said.entry(frame.session().clone()).or_insert(from);
         }
     }
-}
 
-impl Run {
-    /// The output that the text belongs to.
-    pub fn output(&self) -> Option<&OutputId> {
-        self.first.output()
+    fn insert(&mut self, place: u64, held: Held) {
+        if let What::Text(text) = &held.what {
+            self.held_bytes += text.bytes();
+        }
+        if let Some(key) = FoldKey::of(held.what.frame()) {
+            self.places.insert(key, place);
+        }
+        self.held.insert(place, held);
     }
 
-    /// Whether the run can grow by this. Who listens at a pace gets pieces of a bearable length.
-    fn takes(&self, frame: &Frame, text: &str, pace_wpm: Option<u32>) -> bool {
-        let bearable = |pace: u32| {
-            let most = u64::from(pace) * limits::SPOKEN_SECONDS / 60;
-            spoken_words(&self.text) + spoken_words(text) <= most
-        };
-        let end = self.first.position().map(|p| p + self.chars as u64);
-        end == frame.position()
-            && self.first.output() == frame.output()
-            && self.first.session() == frame.session()
-            && self.chars + text.chars().count() <= limits::CHUNK_CHARS
-            && pace_wpm.is_none_or(bearable)
+    fn remove(&mut self, place: u64) -> Option<Held> {
+        let held = self.held.remove(&place)?;
+        if let What::Text(text) = &held.what {
+            self.held_bytes = self.held_bytes.saturating_sub(text.bytes());
+        }
+        if let Some(key) = FoldKey::of(held.what.frame())
+            && self.places.get(&key) == Some(&place)
+        {
+            self.places.remove(&key);
+        }
+        Some(held)
     }
-}
-
-/// How many words a text takes to announce. Scripts without spaces are counted by characters, two to a word.
-pub fn spoken_words(text: &str) -> u64 {
-    let mut words = 0u64;
-    let mut dense = 0u64;
-    let mut inside = false;
-    for c in text.chars() {
-        let is_dense = matches!(c, '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}' | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}');
-        dense += u64::from(is_dense);
-        let in_word = !c.is_whitespace() && !is_dense;
-        words += u64::from(in_word && !inside);
-        inside = in_word;
-    }
-    words + dense.div_ceil(2)
 }

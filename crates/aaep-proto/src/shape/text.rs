@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::segment::{Level, Mark, Segmenter, Segments, Syntax};
+use super::segment::{Level, Mark, Pause, Segmenter, Segments, Syntax};
 use crate::language::LanguageTag;
 use crate::message::{Boundary, CognitiveLoad};
 use crate::negotiate::Terms;
@@ -57,8 +57,14 @@ impl Cutting {
         levels.into_iter().find(|(b, _)| !self.whole && has(b)).map(|(_, level)| level)
     }
 
-    /// The coarsest negotiated boundary that a cut of this level is; `none` if it is none of them.
-    fn hint(self, level: Level, at_end: bool) -> Boundary {
+    /// Whether text may be cut at a place of this level.
+    pub fn allows(self, level: Level, at_end: bool) -> bool {
+        at_end || self.finest().is_some_and(|finest| level >= finest)
+    }
+
+    /// The coarsest negotiated boundary that a cut of this level is. A cut that is none of them, made because the text
+    /// grew too long, gets the finest negotiated one, or the coarsest if text is wanted as a whole.
+    pub fn hint(self, level: Level, at_end: bool) -> Boundary {
         let satisfied = [
             (Boundary::Completion, at_end),
             (Boundary::Paragraph, at_end || level >= Level::Paragraph),
@@ -66,7 +72,18 @@ impl Cutting {
             (Boundary::Word, at_end || level >= Level::Word),
         ];
         let has = |boundary: &Boundary| bit(boundary).is_some_and(|bit| self.set & bit != 0);
-        satisfied.into_iter().find(|(b, is)| *is && has(b)).map_or(Boundary::None, |(b, _)| b)
+        let legal = satisfied.into_iter().find(|(b, is)| *is && has(b)).map(|(b, _)| b);
+        legal.unwrap_or_else(|| self.hint_for_size())
+    }
+
+    fn hint_for_size(self) -> Boundary {
+        let mut ascending =
+            [Boundary::None, Boundary::Word, Boundary::Sentence, Boundary::Paragraph, Boundary::Completion];
+        if self.whole {
+            ascending.reverse();
+        }
+        let has = |boundary: &Boundary| bit(boundary).is_some_and(|bit| self.set & bit != 0);
+        ascending.into_iter().find(has).unwrap_or(Boundary::None)
     }
 }
 
@@ -105,6 +122,8 @@ pub struct Piece {
     pub position: u64,
     /// What the piece ends with.
     pub hint: Boundary,
+    /// The strongest boundary at its end, whether it was negotiated or not.
+    pub level: Level,
     /// Whether it is the last.
     pub complete: bool,
 }
@@ -127,6 +146,9 @@ pub struct Piece {
 /// ```
 pub struct OutputText {
     segmenter: Segmenter,
+    syntax: Syntax,
+    language: Option<LanguageTag>,
+    words: bool,
     scratch: Segments,
     buffer: String,
     /// How many bytes of the output came before the buffer.
@@ -147,9 +169,11 @@ impl OutputText {
     /// An output of this content type and language.
     pub fn new(content_type: &str, language: Option<&LanguageTag>, words: bool) -> OutputText {
         let syntax = if content_type == "text/markdown" { Syntax::Markdown } else { Syntax::Plain };
-        let segmenter = Segmenter::new(syntax, language);
         OutputText {
-            segmenter: if words { segmenter.with_words() } else { segmenter },
+            segmenter: new_segmenter(syntax, language, words),
+            syntax,
+            language: language.cloned(),
+            words,
             scratch: Segments::default(),
             buffer: String::new(),
             base: 0,
@@ -166,6 +190,21 @@ impl OutputText {
         self.released_chars = self.scratch.text.chars().count() as u64;
         self.take_scratch();
         rest
+    }
+
+    /// Lets pieces end at what is complete if the writer stays silent for this long, although more may follow.
+    pub fn settle(&mut self, pause: Pause) {
+        if self.finished {
+            return;
+        }
+        self.segmenter.settle(pause, &mut self.scratch);
+        self.released_chars = self.scratch.text.chars().count() as u64;
+        self.take_scratch();
+    }
+
+    /// How long the writer must be silent before [`OutputText::settle`] could complete something.
+    pub fn awaits(&self) -> Option<Pause> {
+        if self.finished { None } else { self.segmenter.awaits() }
     }
 
     /// A cursor moved along with the last step, to the end of what was released.
@@ -198,18 +237,18 @@ impl OutputText {
         let text = self.slice(cursor.bytes, at).to_owned();
         let position = cursor.chars;
         *cursor = Cursor { bytes: at, chars: position + text.chars().count() as u64, done: complete };
-        Some(Piece { text, position, hint: cutting.hint(level, complete), complete })
+        Some(Piece { text, position, hint: cutting.hint(level, complete), level, complete })
     }
 
     fn next_cut(&self, cursor: Cursor, cutting: Cutting, end: u64) -> Option<(u64, Level)> {
         let ahead = || self.marks.iter().filter(|m| m.at > cursor.bytes);
         let finest = cutting.finest();
         let legal = match finest {
-            Some(Level::Cluster) => (end > cursor.bytes).then(|| {
-                let level = ahead().find(|m| m.at == end).map_or(Level::Cluster, |m| m.level);
-                (end, level)
-            }),
-            Some(finest) => ahead().find(|m| m.level >= finest).map(|m| (m.at, m.level)),
+            Some(Level::Cluster) => (end > cursor.bytes).then(|| (end, self.level_at(end))),
+            // White space alone is not worth an event: it goes with what follows.
+            Some(finest) => ahead()
+                .find(|m| m.level >= finest && !self.slice(cursor.bytes, m.at).trim_start().is_empty())
+                .map(|m| (m.at, self.level_at(m.at))),
             None => None,
         };
         if legal.is_some() {
@@ -232,8 +271,36 @@ impl OutputText {
     }
 
     /// The text between two places that cursors have passed, if it is still here.
-    pub fn between(&self, from: Cursor, to: Cursor) -> Option<String> {
-        (from.bytes >= self.base && from.bytes <= to.bytes).then(|| self.slice(from.bytes, to.bytes).to_owned())
+    pub fn between(&self, from: Cursor, to: Cursor) -> Option<&str> {
+        (from.bytes >= self.base && from.bytes <= to.bytes).then(|| self.slice(from.bytes, to.bytes))
+    }
+
+    /// The strongest boundary at a place that a cursor has reached.
+    pub fn level(&self, at: Cursor) -> Level {
+        self.level_at(at.bytes)
+    }
+
+    /// A cursor moved on to so many characters of the output, or to the end of what was released.
+    pub fn advance(&self, from: Cursor, chars: u64) -> Cursor {
+        let steps = chars.saturating_sub(from.chars);
+        let rest = self.slice(from.bytes.max(self.base), self.base + self.buffer.len() as u64);
+        let passed: usize = rest.chars().take(usize::try_from(steps).unwrap_or(usize::MAX)).map(char::len_utf8).sum();
+        Cursor { bytes: from.bytes + passed as u64, chars: from.chars + steps, done: from.done }
+    }
+
+    /// Takes text back that ends at `end` and answers the cursor at its start: it is cut once more from there.
+    pub fn restore(&mut self, end: Cursor, text: &str) -> Cursor {
+        let start = end.bytes.saturating_sub(text.len() as u64);
+        let missing = usize::try_from(self.base.saturating_sub(start)).unwrap_or(0);
+        if let Some(missing) = text.get(..missing).filter(|missing| !missing.is_empty()) {
+            let mut marks = self.marks_of(missing, start);
+            marks.append(&mut self.marks);
+            self.marks = marks;
+            self.buffer.insert_str(0, missing);
+            self.base = start;
+        }
+        let chars = end.chars.saturating_sub(text.chars().count() as u64);
+        Cursor { bytes: start, chars, done: false }
     }
 
     /// Lets go of what every cursor has passed.
@@ -242,7 +309,7 @@ impl OutputText {
         let passed = cursors.map(|c| c.bytes).min().unwrap_or(end);
         self.buffer.drain(..(passed.saturating_sub(self.base)) as usize);
         self.base = self.base.max(passed);
-        while self.marks.front().is_some_and(|m| m.at <= passed) {
+        while self.marks.front().is_some_and(|m| m.at < passed) {
             self.marks.pop_front();
         }
     }
@@ -253,9 +320,28 @@ impl OutputText {
         self.scratch.text.clear();
     }
 
+    /// Looks once more for the boundaries of text that ends where the buffer begins; they were forgotten with it.
+    fn marks_of(&self, text: &str, start: u64) -> VecDeque<Mark> {
+        let mut segmenter = new_segmenter(self.syntax, self.language.as_ref(), self.words);
+        let mut found = Segments::default();
+        segmenter.push(text, &mut found);
+        segmenter.push(self.buffer.split_at(floor_char(&self.buffer, STEP)).0, &mut found);
+        let marks = found.marks.into_iter().map(|mark| Mark { at: start + mark.at, ..mark });
+        marks.filter(|mark| mark.at <= self.base).collect()
+    }
+
+    fn level_at(&self, at: u64) -> Level {
+        self.marks.iter().filter(|mark| mark.at == at).map(|mark| mark.level).max().unwrap_or(Level::Cluster)
+    }
+
     fn slice(&self, from: u64, to: u64) -> &str {
         &self.buffer[(from - self.base) as usize..(to - self.base) as usize]
     }
+}
+
+fn new_segmenter(syntax: Syntax, language: Option<&LanguageTag>, words: bool) -> Segmenter {
+    let segmenter = Segmenter::new(syntax, language);
+    if words { segmenter.with_words() } else { segmenter }
 }
 
 /// The largest place to split at that is no further than this and inside no character.

@@ -6,9 +6,12 @@
 mod clarifications;
 mod confirmations;
 mod disclosure;
+mod folding;
 mod harness;
 mod negotiation;
 mod replies;
+mod sentences;
 mod sessions;
 mod shaping;
 mod subscriptions;
+mod terms;

@@ -5,9 +5,10 @@
 //! indented code occurs.
 
 use super::class::{Class, Habits, class};
+use super::sentence::Ending;
 use super::sentence::Sentences;
 use super::word::Words;
-use super::{Cluster, Level, Mark, Syntax, language};
+use super::{Cluster, Level, Mark, Pause, Syntax, language};
 
 /// More of a line is not needed to tell what it is.
 const MAX_HELD: usize = 128;
@@ -104,6 +105,8 @@ pub(super) struct Blocks {
     item: bool,
     quoted: bool,
     was_quoted: bool,
+    /// Whether the line before this one began a list item.
+    was_item: bool,
     previous: Kind,
     /// Whether there was anything but space.
     any: bool,
@@ -128,6 +131,7 @@ impl Blocks {
             item: false,
             quoted: false,
             was_quoted: false,
+            was_item: false,
             previous: Kind::Text,
             any: false,
             sentences: Sentences::new(language::of(primary), habits, syntax == Syntax::Markdown),
@@ -153,6 +157,53 @@ impl Blocks {
         self.sentences.finish(at, marks);
     }
 
+    pub(super) fn habits(&self) -> Habits {
+        self.sentences.habits
+    }
+
+    /// How long the writer must be silent before something could be marked.
+    pub(super) fn awaits(&self, end: u64) -> Option<Pause> {
+        self.ending(end).map(|(_, ending)| ending.pause)
+    }
+
+    /// Marks what is complete if nothing follows for this long.
+    pub(super) fn settle(&mut self, end: u64, pause: Pause, marks: &mut Vec<Mark>) {
+        if let Some((level, ending)) = self.ending(end)
+            && ending.pause <= pause
+        {
+            self.sentences.end_at(level, ending.at, marks);
+        }
+        let line = matches!(self.state, State::Prefix(_)).then_some(self.line);
+        if !matches!(self.state, State::Code { .. }) {
+            self.sentences.end_word(line, marks);
+        }
+    }
+
+    /// What ends here if nothing follows.
+    fn ending(&self, end: u64) -> Option<(Level, Ending)> {
+        let ends = |level, at, pause| self.sentences.is_after_last(at, level).then_some((level, Ending { at, pause }));
+        match self.state {
+            State::Prefix(_) if !self.any => None,
+            State::Prefix(_) => {
+                let after_block = matches!(self.previous, Kind::Heading | Kind::Rule | Kind::Code(..));
+                if self.blank || after_block {
+                    ends(Level::Paragraph, self.line, Pause::None)
+                } else if self.item || self.previous == Kind::Row {
+                    ends(Level::Sentence, self.line, Pause::None)
+                } else if self.was_item {
+                    ends(Level::Sentence, self.line, Pause::Short)
+                } else {
+                    let ending = self.sentences.ending(Some(self.line))?;
+                    ends(Level::Sentence, ending.at, ending.pause)
+                }
+            }
+            State::Text => self.sentences.ending(None).map(|ending| (Level::Sentence, ending)),
+            State::Code { len, line: CodeLine::Ticks(n), .. } if n >= len => ends(Level::Paragraph, end, Pause::Short),
+            State::Code { line: CodeLine::Tail, .. } => ends(Level::Paragraph, end, Pause::Short),
+            State::Code { .. } => None,
+        }
+    }
+
     fn classified(&mut self, cluster: Cluster<'_>, class: Class, marks: &mut Vec<Mark>) {
         match self.state {
             State::Text if class == Class::Newline => self.end_line(&cluster),
@@ -165,6 +216,7 @@ impl Blocks {
 
     fn end_line(&mut self, newline: &Cluster<'_>) {
         self.was_quoted = self.quoted;
+        self.was_item = self.item;
         self.start_line(newline);
         self.blank = newline.first == '\u{2029}';
     }

@@ -17,6 +17,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use crate::language::LanguageTag;
 use block::Blocks;
+use class::{Class, class};
 
 /// How strong a boundary is.
 ///
@@ -49,6 +50,22 @@ pub struct Mark {
     pub at: u64,
     /// The strongest boundary there.
     pub level: Level,
+}
+
+/// How long the writer must be silent before text that looks finished counts as finished.
+///
+/// ```
+/// use aaep_proto::shape::segment::Pause;
+/// assert!(Pause::None < Pause::Short && Pause::Short < Pause::Long);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pause {
+    /// Not at all: the end is certain, such as a full stop and a space.
+    None,
+    /// A moment: a full stop without anything after it.
+    Short,
+    /// Longer: the full stop may belong to a number, an abbreviation or an address.
+    Long,
 }
 
 /// How the text is written.
@@ -176,6 +193,46 @@ impl Segmenter {
             self.release(out);
         }
         self.blocks.finish(self.released, &mut out.marks);
+    }
+
+    /// Marks what is complete if the writer stays silent for this long, although more may follow. White space that is
+    /// held back is released; after a pause so are stops, quotes and brackets. Characters of these classes compose
+    /// with nothing, so a combining mark that follows one later is a cluster of its own and the text stays in NFC.
+    ///
+    /// ```
+    /// use aaep_proto::shape::segment::{Level, Mark, Pause, Segmenter, Segments, Syntax};
+    /// let (mut segmenter, mut out) = (Segmenter::new(Syntax::Plain, None), Segments::default());
+    /// segmenter.push("I asked Dr. Who. ", &mut out);
+    /// assert!(out.marks.is_empty());
+    /// segmenter.settle(Pause::None, &mut out);
+    /// assert_eq!(out.marks, [Mark { at: 17, level: Level::Sentence }]);
+    /// ```
+    pub fn settle(&mut self, pause: Pause, out: &mut Segments) {
+        if self.held_needs().is_some_and(|needs| needs <= pause) {
+            self.release(out);
+        }
+        self.blocks.settle(self.released, pause, &mut out.marks);
+    }
+
+    /// How long the writer must be silent before [`Segmenter::settle`] could mark something, if it could at all.
+    pub fn awaits(&self) -> Option<Pause> {
+        let held = self.held_needs();
+        held.or_else(|| self.blocks.awaits(self.released))
+    }
+
+    /// How long to wait before the held cluster is released although a combining mark could follow.
+    fn held_needs(&self) -> Option<Pause> {
+        if self.held.is_empty() || self.held.len() != self.last.len_utf8() || self.last == '\r' {
+            return None;
+        }
+        let cluster = Cluster { first: self.first, at: self.released, text: &self.held };
+        match class(&cluster, self.blocks.habits()) {
+            Class::Space | Class::Newline => Some(Pause::None),
+            Class::Dot | Class::Ellipsis | Class::Bang | Class::Full | Class::Close | Class::Quote => {
+                Some(Pause::Short)
+            }
+            _ => None,
+        }
     }
 
     /// Whether the held cluster ends before this character. The held text starts at a boundary, and

@@ -8,7 +8,7 @@ use super::abbreviation::{Token, Verdict};
 use super::class::{Class, Habits, is_east_asian, is_thai};
 use super::language::Language;
 use super::word::Words;
-use super::{Cluster, Level, Mark};
+use super::{Cluster, Level, Mark, Pause};
 
 /// How far to look for a letter behind opening punctuation, and for the end of the next word.
 const MAX_LOOK: u8 = 16;
@@ -50,6 +50,13 @@ enum Follow {
     Neutral,
     /// Something that carries the sentence on.
     Refused,
+}
+
+/// Where a sentence would end, and how long the writer must be silent before it counts as ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ending {
+    pub(super) at: u64,
+    pub(super) pause: Pause,
 }
 
 /// A terminator that may end a sentence.
@@ -149,6 +156,26 @@ impl Pending {
         }
     }
 
+    /// How long the writer must be silent before this counts as the end of a sentence, if it can be one.
+    fn pause(&self, spaced: bool) -> Option<Pause> {
+        let spaced = spaced || !matches!(self.stage, Stage::Closed | Stage::Reference);
+        let technical = self.technical && !spaced;
+        let certain = if spaced && !self.quoted { Pause::None } else { Pause::Short };
+        match self.stop {
+            _ if self.stage == Stage::InWord => None,
+            _ if self.stage == Stage::Reference || technical => Some(Pause::Long),
+            Stop::Dot => match self.verdict {
+                Verdict::Part => None,
+                Verdict::EndBeforeStarter => Some(Pause::Long),
+                Verdict::EndUnlessNumber => Some(Pause::Short),
+                Verdict::End if !spaced && self.before.is_some_and(char::is_numeric) => Some(Pause::Long),
+                Verdict::End => Some(certain),
+            },
+            Stop::Ellipsis => (!self.before.is_some_and(is_thai)).then_some(Pause::Short),
+            Stop::Bang | Stop::Full => Some(certain),
+        }
+    }
+
     /// Lets the cut move behind this cluster.
     fn extend(&mut self, stop: Stop, stage: Stage, cluster: &Cluster<'_>) -> Option<Follow> {
         self.stop = self.stop.max(stop);
@@ -204,6 +231,7 @@ pub(super) struct Sentences {
     pub(super) words: Option<Words>,
     /// The last mark.
     last: u64,
+    last_level: Level,
 }
 
 impl Sentences {
@@ -221,6 +249,7 @@ impl Sentences {
             code: Code::default(),
             words: None,
             last: 0,
+            last_level: Level::Cluster,
         }
     }
 
@@ -272,6 +301,33 @@ impl Sentences {
             words.end_run();
         }
         self.mark(Level::Paragraph, at, marks);
+    }
+
+    /// Where the sentence ends if nothing follows. A line that has ended counts as white space up to its end.
+    pub(super) fn ending(&self, line_end: Option<u64>) -> Option<Ending> {
+        let pending = self.pending.as_ref()?;
+        Some(Ending { at: line_end.unwrap_or(pending.at), pause: pending.pause(line_end.is_some())? })
+    }
+
+    /// Ends a sentence or a paragraph here, although more may follow.
+    pub(super) fn end_at(&mut self, level: Level, at: u64, marks: &mut Vec<Mark>) {
+        self.mark(level, at, marks);
+        self.pending = None;
+        self.restart();
+    }
+
+    /// Marks the end of a word that white space has ended.
+    pub(super) fn end_word(&mut self, line: Option<u64>, marks: &mut Vec<Mark>) {
+        let Some(words) = &mut self.words else { return };
+        if let Some(at) = line.or(words.start.take()).filter(|at| *at > self.last) {
+            words.found.push(at);
+            self.mark_words(u64::MAX, marks);
+        }
+    }
+
+    /// Whether a mark of this level here would be new.
+    pub(super) fn is_after_last(&self, at: u64, level: Level) -> bool {
+        at > self.last || (at == self.last && at > 0 && level > self.last_level)
     }
 
     /// Whether the cluster is inline code. The backtick that opens it is not, so that it can decide
@@ -399,8 +455,10 @@ impl Sentences {
 
     fn mark(&mut self, level: Level, at: u64, marks: &mut Vec<Mark>) {
         self.mark_words(at, marks);
-        if at > self.last {
+        // A place that was marked early may turn out to be a stronger boundary.
+        if self.is_after_last(at, level) {
             self.last = at;
+            self.last_level = level;
             marks.push(Mark { at, level });
         }
     }
@@ -412,6 +470,7 @@ impl Sentences {
         for at in words.found.drain(..count) {
             if at > self.last {
                 self.last = at;
+                self.last_level = Level::Word;
                 marks.push(Mark { at, level: Level::Word });
             }
         }

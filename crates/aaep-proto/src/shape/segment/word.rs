@@ -23,7 +23,7 @@ pub(super) struct Words {
     /// Whether something stands before the run that it may be cut from.
     joined: bool,
     /// A word may start here if the next cluster belongs to one.
-    start: Option<u64>,
+    pub(super) start: Option<u64>,
     /// Found but not yet marked, ascending.
     pub(super) found: Vec<u64>,
 }
