@@ -315,23 +315,20 @@ impl Outbox {
     }
 
     /// Releases something out of turn, in the fewest events; later events pay for it.
-    fn flush(&mut self, what: What, now: Moment, out: &mut impl FnMut(Release)) {
-        match what {
-            What::Text(mut text) => {
-                let bounds = Bounds { cutting: self.flow.cutting, pace_wpm: None };
-                while !text.is_empty() {
-                    self.budget.owe(now);
-                    let taken = text.take(bounds);
+    fn flush(&mut self, mut what: What, now: Moment, out: &mut impl FnMut(Release)) {
+        loop {
+            self.budget.owe(now);
+            match what {
+                What::Text(mut text) => {
+                    let taken = text.take(Bounds { cutting: self.flow.cutting, pace_wpm: None });
                     self.release_text(taken, now, out);
+                    if text.is_empty() {
+                        return;
+                    }
+                    what = What::Text(text);
                 }
-            }
-            What::State(frame, from) => {
-                self.budget.owe(now);
-                self.release_state(frame, from, out);
-            }
-            What::Other(frame) => {
-                self.budget.owe(now);
-                self.release_frame(&frame, now, out);
+                What::State(frame, from) => return self.release_state(frame, from, out),
+                What::Other(frame) => return self.release_frame(&frame, now, out),
             }
         }
     }

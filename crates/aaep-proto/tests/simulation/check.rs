@@ -11,6 +11,8 @@ pub fn received(listener: &mut Listener, events: &[(u64, Event)], closed: bool) 
         listener.received += 1;
         assert!(listener.wants(event), "an event came through the filter: {event:?}");
         let critical = *event.urgency() == Urgency::Critical;
+        let background = *event.urgency() == Urgency::Background;
+        assert!(!background || !listener.has_low_load(), "background under low load: {event:?}");
         if !critical && !goes_along(event, &events[i + 1..]) {
             listener.paced.push(*at);
         }
@@ -48,6 +50,8 @@ pub fn token_of(event: &Event) -> aaep_proto::id::ReplyToken {
 fn keep_text(listener: &mut Listener, event: &Event) {
     let Payload::OutputStreaming(chunk) = &event.payload else { return };
     assert!(chunk.chunk.chars().count() <= 16_384);
+    let hint = chunk.coalesce_hint.as_ref().unwrap();
+    assert!(listener.boundaries().contains(hint), "{hint:?} was not negotiated: {event:?}");
     let id = chunk.output_id.as_ref().unwrap().to_string();
     let entry = listener.texts.entry(id).or_insert_with(|| (chunk.position, String::new(), false));
     assert_eq!(chunk.position, entry.0 + entry.1.chars().count() as u64, "positions are exact");
@@ -73,6 +77,17 @@ fn check_rate(listener: &mut Listener) {
     }
     let keep = listener.paced.len().saturating_sub(400);
     listener.paced.drain(..keep);
+}
+
+/// Endings of sentences that nothing can make part of something else.
+const ENDINGS: [&str; 5] = [" there. ", " there! ", " done. ", " done! ", "日本。"];
+
+/// What of an output a listener lacks must not be a finished sentence after something else of its session came.
+pub fn nothing_finished_is_missing(listener: &Listener, output: &str, written: &str) {
+    let Some((start, got, _)) = listener.texts.get(output) else { return };
+    let end = *start as usize + got.chars().count();
+    let missing: String = written.chars().skip(end).collect();
+    assert!(!ENDINGS.iter().any(|ending| missing.ends_with(ending)), "{missing:?} of {output} was held back");
 }
 
 /// Whether a terminal event of core type.

@@ -3,7 +3,7 @@
 use aaep_proto::Sequence;
 use aaep_proto::engine::{Binding, SubscriptionKey};
 use aaep_proto::id::ReplyToken;
-use aaep_proto::message::{Capabilities, CoreType, Event};
+use aaep_proto::message::{Boundary, Capabilities, CognitiveLoad, CoreType, Event};
 use aaep_proto::sequence::View;
 use aaep_proto::shape::filter::Filter;
 use serde_json::{Value, json};
@@ -66,6 +66,22 @@ impl Listener {
 
     pub fn rate(&self) -> Option<u32> {
         self.capabilities.fields.max_events_per_second
+    }
+
+    pub fn has_low_load(&self) -> bool {
+        self.capabilities.fields.cognitive_load == Some(CognitiveLoad::Low)
+    }
+
+    pub fn boundaries(&self) -> Vec<Boundary> {
+        let asked = self.capabilities.fields.coalesce_boundaries.clone();
+        asked.unwrap_or_else(|| vec![Boundary::Sentence, Boundary::Completion])
+    }
+
+    /// Gets sentences as soon as they are complete.
+    pub fn gets_sentences(&self) -> bool {
+        let finest = [Boundary::None, Boundary::Word, Boundary::Sentence];
+        let wanted = self.filter.passes_core(CoreType::OutputStreaming) && !self.has_low_load();
+        wanted && self.is_unlimited() && self.boundaries().iter().any(|b| finest.contains(b))
     }
 
     /// Takes everything at once: nothing may ever wait for it.

@@ -6,7 +6,7 @@ use aaep_proto::confirm::Verdict;
 use aaep_proto::engine::{Binding, SubscriptionKey};
 use aaep_proto::id::{OutputId, ReplyToken};
 use aaep_proto::limits;
-use aaep_proto::message::{Boundary, Decision, Event, Message, Urgency};
+use aaep_proto::message::{Boundary, CoreType, Decision, Event, Message, Urgency};
 use aaep_proto::shape::filter::Filter;
 use aaep_proto::time::Timestamp;
 use serde_json::{Value, json};
@@ -384,6 +384,7 @@ impl Sim {
                 check_honored(items, listener);
                 check::received(listener, &events, closed.contains(key));
             }
+            self.check_text_first(*key, &events);
         }
         self.check_critical(&received, &critical, &closed);
         for key in &closed {
@@ -394,6 +395,20 @@ impl Sim {
             let waiting = self.world.engine.waiting(*key);
             assert!(waiting <= limits::HELD_EVENTS, "{waiting} events wait");
             assert!(!listener.is_unlimited() || waiting == 0, "something waits for who takes everything");
+        }
+    }
+
+    /// A sentence that is complete comes before what follows it in its session.
+    fn check_text_first(&self, key: SubscriptionKey, events: &[(u64, Event)]) {
+        let Some(listener) = self.listeners.get(&key).filter(|listener| listener.gets_sentences()) else { return };
+        for session in &self.sessions {
+            let last = events.iter().rev().find(|(_, event)| event.envelope.session_id == session.id);
+            if last.is_some_and(|(_, event)| event.core_type() != Some(CoreType::OutputStreaming)) {
+                for (output, text) in &session.outputs {
+                    let written: String = text.nfc().collect();
+                    check::nothing_finished_is_missing(listener, output.as_str(), &written);
+                }
+            }
         }
     }
 
@@ -449,7 +464,7 @@ impl Sim {
         }
         assert_eq!(self.world.engine.next_deadline(), None, "a timer is left behind");
         for listener in
-            self.listeners.values().filter(|l| l.filter.passes_core(aaep_proto::message::CoreType::OutputStreaming))
+            self.listeners.values().filter(|l| l.filter.passes_core(CoreType::OutputStreaming))
         {
             for (id, truth, began) in &self.finished {
                 if *began <= listener.joined_at_step {
