@@ -14,6 +14,7 @@ use crate::shape::filter::Filter;
 use crate::shape::outbox::{Release, Run, Sending};
 use crate::shape::tailor::Words;
 use crate::shape::text::{Cursor, Cutting, OutputText, Piece};
+use crate::time::Timestamp;
 
 /// What makes two subscriptions alike, apart from how fast they take it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,6 +87,10 @@ struct RunKey {
     position: u64,
     end: u64,
     hint: Boundary,
+    /// Text that ends the output may end where other text did, as its last piece may be empty.
+    complete: bool,
+    /// A subscription must not get a time from another one that is later than what it counts with itself.
+    at: Timestamp,
 }
 
 /// How many runs are remembered per shape.
@@ -442,7 +447,9 @@ fn finish(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, release: Releas
 
 fn finish_run(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, run: Run) -> Arc<Frame> {
     let (session, output) = (run.session().clone(), run.output().cloned());
-    let key = RunKey { session, output, position: run.position, end: run.end(), hint: run.hint.clone() };
+    let (position, end, hint) = (run.position, run.end(), run.hint.clone());
+    let at = run.frame.event().envelope.timestamp;
+    let key = RunKey { session, output, position, end, hint, complete: run.complete, at };
     if let Some((_, frame)) = runs.iter().find(|(k, _)| *k == key) {
         return frame.clone();
     }

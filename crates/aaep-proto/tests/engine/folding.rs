@@ -173,6 +173,27 @@ fn a_chunk_cut_for_size_carries_a_negotiated_hint() {
     }
 }
 
+/// Two subscriptions with the same terms share folded chunks, but not one that ends the output with one that does not.
+#[test]
+fn a_folded_chunk_that_ends_the_output_is_not_shared_with_one_that_does_not() {
+    let mut world = World::new();
+    let fast = world.join(json!({}));
+    let slow = world.join(json!({}));
+    let session = world.start();
+    let output = world.output(&session);
+    for key in [fast, slow] {
+        world.act(|engine, cx| engine.set_blocked(cx, key, true));
+    }
+    world.text(&session, &output, "One is here. ");
+    world.text(&session, &output, "Two is there. ");
+    world.act(|engine, cx| engine.set_blocked(cx, fast, false));
+    world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+    world.act(|engine, cx| engine.set_blocked(cx, slow, false));
+    assert_eq!(world.chunks(fast).iter().map(|c| c.3).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(world.chunks(slow).iter().map(|c| c.3).collect::<Vec<_>>(), [true]);
+    assert_eq!(world.texts(slow).concat(), world.texts(fast).concat());
+}
+
 /// What happens in a random mixture.
 #[derive(Clone, Debug)]
 enum Step {

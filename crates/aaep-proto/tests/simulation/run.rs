@@ -463,9 +463,7 @@ impl Sim {
             }
         }
         assert_eq!(self.world.engine.next_deadline(), None, "a timer is left behind");
-        for listener in
-            self.listeners.values().filter(|l| l.filter.passes_core(CoreType::OutputStreaming))
-        {
+        for listener in self.listeners.values().filter(|l| l.filter.passes_core(CoreType::OutputStreaming)) {
             for (id, truth, began) in &self.finished {
                 if *began <= listener.joined_at_step {
                     continue;
