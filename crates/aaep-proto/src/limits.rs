@@ -51,6 +51,8 @@ pub const HELD_EVENTS: usize = 1024;
 pub const HELD_BYTES: usize = 1024 * 1024;
 /// Questions that may be open at once in one session: more than a person can keep in mind.
 pub const OPEN_QUESTIONS: usize = 64;
+/// How long after the decision a permit can be used: by then the user still remembers what was agreed to.
+pub const PERMIT_SECONDS: u64 = 600;
 /// Sessions that a producer runs at once.
 pub const SESSIONS: usize = 4096;
 /// How long the agent of a session may take to come back after a restart.

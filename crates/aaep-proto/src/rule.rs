@@ -211,6 +211,10 @@ rules! {
     ToolOpen "seq.tool-open" Error 10 prose;
     /// An irreversible tool runs only after a confirmation was accepted.
     IrreversibleUnconfirmed "seq.irreversible-unconfirmed" Error 10 prose;
+    /// An irreversible tool runs only after a confirmation that was itself asked as irreversible.
+    IrreversibleNotAsked "seq.irreversible-not-asked" Error 10 prose;
+    /// An irreversible tool runs on a default only if the risk was stated as low.
+    IrreversibleByDefault "seq.irreversible-by-default" Error 10 prose;
     /// What was rejected is not done.
     ToolAfterReject "seq.tool-after-reject" Error 10 prose;
     /// The same action is not asked about twice at once.

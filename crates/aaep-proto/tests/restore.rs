@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use aaep_proto::confirm::{CallDigest, Confirmation, Outcome, Verdict};
+use aaep_proto::confirm::{CallDigest, Confirmation, Outcome, PermitError, Verdict};
 use aaep_proto::engine::{
-    AskedQuestion, Binding, Config, Cx, DecidedQuestion, Engine, Entry, Found, Misuse, Output, Recorded, Restored,
-    SessionOptions, SessionState, Subscriber, SubscriptionKey,
+    AskedQuestion, Binding, Config, Cx, DecidedQuestion, Engine, Entry, Found, Misuse, NotAnnounced, Output, Recorded,
+    Restored, SessionOptions, SessionState, Subscriber, SubscriptionKey,
 };
-use aaep_proto::id::{Entropy, ReplyToken, SessionId, SubscriptionId};
+use aaep_proto::id::{Entropy, ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use aaep_proto::message::{
     ConfirmationReply, Decision, Event, Message, Payload, Producer, SubscriptionRequest, ToolInvoked,
 };
@@ -64,7 +64,10 @@ impl Keeper {
                 self.asked.insert(asked.token.clone(), *asked);
             }
             Entry::Decided(decided) => drop(self.decided.insert(decided.record.reply_token.clone(), *decided)),
-            Entry::Spent(token) => self.used.push(token),
+            Entry::Spent(token, call) => {
+                self.keep(Entry::Event(call));
+                self.used.push(token);
+            }
             Entry::Subscribed(subscriber) => drop(self.subscribers.insert(subscriber.id.clone(), *subscriber)),
             Entry::Unsubscribed(id) => drop(self.subscribers.remove(&id)),
             _ => {}
@@ -100,6 +103,7 @@ struct World {
     keeper: Keeper,
     keeps: bool,
     decided: Vec<(ReplyToken, Outcome)>,
+    invoked: Vec<Result<ToolCallId, NotAnnounced>>,
     heard: Vec<Event>,
 }
 
@@ -117,6 +121,7 @@ impl World {
             keeper: Keeper::default(),
             keeps: true,
             decided: Vec::new(),
+            invoked: Vec::new(),
             heard: Vec::new(),
         }
     }
@@ -138,6 +143,7 @@ impl World {
                     }
                 }
                 Output::Decided(token, outcome) => self.decided.push((token, outcome)),
+                Output::Invoked(_, result) => self.invoked.push(result),
                 Output::Event(_, frame) => self.heard.push(frame.event().clone()),
                 Output::Idle(_) => return result,
                 _ => {}
@@ -368,4 +374,111 @@ fn what_cannot_be_kept_is_not_done() {
     assert_eq!(world.decided[1].1.verdict, Verdict::NotRecorded);
     let put = world.heard.iter().any(|event| matches!(event.payload, Payload::AwaitingConfirmation(_)));
     assert!(!put, "what cannot be put on record is not put to the user");
+}
+
+fn delete() -> ToolInvoked {
+    ToolInvoked { tool: "delete".into(), summary_normal: "Deleting.".into(), ..Default::default() }
+}
+
+/// A full disk between the yes and the call: nobody hears of a call that must not run, and the session can go on.
+#[test]
+fn a_call_that_cannot_be_put_on_record_is_not_announced() {
+    let mut world = World::new();
+    let (reader, session, token) = asked(&mut world);
+    world.reply(&reader, &token, Decision::Accept);
+    let permit = world.decided[0].1.permit.take().expect("it was accepted");
+    world.heard.clear();
+    world.keeps = false;
+    world.act(|e, cx| e.invoke_irreversible(cx, &session, (delete(), &json!({"id": 1})), permit)).unwrap();
+    assert_eq!(world.invoked, [Err(NotAnnounced::NotRecorded)]);
+    let invoked = |event: &Event| matches!(event.payload, Payload::ToolInvoked(_));
+    assert!(!world.heard.iter().any(invoked), "{:?}", world.heard);
+    world.keeps = true;
+    world.act(|e, cx| e.complete_session(cx, &session, "Done.")).unwrap();
+    assert!(!world.keeper.events.iter().any(invoked));
+}
+
+/// Until the journal answered, the call is not announced and the session does not complete.
+#[test]
+fn a_call_is_announced_only_after_it_is_on_record() {
+    let mut world = World::new();
+    let (reader, session, token) = asked(&mut world);
+    world.reply(&reader, &token, Decision::Accept);
+    let permit = world.decided[0].1.permit.take().expect("it was accepted");
+    world.heard.clear();
+    let now = Now { moment: Moment::from_millis(world.millis), wall: Timestamp::from_millis(1_780_000_000_000) };
+    let cx = &mut Cx { now, entropy: &mut world.entropy };
+    let call = world.engine.invoke_irreversible(cx, &session, (delete(), &json!({"id": 1})), permit).unwrap();
+    let mut waits = None;
+    let mut events = 0;
+    loop {
+        match world.engine.poll_output() {
+            Output::Idle(_) => break,
+            Output::Journal(entry) => waits = waits.or(Recorded::of(&entry)),
+            Output::Event(_, frame) => events += usize::from(matches!(frame.event().payload, Payload::ToolInvoked(_))),
+            Output::Invoked(..) => panic!("it is not on record"),
+            _ => {}
+        }
+    }
+    assert_eq!((events, &waits), (0, &Some(Recorded::Spent(token))));
+    assert!(world.engine.complete_session(cx, &session, "Done.").is_err());
+    // The permit cannot be had once more meanwhile.
+    let Some((_, Found::Decided(again))) = world.engine.find_question("agent/evt_1") else { panic!() };
+    assert!(again.permit.is_none());
+    world.engine.recorded(cx, &waits.unwrap(), true);
+    let outputs: Vec<Output> = std::iter::from_fn(|| match world.engine.poll_output() {
+        Output::Idle(_) => None,
+        other => Some(other),
+    })
+    .collect();
+    let heard = outputs.iter().position(
+        |output| matches!(output, Output::Event(_, frame) if matches!(frame.event().payload, Payload::ToolInvoked(_))),
+    );
+    let told = outputs.iter().position(|output| matches!(output, Output::Invoked(_, Ok(id)) if *id == call));
+    assert!(heard.is_some() && heard < told, "{outputs:?}");
+}
+
+/// An unused permit is valid for ten minutes, over restarts too, and a clock that was set back does not renew it.
+#[test]
+fn permits_expire_over_restarts() {
+    for (restarts, seconds, usable) in
+        [(false, 599, true), (false, 600, false), (true, 599, true), (true, 600, false), (true, 3_456_000, false)]
+    {
+        let mut world = World::new();
+        let (reader, session, token) = asked(&mut world);
+        world.reply(&reader, &token, Decision::Accept);
+        let mut permit = world.decided[0].1.permit.take();
+        if restarts {
+            world.millis += seconds * 1000;
+            world.restart();
+            permit = world.engine.adopt_session(&session).unwrap().permits.pop().map(|(.., permit)| permit);
+            assert_eq!(permit.is_some(), usable, "{seconds}");
+        } else {
+            world.wait(seconds * 1000);
+        }
+        let Some((_, Found::Decided(found))) = world.engine.find_question("agent/evt_1") else { panic!() };
+        assert_eq!(found.permit.is_some(), usable, "{seconds}");
+        let Some(permit) = permit else { continue };
+        let result = world.act(|e, cx| e.invoke_irreversible(cx, &session, (delete(), &json!({"id": 1})), permit));
+        let expired = Err(Misuse::WrongPermit(PermitError::Expired));
+        if usable { drop(result.unwrap()) } else { assert_eq!(result, expired) }
+    }
+}
+
+/// Only a question that was asked as irreversible permits something after a restart.
+#[test]
+fn a_restart_makes_no_permit_of_a_plain_yes() {
+    let mut world = World::new();
+    let key = world.act(|e, cx| e.subscribe(cx, &request(), "user", Binding::Resumable)).unwrap();
+    let reader = world.engine.subscription_id(key).unwrap().clone();
+    let session = world.act(|e, cx| e.start_session(cx, SessionOptions::new("Working."))).unwrap();
+    let plain = Confirmation::new("Delete it.", "It is gone.").for_call("delete", &json!({"id": 1}));
+    let token = world.act(|e, cx| e.ask(cx, &session, plain.origin("agent/evt_1"))).unwrap();
+    world.reply(&reader, &token, Decision::Accept);
+    let (_, outcome) = &world.decided[0];
+    assert_eq!((&outcome.decision, &outcome.permit), (&Decision::Accept, &None));
+    world.restart();
+    assert!(world.engine.adopt_session(&session).unwrap().permits.is_empty());
+    let Some((_, Found::Decided(found))) = world.engine.find_question("agent/evt_1") else { panic!() };
+    assert_eq!((found.decision, found.permit), (Decision::Accept, None));
 }

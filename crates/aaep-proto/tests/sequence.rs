@@ -54,7 +54,7 @@ fn envelope(kind: &str, line: usize) -> Value {
         "ask" => (
             "awaiting.confirmation",
             json!({"action": "Delete.", "consequence": "Gone.", "reply_token": "rpl_1",
-            "timeout_seconds": 60, "default_decision": "reject"}),
+            "timeout_seconds": 60, "default_decision": "reject", "irreversible": true}),
         ),
         "question" => {
             ("awaiting.clarification", json!({"question": "Which?", "reply_token": "rpl_1", "timeout_seconds": 60}))
@@ -397,6 +397,97 @@ fn seq_irreversible_unconfirmed() {
         &[("start", none()), ("ask", none()), ("tool", late)],
         &[(2, Rule::IrreversibleUnconfirmed)],
     );
+}
+
+/// What the consent extension says in a state change that tells an outcome.
+fn outcome(outcome: &str) -> Value {
+    let mut change = step("awaiting_input", "calling_tool");
+    change["extensions"] = json!({"consent": {"reply_token": "rpl_1", "outcome": outcome}});
+    change
+}
+
+#[test]
+fn seq_irreversible_not_asked() {
+    for asked in [json!({"irreversible": false}), json!({"irreversible": false, "reversibility": "reversible"})] {
+        let towards_tool = step("awaiting_input", "calling_tool");
+        let expected = [(3, Rule::IrreversibleNotAsked)];
+        // A yes, silence, and a way to the tool without a word: none of them is consent to something irreversible.
+        for answer in [("accept", none()), ("state", outcome("accepted")), ("state", towards_tool.clone())] {
+            check(&[("start", none()), ("ask", asked.clone()), answer, ("tool", irreversible())], &expected);
+        }
+        let mut silent = asked.clone();
+        silent["default_decision"] = json!("accept");
+        for answer in [("state", outcome("timed_out")), ("state", towards_tool)] {
+            check(&[("start", none()), ("ask", silent.clone()), answer, ("tool", irreversible())], &expected);
+        }
+    }
+    // Either field says irreversible (decision 14).
+    let other_field = json!({"irreversible": false, "reversibility": "irreversible"});
+    check(&[("start", none()), ("ask", other_field), ("accept", none()), ("tool", irreversible())], &[]);
+    // Another question that was asked as irreversible counts, and a question about another tool does not.
+    let plain = json!({"irreversible": false, "action": "Look.", "reply_token": "rpl_2"});
+    let yes = json!({"reply_token": "rpl_2"});
+    let both = [("start", none()), ("ask", plain), ("accept", yes), ("ask", none()), ("accept", none())];
+    check(&[&both[..], &[("tool", irreversible())]].concat(), &[]);
+    let of_other = json!({"extensions": {"consent": {"tool": "other", "call_digest": "sha256:0"}}});
+    check(
+        &[("start", none()), ("ask", of_other), ("accept", none()), ("tool", irreversible())],
+        &[(3, Rule::IrreversibleUnconfirmed)],
+    );
+    // Who joins midway may have missed the right question.
+    check_with(
+        Sequence::with_view(View::WHOLE.midway()),
+        &[("ask", json!({"irreversible": false})), ("accept", none()), ("tool", irreversible())],
+        &[],
+    );
+}
+
+#[test]
+fn seq_irreversible_by_default() {
+    let accept = |risk: Option<&str>| {
+        let mut asked = json!({"default_decision": "accept"});
+        if let Some(risk) = risk {
+            asked["risk_level"] = json!(risk);
+        }
+        asked
+    };
+    let late = json!({"irreversible": true, "timestamp": "2026-05-24T14:05:00Z"});
+    for risk in [None, Some("medium"), Some("high")] {
+        for told in ["timed_out", "nobody_could_answer", "subscriber_left"] {
+            check(
+                &[("start", none()), ("ask", accept(risk)), ("state", outcome(told)), ("tool", irreversible())],
+                &[(3, Rule::IrreversibleByDefault)],
+            );
+        }
+        check_with(
+            Sequence::new().with_replies(),
+            &[("start", none()), ("ask", accept(risk)), ("tool", late.clone())],
+            &[(2, Rule::IrreversibleByDefault)],
+        );
+        // A reply is no default.
+        check(&[("start", none()), ("ask", accept(risk)), ("accept", none()), ("tool", irreversible())], &[]);
+    }
+    // The one default that 6.4.1 allows.
+    let low = accept(Some("low"));
+    check(&[("start", none()), ("ask", low.clone()), ("state", outcome("timed_out")), ("tool", irreversible())], &[]);
+    check_with(Sequence::new().with_replies(), &[("start", none()), ("ask", low), ("tool", late)], &[]);
+    // A default of reject starts nothing.
+    check(
+        &[("start", none()), ("ask", none()), ("state", outcome("timed_out")), ("tool", irreversible())],
+        &[(3, Rule::ToolAfterReject)],
+    );
+}
+
+#[test]
+fn an_outcome_that_is_told_settles_its_own_question_only() {
+    let second = json!({"action": "Burn.", "reply_token": "rpl_2"});
+    let told = json!({"from_state": "awaiting_input", "to_state": "calling_tool",
+        "extensions": {"consent": {"reply_token": "rpl_2", "outcome": "rejected"}}});
+    let mut stream = Stream::new(Sequence::new());
+    stream.say("start", none()).say("ask", none()).say("ask", second).say("state", told);
+    stream.say("tool", irreversible()).say("tool", irreversible());
+    // The first question is open and permits one call; the second was refused.
+    assert_eq!(stream.found, [(5, Rule::ToolAfterReject)]);
 }
 
 #[test]

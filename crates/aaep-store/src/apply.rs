@@ -57,7 +57,10 @@ impl Ledger {
             Entry::Finished(session, output) => self.finish(to, at, session, output),
             Entry::Asked(asked) => self.ask(to, asked),
             Entry::Decided(decided) => self.decide(to, decided),
-            Entry::Spent(token) => self.spend(to, token),
+            Entry::Spent(token, call) => {
+                self.event(to, call, at)?;
+                self.spend(to, token)
+            }
             Entry::Subscribed(subscriber) => self.subscribe(to, subscriber),
             Entry::Held(id, held) => self.hold(to, id.as_str(), *held),
             Entry::Unsubscribed(id) => {

@@ -21,6 +21,7 @@ mod unix {
     use std::process::{Child, Command, Stdio};
     use std::time::{Duration, Instant};
 
+    use aaep::message::Decision;
     use aaep::{Confirmation, Producer};
     use aaep_server::{Config, Layer, Server};
     use aaep_test::aaep;
@@ -148,7 +149,7 @@ mod unix {
         let question = Confirmation::new("Water the roses.", "They are wet.").irreversible();
         let outcome = session.confirm(question).await.unwrap();
         let replied = Instant::now();
-        assert!(outcome.permit.is_some());
+        assert_eq!(outcome.decision, Decision::Accept);
         session.complete("Done.").await.unwrap();
         replied
     }

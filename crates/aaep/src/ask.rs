@@ -12,9 +12,10 @@ use crate::session::Session;
 /// An open question. Dropping it withdraws it. Made by [`Session::ask`] and [`Session::ask_about`].
 ///
 /// ```
+/// use aaep::message::Decision;
 /// use aaep::{Outcome, Question};
 /// async fn may(question: Question<Outcome>) -> bool {
-///     question.end().await.is_ok_and(|outcome| outcome.permit.is_some())
+///     question.end().await.is_ok_and(|outcome| outcome.decision == Decision::Accept)
 /// }
 /// # let _ = may;
 /// ```
@@ -63,13 +64,14 @@ impl Session {
     /// Giving up waiting withdraws the question.
     ///
     /// ```
+    /// use aaep::message::Decision;
     /// use aaep::{Confirmation, Producer, WhenAlone};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let producer = Producer::builder("gardener").when_alone(WhenAlone::DefaultAtOnce).build();
     /// # let session = producer.session("Planning your garden.").await?;
     /// let outcome = session.confirm(Confirmation::new("Order seeds.", "They cost 12 dollars.")).await?;
-    /// assert!(outcome.permit.is_none(), "nobody was there to agree");
+    /// assert_eq!(outcome.decision, Decision::Reject, "nobody was there to agree");
     /// # Ok(())
     /// # }
     /// ```

@@ -13,6 +13,7 @@ use aaep_proto::negotiate::Refusal;
 use aaep_proto::time::Moment;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use crate::calls::Announced;
 use crate::clock::{Alarm, Clock};
 use crate::error::Error;
 use crate::journal::{Journal, Kept, Missed, Recorder};
@@ -66,18 +67,6 @@ impl Handle {
         result.await.map_err(|_| Error::Gone)
     }
 
-    /// The same, for what must not be acted on before it is on record.
-    pub(crate) async fn call_kept<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&mut Desk) -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        let both = self.call(move |desk| act(desk).map(|result| (result, desk.until_kept()))).await??;
-        match both {
-            (result, None) => Ok(result),
-            (result, Some(kept)) => kept.await.unwrap_or(false).then_some(result).ok_or(Error::NotRecorded),
-        }
-    }
-
     /// Makes a change without waiting, even where nothing can wait. To be used at most once for
     /// anything that was made by [`Handle::call`], which keeps the queue bounded.
     pub(crate) fn tell(&self, act: impl FnOnce(&mut Desk) + Send + 'static) {
@@ -99,10 +88,11 @@ impl Handle {
     }
 }
 
-/// Who waits for the end of a question.
+/// Who waits for the end of a question, or for the announcement of the call that it permitted.
 pub(crate) enum Waiter {
     Decision(oneshot::Sender<Outcome>),
     Answer(oneshot::Sender<Answer>),
+    Call(Announced),
 }
 
 /// What the task works on.
@@ -377,6 +367,7 @@ impl Desk {
                         let _ = waiter.send(answer);
                     }
                 }
+                Output::Invoked(token, result) => self.hear_announced(&token, result),
                 Output::Audit(record) => {
                     self.stats.decided(record.verdict);
                     self.stats.settled(&record.reply_token);

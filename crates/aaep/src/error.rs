@@ -48,7 +48,7 @@ impl From<Misuse> for Error {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolError<E> {
-    /// It was never started: it could not be announced, or the permit was for another call.
+    /// It was never started: it could not be announced, or the permit was for another call or has expired.
     Refused(Error),
     /// It failed by itself.
     Failed(E),

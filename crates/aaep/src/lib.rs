@@ -3,8 +3,8 @@
 //!
 //! There are two doors:
 //! - [`Producer`], for those who write agents. It starts a [`Session`], and a session has tools,
-//!   questions and outputs. Nothing irreversible runs without a [`Permit`], and only the user's yes
-//!   gives one.
+//!   questions and outputs. Nothing irreversible runs without a [`Permit`], and only the user's yes to
+//!   a question that was asked as irreversible gives one.
 //! - [`Link`], for those who carry events to subscribers, or listen in the same process.
 //!
 //! What is dropped is ended properly: a session is cancelled, an output finished, a tool reported as
@@ -30,6 +30,7 @@
 
 mod answers;
 mod ask;
+mod calls;
 mod clock;
 mod driver;
 mod error;
@@ -59,7 +60,8 @@ pub use stats::{Measures, ReplyCounts};
 pub use tool::{Permitted, Reversible, Tool, Unpermitted};
 
 pub use aaep_proto::confirm::{
-    Answer, AuditRecord, CallDigest, Clarification, Confirmation, Outcome, Permit, UnsafeDefault, Verdict,
+    Acceptance, Answer, AuditRecord, CallDigest, Clarification, Confirmation, Outcome, Permit, PermitError,
+    UnanswerableQuestion, UnsafeDefault, Verdict,
 };
 pub use aaep_proto::engine::{
     Binding, Closing, Counts, Entry, Misuse, OutputKind, Past, Presence, ReplyFault, Restored, SessionOptions,

@@ -110,7 +110,7 @@ pub enum Attached {
     Confirmation(Waiting<Outcome>),
     /// It asks for an answer and is open.
     Clarification(Waiting<Answer>),
-    /// It is decided. The permit is there if nobody has used it.
+    /// It is decided. The permit is there if there was one, nobody has used it and it has not expired.
     Decided(Outcome),
     /// It is answered.
     Answered(Answer),

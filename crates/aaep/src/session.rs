@@ -6,11 +6,12 @@ use aaep_proto::id::{EventId, SessionId, ToolCallId};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{
     Aside, CancelledBy, ErrorCategory, HandoffRequested, HandoffTarget, Localized, Payload, Progress, ProgressUpdated,
-    ToolCompleted, ToolInvoked, ToolStatus,
+    ToolCompleted, ToolInvoked,
 };
 use aaep_proto::record::Decimal;
 use serde_json::Value;
 
+use crate::calls::{IrreversibleCall, Unclaimed};
 use crate::driver::Handle;
 use crate::error::Error;
 use crate::output::Output;
@@ -116,39 +117,19 @@ impl Session {
         self.act(move |engine, cx, id| engine.invoke_tool(cx, id, invoked)).await
     }
 
-    /// Announces a tool that cannot be undone, in the same way. The permit must be for this call, and is spent by it.
+    /// Announces a tool that cannot be undone, in the same way. The permit must be for this call, and is spent by it. Run
+    /// the tool only if this succeeds: where there is a journal, nobody hears of a call that could not be put on record.
     pub async fn invoke_irreversible(
         &self,
         invoked: impl Into<Localized<ToolInvoked>>,
         arguments: Value,
         permit: Permit,
     ) -> Result<ToolCallId, Error> {
-        let (invoked, id): (Localized<ToolInvoked>, _) = (invoked.into(), self.id.clone());
-        let call = invoked.payload.tool_call_id.clone();
+        let (handle, session, invoked) = (self.handle.clone(), self.id.clone(), invoked.into());
         let tool = invoked.payload.tool.clone();
-        let announced = self.handle.call_kept(move |desk| {
-            Ok(desk.act(|engine, cx| engine.invoke_irreversible(cx, &id, (invoked, &arguments), permit))?)
-        });
-        let announced = announced.await;
-        if announced == Err(Error::NotRecorded) {
-            self.give_up(tool, call).await?;
-        }
-        announced
-    }
-
-    /// Says that a tool was announced but not started.
-    async fn give_up(&self, tool: String, tool_call_id: Option<ToolCallId>) -> Result<(), Error> {
-        let given_up = ToolCompleted {
-            tool,
-            tool_call_id,
-            status: ToolStatus::Error,
-            duration_ms: None,
-            summary_terse: None,
-            summary_normal: None,
-            summary_detailed: None,
-            error_message: Some("It was not started: this cannot be put on record now.".to_owned()),
-        };
-        self.complete_tool(given_up).await
+        let call = IrreversibleCall { session: session.clone(), invoked, arguments, permit };
+        let announced = self.handle.invoke_irreversible(call, |id, _| Unclaimed::new(handle, session, tool, id));
+        announced.await?.claim().ok_or(Error::Gone)
     }
 
     /// Says how a tool ended that was announced by one of these.

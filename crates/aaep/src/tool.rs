@@ -11,6 +11,7 @@ use aaep_proto::message::{ErrorCategory, Localized, RiskLevel, ToolCompleted, To
 use aaep_proto::time::Moment;
 use serde_json::Value;
 
+use crate::calls::IrreversibleCall;
 use crate::driver::Handle;
 use crate::error::{Error, ToolError};
 use crate::session::Session;
@@ -180,24 +181,6 @@ impl<'s, K> Tool<'s, K> {
         self.done = Some(text.into());
         self
     }
-
-    /// Announces the call with `invoke`.
-    async fn announce(
-        self,
-        invoke: impl FnOnce(&mut Engine, &mut Cx<'_>, &SessionId, Localized<ToolInvoked>) -> Result<ToolCallId, Misuse>
-        + Send
-        + 'static,
-    ) -> Result<Call, Error> {
-        let (handle, session) = (self.session.handle.clone(), self.session.id.clone());
-        let (invoked, done) = (self.invoked, self.done);
-        let announced = self.session.handle.call_kept(move |desk| {
-            let tool = invoked.payload.tool.clone();
-            let (id, started) =
-                desk.act(|engine, cx| invoke(engine, cx, &session, invoked).map(|id| (id, cx.now.moment)))?;
-            Ok(Call { handle, session, tool, id, started, done, ended: false })
-        });
-        announced.await
-    }
 }
 
 impl Tool<'_, Reversible> {
@@ -205,8 +188,19 @@ impl Tool<'_, Reversible> {
     /// dropped before its end, that is told too.
     pub async fn run<T, E: Display>(self, work: impl Future<Output = Result<T, E>>) -> Result<T, ToolError<E>> {
         let timeout = self.timeout;
-        let call = self.announce(|engine, cx, session, invoked| engine.invoke_tool(cx, session, invoked)).await;
-        call.map_err(ToolError::Refused)?.watch(timeout, work).await
+        self.announce().await.map_err(ToolError::Refused)?.watch(timeout, work).await
+    }
+
+    async fn announce(self) -> Result<Call, Error> {
+        let (handle, session) = (self.session.handle.clone(), self.session.id.clone());
+        let (invoked, done) = (self.invoked, self.done);
+        let announced = self.session.handle.call(move |desk| {
+            let tool = invoked.payload.tool.clone();
+            let (id, started) =
+                desk.act(|engine, cx| engine.invoke_tool(cx, &session, invoked).map(|id| (id, cx.now.moment)))?;
+            Ok(Call { handle, session, tool, id, started, done, ended: false })
+        });
+        announced.await?
     }
 }
 
@@ -227,13 +221,20 @@ impl<'s> Tool<'s, Permitted> {
     ) -> Result<T, ToolError<E>> {
         let timeout = self.timeout;
         let Permitted { arguments, permit } = self.kind;
-        let tool =
-            Tool { session: self.session, invoked: self.invoked, timeout, done: self.done, kind: Reversible(()) };
-        let agreed = arguments.clone();
-        let call = tool.announce(move |engine, cx, session, invoked| {
-            engine.invoke_irreversible(cx, session, (invoked, &agreed), permit)
+        let (handle, session, done) = (self.session.handle.clone(), self.session.id.clone(), self.done);
+        let tool = self.invoked.payload.tool.clone();
+        let call =
+            IrreversibleCall { session: session.clone(), invoked: self.invoked, arguments: arguments.clone(), permit };
+        let announced = self.session.handle.invoke_irreversible(call, |id, started| Call {
+            handle,
+            session,
+            tool,
+            id,
+            started,
+            done,
+            ended: false,
         });
-        call.await.map_err(ToolError::Refused)?.watch(timeout, async { work(arguments).await }).await
+        announced.await.map_err(ToolError::Refused)?.watch(timeout, async { work(arguments).await }).await
     }
 }
 

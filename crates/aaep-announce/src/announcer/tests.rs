@@ -117,6 +117,21 @@ fn what_is_hidden_in_a_question_is_said_before_its_details() {
 }
 
 #[test]
+fn whether_it_can_be_undone_is_said_only_if_the_agent_stated_it() {
+    let heard = |stated: Option<bool>| {
+        let mut question = transfer();
+        match stated {
+            Some(stated) => question["irreversible"] = json!(stated),
+            None => drop(question.as_object_mut().unwrap().remove("irreversible")),
+        }
+        texts(&reader().hear("awaiting.confirmation", question))[2].to_owned()
+    };
+    assert_eq!(heard(Some(true)), "This cannot be undone. High risk.");
+    assert_eq!(heard(Some(false)), "This can be undone. High risk.");
+    assert_eq!(heard(None), "High risk.");
+}
+
+#[test]
 fn context_and_ways_to_undo_are_said() {
     let mut question = transfer();
     question["irreversible"] = json!(false);

@@ -186,6 +186,7 @@ pub(super) async fn until(at: Option<Instant>) {
 mod tests {
     use super::*;
     use aaep::Confirmation;
+    use aaep::message::Decision;
     use aaep_announce::Profile;
 
     #[tokio::test(start_paused = true)]
@@ -196,7 +197,7 @@ mod tests {
         let session = producer.session("Pruning.").await.unwrap();
         let asking = tokio::spawn(async move {
             let outcome = session.confirm(Confirmation::new("Cut the tree.", "It is gone.").irreversible()).await;
-            outcome.unwrap().permit.is_some()
+            outcome.unwrap().decision == Decision::Accept
         });
         loop {
             if let Some((0, Heard::PromptOpened(prompt, _))) = local.next().await {

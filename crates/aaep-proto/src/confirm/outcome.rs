@@ -56,7 +56,8 @@ pub struct Outcome {
     pub decision: Decision,
     /// Why.
     pub verdict: Verdict,
-    /// The permission, if the decision is accept.
+    /// The permission for the irreversible call that was asked about. It is there only if the question was asked as
+    /// irreversible, named its call, and was accepted: a yes to any other question permits nothing irreversible.
     pub permit: Option<Permit>,
     /// What the user wants instead, if the agent said that it can handle that.
     pub modified_action: Option<Map<String, Value>>,

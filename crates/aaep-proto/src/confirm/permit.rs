@@ -6,7 +6,10 @@ use std::str::FromStr;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::outcome::Verdict;
 use crate::id::{ReplyToken, SessionId};
+use crate::message::{AwaitingConfirmation, Decision, RiskLevel};
+use crate::time::Moment;
 
 /// What the user agreed to: the fingerprint of a tool's name and its arguments.
 ///
@@ -22,6 +25,9 @@ pub struct CallDigest([u8; 32]);
 
 impl CallDigest {
     /// The fingerprint of a call. Objects are written with sorted keys, so their order does not matter.
+    ///
+    /// It is exact for what `arguments` holds. Whoever parses them from text must refuse text that a [`Value`] cannot
+    /// hold, such as a key that is there twice or an integer beyond 64 bits.
     pub fn of(tool: &str, arguments: &Value) -> CallDigest {
         // JSON objects are kept sorted by key, so this text is canonical.
         let text = json!({"arguments": arguments, "tool": tool}).to_string();
@@ -71,7 +77,45 @@ impl fmt::Debug for CallDigest {
     }
 }
 
-/// Permission for one irreversible call. Only an accepted confirmation yields one.
+/// How the user agreed to an irreversible call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acceptance {
+    /// By a reply.
+    Reply,
+    /// By the one default that 6.4.1 allows: the question was asked as irreversible, with low risk and with
+    /// `default_decision: accept`, and nobody answered it.
+    Default,
+}
+
+impl Acceptance {
+    /// Whether a confirmation that ended with this verdict permits an irreversible call, and how. A question that was
+    /// not asked as irreversible permits none, whatever the answer (decision 60).
+    pub(crate) fn of(asked: &AwaitingConfirmation, verdict: Verdict) -> Option<Acceptance> {
+        let default_allowed =
+            asked.default_decision == Decision::Accept && asked.risk_level.as_ref() == Some(&RiskLevel::Low);
+        match verdict {
+            _ if !asked.is_irreversible() => None,
+            Verdict::Accepted => Some(Acceptance::Reply),
+            Verdict::TimedOut | Verdict::NobodyCouldAnswer | Verdict::SubscriberLeft if default_allowed => {
+                Some(Acceptance::Default)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a permit proves: which question was accepted, how, for which call, and until when that holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) session: SessionId,
+    pub(crate) token: ReplyToken,
+    pub(crate) call: CallDigest,
+    pub(crate) acceptance: Acceptance,
+    pub(crate) expires: Moment,
+}
+
+/// Permission for one irreversible call. Only a confirmation that was asked as irreversible, for a named call, and
+/// accepted yields one. It is valid for ten minutes after the decision.
 ///
 /// It cannot be copied or made up:
 ///
@@ -81,48 +125,66 @@ impl fmt::Debug for CallDigest {
 /// }
 /// ```
 #[derive(Debug, PartialEq, Eq)]
-pub struct Permit {
-    session: SessionId,
-    token: ReplyToken,
-    call: Option<CallDigest>,
+pub struct Permit(Grant);
+
+/// Why a permit does not permit a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PermitError {
+    /// It is for another call, or for another session.
+    OtherCall,
+    /// It was used before.
+    Used,
+    /// It was not used in time.
+    Expired,
 }
 
-/// A permit for something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PermitMismatch;
-
-impl fmt::Display for PermitMismatch {
+impl fmt::Display for PermitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the user agreed to another call than this one")
+        f.write_str(match self {
+            PermitError::OtherCall => "the user agreed to another call than this one",
+            PermitError::Used => "the permit was used before; ask again",
+            PermitError::Expired => "the permit has expired; ask again",
+        })
     }
 }
 
-impl std::error::Error for PermitMismatch {}
+impl std::error::Error for PermitError {}
 
 impl Permit {
-    pub(crate) fn grant(session: SessionId, token: ReplyToken, call: Option<CallDigest>) -> Permit {
-        Permit { session, token, call }
+    /// The one place where permits are made.
+    pub(crate) fn new(grant: Grant) -> Permit {
+        Permit(grant)
     }
 
     /// The question that was accepted.
     pub fn token(&self) -> &ReplyToken {
-        &self.token
+        &self.0.token
+    }
+
+    /// How it was accepted.
+    pub fn acceptance(&self) -> Acceptance {
+        self.0.acceptance
     }
 
     /// Whether this permits exactly that call.
     pub fn covers(&self, session: &SessionId, call: &CallDigest) -> bool {
-        self.session == *session && self.call == Some(*call)
+        self.0.session == *session && self.0.call == *call
     }
 
     /// Spends the permit on a call.
-    pub(crate) fn spend(self, session: &SessionId, call: &CallDigest) -> Result<(), PermitMismatch> {
-        if self.covers(session, call) { Ok(()) } else { Err(PermitMismatch) }
+    pub(crate) fn spend(self, session: &SessionId, call: &CallDigest, now: Moment) -> Result<(), PermitError> {
+        if !self.covers(session, call) {
+            return Err(PermitError::OtherCall);
+        }
+        if now >= self.0.expires { Err(PermitError::Expired) } else { Ok(()) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::confirm::Confirmation;
+    use crate::message::Reversibility;
 
     #[test]
     fn a_fingerprint_can_be_read_again() {
@@ -133,22 +195,76 @@ mod tests {
         }
     }
 
+    fn permit() -> Permit {
+        Permit::new(Grant {
+            session: "sess_1".parse().unwrap(),
+            token: "rpl_1".parse().unwrap(),
+            call: CallDigest::of("delete", &json!({"id": 1})),
+            acceptance: Acceptance::Reply,
+            expires: Moment::default().plus_seconds(600),
+        })
+    }
+
     #[test]
     fn a_permit_covers_one_call_in_one_session() {
         let (session, other): (SessionId, SessionId) = ("sess_1".parse().unwrap(), "sess_2".parse().unwrap());
-        let call = CallDigest::of("delete", &json!({"id": 1}));
-        let permit = |call| Permit::grant(session.clone(), "rpl_1".parse().unwrap(), call);
-        assert_eq!(permit(Some(call)).spend(&session, &call), Ok(()));
-        assert_eq!(permit(Some(call)).spend(&other, &call), Err(PermitMismatch));
-        assert_eq!(
-            permit(Some(call)).spend(&session, &CallDigest::of("delete", &json!({"id": 2}))),
-            Err(PermitMismatch)
-        );
-        assert_eq!(
-            permit(Some(call)).spend(&session, &CallDigest::of("remove", &json!({"id": 1}))),
-            Err(PermitMismatch)
-        );
-        // Agreement to something in general permits no call in particular.
-        assert_eq!(permit(None).spend(&session, &call), Err(PermitMismatch));
+        let spend = |session: &SessionId, tool: &str, arguments: Value| {
+            permit().spend(session, &CallDigest::of(tool, &arguments), Moment::default())
+        };
+        assert_eq!(spend(&session, "delete", json!({"id": 1})), Ok(()));
+        assert_eq!(spend(&other, "delete", json!({"id": 1})), Err(PermitError::OtherCall));
+        assert_eq!(spend(&session, "delete", json!({"id": 2})), Err(PermitError::OtherCall));
+        assert_eq!(spend(&session, "remove", json!({"id": 1})), Err(PermitError::OtherCall));
+    }
+
+    #[test]
+    fn a_permit_expires() {
+        let (session, call) = ("sess_1".parse().unwrap(), CallDigest::of("delete", &json!({"id": 1})));
+        let at = |seconds| permit().spend(&session, &call, Moment::default().plus_seconds(seconds));
+        assert_eq!((at(599), at(600)), (Ok(()), Err(PermitError::Expired)));
+    }
+
+    #[test]
+    fn only_a_yes_to_an_irreversible_question_or_its_allowed_default_permits() {
+        let verdicts = [
+            Verdict::Accepted,
+            Verdict::Rejected,
+            Verdict::Answered,
+            Verdict::TimedOut,
+            Verdict::NobodyCouldAnswer,
+            Verdict::SubscriberLeft,
+            Verdict::Cancelled,
+            Verdict::Superseded,
+            Verdict::NotRecorded,
+        ];
+        let stated = [
+            (None, None, false),
+            (Some(false), None, false),
+            (Some(true), None, true),
+            (None, Some(Reversibility::Irreversible), true),
+            (Some(false), Some(Reversibility::Irreversible), true),
+            (None, Some(Reversibility::ReversibleWithEffort), false),
+        ];
+        let risks = [None, Some(RiskLevel::Low), Some(RiskLevel::Medium), Some(RiskLevel::High)];
+        for (irreversible, reversibility, counts) in stated {
+            for risk in &risks {
+                for default in [Decision::Accept, Decision::Reject] {
+                    let mut asked = Confirmation::new("a", "b").payload("rpl_1".parse().unwrap(), 1);
+                    (asked.irreversible, asked.reversibility) = (irreversible, reversibility.clone());
+                    (asked.risk_level, asked.default_decision) = (risk.clone(), default.clone());
+                    let by_default = counts && *risk == Some(RiskLevel::Low) && default == Decision::Accept;
+                    for verdict in verdicts {
+                        let expected = match verdict {
+                            Verdict::Accepted if counts => Some(Acceptance::Reply),
+                            Verdict::TimedOut | Verdict::NobodyCouldAnswer | Verdict::SubscriberLeft if by_default => {
+                                Some(Acceptance::Default)
+                            }
+                            _ => None,
+                        };
+                        assert_eq!(Acceptance::of(&asked, verdict), expected, "{asked:?} {verdict:?}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! How questions are put. The table of 6.4.1 is enforced here: a confirmation that would let silence
+//! How the user is asked for consent. The table of 6.4.1 is enforced here: a confirmation that would let silence
 //! start something irreversible cannot be built.
 
 use std::fmt;
@@ -8,10 +8,7 @@ use serde_json::{Map, Value, json};
 use super::permit::CallDigest;
 use crate::id::ReplyToken;
 use crate::language::LanguageTag;
-use crate::message::{
-    Aside, AwaitingClarification, AwaitingConfirmation, Choice, Decision, Response, ResponseKind, Reversibility,
-    RiskLevel, add_variant,
-};
+use crate::message::{Aside, AwaitingConfirmation, Decision, Reversibility, RiskLevel, add_variant};
 
 /// The extension under which questions carry the fingerprint of their call and notices their outcome.
 pub const CONSENT_PREFIX: &str = "consent";
@@ -49,7 +46,8 @@ pub struct Confirmation {
     default: Decision,
     timeout_seconds: Option<u32>,
     risk: Option<RiskLevel>,
-    irreversible: bool,
+    /// As the agent stated it; nothing if it did not.
+    irreversible: Option<bool>,
     reversibility: Option<Reversibility>,
     allowed_replies: Option<Vec<String>>,
     extra_context: Option<Map<String, Value>>,
@@ -70,7 +68,7 @@ impl Confirmation {
             default: Decision::Reject,
             timeout_seconds: None,
             risk: None,
-            irreversible: false,
+            irreversible: None,
             reversibility: None,
             allowed_replies: None,
             extra_context: None,
@@ -92,13 +90,22 @@ impl Confirmation {
 
     /// The action cannot be undone.
     pub fn irreversible(mut self) -> Confirmation {
-        self.irreversible = true;
+        self.irreversible = Some(true);
+        self
+    }
+
+    /// The action can be undone. The user is told so only if the agent states it. A question that also says
+    /// [`irreversible`](Confirmation::irreversible), before or after, stays irreversible.
+    pub fn reversible(mut self) -> Confirmation {
+        self.irreversible.get_or_insert(false);
         self
     }
 
     /// How hard the action is to undo. If that is impossible, it is irreversible.
     pub fn reversibility(mut self, reversibility: Reversibility) -> Confirmation {
-        self.irreversible |= reversibility == Reversibility::Irreversible;
+        if reversibility == Reversibility::Irreversible {
+            self.irreversible = Some(true);
+        }
         self.reversibility = Some(reversibility);
         self
     }
@@ -185,7 +192,7 @@ impl Confirmation {
             default: asked.default_decision.clone(),
             timeout_seconds: Some(asked.timeout_seconds),
             risk: asked.risk_level.clone(),
-            irreversible: asked.irreversible == Some(true),
+            irreversible: asked.irreversible,
             reversibility: asked.reversibility.clone(),
             allowed_replies: asked.allowed_replies.clone(),
             extra_context: asked.extra_context.clone(),
@@ -209,7 +216,13 @@ impl Confirmation {
     /// Whether the table of 6.4.1 is kept, also after later changes of risk.
     pub(crate) fn check(&self) -> Result<(), UnsafeDefault> {
         let harmless = self.risk == Some(RiskLevel::Low);
-        if self.default == Decision::Accept && self.irreversible && !harmless { Err(UnsafeDefault) } else { Ok(()) }
+        let unsafe_default = self.default == Decision::Accept && self.is_irreversible() && !harmless;
+        if unsafe_default { Err(UnsafeDefault) } else { Ok(()) }
+    }
+
+    /// Either field counts (decision 14).
+    fn is_irreversible(&self) -> bool {
+        self.irreversible == Some(true) || self.reversibility == Some(Reversibility::Irreversible)
     }
 
     pub(crate) fn origin_key(&self) -> Option<&str> {
@@ -235,7 +248,7 @@ impl Confirmation {
 
     /// The wait that 6.4.2 recommends.
     pub(crate) fn timeout(&self) -> u32 {
-        self.timeout_seconds.unwrap_or(match (self.irreversible, &self.risk) {
+        self.timeout_seconds.unwrap_or(match (self.is_irreversible(), &self.risk) {
             (true, Some(RiskLevel::Low)) | (false, Some(RiskLevel::Medium)) => 90,
             (true, Some(RiskLevel::Medium)) => 120,
             (true, _) | (false, Some(RiskLevel::High)) => 300,
@@ -255,7 +268,7 @@ impl Confirmation {
             summary_normal: summary_normal.or_else(|| Some(format!("{} {}", self.action, self.consequence))),
             summary_detailed,
             risk_level: self.risk.clone(),
-            irreversible: Some(self.irreversible),
+            irreversible: self.irreversible,
             reversibility: self.reversibility.clone(),
             allowed_replies: self.allowed_replies.clone(),
             extra_context: self.extra_context.clone(),
@@ -272,198 +285,8 @@ impl Confirmation {
     }
 }
 
-/// A question about what the user wants.
-///
-/// ```
-/// use aaep_proto::confirm::Clarification;
-/// let ask = Clarification::choice("Which folder?", [("in", "Inbox"), ("old", "Old mail")]).default_response("in");
-/// # let _ = ask;
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Clarification {
-    question: String,
-    kinds: Vec<ResponseKind>,
-    choices: Vec<(String, String)>,
-    context: Option<String>,
-    default_response: Option<String>,
-    summaries: [Option<String>; 3],
-    variants: Map<String, Value>,
-    aside: Aside,
-    timeout_seconds: u32,
-    origin: Option<String>,
-}
-
-impl Clarification {
-    fn new(question: impl Into<String>, kind: ResponseKind) -> Clarification {
-        Clarification {
-            question: question.into(),
-            kinds: vec![kind],
-            choices: Vec::new(),
-            context: None,
-            default_response: None,
-            summaries: [None, None, None],
-            variants: Map::new(),
-            aside: Aside::default(),
-            timeout_seconds: 120,
-            origin: None,
-        }
-    }
-
-    /// The question again, from the event that asked it.
-    pub(crate) fn restore(
-        asked: &AwaitingClarification,
-        variants: &Map<String, Value>,
-        origin: Option<String>,
-    ) -> Clarification {
-        let choices = asked.choices.iter().flatten().map(|choice| (choice.value.clone(), choice.label.clone()));
-        Clarification {
-            question: asked.question.clone(),
-            kinds: asked.accepted_response_kinds.clone().unwrap_or_default(),
-            choices: choices.collect(),
-            context: asked.context.clone(),
-            default_response: asked.default_response.clone(),
-            summaries: [asked.summary_terse.clone(), asked.summary_normal.clone(), asked.summary_detailed.clone()],
-            variants: variants.clone(),
-            // What went beside it is in the event, which is what is put again.
-            aside: Aside::default(),
-            timeout_seconds: asked.timeout_seconds,
-            origin,
-        }
-    }
-
-    /// What the asker itself calls this question, so that it finds the question again after a restart.
-    pub fn origin(mut self, origin: impl Into<String>) -> Clarification {
-        self.origin = Some(origin.into());
-        self
-    }
-
-    pub(crate) fn origin_key(&self) -> Option<&str> {
-        self.origin.as_deref()
-    }
-
-    /// Any text is an answer.
-    pub fn freetext(question: impl Into<String>) -> Clarification {
-        Clarification::new(question, ResponseKind::Freetext)
-    }
-
-    /// Yes or no.
-    pub fn yes_no(question: impl Into<String>) -> Clarification {
-        Clarification::new(question, ResponseKind::YesNo)
-    }
-
-    /// A number.
-    pub fn numeric(question: impl Into<String>) -> Clarification {
-        Clarification::new(question, ResponseKind::Numeric)
-    }
-
-    /// One of these, given as value and label.
-    pub fn choice<V: Into<String>, L: Into<String>>(
-        question: impl Into<String>,
-        choices: impl IntoIterator<Item = (V, L)>,
-    ) -> Clarification {
-        let mut ask = Clarification::new(question, ResponseKind::MultipleChoice);
-        ask.choices = choices.into_iter().map(|(v, l)| (v.into(), l.into())).collect();
-        ask
-    }
-
-    /// Another kind of answer is fine too.
-    pub fn or(mut self, kind: ResponseKind) -> Clarification {
-        self.kinds.push(kind);
-        self
-    }
-
-    /// Why the agent asks.
-    pub fn context(mut self, context: impl Into<String>) -> Clarification {
-        self.context = Some(context.into());
-        self
-    }
-
-    /// What the agent assumes without an answer.
-    pub fn default_response(mut self, response: impl Into<String>) -> Clarification {
-        self.default_response = Some(response.into());
-        self
-    }
-
-    /// Other words for the announcement, from terse to detailed.
-    pub fn summaries(
-        mut self,
-        terse: Option<String>,
-        normal: Option<String>,
-        detailed: Option<String>,
-    ) -> Clarification {
-        self.summaries = [terse, normal, detailed];
-        self
-    }
-
-    /// Texts in other languages, by field name and language suffix, and what goes beside the payload. The question is
-    /// the summary of its language too, if there is no other.
-    pub fn in_other_words(mut self, variants: Map<String, Value>, aside: Aside) -> Clarification {
-        self.variants.extend(variants);
-        self.aside = aside;
-        for (suffix, question) in texts(&self.variants, "question_") {
-            self.variants.entry(format!("summary_normal_{suffix}")).or_insert(question.into());
-        }
-        self
-    }
-
-    /// The question in another language. Choices, context and default stay as they are, so give those only if they
-    /// need no translation.
-    pub fn in_language(mut self, language: &LanguageTag, question: &str) -> Clarification {
-        add_variant(&mut self.variants, "question", language, question);
-        add_variant(&mut self.variants, "summary_normal", language, question);
-        self
-    }
-
-    /// How long to wait.
-    pub fn timeout_seconds(mut self, seconds: u32) -> Clarification {
-        self.timeout_seconds = seconds.clamp(1, 86_400);
-        self
-    }
-
-    pub(crate) fn timeout(&self) -> u32 {
-        self.timeout_seconds
-    }
-
-    /// What the event says besides its payload.
-    pub(crate) fn rest(&self) -> (Map<String, Value>, Aside) {
-        (self.variants.clone(), self.aside.clone())
-    }
-
-    pub(crate) fn fallback(&self) -> Option<Response> {
-        self.default_response.clone().map(Response::Text)
-    }
-
-    /// Whether the response is of a kind that was asked for (6.5.5).
-    pub(crate) fn takes(&self, response: &Response) -> bool {
-        self.kinds.iter().any(|kind| match (kind, response) {
-            (ResponseKind::Freetext, Response::Text(_)) => true,
-            (ResponseKind::MultipleChoice, Response::Text(text)) => self.choices.iter().any(|(value, _)| value == text),
-            (ResponseKind::YesNo, Response::Boolean(_)) => true,
-            (ResponseKind::Numeric, Response::Number(n)) => n.is_finite(),
-            _ => false,
-        })
-    }
-
-    pub(crate) fn payload(&self, reply_token: ReplyToken, timeout_seconds: u32) -> AwaitingClarification {
-        let choice = |(value, label): &(String, String)| Choice { value: value.clone(), label: label.clone() };
-        let [summary_terse, summary_normal, summary_detailed] = self.summaries.clone();
-        AwaitingClarification {
-            question: self.question.clone(),
-            reply_token,
-            timeout_seconds,
-            accepted_response_kinds: Some(self.kinds.clone()),
-            choices: (!self.choices.is_empty()).then(|| self.choices.iter().map(choice).collect()),
-            context: self.context.clone(),
-            default_response: self.default_response.clone(),
-            summary_terse,
-            summary_normal: summary_normal.or_else(|| Some(self.question.clone())),
-            summary_detailed,
-        }
-    }
-}
-
 /// The variants of a text: the suffix of each language, and the text.
-fn texts(variants: &Map<String, Value>, field: &str) -> Vec<(String, String)> {
+pub(super) fn texts(variants: &Map<String, Value>, field: &str) -> Vec<(String, String)> {
     let of_field = |(name, value): (&String, &Value)| {
         let suffix = name.strip_prefix(field).filter(|suffix| LanguageTag::from_field_suffix(suffix).is_some())?;
         Some((suffix.to_owned(), value.as_str()?.to_owned()))
@@ -479,7 +302,7 @@ mod tests {
     fn timeouts_are_as_recommended() {
         let wait = |irreversible: bool, risk: Option<RiskLevel>| {
             let mut ask = Confirmation::new("a", "b");
-            ask.irreversible = irreversible;
+            ask.irreversible = Some(irreversible);
             ask.risk = risk;
             ask.timeout()
         };
@@ -487,7 +310,40 @@ mod tests {
         assert!((180..=600).contains(&wait(true, None)));
         assert!((60..=180).contains(&wait(true, Some(RiskLevel::Medium))));
         assert!((30..=90).contains(&wait(false, Some(RiskLevel::Low))));
-        assert!((60..=300).contains(&Clarification::freetext("c").timeout()));
         assert_eq!(Confirmation::new("a", "b").timeout_seconds(7).timeout(), 7);
+    }
+
+    #[test]
+    fn irreversible_is_on_the_wire_as_it_was_stated() {
+        let stated = |ask: Confirmation| ask.payload("rpl_1".parse().unwrap(), 1).irreversible;
+        let ask = || Confirmation::new("a", "b");
+        assert_eq!(stated(ask()), None);
+        assert_eq!(stated(ask().reversibility(Reversibility::Reversible)), None);
+        assert_eq!(stated(ask().reversible()), Some(false));
+        // What is irreversible stays so in any order of the calls.
+        assert_eq!(stated(ask().reversible().irreversible()), Some(true));
+        assert_eq!(stated(ask().irreversible().reversible()), Some(true));
+        assert_eq!(stated(ask().reversible().reversibility(Reversibility::Irreversible)), Some(true));
+        assert_eq!(stated(ask().reversibility(Reversibility::Irreversible).reversible()), Some(true));
+    }
+
+    #[test]
+    fn silence_starts_nothing_irreversible_in_any_order_of_the_calls() {
+        let ask = || Confirmation::new("a", "b");
+        let late = [
+            ask().accept_on_timeout().unwrap().irreversible(),
+            ask().accept_on_timeout().unwrap().reversibility(Reversibility::Irreversible),
+            ask().reversible().accept_on_timeout().unwrap().reversibility(Reversibility::Irreversible),
+            ask().irreversible().risk(RiskLevel::Low).accept_on_timeout().unwrap().risk(RiskLevel::High),
+        ];
+        assert!(late.iter().all(|ask| ask.check() == Err(UnsafeDefault)));
+        let restored = |irreversible: Option<bool>, reversibility: Option<Reversibility>, risk: Option<RiskLevel>| {
+            let mut asked = ask().accept_on_timeout().unwrap().payload("rpl_1".parse().unwrap(), 1);
+            (asked.irreversible, asked.reversibility, asked.risk_level) = (irreversible, reversibility, risk);
+            Confirmation::restore(&asked, &Map::new(), None, (false, None)).check()
+        };
+        assert_eq!(restored(None, Some(Reversibility::Irreversible), None), Err(UnsafeDefault));
+        assert_eq!(restored(Some(false), Some(Reversibility::Irreversible), None), Err(UnsafeDefault));
+        assert_eq!(restored(Some(true), None, Some(RiskLevel::Low)), Ok(()));
     }
 }

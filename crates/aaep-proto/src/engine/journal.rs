@@ -1,6 +1,6 @@
 //! What must survive a restart. With [`Config::journal`](super::Config) the engine says it as it happens, in order,
-//! and two things wait until they are known to be kept: a question is put to the user, and a decision is acted on,
-//! only after [`Engine::recorded`] said so. What could not be kept counts as no.
+//! and three things wait until they are known to be kept: a question is put to the user, a decision is acted on, and an
+//! irreversible call is announced, only after [`Engine::recorded`] said so. What could not be kept counts as no.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ use crate::time::Timestamp;
 ///
 /// ```
 /// use aaep_proto::engine::Entry;
-/// let spent = Entry::Spent("rpl_1".parse()?);
-/// assert!(spent.is_binding());
+/// let held = Entry::Held("sub_1".parse()?, true);
+/// assert!(!held.is_binding());
 /// # Ok::<(), aaep_proto::id::InvalidId>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -40,8 +40,8 @@ pub enum Entry {
     Asked(Box<AskedQuestion>),
     /// A question has ended. A later word about the same question replaces an earlier one.
     Decided(Box<DecidedQuestion>),
-    /// The permit that this question gave was used.
-    Spent(ReplyToken),
+    /// The permit that this question gave is used for this call, which is announced as soon as this is on record.
+    Spent(ReplyToken, Box<Event>),
     /// A subscription that may come back began, or has new terms.
     Subscribed(Box<Subscriber>),
     /// Something waits for such a subscription, or nothing does any more.
@@ -56,7 +56,7 @@ pub enum Entry {
 impl Entry {
     /// Whether someone waits until this is kept.
     pub fn is_binding(&self) -> bool {
-        matches!(self, Entry::Asked(_) | Entry::Decided(_) | Entry::Spent(_))
+        matches!(self, Entry::Asked(_) | Entry::Decided(_) | Entry::Spent(..))
     }
 }
 
@@ -183,6 +183,8 @@ pub enum Recorded {
     Asked(ReplyToken),
     /// A question has ended.
     Decided(ReplyToken),
+    /// The permit that a question gave is used.
+    Spent(ReplyToken),
 }
 
 impl Recorded {
@@ -191,6 +193,7 @@ impl Recorded {
         match entry {
             Entry::Asked(asked) => Some(Recorded::Asked(asked.token.clone())),
             Entry::Decided(decided) => Some(Recorded::Decided(decided.record.reply_token.clone())),
+            Entry::Spent(token, _) => Some(Recorded::Spent(token.clone())),
             _ => None,
         }
     }
@@ -204,12 +207,14 @@ impl Engine {
         }
     }
 
-    /// What was to be kept is kept, or could not be. Only now a question is put to the user and a decision is acted on.
+    /// What was to be kept is kept, or could not be. Only now a question is put to the user, a decision
+    /// is acted on, and an irreversible call is announced.
     pub fn recorded(&mut self, cx: &mut Cx<'_>, what: &Recorded, kept: bool) {
         self.observe_time(cx);
         match what {
             Recorded::Asked(token) => self.question_recorded(cx, token, kept),
             Recorded::Decided(token) => self.ending_recorded(cx, token, kept),
+            Recorded::Spent(token) => self.call_recorded(cx, token, kept),
         }
     }
 

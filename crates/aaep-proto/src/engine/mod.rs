@@ -9,6 +9,8 @@ mod answers;
 mod clean;
 mod delivery;
 mod journal;
+mod notice;
+mod origins;
 mod output;
 mod outputs;
 mod publish;
@@ -20,19 +22,22 @@ mod session;
 mod sessions;
 mod subscriptions;
 mod tell;
+mod tools;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 pub use journal::{AskedQuestion, DecidedQuestion, Entry, OutputKind, Recorded, SessionState, Subscriber};
+pub use origins::Found;
 pub use replies::ReplyFault;
-pub use restore::{Found, Past, Restored, Unfinished};
+pub use restore::{Past, Restored, Unfinished};
 pub use sessions::{MISSED, SessionOptions, summary_of_state};
 pub use subscriptions::{Binding, Presence, SubscriptionKey};
+pub use tools::NotAnnounced;
 
-use crate::confirm::{Answer, AuditRecord, Outcome, PermitMismatch, UnsafeDefault};
+use crate::confirm::{Answer, AuditRecord, Outcome, PermitError, UnanswerableQuestion, UnsafeDefault};
 use crate::frame::Frame;
-use crate::id::{Entropy, OutputId, ReplyToken, SessionId, SubscriptionId};
+use crate::id::{Entropy, OutputId, ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use crate::limits;
 use crate::message::{Message, Producer};
 use crate::negotiate::Offer;
@@ -41,10 +46,12 @@ use crate::sequence::recent::Recent;
 use crate::time::{Moment, Now};
 
 use delivery::Shapes;
+use origins::Origins;
 use questions::Question;
-use restore::{Origins, Orphan};
+use restore::Orphan;
 use session::Session;
 use subscriptions::Subscriptions;
+use tools::HeldCall;
 
 /// What comes with every input: one reading of the clocks, and random bytes.
 pub struct Cx<'a> {
@@ -125,6 +132,8 @@ pub enum Output {
     Decided(ReplyToken, Outcome),
     /// A clarification is answered, or not.
     Answered(ReplyToken, Answer),
+    /// The irreversible call that this permit was used for is announced and may run, or it must not run.
+    Invoked(ReplyToken, Result<ToolCallId, NotAnnounced>),
     /// Keep this record.
     Audit(Box<AuditRecord>),
     /// Keep this over a restart.
@@ -163,10 +172,12 @@ pub enum Misuse {
     OtherWay(&'static str),
     /// An irreversible tool needs a permit.
     NeedsPermit,
-    /// The permit is for something else.
-    WrongPermit(PermitMismatch),
+    /// The permit is for something else, was used before, or has expired.
+    WrongPermit(PermitError),
     /// The question's default would let silence do harm.
     UnsafeDefault(UnsafeDefault),
+    /// The question has no valid answer.
+    Unanswerable(UnanswerableQuestion),
     /// Too many sessions or questions at once.
     TooMany(&'static str),
 }
@@ -190,6 +201,7 @@ impl std::fmt::Display for Misuse {
             }
             Misuse::WrongPermit(e) => e.fmt(f),
             Misuse::UnsafeDefault(e) => e.fmt(f),
+            Misuse::Unanswerable(e) => e.fmt(f),
             Misuse::TooMany(what) => write!(f, "too many {what} at once"),
         }
     }
@@ -247,6 +259,8 @@ pub struct Engine {
     spent: Recent,
     /// Questions whose permit was used.
     used: Recent,
+    /// Irreversible calls that wait until the use of their permit is on record.
+    held_calls: BTreeMap<ReplyToken, HeldCall>,
     origins: Origins,
     /// Sessions whose agents have not come back after a restart.
     orphans: BTreeMap<SessionId, Orphan>,
@@ -273,6 +287,7 @@ impl Engine {
             questions: BTreeMap::new(),
             spent: Recent::new(limits::REPLY_TOKENS),
             used: Recent::new(limits::REPLY_TOKENS),
+            held_calls: BTreeMap::new(),
             origins: Origins::default(),
             orphans: BTreeMap::new(),
             stood: BTreeMap::new(),

@@ -12,8 +12,6 @@ use crate::limits;
 use crate::message::{Context, Envelope, Event, LocalizationHints, Localized, Payload, StateChanged, Urgency};
 use crate::record::Record;
 use crate::rule::{Problem, Rule, Severity};
-use crate::sequence::View;
-use crate::sequence::session::Scope;
 use crate::validate::{Validator, is_core_name};
 
 /// Extension data that goes with an event.
@@ -112,28 +110,40 @@ impl Engine {
         adjust: impl FnOnce(&mut Event),
     ) -> Result<Event, Misuse> {
         self.release_text(cx, session);
-        let session = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
-        let before = session.latest;
-        let mut event = made_of(session, cx, said)?;
+        let found = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
+        let before = found.latest;
+        let mut event = made_of(found, cx, said)?;
         adjust(&mut event);
-        let checked = check_extra(&event).and_then(|()| check(&mut event)).and_then(|()| {
-            let mut order = session.order.clone();
-            let mut problems = Vec::new();
-            order.observe(&event, Scope { view: View::WHOLE, replies: true }, &mut problems);
-            problems.retain(|p| p.severity == Severity::Error);
-            if problems.is_empty() { Ok(order) } else { Err(Misuse::OutOfOrder(problems)) }
-        });
+        let checked = check_extra(&event).and_then(|()| check(&mut event)).and_then(|()| found.order_after(&event));
         match checked {
             Ok(order) => {
-                session.order = order;
+                found.order = order;
                 self.counts.published += 1;
                 Ok(event)
             }
             Err(misuse) => {
-                session.latest = before;
+                found.latest = before;
                 Err(misuse)
             }
         }
+    }
+
+    /// Makes an event and checks it by itself and in the order of its session, without taking it into that order yet.
+    pub(super) fn draft(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        said: Localized<Payload>,
+    ) -> Result<Event, Misuse> {
+        let found = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
+        let before = found.latest;
+        let made = made_of(found, cx, said);
+        found.latest = before;
+        let mut event = made?;
+        check_extra(&event)?;
+        check(&mut event)?;
+        found.order_after(&event)?;
+        Ok(event)
     }
 }
 

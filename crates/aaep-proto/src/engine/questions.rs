@@ -5,17 +5,16 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::notice::{countdowns, notice};
+use super::origins::Known;
 use super::publish::add_consent;
 use super::subscriptions::SubscriptionKey;
 use super::{Cx, Engine, Misuse, Output, Timer, WhenAlone};
-use crate::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome, Permit, Verdict};
+use crate::confirm::{Acceptance, Answer, AuditRecord, Clarification, Confirmation, Grant, Outcome, Permit, Verdict};
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
 use crate::message::{Decision, Event, Localized, Payload, Progress, ProgressUpdated, Response, StateChanged};
 use crate::time::{Moment, Timestamp};
-
-/// Above this, the time that is left is told (6.4.3, decision 17).
-const COUNTDOWN_ABOVE_SECONDS: u32 = 60;
 
 /// A question that waits for its answer.
 pub(super) struct Question {
@@ -78,6 +77,21 @@ impl Question {
     pub(super) fn is_confirmation(&self) -> bool {
         matches!(self.asked, Asked::Confirmation(_))
     }
+
+    /// What the end of this question permits, if it ends with this verdict now.
+    fn grant(&self, token: &ReplyToken, verdict: Verdict, now: Moment) -> Option<Grant> {
+        let (Asked::Confirmation(asked), Payload::AwaitingConfirmation(payload)) = (&self.asked, &self.event.payload)
+        else {
+            return None;
+        };
+        Some(Grant {
+            session: self.session.clone(),
+            token: token.clone(),
+            call: asked.call()?,
+            acceptance: Acceptance::of(payload, verdict)?,
+            expires: now.plus_seconds(limits::PERMIT_SECONDS),
+        })
+    }
 }
 
 /// How a question ends, and who ended it, if it was someone.
@@ -121,6 +135,7 @@ impl Engine {
         session: &SessionId,
         clarification: Clarification,
     ) -> Result<ReplyToken, Misuse> {
+        clarification.check().map_err(Misuse::Unanswerable)?;
         let token = ReplyToken::random(cx.entropy);
         let timeout = self.stretched(clarification.timeout(), false);
         let payload = clarification.payload(token.clone(), timeout).into();
@@ -344,20 +359,23 @@ impl Engine {
             session.settle(token, accepted);
         }
         match &question.asked {
-            Asked::Confirmation(confirmation) => {
-                let permit =
-                    accepted.then(|| Permit::grant(question.session.clone(), token.clone(), confirmation.call()));
+            Asked::Confirmation(_) => {
                 let decision = decision.unwrap_or(Decision::Reject);
-                let outcome = Outcome { decision, verdict, permit, modified_action: ending.modified };
+                let grant = question.grant(token, verdict, cx.now.moment).filter(|_| accepted);
                 if let Some(origin) = question.origin() {
-                    self.origins.decided((origin, token), &question, &outcome);
+                    let (session, modified_action) = (question.session.clone(), ending.modified.clone());
+                    let (decision, grant) = (decision.clone(), grant.clone());
+                    self.origins
+                        .insert(origin, Known::Confirmation { session, decision, verdict, modified_action, grant });
                 }
+                let permit = grant.map(Permit::new);
+                let outcome = Outcome { decision, verdict, permit, modified_action: ending.modified };
                 self.out.push_back(Output::Decided(token.clone(), outcome));
             }
             Asked::Clarification(_) => {
                 let answer = Answer { response: question_response(&question, &ending), verdict };
                 if let Some(origin) = question.origin() {
-                    self.origins.answered(origin, &question.session, &answer);
+                    self.origins.insert(origin, Known::Clarification(question.session.clone(), answer.clone()));
                 }
                 self.out.push_back(Output::Answered(token.clone(), answer));
             }
@@ -466,35 +484,4 @@ fn question_response(question: &Question, ending: &Ending) -> Option<Response> {
     let Asked::Clarification(clarification) = &question.asked else { return None };
     let withdrawn = matches!(ending.verdict, Verdict::Cancelled | Verdict::Superseded | Verdict::NotRecorded);
     ending.response.clone().or_else(|| clarification.fallback().filter(|_| !withdrawn))
-}
-
-/// When to say how many seconds are left: at a half and at a tenth.
-fn countdowns(asked_at: Moment, timeout_seconds: u32) -> Vec<(Moment, u32)> {
-    if timeout_seconds <= COUNTDOWN_ABOVE_SECONDS {
-        return Vec::new();
-    }
-    [timeout_seconds / 2, timeout_seconds / 10]
-        .map(|left| (asked_at.plus_seconds(u64::from(timeout_seconds - left)), left))
-        .to_vec()
-}
-
-fn notice(verdict: Verdict, accepted: bool, confirmation: bool) -> &'static str {
-    match (verdict, confirmation, accepted) {
-        (Verdict::Accepted, ..) => "Accepted. Going ahead.",
-        (Verdict::Rejected, ..) => "Rejected. It will not be done.",
-        (Verdict::Answered, ..) => "Answered. Going on.",
-        (Verdict::TimedOut, true, true) => "No answer came in time. Going ahead, as announced.",
-        (Verdict::TimedOut, true, false) => "No answer came in time. It will not be done.",
-        (Verdict::TimedOut, false, _) => "No answer came in time. Going on without it.",
-        (Verdict::NobodyCouldAnswer, true, true) => "Nobody could answer. Going ahead, as announced.",
-        (Verdict::NobodyCouldAnswer, true, false) => "Nobody could answer. It will not be done.",
-        (Verdict::NobodyCouldAnswer, false, _) => "Nobody could answer. Going on without it.",
-        (Verdict::SubscriberLeft, true, true) => "The one who could answer left. Going ahead, as announced.",
-        (Verdict::SubscriberLeft, true, false) => "The one who could answer left. It will not be done.",
-        (Verdict::SubscriberLeft, false, _) => "The one who could answer left. Going on without it.",
-        (Verdict::Cancelled, ..) => "The question was withdrawn.",
-        (Verdict::Superseded, ..) => "Another question takes its place.",
-        (Verdict::NotRecorded, true, _) => "The answer cannot be put on record now. It will not be done.",
-        (Verdict::NotRecorded, false, _) => "The answer cannot be put on record now. Going on without it.",
-    }
 }

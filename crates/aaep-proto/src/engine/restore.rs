@@ -1,17 +1,20 @@
 //! After a restart: sessions, questions, permits and subscriptions as they were kept.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Map;
 
 use super::journal::{AskedQuestion, DecidedQuestion, OutputKind, SessionState, Subscriber};
+use super::origins::Known;
 use super::questions::{Asked, Question};
 use super::session::Session;
 use super::sessions::{MISSED, summary_of_state};
 use super::subscriptions::SubscriptionKey;
 use super::{Cx, Engine, Entry, Output, Timer};
-use crate::confirm::{Answer, AuditRecord, CallDigest, Clarification, Confirmation, Outcome, Permit, Verdict};
+use crate::confirm::{
+    Acceptance, Answer, AuditRecord, CallDigest, Clarification, Confirmation, Grant, Permit, Verdict,
+};
 use crate::frame::Frame;
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
 use crate::limits;
@@ -64,17 +67,6 @@ pub enum Past {
     },
 }
 
-/// What became of a question, for an asker who comes back.
-#[derive(Debug, PartialEq)]
-pub enum Found {
-    /// It waits for an answer.
-    Pending(ReplyToken),
-    /// It is decided. The permit is there if it was not used.
-    Decided(Outcome),
-    /// It is answered.
-    Answered(Answer),
-}
-
 /// What the agent of a session from before the restart left undone.
 ///
 /// ```
@@ -97,52 +89,7 @@ pub(super) struct Orphan {
     until: Moment,
     origin: Option<String>,
     guarded: BTreeSet<String>,
-    granted: Vec<(ReplyToken, String, CallDigest)>,
-}
-
-/// How questions ended that their askers may look for.
-#[derive(Debug, Default)]
-pub(super) struct Origins {
-    known: BTreeMap<String, Known>,
-    order: VecDeque<String>,
-}
-
-#[derive(Debug)]
-enum Known {
-    Confirmation { session: SessionId, token: ReplyToken, call: Option<CallDigest>, outcome: Outcome },
-    Clarification(SessionId, Answer),
-}
-
-impl Origins {
-    fn insert(&mut self, origin: &str, known: Known) {
-        if self.known.insert(origin.to_owned(), known).is_none() {
-            self.order.push_back(origin.to_owned());
-        }
-        if self.order.len() > limits::REMEMBERED_ORIGINS
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.known.remove(&oldest);
-        }
-    }
-
-    pub(super) fn decided(&mut self, (origin, token): (&str, &ReplyToken), question: &Question, outcome: &Outcome) {
-        let call = match &question.asked {
-            Asked::Confirmation(confirmation) => confirmation.call(),
-            Asked::Clarification(_) => None,
-        };
-        let outcome = Outcome {
-            decision: outcome.decision.clone(),
-            verdict: outcome.verdict,
-            permit: None,
-            modified_action: outcome.modified_action.clone(),
-        };
-        let (session, token) = (question.session.clone(), token.clone());
-        self.insert(origin, Known::Confirmation { session, token, call, outcome });
-    }
-
-    pub(super) fn answered(&mut self, origin: &str, session: &SessionId, answer: &Answer) {
-        self.insert(origin, Known::Clarification(session.clone(), answer.clone()));
-    }
+    granted: Vec<(String, Grant)>,
 }
 
 impl Engine {
@@ -157,7 +104,7 @@ impl Engine {
             self.restore_session(cx, state);
         }
         for (asked, decided, used) in restored.settled {
-            self.restore_settled(asked, decided, used);
+            self.restore_settled(cx, asked, decided, used);
         }
         for subscriber in restored.subscriptions {
             self.restore_subscription(cx, subscriber);
@@ -209,8 +156,8 @@ impl Engine {
         }
         let calls = self.sessions.get(session)?.calls.clone();
         let Some(orphan) = orphan else { return Some(Unfinished { calls, ..Unfinished::default() }) };
-        let unused = orphan.granted.into_iter().filter(|(token, ..)| !self.used.contains(token.as_str()));
-        let permit = |(token, tool, call)| (tool, call, Permit::grant(session.clone(), token, Some(call)));
+        let unused = orphan.granted.into_iter().filter(|(_, grant)| self.is_usable(grant));
+        let permit = |(tool, grant): (String, Grant)| (tool, grant.call, Permit::new(grant));
         Some(Unfinished { calls, guarded: orphan.guarded, permits: unused.map(permit).collect() })
     }
 
@@ -285,17 +232,18 @@ impl Engine {
         self.note(|| Entry::Decided(Box::new(decided)));
     }
 
-    fn restore_settled(&mut self, asked: AskedQuestion, decided: DecidedQuestion, used: bool) {
+    fn restore_settled(&mut self, cx: &Cx<'_>, asked: AskedQuestion, decided: DecidedQuestion, used: bool) {
         let record = decided.record;
+        let grant = grant_of(cx, &asked, &record).filter(|_| !used);
         let Some(session) = self.sessions.get_mut(&record.session_id) else { return };
         let accepted = record.decision == Some(Decision::Accept);
         if accepted && !used {
             observe(&mut session.order, &asked.event);
             session.settle(&asked.token, true);
-            if let Some((orphan, (tool, digest))) = self.orphans.get_mut(&record.session_id).zip(asked.call.as_ref())
-                && let Ok(digest) = digest.parse()
+            if let Some(((orphan, (tool, _)), grant)) =
+                self.orphans.get_mut(&record.session_id).zip(asked.call.as_ref()).zip(grant.as_ref())
             {
-                orphan.granted.push((asked.token.clone(), tool.clone(), digest));
+                orphan.granted.push((tool.clone(), grant.clone()));
             }
         }
         if used {
@@ -305,9 +253,10 @@ impl Engine {
         let known = match record.decision {
             Some(decision) => Known::Confirmation {
                 session: record.session_id,
-                token: asked.token,
-                call: asked.call.as_ref().and_then(|(_, digest)| digest.parse().ok()),
-                outcome: Outcome { decision, verdict: record.verdict, permit: None, modified_action: decided.modified },
+                decision,
+                verdict: record.verdict,
+                modified_action: decided.modified,
+                grant,
             },
             None => {
                 let answer = Answer { response: decided.response, verdict: record.verdict };
@@ -324,29 +273,6 @@ impl Engine {
         {
             self.readmit(cx, (subscriber.id, &subscriber.principal), agreement.terms);
         }
-    }
-
-    /// What became of a question that its asker calls so. The permit of an accepted one is granted again as long as
-    /// none was used: only the first use counts.
-    pub fn find_question(&self, origin: &str) -> Option<(SessionId, Found)> {
-        let open = self.questions.iter().find(|(_, question)| question.origin() == Some(origin));
-        if let Some((token, question)) = open {
-            return Some((question.session.clone(), Found::Pending(token.clone())));
-        }
-        Some(match self.origins.known.get(origin)? {
-            Known::Clarification(session, answer) => (session.clone(), Found::Answered(answer.clone())),
-            Known::Confirmation { session, token, call, outcome } => {
-                let usable = outcome.decision == Decision::Accept && !self.used.contains(token.as_str());
-                let usable = usable && self.sessions.contains_key(session);
-                let outcome = Outcome {
-                    decision: outcome.decision.clone(),
-                    verdict: outcome.verdict,
-                    permit: usable.then(|| Permit::grant(session.clone(), token.clone(), *call)),
-                    modified_action: outcome.modified_action.clone(),
-                };
-                (session.clone(), Found::Decided(outcome))
-            }
-        })
     }
 
     /// What was said before the restart, as this subscription hears it. Questions that are still open are left out:
@@ -426,6 +352,24 @@ fn session_of(state: SessionState) -> Session {
 /// Takes an event into the order without judging it: it was judged when it was said.
 fn observe(order: &mut Order, event: &Event) {
     order.observe(event, Scope { view: View::WHOLE, replies: true }, &mut Vec::new());
+}
+
+/// What an accepted question permits after the restart: what it permitted before, for the time that is left. The wall
+/// clock decides, since the other clock began anew; set back, it must not give more time than there was.
+fn grant_of(cx: &Cx<'_>, asked: &AskedQuestion, record: &AuditRecord) -> Option<Grant> {
+    let Payload::AwaitingConfirmation(payload) = &asked.event.payload else { return None };
+    let acceptance = Acceptance::of(payload, record.verdict)?;
+    let (_, digest) = asked.call.as_ref().filter(|_| record.decision == Some(Decision::Accept))?;
+    let whole = limits::PERMIT_SECONDS * 1_000_000;
+    let ends = record.decided_at.plus_seconds(limits::PERMIT_SECONDS);
+    let left = u64::try_from(ends.micros() - cx.now.wall.micros()).unwrap_or(0).min(whole);
+    Some(Grant {
+        session: record.session_id.clone(),
+        token: asked.token.clone(),
+        call: digest.parse().ok()?,
+        acceptance,
+        expires: cx.now.moment.plus_micros(left),
+    })
 }
 
 fn question_of(asked: &AskedQuestion, cx: &Cx<'_>) -> Option<Question> {

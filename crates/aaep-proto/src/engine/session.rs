@@ -6,14 +6,16 @@ use std::sync::Arc;
 use serde_json::Map;
 
 use super::delivery::ShapeId;
-use super::{Cx, OutputKind};
+use super::{Cx, Misuse, OutputKind};
 use crate::frame::Frame;
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
 use crate::message::{
     Aside, Context, CoreType, Envelope, Event, LocalizationHints, OutputStreaming, Payload, Producer, TextDirection,
     Urgency,
 };
-use crate::sequence::session::Session as Order;
+use crate::rule::Severity;
+use crate::sequence::View;
+use crate::sequence::session::{Scope, Session as Order};
 use crate::shape::segment::Pause;
 use crate::shape::text::{Cursor, OutputText, Piece};
 use crate::time::{Moment, Timestamp};
@@ -197,6 +199,22 @@ impl Session {
     /// The latest time of the session, or this if it is later.
     pub(super) fn not_before(&self, at: Timestamp) -> Timestamp {
         self.latest.map_or(at, |latest| latest.max(at))
+    }
+
+    /// The order of the session after this event, or why the event breaks it.
+    pub(super) fn order_after(&self, event: &Event) -> Result<Order, Misuse> {
+        let mut order = self.order.clone();
+        let mut problems = Vec::new();
+        order.observe(event, Scope { view: View::WHOLE, replies: true }, &mut problems);
+        problems.retain(|p| p.severity == Severity::Error);
+        if problems.is_empty() { Ok(order) } else { Err(Misuse::OutOfOrder(problems)) }
+    }
+
+    /// Takes an event into the order of the session.
+    pub(super) fn take_in(&mut self, event: &Event) -> Result<(), Misuse> {
+        self.order = self.order_after(event)?;
+        self.latest = Some(self.not_before(event.envelope.timestamp));
+        Ok(())
     }
 
     pub(super) fn settle(&mut self, token: &ReplyToken, accepted: bool) {

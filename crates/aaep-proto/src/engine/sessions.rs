@@ -7,14 +7,13 @@ use serde_json::{Map, Value};
 use super::session::{Output, Session};
 use super::subscriptions::SubscriptionKey;
 use super::{Cx, Engine, Entry, Misuse, OutputKind};
-use crate::confirm::{CallDigest, Permit, PermitMismatch, Verdict};
-use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
+use crate::confirm::Verdict;
+use crate::id::{EventId, OutputId, ReplyToken, SessionId};
 use crate::language::LanguageTag;
 use crate::limits;
 use crate::message::{
     Aside, CancelledBy, CoreType, ErrorCategory, LocalizationHints, Localized, OutputStreaming, Payload, Producer,
-    SessionCancelled, SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolInvoked,
-    ToolStatus,
+    SessionCancelled, SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolStatus,
 };
 use crate::rule::{Problem, Rule};
 use crate::sequence::session::Session as Order;
@@ -186,82 +185,6 @@ impl Engine {
         self.change_state(cx, session, change.into(), None)
     }
 
-    /// Announces a tool that can be undone, before it runs.
-    pub fn invoke_tool(
-        &mut self,
-        cx: &mut Cx<'_>,
-        session: &SessionId,
-        tool: impl Into<Localized<ToolInvoked>>,
-    ) -> Result<ToolCallId, Misuse> {
-        self.observe_time(cx);
-        let mut tool = tool.into();
-        if tool.payload.irreversible == Some(true) {
-            return Err(Misuse::NeedsPermit);
-        }
-        let id = tool.payload.tool_call_id.get_or_insert_with(|| ToolCallId::random(cx.entropy)).clone();
-        self.announce_tool(cx, session, tool)?;
-        Ok(id)
-    }
-
-    /// Announces a tool that cannot be undone. The permit is for this call, and is spent by it.
-    pub fn invoke_irreversible(
-        &mut self,
-        cx: &mut Cx<'_>,
-        session: &SessionId,
-        (tool, arguments): (impl Into<Localized<ToolInvoked>>, &Value),
-        permit: Permit,
-    ) -> Result<ToolCallId, Misuse> {
-        self.observe_time(cx);
-        let mut tool = tool.into();
-        let token = permit.token().clone();
-        if self.used.contains(token.as_str()) {
-            return Err(Misuse::WrongPermit(PermitMismatch));
-        }
-        permit.spend(session, &CallDigest::of(&tool.payload.tool, arguments)).map_err(Misuse::WrongPermit)?;
-        tool.payload.irreversible = Some(true);
-        let id = tool.payload.tool_call_id.get_or_insert_with(|| ToolCallId::random(cx.entropy)).clone();
-        self.announce_tool(cx, session, tool)?;
-        self.used.insert(token.as_str());
-        self.note(|| Entry::Spent(token));
-        Ok(id)
-    }
-
-    fn announce_tool(
-        &mut self,
-        cx: &mut Cx<'_>,
-        session: &SessionId,
-        tool: Localized<ToolInvoked>,
-    ) -> Result<(), Misuse> {
-        self.ensure_state(cx, session, "calling_tool")?;
-        let (id, name) = (tool.payload.tool_call_id.clone(), tool.payload.tool.clone());
-        self.publish_with(cx, session, tool.into_payload(), |_| {})?;
-        if let (Some(session), Some(id)) = (self.sessions.get_mut(session), id) {
-            session.calls.insert(id, name);
-        }
-        Ok(())
-    }
-
-    /// Says how a tool ended.
-    pub fn complete_tool(
-        &mut self,
-        cx: &mut Cx<'_>,
-        session: &SessionId,
-        completed: impl Into<Localized<ToolCompleted>>,
-    ) -> Result<(), Misuse> {
-        self.observe_time(cx);
-        let completed = completed.into();
-        let id = completed.payload.tool_call_id.clone();
-        self.publish_with(cx, session, completed.into_payload(), |_| {})?;
-        let Some(found) = self.sessions.get_mut(session) else { return Ok(()) };
-        if let Some(id) = id {
-            found.calls.remove(&id);
-        }
-        if found.calls.is_empty() && found.state == "calling_tool" {
-            self.ensure_state(cx, session, "thinking")?;
-        }
-        Ok(())
-    }
-
     /// Begins an output of this content type, in the session's language or another.
     pub fn open_output(
         &mut self,
@@ -392,12 +315,14 @@ impl Engine {
         self.check_alone(cx, session, &ending)?;
         let found = self.sessions.get(session).ok_or(Misuse::UnknownSession)?;
         let completes = core == Some(CoreType::SessionCompleted);
-        if completes && (!found.calls.is_empty() || self.questions.values().any(|q| q.session == *session)) {
+        let open = !found.calls.is_empty() || self.has_held_call(session);
+        if completes && (open || self.questions.values().any(|q| q.session == *session)) {
             let message = "Complete the tools and settle the questions of the session first.";
             return Err(Misuse::OutOfOrder(vec![Problem::new(Rule::ToolOpen, "/type", message)]));
         }
         let (calls, outputs) = (found.calls.clone(), found.outputs.keys().cloned().collect::<Vec<_>>());
         self.settle_all(cx, session, Verdict::Cancelled);
+        self.drop_held_calls(session);
         for (id, tool) in calls {
             let given_up = ToolCompleted {
                 tool,

@@ -6,7 +6,7 @@ use crate::id::ReplyToken;
 use crate::limits;
 use crate::message::{
     AwaitingClarification, AwaitingConfirmation, ClarificationReply, ConfirmationReply, Decision, Response,
-    ResponseKind,
+    ResponseKind, RiskLevel,
 };
 use crate::rule::{Problem, Rule};
 use crate::time::Timestamp;
@@ -23,14 +23,35 @@ struct Question {
 
 #[derive(Clone, Debug)]
 enum What {
-    Confirmation { action: String, default: Decision, allowed: Vec<String> },
+    Confirmation(Confirmation),
     Clarification { kinds: Vec<ResponseKind>, choices: Vec<String> },
+}
+
+#[derive(Clone, Debug)]
+struct Confirmation {
+    action: String,
+    default: Decision,
+    allowed: Vec<String>,
+    /// Whether it was asked as irreversible (decision 14).
+    irreversible: bool,
+    /// Whether 6.4.1 lets silence accept it.
+    default_allowed: bool,
+    /// The tool that it is about, if the consent extension says so.
+    tool: Option<String>,
+}
+
+impl Confirmation {
+    fn is_about(&self, tool: &str) -> bool {
+        self.tool.as_ref().is_none_or(|known| known == tool)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Pending,
     Accepted,
+    /// Nobody answered, and the default was to accept.
+    Defaulted,
     Refused,
     /// Left for another state, which looks like a refusal where replies are not seen.
     Doubted,
@@ -38,10 +59,14 @@ enum State {
     Spent,
 }
 
-/// What an irreversible tool has to say for itself.
+/// Whether an irreversible tool call was agreed to.
 pub(super) enum Permission {
     Granted,
     Refused,
+    /// Accepted was only a question that was not asked as irreversible.
+    NotAsked,
+    /// Nobody accepted: the default was applied, and 6.4.1 does not allow that default.
+    ByDefault,
     Missing,
 }
 
@@ -65,8 +90,8 @@ impl Questions {
         if let Some(question) = self.asked.get_mut(token) {
             question.state = match (&question.what, accepted) {
                 (What::Clarification { .. }, _) => State::Spent,
-                (What::Confirmation { .. }, true) => State::Accepted,
-                (What::Confirmation { .. }, false) => State::Refused,
+                (What::Confirmation(_), true) => State::Accepted,
+                (What::Confirmation(_), false) => State::Refused,
             };
         }
     }
@@ -84,20 +109,32 @@ impl Questions {
         self.asked.values().filter(|q| q.state == State::Pending).count()
     }
 
-    pub(super) fn ask_confirmation(&mut self, asked: &AwaitingConfirmation, at: Timestamp, out: &mut Vec<Problem>) {
+    pub(super) fn ask_confirmation(
+        &mut self,
+        asked: &AwaitingConfirmation,
+        (tool, at): (Option<&str>, Timestamp),
+        out: &mut Vec<Problem>,
+    ) {
         let again = self.asked.values().any(|q| {
             q.state == State::Pending
                 && at < q.deadline
-                && matches!(&q.what, What::Confirmation { action, .. } if *action == asked.action)
+                && matches!(&q.what, What::Confirmation(known) if known.action == asked.action)
         });
         if again {
             let message = "Wait for the answer: the same action is already being asked about.";
             out.push(Problem::new(Rule::ConfirmAgain, "/action", message));
         }
         let allowed = asked.allowed_replies.clone().unwrap_or_else(|| vec!["accept".into(), "reject".into()]);
-        let what =
-            What::Confirmation { action: asked.action.clone(), default: asked.default_decision.clone(), allowed };
-        self.add(&asked.reply_token, asked.timeout_seconds, what, at);
+        let irreversible = asked.is_irreversible();
+        let confirmation = Confirmation {
+            action: asked.action.clone(),
+            default: asked.default_decision.clone(),
+            allowed,
+            irreversible,
+            default_allowed: !irreversible || asked.risk_level == Some(RiskLevel::Low),
+            tool: tool.map(str::to_owned),
+        };
+        self.add(&asked.reply_token, asked.timeout_seconds, What::Confirmation(confirmation), at);
     }
 
     pub(super) fn ask_clarification(&mut self, asked: &AwaitingClarification, at: Timestamp) {
@@ -123,7 +160,7 @@ impl Questions {
             State::Spent => 0,
             State::Refused | State::Doubted => 1,
             State::Pending if now >= q.deadline => 2,
-            State::Accepted => 3,
+            State::Accepted | State::Defaulted => 3,
             State::Pending => 4,
         };
         let least = self.asked.iter().min_by_key(|(_, q)| (rank(q), q.number));
@@ -135,7 +172,7 @@ impl Questions {
 
     pub(super) fn confirm(&mut self, reply: &ConfirmationReply, out: &mut Vec<Problem>) {
         let Some(question) = self.open(&reply.reply_token, reply.timestamp, out) else { return };
-        let What::Confirmation { allowed, .. } = &question.what else {
+        let What::Confirmation(Confirmation { allowed, .. }) = &question.what else {
             out.push(Problem::new(
                 Rule::ReplyUnknownToken,
                 "/reply_token",
@@ -206,6 +243,24 @@ impl Questions {
         Some(question)
     }
 
+    /// A state change that carries the outcome of a question in the consent extension settles that question. Where
+    /// replies are a part of the stream, a yes has to be among them.
+    pub(super) fn settle_by_outcome(&mut self, token: &ReplyToken, outcome: &str, replies: bool) {
+        let Some(question) = self.asked.get_mut(token).filter(|q| q.state == State::Pending) else { return };
+        let What::Confirmation(confirmation) = &question.what else {
+            question.state = State::Spent;
+            return;
+        };
+        question.state = match outcome {
+            "accepted" if replies => State::Pending,
+            "accepted" => State::Accepted,
+            "timed_out" | "nobody_could_answer" | "subscriber_left" if confirmation.default == Decision::Accept => {
+                State::Defaulted
+            }
+            _ => State::Refused,
+        };
+    }
+
     /// A state change out of waiting settles a question: towards the tool it was accepted, back to
     /// thinking it was refused or withdrawn (6.7.2, 6.8). Of several open ones nobody can tell which.
     pub(super) fn settle_by_state(&mut self, to_state: &str, replies: bool) {
@@ -228,30 +283,45 @@ impl Questions {
         }
     }
 
-    /// Takes the permission for one irreversible tool call.
-    pub(super) fn take_permission(&mut self, at: Timestamp, replies: bool) -> Permission {
+    /// Takes the permission for one irreversible call of this tool. It needs a question that was itself asked as
+    /// irreversible and accepted by a reply, or by the one default that 6.4.1 allows (decision 60).
+    pub(super) fn take_permission(&mut self, tool: &str, at: Timestamp, replies: bool) -> Permission {
+        let accepted = |q: &Question, known: &Confirmation| match q.state {
+            State::Accepted => Some(State::Accepted),
+            State::Defaulted => Some(State::Defaulted),
+            State::Pending if !replies => Some(State::Accepted),
+            State::Pending => (known.default == Decision::Accept && at >= q.deadline).then_some(State::Defaulted),
+            State::Refused | State::Doubted | State::Spent => None,
+        };
+        let about = |q: &Question| match &q.what {
+            What::Confirmation(known) if known.is_about(tool) => Some((accepted(q, known)?, known.clone())),
+            _ => None,
+        };
         let grants = |q: &Question| {
-            let What::Confirmation { default, .. } = &q.what else { return false };
-            match q.state {
-                State::Accepted => true,
-                State::Pending if !replies => true,
-                State::Pending => *default == Decision::Accept && at >= q.deadline,
-                State::Refused | State::Doubted | State::Spent => false,
-            }
+            about(q)
+                .is_some_and(|(state, known)| known.irreversible && (state == State::Accepted || known.default_allowed))
         };
         let accepted_first = |q: &&mut Question| u8::from(q.state != State::Accepted);
         if let Some(question) = self.asked.values_mut().filter(|q| grants(q)).min_by_key(accepted_first) {
             question.state = State::Spent;
             return Permission::Granted;
         }
+        // It may have been given by a question that had to be let go.
+        if self.lost {
+            return Permission::Granted;
+        }
         let refuses = |q: &Question| {
-            matches!(q.state, State::Refused | State::Doubted) && matches!(q.what, What::Confirmation { .. })
+            let of_tool = matches!(&q.what, What::Confirmation(known) if known.is_about(tool));
+            of_tool && matches!(q.state, State::Refused | State::Doubted)
         };
-        match self.asked.values().any(refuses) {
-            // It may have been given by a question that had to be let go.
-            _ if self.lost => Permission::Granted,
-            true => Permission::Refused,
-            false => Permission::Missing,
+        if self.asked.values().any(refuses) {
+            return Permission::Refused;
+        }
+        let accepted: Vec<bool> = self.asked.values().filter_map(about).map(|(_, known)| known.irreversible).collect();
+        match accepted.contains(&false) {
+            true => Permission::NotAsked,
+            false if accepted.is_empty() => Permission::Missing,
+            false => Permission::ByDefault,
         }
     }
 }

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::View;
 use super::questions::{Permission, Questions};
 use super::recent::Recent;
+use crate::confirm::CONSENT_PREFIX;
 use crate::id::{OutputId, ReplyToken, ToolCallId};
 use crate::limits;
 use crate::message::{CoreType, Event, OutputStreaming, Payload, StateChanged, ToolCompleted, ToolInvoked};
@@ -98,12 +101,21 @@ impl Session {
         let mut asks = None;
         match &event.payload {
             Payload::SessionStarted(_) => self.check_start(view, out),
-            Payload::StateChanged(change) => self.change_state(change, scope, out),
+            Payload::StateChanged(change) => {
+                match outcome_of(event) {
+                    Some((token, outcome)) => self.questions.settle_by_outcome(&token, outcome, scope.replies),
+                    None if change.from_state == "awaiting_input" => {
+                        self.questions.settle_by_state(&change.to_state, scope.replies);
+                    }
+                    None => {}
+                }
+                self.change_state(change, scope, out);
+            }
             Payload::ToolInvoked(tool) => self.invoke(tool, at, scope, out),
             Payload::ToolCompleted(tool) => self.complete(tool, view, out),
             Payload::OutputStreaming(chunk) => self.stream(chunk, view, out),
             Payload::AwaitingConfirmation(asked) => {
-                self.questions.ask_confirmation(asked, at, out);
+                self.questions.ask_confirmation(asked, (tool_asked_about(event), at), out);
                 asks = Some(&asked.reply_token);
             }
             Payload::AwaitingClarification(asked) => {
@@ -175,9 +187,6 @@ impl Session {
             }
             _ => {}
         }
-        if from == "awaiting_input" {
-            self.questions.settle_by_state(&change.to_state, replies);
-        }
         if change.to_state == "calling_tool" && !replies {
             self.questions.reconsider();
         }
@@ -187,13 +196,27 @@ impl Session {
 
     fn invoke(&mut self, tool: &ToolInvoked, at: Timestamp, Scope { view, replies }: Scope, out: &mut Vec<Problem>) {
         if tool.irreversible == Some(true) && view.shows(CoreType::AwaitingConfirmation) {
-            match self.questions.take_permission(at, replies) {
+            match self.questions.take_permission(&tool.tool, at, replies) {
                 Permission::Granted => {}
                 Permission::Refused => {
                     let message = format!("Do not run {}: the user said no.", tool.tool);
                     out.push(Problem::new(Rule::ToolAfterReject, "/tool", message));
                 }
-                Permission::Missing if view.is_midway() => {}
+                Permission::Missing | Permission::NotAsked | Permission::ByDefault if view.is_midway() => {}
+                Permission::NotAsked => {
+                    let message = format!(
+                        "Ask about {} with irreversible: true: the question that was accepted did not say so.",
+                        tool.tool
+                    );
+                    out.push(Problem::new(Rule::IrreversibleNotAsked, "/tool", message));
+                }
+                Permission::ByDefault => {
+                    let message = format!(
+                        "Do not run {}: nobody agreed to it, and only a low risk may be accepted by default.",
+                        tool.tool
+                    );
+                    out.push(Problem::new(Rule::IrreversibleByDefault, "/tool", message));
+                }
                 Permission::Missing => {
                     let message = format!("Ask first: {} cannot be undone and nobody has agreed to it.", tool.tool);
                     out.push(Problem::new(Rule::IrreversibleUnconfirmed, "/tool", message));
@@ -308,6 +331,22 @@ impl Session {
         }
         false
     }
+}
+
+/// What the consent extension of an event says.
+fn consent(event: &Event) -> Option<&Value> {
+    event.envelope.extensions.as_ref()?.get(CONSENT_PREFIX)
+}
+
+/// The tool that a confirmation is about, if the consent extension says so.
+fn tool_asked_about(event: &Event) -> Option<&str> {
+    consent(event)?.get("tool")?.as_str()
+}
+
+/// The question that a state change says the end of, and how it ended, if the consent extension says so.
+fn outcome_of(event: &Event) -> Option<(ReplyToken, &str)> {
+    let consent = consent(event)?;
+    Some((consent.get("reply_token")?.as_str()?.parse().ok()?, consent.get("outcome")?.as_str()?))
 }
 
 /// The state that an event puts its session in without saying so (see the session of 4.6).

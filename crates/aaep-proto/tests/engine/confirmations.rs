@@ -1,9 +1,11 @@
 //! The blocking contract and everything that can happen to a confirmation (chapter 6).
 
-use aaep_proto::confirm::{Confirmation, Outcome, Permit, Verdict};
+use aaep_proto::confirm::{
+    Acceptance, Clarification, Confirmation, Outcome, Permit, PermitError, UnanswerableQuestion, Verdict,
+};
 use aaep_proto::engine::{Binding, Config, Misuse, ReplyFault, SubscriptionKey, WhenAlone};
 use aaep_proto::id::{ReplyToken, SessionId};
-use aaep_proto::message::{CoreType, Decision, Payload, RiskLevel, ToolInvoked};
+use aaep_proto::message::{CoreType, Decision, Payload, Reversibility, RiskLevel, ToolInvoked};
 use serde_json::{Value, json};
 
 use crate::harness::World;
@@ -118,6 +120,96 @@ fn silence_may_start_what_is_harmless() {
     let outcome = world.outcome();
     assert_eq!((outcome.decision, outcome.verdict), (Decision::Accept, Verdict::TimedOut));
     world.invoke(&session, "tidy", &json!({}), outcome.permit.unwrap()).unwrap();
+}
+
+/// A yes or a default for a question that was not asked as irreversible is a decision, and permits nothing irreversible.
+#[test]
+fn only_a_question_asked_as_irreversible_yields_a_permit() {
+    let plain = || Confirmation::new("Tidy up.", "The desk is tidy.").for_call("tidy", &json!({}));
+    let asked = [plain(), plain().reversible(), plain().reversibility(Reversibility::ReversibleWithEffort)];
+    for ask in asked {
+        let mut world = World::new();
+        let reader = world.join_reader();
+        let session = world.start();
+        let token = world.ask(&session, ask.clone());
+        world.reply(reader, &token, "accept");
+        let outcome = world.outcome();
+        assert_eq!((outcome.decision, outcome.verdict, outcome.permit), (Decision::Accept, Verdict::Accepted, None));
+        // Silence, high risk: it may be accepted by default, since it can be undone.
+        world.ask(&session, ask.risk(RiskLevel::High).accept_on_timeout().unwrap().timeout_seconds(1));
+        world.pass(1_000);
+        let outcome = world.outcome();
+        assert_eq!((outcome.decision, outcome.verdict, outcome.permit), (Decision::Accept, Verdict::TimedOut, None));
+    }
+    // Without a call there is nothing that a permit could be for.
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let session = world.start();
+    let token = world.ask(&session, Confirmation::new("Tidy up.", "Old files go.").irreversible());
+    world.reply(reader, &token, "accept");
+    let outcome = world.outcome();
+    assert_eq!((outcome.decision, outcome.permit), (Decision::Accept, None));
+}
+
+#[test]
+fn a_permit_says_how_the_user_agreed() {
+    let (mut world, reader, _, token) = asked();
+    world.reply(reader, &token, "accept");
+    assert_eq!(world.outcome().permit.unwrap().acceptance(), Acceptance::Reply);
+    let session = world.start();
+    world.ask(&session, tidy_up().timeout_seconds(1));
+    world.pass(1_000);
+    assert_eq!(world.outcome().permit.unwrap().acceptance(), Acceptance::Default);
+    // The default is applied at once where the last one who could answer leaves.
+    world.ask(&session, tidy_up().timeout_seconds(60));
+    world.act(|engine, cx| engine.disconnect(cx, reader));
+    let outcome = world.outcome();
+    assert_eq!(outcome.verdict, Verdict::SubscriberLeft);
+    assert_eq!(outcome.permit.unwrap().acceptance(), Acceptance::Default);
+}
+
+#[test]
+fn a_permit_is_valid_for_ten_minutes() {
+    for (millis, expected) in [(599_999, Ok(())), (600_000, Err(Misuse::WrongPermit(PermitError::Expired)))] {
+        let (mut world, reader, session, token) = asked();
+        world.reply(reader, &token, "accept");
+        let permit = world.outcome().permit.unwrap();
+        world.pass(millis);
+        assert_eq!(world.invoke(&session, "transfer", &json!({"amount": 500}), permit), expected);
+    }
+}
+
+#[test]
+fn what_the_agent_did_not_state_is_not_said() {
+    let mut world = World::new();
+    let reader = world.join_reader();
+    let session = world.start();
+    let plain = |n: u32| Confirmation::new(format!("Step {n}."), "It is done.");
+    for (ask, stated) in [(plain(1), None), (plain(2).reversible(), Some(false)), (plain(3).irreversible(), Some(true))]
+    {
+        world.ask(&session, ask);
+        let last = world.events(reader).pop().unwrap().clone();
+        let Payload::AwaitingConfirmation(asked) = last.payload else { panic!("{last:?}") };
+        assert_eq!(asked.irreversible, stated);
+    }
+}
+
+#[test]
+fn a_clarification_that_cannot_be_answered_is_refused() {
+    let mut world = World::new();
+    world.join_reader();
+    let session = world.start();
+    let none: [(&str, &str); 0] = [];
+    let choice = Clarification::choice("Which?", [("a", "A"), ("b", "B")]);
+    for (ask, why) in [
+        (Clarification::choice("Which?", none), UnanswerableQuestion::NoChoices),
+        (choice.clone().default_response("c"), UnanswerableQuestion::DefaultIsNoChoice),
+    ] {
+        let refused = world.act(|engine, cx| engine.clarify(cx, &session, ask));
+        assert_eq!(refused, Err(Misuse::Unanswerable(why)));
+    }
+    world.act(|engine, cx| engine.clarify(cx, &session, choice.default_response("b"))).unwrap();
+    assert_eq!(world.engine.open_questions(), 1);
 }
 
 #[test]

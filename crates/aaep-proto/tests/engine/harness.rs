@@ -113,7 +113,7 @@ impl World {
                 Output::Answered(token, answer) => self.answered.push((token, answer)),
                 Output::Audit(record) => self.audit.push(*record),
                 Output::Ignored(_, fault) => self.ignored.push(fault),
-                Output::Journal(_) => {}
+                Output::Journal(_) | Output::Invoked(..) => {}
                 Output::Idle(_) => return,
             }
         }

@@ -6,7 +6,7 @@ use aaep_proto::confirm::{Clarification, Confirmation, Permit};
 use aaep_proto::engine::Misuse;
 use aaep_proto::id::{OutputId, ReplyToken, SessionId, ToolCallId};
 use aaep_proto::message::{
-    ErrorCategory, Progress, ProgressUpdated, RiskLevel, ToolCompleted, ToolInvoked, ToolStatus,
+    ErrorCategory, Progress, ProgressUpdated, Reversibility, RiskLevel, ToolCompleted, ToolInvoked, ToolStatus,
 };
 use aaep_proto::record::Decimal;
 use serde_json::{Value, json};
@@ -20,6 +20,9 @@ pub struct Asked {
     pub deadline_millis: u64,
     pub asked_wall_millis: i64,
     pub default_accept: bool,
+    /// Whether the action was said to be irreversible, and whether its risk was said to be low.
+    pub irreversible: bool,
+    pub low_risk: bool,
     pub call: Option<Value>,
     pub settled: bool,
 }
@@ -29,7 +32,8 @@ pub struct Session {
     pub outputs: BTreeMap<OutputId, String>,
     pub calls: Vec<(ToolCallId, String)>,
     pub questions: BTreeMap<ReplyToken, Asked>,
-    pub permits: Vec<(Permit, Value)>,
+    /// Permits, the call that each is for, and when it was given.
+    pub permits: Vec<(Permit, Value, u64)>,
     /// How many irreversible calls the user has agreed to, and how many ran.
     pub agreed: usize,
     pub ran: usize,
@@ -150,19 +154,26 @@ impl Session {
         self.asked += 1;
         let seconds = *random.pick(&[2u32, 10, 90, 300]);
         let wall = world.wall().millis();
+        let (mut irreversible, mut low_risk) = (false, false);
         let (result, confirmation, default_accept, call) = if random.chance(70) {
             let call = json!({"n": self.asked});
             let risk = random.pick(&[RiskLevel::Low, RiskLevel::Medium, RiskLevel::High]).clone();
-            let harmless = risk == RiskLevel::Low && random.chance(50);
+            low_risk = risk == RiskLevel::Low;
             let mut ask = Confirmation::new(format!("Do {}.", self.asked), "It is done.")
                 .for_call("act", &call)
-                .irreversible()
                 .risk(risk)
                 .timeout_seconds(seconds);
-            if harmless {
+            (ask, irreversible) = match random.below(5) {
+                0 => (ask, false),
+                1 => (ask.reversible(), false),
+                2 => (ask.reversibility(Reversibility::Irreversible), true),
+                _ => (ask.irreversible(), true),
+            };
+            let default_accept = (low_risk || !irreversible) && random.chance(50);
+            if default_accept {
                 ask = ask.accept_on_timeout().unwrap();
             }
-            (world.act(|e, cx| e.ask(cx, &id, ask)), true, harmless, Some(call))
+            (world.act(|e, cx| e.ask(cx, &id, ask)), true, default_accept, Some(call))
         } else {
             let ask = Clarification::yes_no(format!("Really {}?", self.asked)).timeout_seconds(seconds);
             (world.act(|e, cx| e.clarify(cx, &id, ask)), false, false, None)
@@ -176,6 +187,8 @@ impl Session {
                     deadline_millis: world.millis + timeout_millis,
                     asked_wall_millis: wall,
                     default_accept,
+                    irreversible,
+                    low_risk,
                     call,
                     settled: false,
                 },
@@ -194,13 +207,14 @@ impl Session {
 
     /// Uses a permit, now and then for something else than was agreed to.
     fn run_permitted(&mut self, world: &mut World, random: &mut Random) {
-        let Some((permit, call)) = self.permits.pop() else { return };
+        let Some((permit, call, given)) = self.permits.pop() else { return };
         let id = self.id.clone();
         let honest = random.chance(80);
         let arguments = if honest { call } else { json!({"n": "something else"}) };
         let tool = ToolInvoked { tool: "act".into(), summary_normal: "Acting.".into(), ..ToolInvoked::default() };
         let result = world.act(|e, cx| e.invoke_irreversible(cx, &id, (tool, &arguments), permit));
-        assert_eq!(result.is_ok(), honest, "{result:?}");
+        let in_time = world.millis < given + 600_000;
+        assert_eq!(result.is_ok(), honest && in_time, "{result:?}");
         if let Ok(call) = result {
             self.ran += 1;
             self.calls.push((call, "act".into()));

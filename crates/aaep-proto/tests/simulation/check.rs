@@ -24,8 +24,10 @@ pub fn received(listener: &mut Listener, events: &[(u64, Event)], closed: bool) 
         for problem in problems {
             // A listener cannot tell these from what it sees: what nobody could answer was not asked here (decision 1),
             // and notices of outcomes may be filtered or folded. The truth about them is checked at the agent.
-            let excused =
-                matches!(problem.rule, Rule::IrreversibleUnconfirmed | Rule::ToolAfterReject | Rule::PendingAtEnd);
+            let excused = matches!(
+                problem.rule,
+                Rule::IrreversibleUnconfirmed | Rule::IrreversibleNotAsked | Rule::ToolAfterReject | Rule::PendingAtEnd
+            );
             assert!(excused, "{problem:?}\nin {event:?}");
         }
     }

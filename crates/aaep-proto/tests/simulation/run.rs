@@ -260,7 +260,7 @@ impl Sim {
             assert_eq!(self.world.ignored.len() - ignored, usize::from(!counts));
             if counts && let Some((_, outcome)) = self.world.decided.last() {
                 let yes = flying.reply["decision"] == "accept";
-                assert_eq!(outcome.permit.is_some(), yes && outcome.decision == Decision::Accept);
+                assert_eq!(outcome.decision == Decision::Accept, yes);
             }
             self.take_outcomes();
         }
@@ -295,7 +295,7 @@ impl Sim {
     }
 
     fn pass_time(&mut self) {
-        let millis = *self.random.pick(&[10, 200, 1_000, 4_000, 20_000]);
+        let millis = *self.random.pick(&[10, 200, 1_000, 4_000, 20_000, 300_000]);
         let end = self.world.millis + millis;
         // Replies land on the way.
         while let Some(next) = self.flying.iter().map(|f| f.arrives).filter(|a| *a <= end).min() {
@@ -324,7 +324,6 @@ impl Sim {
         for (token, outcome) in std::mem::take(&mut self.world.decided) {
             assert!(self.settled.insert(token.clone()), "{token} was decided twice");
             let accepted = outcome.decision == Decision::Accept;
-            assert_eq!(outcome.permit.is_some(), accepted);
             match outcome.verdict {
                 Verdict::Accepted => self.totals.accepted += 1,
                 Verdict::Rejected => self.totals.rejected += 1,
@@ -343,9 +342,16 @@ impl Sim {
                     !accepted || outcome.verdict == Verdict::Accepted || question.default_accept,
                     "silence started something"
                 );
+                // Consent to something irreversible, written down plainly once more (decision 60).
+                let said_yes = outcome.verdict == Verdict::Accepted;
+                let consents = accepted && question.irreversible && (said_yes || question.low_risk);
+                assert_eq!(outcome.permit.is_some(), consents, "{outcome:?}");
+                if accepted && !consents {
+                    self.totals.harmless += 1;
+                }
                 if let Some(permit) = outcome.permit {
                     session.agreed += 1;
-                    session.permits.push((permit, question.call.clone().unwrap()));
+                    session.permits.push((permit, question.call.clone().unwrap(), self.world.millis));
                 }
                 break;
             }

@@ -11,6 +11,8 @@ pub struct Totals {
     pub nobody: usize,
     pub ignored: usize,
     pub irreversible: usize,
+    /// Accepted without consent to anything irreversible.
+    pub harmless: usize,
     pub closed: usize,
     pub outputs: usize,
 }
@@ -25,6 +27,7 @@ impl Totals {
         self.nobody += other.nobody;
         self.ignored += other.ignored;
         self.irreversible += other.irreversible;
+        self.harmless += other.harmless;
         self.closed += other.closed;
         self.outputs += other.outputs;
     }
@@ -38,6 +41,7 @@ impl Totals {
             self.nobody,
             self.ignored,
             self.irreversible,
+            self.harmless,
             self.closed,
             self.outputs,
         ];

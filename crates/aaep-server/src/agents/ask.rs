@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aaep::message::{Aside, AwaitingClarification, AwaitingConfirmation, Decision, Payload, ResponseKind};
-use aaep::{Attached, Clarification, Confirmation, Outcome};
+use aaep::{Attached, Clarification, Confirmation, Misuse, Outcome, UnanswerableQuestion};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -35,11 +35,24 @@ pub(super) async fn ask(
             if let Some(origin) = origin {
                 clarification = clarification.origin(origin);
             }
-            let question = open.session.ask_about(clarification).await.map_err(faults)?;
+            let question = open.session.ask_about(clarification).await.map_err(unanswerable)?;
             Ok(wait(waiting, id, async move { asker.answered(question.end().await) }))
         }
         _ => Err(vec![Fault::at("/type", "This is no question.")]),
     }
+}
+
+/// Why a clarification was refused, with the field to put right.
+fn unanswerable(error: aaep::Error) -> Vec<Fault> {
+    let aaep::Error::Misuse(Misuse::Unanswerable(what)) = error else { return faults(error) };
+    vec![match what {
+        UnanswerableQuestion::NoChoices => {
+            Fault::at("/choices", "Add choices: a multiple_choice question cannot be answered without them.")
+        }
+        UnanswerableQuestion::DefaultIsNoChoice => {
+            Fault::at("/default_response", "Set default_response to the value of one of the choices.")
+        }
+    }]
 }
 
 /// Goes on with a question that was asked before a restart.
@@ -67,7 +80,7 @@ pub(super) fn resume(
 fn guard(open: &mut Open, told: &Told) -> Result<(), Vec<Fault>> {
     match (&told.event.payload, &told.tool) {
         (Payload::AwaitingConfirmation(asked), Some(tool)) if asked.is_irreversible() => {
-            open.guard(tool).map_err(|fault| vec![fault])
+            open.guarded.add(tool).map_err(|fault| vec![fault])
         }
         _ => Ok(()),
     }
@@ -125,8 +138,11 @@ fn confirmation(asked: &AwaitingConfirmation, told: &Told) -> Result<Confirmatio
         summaries.1.clone(),
         summaries.2.clone(),
     );
-    if asked.is_irreversible() {
-        ask = ask.irreversible();
+    // What the agent did not state stays unstated: nobody hears that something can be undone unless the agent says so.
+    match asked.irreversible {
+        Some(true) => ask = ask.irreversible(),
+        Some(false) => ask = ask.reversible(),
+        None => {}
     }
     if let Some(reversibility) = &asked.reversibility {
         ask = ask.reversibility(reversibility.clone());

@@ -11,6 +11,7 @@ use aaep_proto::{Severity, Validator};
 use serde_json::{Map, Value, json};
 
 use super::answer::Fault;
+use super::exact;
 
 /// Most characters of an id that an agent makes up.
 const ID: usize = 128;
@@ -67,13 +68,15 @@ pub(super) struct Told {
 impl Loose {
     /// Reads one object.
     pub(super) fn read(line: &[u8]) -> Result<Loose, Fault> {
-        let value: Value = serde_json::from_slice(line)
-            .map_err(|error| Fault::new(format!("This is not JSON: {error}. Write one JSON object on one line.")))?;
-        let Value::Object(mut object) = value else {
+        let Value::Object(mut object) = exact::read(line)? else {
             return Err(Fault::new("Write one JSON object on one line."));
         };
         for (field, value) in object.iter().filter(|(field, _)| !UNBOUNDED.contains(&field.as_str())) {
             check_strings(&format!("/{field}"), value)?;
+        }
+        // The user agrees to the arguments of a call, and a fingerprint of them is compared later.
+        if object.contains_key("args") {
+            exact::check_numbers(line)?;
         }
         let event_id = name(&mut object, "event_id")?;
         let session = name(&mut object, "session_id")?;

@@ -7,6 +7,8 @@
 mod answer;
 mod ask;
 mod events;
+mod exact;
+mod guarded;
 mod inbox;
 mod loose;
 mod memory;

@@ -13,6 +13,7 @@ use serde_json::Map;
 use tokio::task::JoinSet;
 
 use super::answer::{Answer, Fault, faults};
+use super::guarded::Guarded;
 use super::loose::{Loose, Told};
 use super::memory::{Known, Memory};
 use super::registry::Names;
@@ -64,6 +65,8 @@ pub struct Relay {
     current: Option<String>,
     ended: VecDeque<String>,
     memory: Memory,
+    /// Tools that count as irreversible in all sessions of the agent.
+    guarded: Guarded,
     waiting: Option<Waiting>,
     /// The agent was slowed for as long as it may be, and no subscriber has caught up since.
     impatient: bool,
@@ -117,6 +120,7 @@ impl Relay {
             current: None,
             ended: VecDeque::new(),
             memory: Memory::default(),
+            guarded: Guarded::default(),
             waiting: None,
             impatient: false,
             urgent: Urgent::default(),
@@ -273,7 +277,7 @@ impl Relay {
         }
         // What nobody can have agreed to yet must not be the first that is heard either.
         if let Payload::ToolInvoked(invoked) = &told.event.payload
-            && invoked.irreversible == Some(true)
+            && (invoked.irreversible == Some(true) || self.guarded.contains(&invoked.tool))
         {
             return Err(vec![ask_first(&invoked.tool)]);
         }
@@ -334,7 +338,7 @@ impl Relay {
             Some(alias) => drop(self.aliases.insert(alias.clone(), key.clone())),
             None => self.current = Some(key.clone()),
         }
-        self.sessions.insert(key.clone(), session::Open::new(session, alias));
+        self.sessions.insert(key.clone(), session::Open::new(session, alias, self.guarded.clone()));
         key
     }
 

@@ -1,14 +1,15 @@
 //! One session of an agent: what it has begun and what it was permitted.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aaep::id::ToolCallId;
 use aaep::message::{ErrorCategory, Localized, SessionErrored, ToolCompleted, ToolInvoked};
-use aaep::{CallDigest, Output, Permit, Session, Unfinished};
+use aaep::{CallDigest, Error, Misuse, Output, Permit, PermitError, Session, Unfinished};
 use serde_json::Value;
 
 use super::answer::{Fault, faults};
+use super::guarded::Guarded;
 
 /// Outputs that may be open at once.
 pub(super) const OUTPUTS: usize = 64;
@@ -16,7 +17,7 @@ pub(super) const OUTPUTS: usize = 64;
 /// Tool calls that may be open at once.
 const CALLS: usize = 256;
 
-/// Permits that wait to be used, and tools that are known to need one.
+/// Permits of a session that wait to be used. The oldest is given up for a new one.
 const PERMITS: usize = 64;
 
 /// One session.
@@ -30,8 +31,7 @@ pub(super) struct Open {
     finished: VecDeque<String>,
     calls: Vec<(String, ToolCallId)>,
     pub(super) permits: Permits,
-    /// Tools that the user was asked about as irreversible. From then on they are, whatever the agent says.
-    guarded: BTreeSet<String>,
+    pub(super) guarded: Guarded,
 }
 
 /// One output.
@@ -77,6 +77,11 @@ impl Permits {
         }
     }
 
+    /// Whether there is a permit for a call of this tool.
+    fn has(&self, tool: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|held| held.tool == tool)
+    }
+
     /// Takes the permit for a call, and the arguments that it is for.
     fn take(&self, tool: &str, args: Option<&Value>) -> Result<(Permit, Value), Fault> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,11 +101,12 @@ impl Permits {
     }
 }
 
-/// What is said of a tool that nobody has agreed to.
+/// What an agent is told about an irreversible tool that it has no permit for.
 pub(super) fn ask_first(tool: &str) -> Fault {
     let message = format!(
-        "Ask first: {tool} cannot be undone. Send agent.awaiting.confirmation with tool {tool}, wait for its outcome, \
-         and go on only if the decision is accept."
+        "Ask first: {tool} cannot be undone. Send agent.awaiting.confirmation with tool {tool} and irreversible: true, \
+         wait for its outcome, and go on only if the decision is accept. A yes to a question without irreversible: true \
+         does not count."
     );
     Fault::at("/tool", message)
 }
@@ -120,7 +126,7 @@ pub(super) fn errored(summary: &str) -> SessionErrored {
 }
 
 impl Open {
-    pub(super) fn new(session: Session, alias: Option<String>) -> Open {
+    pub(super) fn new(session: Session, alias: Option<String>, guarded: Guarded) -> Open {
         Open {
             session,
             alias,
@@ -128,7 +134,7 @@ impl Open {
             finished: VecDeque::new(),
             calls: Vec::new(),
             permits: Permits::default(),
-            guarded: BTreeSet::new(),
+            guarded,
         }
     }
 
@@ -137,15 +143,6 @@ impl Open {
         self.calls.extend(unfinished.calls.into_iter().map(|(id, tool)| (tool, id)));
         self.guarded.extend(unfinished.guarded);
         self.permits.keep_all(unfinished.permits);
-    }
-
-    /// The user is about to be asked whether this tool may do what cannot be undone.
-    pub(super) fn guard(&mut self, tool: &str) -> Result<(), Fault> {
-        if self.guarded.len() >= PERMITS && !self.guarded.contains(tool) {
-            return Err(Fault::at("/tool", format!("A session can ask about {PERMITS} irreversible tools at most.")));
-        }
-        self.guarded.insert(tool.to_owned());
-        Ok(())
     }
 
     /// Announces a tool. What cannot be undone needs the user's permit for this call.
@@ -159,13 +156,29 @@ impl Open {
         }
         let tool = invoked.payload.tool.clone();
         let id = if invoked.payload.irreversible == Some(true) || self.guarded.contains(&tool) {
-            let (permit, args) = self.permits.take(&tool, args.as_ref()).map_err(|fault| vec![fault])?;
-            self.session.invoke_irreversible(invoked, args, permit).await
+            self.invoke_irreversible(invoked, args).await?
         } else {
-            self.session.invoke_tool(invoked).await
+            self.session.invoke_tool(invoked).await.map_err(faults)?
         };
-        self.calls.push((tool, id.map_err(faults)?));
+        self.calls.push((tool, id));
         Ok(())
+    }
+
+    async fn invoke_irreversible(
+        &mut self,
+        invoked: Localized<ToolInvoked>,
+        args: Option<Value>,
+    ) -> Result<ToolCallId, Vec<Fault>> {
+        loop {
+            let (permit, agreed) =
+                self.permits.take(&invoked.payload.tool, args.as_ref()).map_err(|fault| vec![fault])?;
+            match self.session.invoke_irreversible(invoked.clone(), agreed, permit).await {
+                // The user may have agreed once more since then.
+                Err(Error::Misuse(Misuse::WrongPermit(PermitError::Expired)))
+                    if self.permits.has(&invoked.payload.tool) => {}
+                result => return result.map_err(faults),
+            }
+        }
     }
 
     /// Says how a tool ended. Without an id it is the oldest call of that tool.

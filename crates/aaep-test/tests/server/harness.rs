@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use aaep::message::Decision;
 use aaep::{Confirmation, Producer, Session};
 use aaep_server::{Config, Running, Server};
 pub(crate) use aaep_test::{PATIENCE, now, soon, until};
@@ -234,7 +235,7 @@ pub(crate) fn kind_of(event: &Value) -> &str {
 /// An agent that asks before it acts, and completes only after a yes.
 pub(crate) async fn ask(session: &Session) -> bool {
     let question = Confirmation::new("Move 500 dollars.", "Only the bank can bring it back.").timeout_seconds(600);
-    session.confirm(question).await.unwrap().permit.is_some()
+    session.confirm(question).await.unwrap().decision == Decision::Accept
 }
 
 pub(crate) async fn session(producer: &Producer) -> Session {

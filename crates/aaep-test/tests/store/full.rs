@@ -3,9 +3,10 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use aaep::message::{Capabilities, Decision, Payload};
-use aaep::{Confirmation, Outgoing, Producer, Verdict};
+use aaep::message::{Capabilities, Decision, Payload, ToolInvoked};
+use aaep::{Confirmation, Error, Outgoing, Producer, ToolError, Verdict};
 use aaep_store::{Retention, Store};
+use serde_json::json;
 
 const DIR: &str = "AAEP_TEST_FULL_DIR";
 
@@ -45,6 +46,7 @@ async fn fill(dir: &std::path::Path) {
         loop {
             match link.recv().await {
                 Some(Outgoing::Event(frame)) => match &frame.event().payload {
+                    Payload::ToolInvoked(tool) => panic!("{} could not be put on record", tool.tool),
                     Payload::AwaitingConfirmation(asked) => {
                         link.decide(&asked.reply_token, Decision::Accept).await.unwrap();
                     }
@@ -59,6 +61,12 @@ async fn fill(dir: &std::path::Path) {
     });
     let ask = || Confirmation::new("Go on.", "It goes on.");
     assert_eq!(session.confirm(ask()).await.unwrap().verdict, Verdict::Accepted, "there is room yet");
+    // The user agrees while there is room; the calls come when there is none.
+    let call = |tool: &str| {
+        Confirmation::new(format!("Use {tool}."), "It cannot be undone.").for_call(tool, &json!({})).irreversible()
+    };
+    let watched = session.confirm(call("watched")).await.unwrap().permit.expect("there is room yet");
+    let run = session.confirm(call("run")).await.unwrap().permit.expect("there is room yet");
     let mut said = 0;
     let deadline = tokio::time::Instant::now() + Duration::from_secs(120);
     while !producer.measure().await.unwrap().storage_fails {
@@ -72,6 +80,11 @@ async fn fill(dir: &std::path::Path) {
     let outcome = session.confirm(ask()).await.unwrap();
     assert_eq!((outcome.verdict, outcome.decision), (Verdict::NotRecorded, Decision::Reject));
     assert!(outcome.permit.is_none());
+    let tool = ToolInvoked { tool: "watched".into(), summary_normal: "Using it.".into(), ..ToolInvoked::default() };
+    assert_eq!(session.invoke_irreversible(tool, json!({}), watched).await, Err(Error::NotRecorded));
+    let ran = session.irreversible("run", json!({})).permit(run).run(async |_| Ok::<(), String>(())).await;
+    assert_eq!(ran, Err(ToolError::Refused(Error::NotRecorded)));
+    // Nothing is left open by a call that was refused.
     session.complete("Done.").await.unwrap();
     assert_eq!(listener.await.unwrap(), said, "events still flow");
 }

@@ -1,6 +1,7 @@
 //! All transports of one producer at once.
 
 use aaep::Confirmation;
+use aaep::message::Decision;
 use aaep_server::{Config, Server};
 use serde_json::{Value, json};
 
@@ -50,7 +51,7 @@ async fn all_transports_carry_the_same() {
     }
     output.finish().await.unwrap();
     let outcome = session.confirm(Confirmation::new("Send the letter.", "It cannot be taken back.")).await.unwrap();
-    assert!(outcome.permit.is_some());
+    assert_eq!(outcome.decision, Decision::Accept);
     session.complete("The letter is sent.").await.unwrap();
     let heard = [
         ("sse", sse.1.await.unwrap().1),

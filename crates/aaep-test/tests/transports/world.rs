@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use aaep::message::Decision;
 use aaep::{Confirmation, Producer};
 use aaep_server::{Config, Limits, Running, Server};
 use aaep_test::now;
@@ -88,6 +89,6 @@ pub(crate) fn asking(producer: &Producer) -> tokio::task::JoinHandle<bool> {
         let question = Confirmation::new("Move 500 dollars.", "Only the bank can bring it back.").timeout_seconds(3600);
         let outcome = session.confirm(question).await.unwrap();
         session.complete("Done.").await.unwrap();
-        outcome.permit.is_some()
+        outcome.decision == Decision::Accept
     })
 }

@@ -1,7 +1,7 @@
 //! What the agent does when the suite talks to it. Nothing here pauses, and every session is short: the suite counts
 //! messages instead of seconds, and what comes too late or is too much counts for its next test.
 
-use aaep::message::{ErrorCategory, HandoffTarget, Localized, RiskLevel, SessionErrored};
+use aaep::message::{Decision, ErrorCategory, HandoffTarget, Localized, RiskLevel, SessionErrored};
 use aaep::{Clarification, Confirmation, Error, Permit, Session, ToolError};
 use serde_json::{Value, json};
 
@@ -132,9 +132,10 @@ async fn fail(session: Session) -> Result<(), Error> {
 
 async fn book(session: Session) -> Result<(), Error> {
     let ask = Confirmation::new("Book the meeting room for tomorrow at 2 pm.", "It is then taken for everyone else.")
+        .reversible()
         .risk(RiskLevel::Medium)
         .timeout_seconds(PATIENCE_SECONDS);
-    if session.confirm(ask).await?.permit.is_none() {
+    if session.confirm(ask).await?.decision != Decision::Accept {
         return session.complete("No room was booked.").await;
     }
     let tool = session.tool("book_room").summary("Booking the room.").done("The room is booked.");

@@ -1,0 +1,264 @@
+//! How the user is asked for what the agent needs to know.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::question::texts;
+use crate::id::ReplyToken;
+use crate::language::LanguageTag;
+use crate::message::{Aside, AwaitingClarification, Choice, Response, ResponseKind, add_variant};
+
+/// A question that must not be asked, since it has no valid answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnanswerableQuestion {
+    /// It is multiple choice and has no choices.
+    NoChoices,
+    /// Its default is none of its choices.
+    DefaultIsNoChoice,
+}
+
+impl fmt::Display for UnanswerableQuestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            UnanswerableQuestion::NoChoices => "a multiple-choice question needs choices",
+            UnanswerableQuestion::DefaultIsNoChoice => "default_response must be the value of one of the choices",
+        })
+    }
+}
+
+impl std::error::Error for UnanswerableQuestion {}
+
+/// A question about what the user wants.
+///
+/// ```
+/// use aaep_proto::confirm::Clarification;
+/// let ask = Clarification::choice("Which folder?", [("in", "Inbox"), ("old", "Old mail")]).default_response("in");
+/// # let _ = ask;
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clarification {
+    question: String,
+    kinds: Vec<ResponseKind>,
+    choices: Vec<(String, String)>,
+    context: Option<String>,
+    default_response: Option<String>,
+    summaries: [Option<String>; 3],
+    variants: Map<String, Value>,
+    aside: Aside,
+    timeout_seconds: u32,
+    origin: Option<String>,
+}
+
+impl Clarification {
+    fn new(question: impl Into<String>, kind: ResponseKind) -> Clarification {
+        Clarification {
+            question: question.into(),
+            kinds: vec![kind],
+            choices: Vec::new(),
+            context: None,
+            default_response: None,
+            summaries: [None, None, None],
+            variants: Map::new(),
+            aside: Aside::default(),
+            timeout_seconds: 120,
+            origin: None,
+        }
+    }
+
+    /// The question again, from the event that asked it.
+    pub(crate) fn restore(
+        asked: &AwaitingClarification,
+        variants: &Map<String, Value>,
+        origin: Option<String>,
+    ) -> Clarification {
+        let choices = asked.choices.iter().flatten().map(|choice| (choice.value.clone(), choice.label.clone()));
+        Clarification {
+            question: asked.question.clone(),
+            kinds: asked.accepted_response_kinds.clone().unwrap_or_default(),
+            choices: choices.collect(),
+            context: asked.context.clone(),
+            default_response: asked.default_response.clone(),
+            summaries: [asked.summary_terse.clone(), asked.summary_normal.clone(), asked.summary_detailed.clone()],
+            variants: variants.clone(),
+            // What went beside it is in the event, which is what is put again.
+            aside: Aside::default(),
+            timeout_seconds: asked.timeout_seconds,
+            origin,
+        }
+    }
+
+    /// What the asker itself calls this question, so that it finds the question again after a restart.
+    pub fn origin(mut self, origin: impl Into<String>) -> Clarification {
+        self.origin = Some(origin.into());
+        self
+    }
+
+    pub(crate) fn origin_key(&self) -> Option<&str> {
+        self.origin.as_deref()
+    }
+
+    /// Any text is an answer.
+    pub fn freetext(question: impl Into<String>) -> Clarification {
+        Clarification::new(question, ResponseKind::Freetext)
+    }
+
+    /// Yes or no.
+    pub fn yes_no(question: impl Into<String>) -> Clarification {
+        Clarification::new(question, ResponseKind::YesNo)
+    }
+
+    /// A number.
+    pub fn numeric(question: impl Into<String>) -> Clarification {
+        Clarification::new(question, ResponseKind::Numeric)
+    }
+
+    /// One of these, given as value and label.
+    pub fn choice<V: Into<String>, L: Into<String>>(
+        question: impl Into<String>,
+        choices: impl IntoIterator<Item = (V, L)>,
+    ) -> Clarification {
+        let mut ask = Clarification::new(question, ResponseKind::MultipleChoice);
+        ask.choices = choices.into_iter().map(|(v, l)| (v.into(), l.into())).collect();
+        ask
+    }
+
+    /// Another kind of answer is fine too.
+    pub fn or(mut self, kind: ResponseKind) -> Clarification {
+        self.kinds.push(kind);
+        self
+    }
+
+    /// Why the agent asks.
+    pub fn context(mut self, context: impl Into<String>) -> Clarification {
+        self.context = Some(context.into());
+        self
+    }
+
+    /// What the agent assumes without an answer.
+    pub fn default_response(mut self, response: impl Into<String>) -> Clarification {
+        self.default_response = Some(response.into());
+        self
+    }
+
+    /// Other words for the announcement, from terse to detailed.
+    pub fn summaries(
+        mut self,
+        terse: Option<String>,
+        normal: Option<String>,
+        detailed: Option<String>,
+    ) -> Clarification {
+        self.summaries = [terse, normal, detailed];
+        self
+    }
+
+    /// Texts in other languages, by field name and language suffix, and what goes beside the payload. The question is
+    /// the summary of its language too, if there is no other.
+    pub fn in_other_words(mut self, variants: Map<String, Value>, aside: Aside) -> Clarification {
+        self.variants.extend(variants);
+        self.aside = aside;
+        for (suffix, question) in texts(&self.variants, "question_") {
+            self.variants.entry(format!("summary_normal_{suffix}")).or_insert(question.into());
+        }
+        self
+    }
+
+    /// The question in another language. Choices, context and default stay as they are, so give those only if they
+    /// need no translation.
+    pub fn in_language(mut self, language: &LanguageTag, question: &str) -> Clarification {
+        add_variant(&mut self.variants, "question", language, question);
+        add_variant(&mut self.variants, "summary_normal", language, question);
+        self
+    }
+
+    /// How long to wait.
+    pub fn timeout_seconds(mut self, seconds: u32) -> Clarification {
+        self.timeout_seconds = seconds.clamp(1, 86_400);
+        self
+    }
+
+    pub(crate) fn timeout(&self) -> u32 {
+        self.timeout_seconds
+    }
+
+    /// Whether the question can be answered, and its default is one of the answers. A question that takes other kinds
+    /// of answers too may have any default.
+    pub(crate) fn check(&self) -> Result<(), UnanswerableQuestion> {
+        let chooses = self.kinds.contains(&ResponseKind::MultipleChoice);
+        if chooses && self.choices.is_empty() {
+            return Err(UnanswerableQuestion::NoChoices);
+        }
+        let only_chooses = self.kinds.iter().all(|kind| *kind == ResponseKind::MultipleChoice);
+        let known = |default: &String| self.choices.iter().any(|(value, _)| value == default);
+        if chooses && only_chooses && !self.default_response.iter().all(known) {
+            return Err(UnanswerableQuestion::DefaultIsNoChoice);
+        }
+        Ok(())
+    }
+
+    /// What the event says besides its payload.
+    pub(crate) fn rest(&self) -> (Map<String, Value>, Aside) {
+        (self.variants.clone(), self.aside.clone())
+    }
+
+    pub(crate) fn fallback(&self) -> Option<Response> {
+        self.default_response.clone().map(Response::Text)
+    }
+
+    /// Whether the response is of a kind that was asked for (6.5.5).
+    pub(crate) fn takes(&self, response: &Response) -> bool {
+        self.kinds.iter().any(|kind| match (kind, response) {
+            (ResponseKind::Freetext, Response::Text(_)) => true,
+            (ResponseKind::MultipleChoice, Response::Text(text)) => self.choices.iter().any(|(value, _)| value == text),
+            (ResponseKind::YesNo, Response::Boolean(_)) => true,
+            (ResponseKind::Numeric, Response::Number(n)) => n.is_finite(),
+            _ => false,
+        })
+    }
+
+    pub(crate) fn payload(&self, reply_token: ReplyToken, timeout_seconds: u32) -> AwaitingClarification {
+        let choice = |(value, label): &(String, String)| Choice { value: value.clone(), label: label.clone() };
+        let [summary_terse, summary_normal, summary_detailed] = self.summaries.clone();
+        AwaitingClarification {
+            question: self.question.clone(),
+            reply_token,
+            timeout_seconds,
+            accepted_response_kinds: Some(self.kinds.clone()),
+            choices: (!self.choices.is_empty()).then(|| self.choices.iter().map(choice).collect()),
+            context: self.context.clone(),
+            default_response: self.default_response.clone(),
+            summary_terse,
+            summary_normal: summary_normal.or_else(|| Some(self.question.clone())),
+            summary_detailed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timeout_is_as_recommended() {
+        assert!((60..=300).contains(&Clarification::freetext("c").timeout()));
+    }
+
+    #[test]
+    fn a_question_that_cannot_be_answered_is_not_asked() {
+        let choice = |default: Option<&str>| {
+            let ask = Clarification::choice("Which?", [("a", "A"), ("b", "B")]);
+            default.into_iter().fold(ask, Clarification::default_response)
+        };
+        let none: [(&str, &str); 0] = [];
+        assert_eq!(Clarification::choice("Which?", none).check(), Err(UnanswerableQuestion::NoChoices));
+        let other = Clarification::freetext("Which?").or(ResponseKind::MultipleChoice);
+        assert_eq!(other.check(), Err(UnanswerableQuestion::NoChoices));
+        assert_eq!(choice(Some("c")).check(), Err(UnanswerableQuestion::DefaultIsNoChoice));
+        // The label is not the value.
+        assert_eq!(choice(Some("A")).check(), Err(UnanswerableQuestion::DefaultIsNoChoice));
+        assert_eq!(choice(Some("a")).check(), Ok(()));
+        assert_eq!(choice(None).check(), Ok(()));
+        assert_eq!(choice(Some("c")).or(ResponseKind::Freetext).check(), Ok(()));
+        assert_eq!(Clarification::freetext("Which?").default_response("c").check(), Ok(()));
+    }
+}
