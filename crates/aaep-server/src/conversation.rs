@@ -94,6 +94,7 @@ pub async fn converse_with(
             let close = tokio::select! {
                 close = hear(hub, peer, &sender, &mut source) => close,
                 close = speak(hub, peer, &mut link, &mut sink) => close,
+                () = peer.lapsed() => Close::lapsed(),
             };
             tracing::debug!(subscription = %link.id(), code = close.code, reason = %close.reason, "a subscription ended");
             close
@@ -113,6 +114,7 @@ async fn begin(hub: &Hub, (peer, binding): (&Peer, Binding), source: &mut impl S
     let first = tokio::select! {
         first = tokio::time::timeout(FIRST_MESSAGE, first_message(source)) => first,
         () = stopped(&mut stopping) => return Err((None, Close::new(Close::CLEAN, ENDED))),
+        () = peer.lapsed() => return Err((None, Close::lapsed())),
     };
     let bytes = match first {
         Err(_) => return Err((None, Close::violation("no subscription.request came in time"))),
@@ -168,6 +170,8 @@ async fn hear(hub: &Hub, peer: &Peer, link: &LinkSender, source: &mut impl Sourc
             return Close::violation(TOO_MANY);
         }
         match read(&bytes) {
+            // The time to close may have come while the message was under way.
+            Some(_) if !peer.is_current() => return Close::lapsed(),
             Some(message) => {
                 if link.send(narrowed(peer, message)).await.is_err() {
                     return Close::new(Close::CLEAN, ENDED);

@@ -9,6 +9,7 @@ use aaep_proto::message::{Capabilities, SubscriptionRequest};
 use tokio::sync::watch;
 
 use crate::config::Limits;
+use crate::credentials::Lease;
 use crate::metrics::{Metrics, Transport};
 use crate::rate::Rates;
 
@@ -53,13 +54,29 @@ pub struct Peer {
     pub identity: Arc<Identity>,
     /// How it got here.
     pub transport: Transport,
+    /// The credentials that it showed, if any were asked for.
+    pub(crate) lease: Option<Lease>,
 }
 
 impl Peer {
     /// Everyone who can reach an endpoint that is open to its own machine or user only.
     pub fn local(transport: Transport) -> Peer {
         let roles = [Role::Subscribe, Role::Reply, Role::Audit, Role::Admin, Role::Produce].into();
-        Peer { identity: Arc::new(Identity { principal: "local".to_owned(), roles }), transport }
+        let identity = Identity { principal: Identity::LOCAL.to_owned(), roles, expires: None };
+        Peer { identity: Arc::new(identity), transport, lease: None }
+    }
+
+    /// Whether its credentials are still accepted.
+    pub(crate) fn is_current(&self) -> bool {
+        self.lease.as_ref().is_none_or(Lease::holds)
+    }
+
+    /// Waits until its credentials expire or are revoked.
+    pub(crate) async fn lapsed(&self) {
+        match &self.lease {
+            Some(lease) => lease.lapsed().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// The name that subscriptions belong to.
@@ -114,6 +131,12 @@ impl Close {
 
     pub(crate) fn new(code: u16, reason: impl Into<String>) -> Close {
         Close { code, reason: reason.into() }
+    }
+
+    /// The credentials are no longer accepted.
+    pub(crate) fn lapsed() -> Close {
+        let reason = "authentication_required: the credentials have expired or were revoked";
+        Close::new(Close::UNAUTHENTICATED, reason)
     }
 
     pub(crate) fn violation(reason: impl Into<String>) -> Close {

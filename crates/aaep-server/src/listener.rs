@@ -21,7 +21,8 @@ use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
 use crate::config::Limits;
-use crate::gate::{self, Connection};
+use crate::credentials::Certificate;
+use crate::gate::Connection;
 use crate::http::{Handover, Heir, carry, lend};
 use crate::hub::{Hub, stopped};
 
@@ -93,8 +94,7 @@ impl Listener {
         self.prepare(&stream);
         match Box::pin(tokio::time::timeout(self.hub.limits.request(), tls.accept(stream))).await {
             Ok(Ok(stream)) => {
-                let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-                let certificate = certificate.map(|der| Arc::new(gate::of_certificate(der)));
+                let certificate = stream.get_ref().1.peer_certificates().and_then(Certificate::of);
                 self.serve_connection(stream, Connection { address, certificate }, stopping).await;
             }
             Ok(Err(error)) => tracing::info!(%address, %error, "a TLS handshake failed"),

@@ -46,6 +46,10 @@ pub(super) async fn take(
         return Err(Problem::forbidden());
     }
     let body = read(&app, &headers, body).await?;
+    // It may have expired while the body came.
+    if !peer.is_current() {
+        return Err(Problem::unauthenticated());
+    }
     let seat = sit(&app, &agents, (&peer, &uri), Way::Requests)?;
     let deadline = Instant::now() + wait_of(&uri, &headers);
     let one = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
@@ -62,6 +66,7 @@ pub(super) async fn take(
                 answer = pending.wait() => answer.to_json(),
                 () = tokio::time::sleep_until(deadline) => waits(pending.event_id()),
                 () = stopped(&mut stopping) => waits(pending.event_id()),
+                () = peer.lapsed() => return Err(Problem::unauthenticated()),
             },
         });
     }

@@ -28,6 +28,10 @@ pub(super) async fn take(
             return Err(Problem::new(StatusCode::BAD_REQUEST, "Send a valid reply, renegotiation or close."));
         }
     };
+    // It may have expired while the body came.
+    if !peer.is_current() {
+        return Err(Problem::unauthenticated());
+    }
     let is_reply = matches!(message, Message::ConfirmationReply(_) | Message::ClarificationReply(_));
     if !peer.may(if is_reply { Role::Reply } else { Role::Subscribe }) {
         return Err(Problem::forbidden());
