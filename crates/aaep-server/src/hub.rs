@@ -74,7 +74,8 @@ impl Peer {
     /// Waits until its credentials expire or are revoked.
     pub(crate) async fn lapsed(&self) {
         match &self.lease {
-            Some(lease) => lease.lapsed().await,
+            // In a box: a connection without credentials need not have room for it.
+            Some(lease) => Box::pin(lease.lapsed()).await,
             None => std::future::pending().await,
         }
     }

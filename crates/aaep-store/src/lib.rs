@@ -25,6 +25,7 @@ mod audit;
 mod backup;
 mod check;
 mod error;
+mod heard;
 mod mark;
 mod private;
 mod read;

@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
-use crate::private;
+use crate::{heard, private};
 use crate::whole::Contents;
 
 pub(crate) const FILE: &str = "aaep.db";
@@ -68,6 +68,7 @@ pub(crate) fn open(dir: &Path, contents: Contents) -> Result<Connection, StoreEr
         (false, false, _) => return Err(StoreError::Foreign(dir.to_owned())),
     }
     tune(&connection).map_err(|e| wrong(&e))?;
+    connection.execute_batch(heard::TABLE).map_err(|e| wrong(&e))?;
     Ok(connection)
 }
 

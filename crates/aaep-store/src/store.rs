@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use aaep::{Done, Entry, Journal, Missed, Restored};
+use aaep::{Done, Entry, Heard, Journal, Missed, Restored};
 use aaep_proto::id::{EventId, SubscriptionId};
 
 use crate::error::StoreError;
@@ -14,7 +14,7 @@ use crate::mark::Mark;
 use crate::read::{self, Point, Start};
 use crate::retention::Retention;
 use crate::writer::{self, Shared, Writer};
-use crate::{check, private, resume, schema, whole};
+use crate::{check, heard, private, resume, schema, whole};
 
 /// A directory that keeps what must survive a restart. One process at a time can have it. Dropping it writes what
 /// waits.
@@ -80,6 +80,7 @@ impl Store {
             retention,
             dir: dir.to_owned(),
             held: Default::default(),
+            heard: Vec::new(),
             lost: false,
         };
         let writer = std::thread::Builder::new().name("aaep-store".to_owned()).spawn(|| writer.run()).map_err(io)?;
@@ -110,6 +111,21 @@ impl Journal for Store {
 
     fn works(&self) -> bool {
         self.shared.works()
+    }
+
+    fn keep_heard(&self, heard: Vec<Heard>) {
+        self.shared.keep_heard(heard);
+    }
+
+    fn heard_before(&self, agent: &str) -> Vec<Heard> {
+        let failed = |e: rusqlite::Error| StoreError::sql(&self.dir, &e);
+        let found = schema::open_to_read(&self.dir).and_then(|connection| {
+            heard::of_agent(&connection, agent, self.restart, writer::now()).map_err(failed)
+        });
+        found.unwrap_or_else(|error| {
+            tracing::warn!(%error, "what an agent said before the restart cannot be read");
+            Vec::new()
+        })
     }
 }
 

@@ -32,6 +32,7 @@ mod ask;
 mod clock;
 mod driver;
 mod error;
+mod heard;
 mod history;
 mod journal;
 mod link;
@@ -48,6 +49,7 @@ mod turns;
 
 pub use ask::Question;
 pub use error::{Error, ToolError};
+pub use heard::Heard;
 pub use journal::{Done, Journal, Missed};
 pub use link::{Link, LinkSender, Outgoing};
 pub use output::Output;

@@ -108,6 +108,7 @@ async fn relay(seat: Seat, body: Bytes, one: bool) -> Option<(Seat, Vec<Reply>)>
     }
     drop(urgent);
     relay.flush().await;
+    relay.keep_names().await;
     drop(relay);
     Some((seat, replies))
 }

@@ -113,6 +113,7 @@ async fn hear(
             let reply = relay.take(&bytes).await;
             drop(urgent);
             relay.flush().await;
+            relay.keep_names().await;
             reply
         });
         let Ok(reply) = inbox.read_during(taking).await else { return gone() };
