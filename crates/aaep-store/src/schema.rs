@@ -5,8 +5,8 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
-use crate::{heard, private};
 use crate::whole::Contents;
+use crate::{heard, private};
 
 pub(crate) const FILE: &str = "aaep.db";
 

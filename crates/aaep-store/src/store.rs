@@ -119,9 +119,8 @@ impl Journal for Store {
 
     fn heard_before(&self, agent: &str) -> Vec<Heard> {
         let failed = |e: rusqlite::Error| StoreError::sql(&self.dir, &e);
-        let found = schema::open_to_read(&self.dir).and_then(|connection| {
-            heard::of_agent(&connection, agent, self.restart, writer::now()).map_err(failed)
-        });
+        let found = schema::open_to_read(&self.dir)
+            .and_then(|connection| heard::of_agent(&connection, agent, self.restart, writer::now()).map_err(failed));
         found.unwrap_or_else(|error| {
             tracing::warn!(%error, "what an agent said before the restart cannot be read");
             Vec::new()

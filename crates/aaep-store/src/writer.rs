@@ -11,8 +11,8 @@ use rusqlite::Connection;
 
 use crate::apply::{Failed, Ledger};
 use crate::mark::Mark;
-use crate::{heard, read};
 use crate::retention::{self, Retention};
+use crate::{heard, read};
 
 /// How long a record may wait for others if nobody waits for it.
 const GATHER: Duration = Duration::from_millis(20);

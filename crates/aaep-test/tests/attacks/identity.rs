@@ -111,8 +111,7 @@ impl House {
     async fn stream(&self, subscription: &str, token: &str, last: Option<&str>) -> String {
         let last = last.map(|id| format!("last-event-id: {id}\r\n")).unwrap_or_default();
         let path = format!("/aaep/v1/events?subscription_id={subscription}");
-        let head =
-            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n{last}\r\n");
+        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n{last}\r\n");
         self.answer(&head).await
     }
 }

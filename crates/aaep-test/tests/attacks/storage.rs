@@ -189,7 +189,10 @@ async fn a_backup_of_a_busy_server_is_whole_and_can_be_restored() {
     };
     assert!(made.status.success(), "{made:?}");
     let again = backup();
-    assert!(again.status.code() == Some(2) && String::from_utf8_lossy(&again.stderr).contains("not empty"), "{again:?}");
+    assert!(
+        again.status.code() == Some(2) && String::from_utf8_lossy(&again.stderr).contains("not empty"),
+        "{again:?}"
+    );
     stop(server);
     let (copied, all) = (decisions(&to), decisions(&dir));
     assert_eq!(copied[..before.len()], before);
@@ -236,7 +239,7 @@ async fn an_event_that_is_sent_again_after_a_kill_is_emitted_once() {
     let dir = work.path().join("data");
     let server = serve(&dir);
     let started = json!({"type": "session.started", "event_id": "e0", "session_id": "s", "summary_normal": "Digging."});
-    let step = json!({"type": "progress.updated", "event_id": "e1", "session_id": "s", "progress_value": 1,
+    let step = json!({"type": "progress.updated", "event_id": "e1", "session_id": "s", "progress": 1,
         "summary_normal": "One bed is done."});
     let text = json!({"type": "output.streaming", "event_id": "e2", "session_id": "s", "chunk": "Some words. "});
     let mut answers = Vec::new();
@@ -263,6 +266,15 @@ async fn an_event_that_is_sent_again_after_a_kill_is_emitted_once() {
         assert!(!kinds.contains(&format!("aaep:agent.{kind}").as_str()), "{kinds:?}");
     }
     // Another event of the same name is a new one: the agent may have been restarted too.
-    until("the server", async || post(&server, "", &json!({"type": "session.started", "event_id": "e1",
-        "session_id": "t", "summary_normal": "Again."})).await["type"] == "published").await;
+    until("the server", async || {
+        post(
+            &server,
+            "",
+            &json!({"type": "session.started", "event_id": "e1",
+        "session_id": "t", "summary_normal": "Again."}),
+        )
+        .await["type"]
+            == "published"
+    })
+    .await;
 }
