@@ -5,6 +5,7 @@
 #[cfg(unix)]
 mod answers;
 mod audit;
+mod backup;
 mod capture;
 mod demo;
 mod keys;
@@ -36,6 +37,8 @@ struct Args {
 enum Verb {
     /// List and export what was decided
     Audit(audit::Args),
+    /// Copy what a server keeps, also while it runs
+    Backup(backup::Args),
     /// Play an agent that can be heard, and answer it
     Demo(demo::Args),
     /// Listen to agents, and answer them
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.verb {
         Verb::Audit(args) => audit::run(&args),
+        Verb::Backup(args) => backup::run(&args),
         Verb::Demo(args) => demo::run(args),
         Verb::Listen(args) => listen::run(args),
         #[cfg(unix)]

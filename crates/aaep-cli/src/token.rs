@@ -70,7 +70,7 @@ struct Static {
 }
 
 fn name(text: &str) -> Result<String, String> {
-    let problem = "a name has 1 to 256 characters and no control characters";
+    let problem = "a name has 1 to 256 characters, no control characters, and is not local or cert: and more";
     if Identity::is_name(text) { Ok(text.to_owned()) } else { Err(problem.to_owned()) }
 }
 

@@ -75,7 +75,9 @@ impl fmt::Display for LineProblem {
             LineProblem::Token => write!(f, "a token has {PLAIN_CHARACTERS} to {TOKEN_BYTES} characters"),
             LineProblem::Hash => f.write_str("sha256: must be followed by 64 hex digits"),
             LineProblem::Twice => f.write_str("the same token stands on an earlier line"),
-            LineProblem::Principal => f.write_str("the name is too long or has control characters"),
+            LineProblem::Principal => {
+                f.write_str("the name is reserved (local, cert:), too long, or has control characters; use another")
+            }
             LineProblem::Role(role) => role.fmt(f),
         }
     }
@@ -181,7 +183,7 @@ fn parse_line(line: &str) -> Result<(Hash, Identity), LineProblem> {
         return Err(LineProblem::Principal);
     }
     let roles = Role::parse_list(roles).map_err(LineProblem::Role)?;
-    Ok((hash, Identity { principal: principal.to_owned(), roles }))
+    Ok((hash, Identity { principal: principal.to_owned(), roles, expires: None }))
 }
 
 fn from_hex(text: &str) -> Option<Hash> {

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use aaep_proto::time::Timestamp;
+
 /// Most characters in the name of a principal.
 pub(crate) const PRINCIPAL_CHARACTERS: usize = 256;
 
@@ -81,7 +83,7 @@ impl fmt::Display for Role {
 ///
 /// ```
 /// use aaep_keys::{Identity, Role};
-/// let reader = Identity { principal: "reader".into(), roles: [Role::Subscribe].into() };
+/// let reader = Identity { principal: "reader".into(), roles: [Role::Subscribe].into(), expires: None };
 /// assert!(reader.may(Role::Subscribe) && !reader.may(Role::Reply));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,22 +92,37 @@ pub struct Identity {
     pub principal: String,
     /// What they may do.
     pub roles: BTreeSet<Role>,
+    /// When what was opened with these credentials ends, if they expire.
+    pub expires: Option<Timestamp>,
 }
 
 impl Identity {
+    /// The principal of whoever needs no credentials: everyone who can reach a server that asks for none, and the user of
+    /// its local socket.
+    pub const LOCAL: &str = "local";
+
+    /// What the principals of client certificates begin with.
+    pub const CERTIFICATE: &str = "cert:";
+
     /// Whether they have a role.
     pub fn may(&self, role: Role) -> bool {
         self.roles.contains(&role)
     }
 
-    /// Whether a text can be the name of someone and stand in a log line: not empty, not endless, nothing that moves
-    /// a cursor.
+    /// Whether a text can be the name of someone with a token, and stand in a log line: not empty, not endless, nothing
+    /// that moves a cursor, and not the name of someone who shows something else than a token.
     ///
     /// ```
     /// assert!(aaep_keys::Identity::is_name("reader-7"));
     /// assert!(!aaep_keys::Identity::is_name("reader\n7"));
+    /// assert!(!aaep_keys::Identity::is_name("local") && !aaep_keys::Identity::is_name("cert:00ff"));
     /// ```
     pub fn is_name(text: &str) -> bool {
-        !text.trim().is_empty() && text.chars().count() <= PRINCIPAL_CHARACTERS && !text.chars().any(char::is_control)
+        let start = text.trim().to_lowercase();
+        let reserved = start == Identity::LOCAL || start.starts_with(Identity::CERTIFICATE);
+        !reserved
+            && !start.is_empty()
+            && text.chars().count() <= PRINCIPAL_CHARACTERS
+            && !text.chars().any(char::is_control)
     }
 }

@@ -67,7 +67,7 @@ impl fmt::Display for TokenFault {
             TokenFault::NotYetValid => "its time has not come; check the clocks",
             TokenFault::WrongIssuer => "it is from another issuer",
             TokenFault::WrongAudience => "it is for another audience",
-            TokenFault::NoSubject => "it does not say whom it is about",
+            TokenFault::NoSubject => "it does not say whom it is about, or uses a reserved name (local, cert:)",
         })
     }
 }
@@ -119,7 +119,7 @@ impl TokenVerifier {
             return Err(TokenFault::WrongType);
         }
         let claims: Claims = serde_json::from_slice(&verified.payload).map_err(|_| TokenFault::Malformed)?;
-        self.check_time(&claims, now)?;
+        let expires = self.check_time(&claims, now)?;
         if claims.iss.as_deref() != Some(&self.issuer) {
             return Err(TokenFault::WrongIssuer);
         }
@@ -131,16 +131,22 @@ impl TokenVerifier {
         let names = claims.roles.iter().flat_map(OneOrMany::iter).map(String::as_str);
         let scopes = claims.scope.iter().flat_map(|scope| scope.split_ascii_whitespace());
         let roles = names.chain(scopes).filter_map(|name| name.parse().ok()).collect();
-        Ok(Identity { principal, roles })
+        Ok(Identity { principal, roles, expires: Some(expires) })
     }
 
-    fn check_time(&self, claims: &Claims, now: Timestamp) -> Result<(), TokenFault> {
+    /// When what is opened with the token now must end: at its expiry. If it has expired but clocks may differ by that,
+    /// when they may no longer.
+    fn check_time(&self, claims: &Claims, now: Timestamp) -> Result<Timestamp, TokenFault> {
         let (now, leeway) = (now.millis() as f64 / 1000.0, f64::from(self.leeway_seconds));
-        if now - leeway >= claims.exp.ok_or(TokenFault::NoExpiry)? {
+        let exp = claims.exp.ok_or(TokenFault::NoExpiry)?;
+        if now - leeway >= exp {
             return Err(TokenFault::Expired);
         }
+        let end = if now < exp { exp } else { exp + leeway };
+        // The cast keeps to the bounds of the number.
+        let end = Timestamp::from_millis((end * 1000.0) as i64);
         let is_future = |at: Option<f64>| at.is_some_and(|at| now + leeway < at);
-        if is_future(claims.nbf) || is_future(claims.iat) { Err(TokenFault::NotYetValid) } else { Ok(()) }
+        if is_future(claims.nbf) || is_future(claims.iat) { Err(TokenFault::NotYetValid) } else { Ok(end) }
     }
 }
 

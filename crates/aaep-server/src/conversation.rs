@@ -97,6 +97,7 @@ pub async fn converse_with(
             let close = tokio::select! {
                 close = hear(hub, peer, &sender, &mut source) => close,
                 close = speak(hub, peer, &mut link, &mut sink) => close,
+                () = peer.lapsed() => Close::lapsed(),
             };
             tracing::debug!(subscription = %link.id(), code = close.code, reason = %close.reason, "a subscription ended");
             close
@@ -116,6 +117,7 @@ async fn begin(hub: &Hub, (peer, binding): (&Peer, Binding), source: &mut impl S
     let first = tokio::select! {
         first = tokio::time::timeout(hub.limits.request(), first_message(source)) => first,
         () = stopped(&mut stopping) => return Err((None, Close::new(Close::CLEAN, ENDED))),
+        () = peer.lapsed() => return Err((None, Close::lapsed())),
     };
     let bytes = match first {
         Err(_) => return Err((None, Close::violation("no subscription.request came in time"))),
@@ -167,6 +169,10 @@ async fn hear(hub: &Hub, peer: &Peer, link: &LinkSender, source: &mut impl Sourc
         };
         if let Err(close) = throttle.pass(hub, peer, &bytes).await {
             return close;
+        }
+        // The time to close may have come while the message was under way.
+        if !peer.is_current() {
+            return Close::lapsed();
         }
         let message = Inbound::read(&bytes);
         if !matches!(message, Inbound::Message(_)) {

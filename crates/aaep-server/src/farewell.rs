@@ -1,4 +1,4 @@
-//! How transports without close codes tell a subscriber that it broke the rules: by `subscription.close`.
+//! How transports without close codes tell a subscriber why its connection ends: by `subscription.close`.
 
 use aaep_proto::id::SubscriptionId;
 use aaep_proto::message::{Message, SubscriptionClose};
@@ -24,13 +24,23 @@ impl Farewell {
 
     /// What is left to say when the connection ends like this.
     pub(crate) fn last(&self, close: &Close) -> Option<Message> {
-        let untold = close.code == Close::VIOLATION && !self.told;
-        let close = SubscriptionClose {
-            subscription_id: self.subscription.clone().filter(|_| untold)?,
-            reason_code: Some("violation".to_owned()),
-            reason_message: Some(close.reason.clone()),
-            correlation_id: None,
+        let reason_code = match close.code {
+            Close::VIOLATION => "violation",
+            Close::UNAUTHENTICATED => "authentication_required",
+            _ => return None,
         };
-        Some(close.into())
+        let subscription = self.subscription.clone().filter(|_| !self.told)?;
+        Some(closing(subscription, reason_code, close))
     }
+}
+
+/// The message that tells why a connection ends.
+pub(crate) fn closing(subscription_id: SubscriptionId, reason_code: &str, close: &Close) -> Message {
+    SubscriptionClose {
+        subscription_id,
+        reason_code: Some(reason_code.to_owned()),
+        reason_message: Some(close.reason.clone()),
+        correlation_id: None,
+    }
+    .into()
 }

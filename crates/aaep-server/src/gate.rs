@@ -3,12 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use aaep_keys::{Identity, KeySet, Role, StaticTokens, TokenVerifier};
 use axum::http::HeaderMap;
 use axum::http::header;
 
-use crate::clock;
 use crate::config::{Config, ConfigError};
+use crate::credentials::{Certificate, Credentials, Lease, Shown};
 use crate::hub::Peer;
 use crate::metrics::Transport;
 use crate::places::Place;
@@ -16,10 +15,7 @@ use crate::places::Place;
 /// Who may come in.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    tokens: Option<StaticTokens>,
-    signed: Option<TokenVerifier>,
-    /// Whether a client certificate is proof enough.
-    mutual: bool,
+    credentials: Arc<Credentials>,
     hosts: Vec<String>,
     origins: Vec<String>,
 }
@@ -35,14 +31,8 @@ pub(crate) enum Unknown {
 
 impl Gate {
     pub(crate) fn new(config: &Config) -> Result<Gate, ConfigError> {
-        let told = |what: &str, e: &dyn std::fmt::Display| ConfigError(format!("{what}: {e}"));
-        let auth = &config.auth;
-        let tokens = auth.tokens.as_deref().map(|path| StaticTokens::load(path).map_err(|e| told("auth.tokens", &e)));
-        let keys = auth.jwks.as_deref().map(|path| KeySet::load(path).map_err(|e| told("auth.jwks", &e)));
         Ok(Gate {
-            tokens: tokens.transpose()?,
-            signed: keys.transpose()?.map(|keys| TokenVerifier::new(keys, &auth.issuer, &auth.audience)),
-            mutual: config.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some()),
+            credentials: Arc::new(Credentials::load(config)?),
             hosts: config.hosts.iter().map(|host| host.to_lowercase()).collect(),
             origins: config.origins.clone(),
         })
@@ -50,33 +40,31 @@ impl Gate {
 
     /// Whether everyone on this machine may do everything.
     pub(crate) fn is_open(&self) -> bool {
-        self.tokens.is_none() && self.signed.is_none() && !self.mutual
+        self.credentials.is_empty()
+    }
+
+    /// The credentials that are accepted.
+    pub(crate) fn credentials(&self) -> &Arc<Credentials> {
+        &self.credentials
     }
 
     /// Who this is, by a token or by the certificate that TLS has checked.
     pub(crate) fn identify(
         &self,
         token: Option<&str>,
-        certificate: Option<&Arc<Identity>>,
+        certificate: Option<&Arc<Certificate>>,
         transport: Transport,
     ) -> Result<Peer, Unknown> {
         if self.is_open() {
             return Ok(Peer::local(transport));
         }
-        let identity = match (token, certificate) {
-            (Some(token), _) => Arc::new(self.by_token(token)?),
-            (None, Some(identity)) => identity.clone(),
+        let shown = match (token, certificate) {
+            (Some(token), _) => Shown::Token(token.to_owned()),
+            (None, Some(certificate)) => Shown::Certificate(certificate.clone()),
             (None, None) => return Err(Unknown::Missing),
         };
-        Ok(Peer { identity, transport, place: None })
-    }
-
-    fn by_token(&self, token: &str) -> Result<Identity, Unknown> {
-        if let Some(identity) = self.tokens.as_ref().and_then(|tokens| tokens.find(token)) {
-            return Ok(identity.clone());
-        }
-        let Some(signed) = &self.signed else { return Err(Unknown::Invalid("unknown_token")) };
-        signed.verify(token, clock::wall()).map_err(|fault| Unknown::Invalid(fault.code()))
+        let lease = Lease::accept(&self.credentials, shown).map_err(Unknown::Invalid)?;
+        Ok(Peer { identity: lease.identity(), transport, lease: Some(lease), place: None })
     }
 
     /// Whether this server may be called by this name. A page of another site that lets its own name point here
@@ -120,21 +108,13 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// The identity that a client certificate proves. TLS has checked that it is valid.
-pub(crate) fn of_certificate(der: &[u8]) -> Identity {
-    let print = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, der);
-    let hex: String = print.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    let roles = [Role::Subscribe, Role::Reply, Role::Produce].into();
-    Identity { principal: format!("cert:{hex}"), roles }
-}
-
 /// What is known of a connection before any request.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     /// Where it comes from.
     pub(crate) address: SocketAddr,
     /// Who it is by its certificate.
-    pub(crate) certificate: Option<Arc<Identity>>,
+    pub(crate) certificate: Option<Arc<Certificate>>,
     /// Its place among all connections.
     pub(crate) place: Arc<Place>,
 }

@@ -8,6 +8,7 @@ use aaep_proto::message::{Capabilities, ReasonCode, SubscriptionRequest};
 use tokio::sync::watch;
 
 use crate::config::Limits;
+use crate::credentials::Lease;
 use crate::metrics::{Metrics, Transport};
 use crate::places::{Held, Place};
 use crate::rate::Rates;
@@ -82,16 +83,19 @@ pub struct Peer {
     pub transport: Transport,
     /// The place of its connection, where places are counted.
     pub(crate) place: Option<Arc<Place>>,
+    /// The credentials that it showed, if any were asked for.
+    pub(crate) lease: Option<Lease>,
 }
 
 impl Peer {
     /// Everyone who can reach an endpoint that is open to its own machine or user only.
     pub fn local(transport: Transport) -> Peer {
         let roles = [Role::Subscribe, Role::Reply, Role::Audit, Role::Admin, Role::Produce].into();
-        Peer { identity: Arc::new(Identity { principal: "local".to_owned(), roles }), transport, place: None }
+        let identity = Identity { principal: Identity::LOCAL.to_owned(), roles, expires: None };
+        Peer { identity: Arc::new(identity), transport, lease: None, place: None }
     }
 
-    /// The same peer at the place of its connection.
+    /// Returns this peer with the place of its connection.
     #[must_use]
     pub(crate) fn at(mut self, place: Option<Arc<Place>>) -> Peer {
         self.place = place;
@@ -101,6 +105,20 @@ impl Peer {
     /// Keeps the place of the connection while it carries a subscription or an agent.
     pub(crate) fn hold(&self) -> Option<Held> {
         self.place.as_ref().map(Place::hold)
+    }
+
+    /// Whether its credentials are still accepted.
+    pub(crate) fn is_current(&self) -> bool {
+        self.lease.as_ref().is_none_or(Lease::holds)
+    }
+
+    /// Waits until its credentials expire or are revoked.
+    pub(crate) async fn lapsed(&self) {
+        match &self.lease {
+            // In a box: a connection without credentials need not have room for it.
+            Some(lease) => Box::pin(lease.lapsed()).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// The name that subscriptions belong to.
@@ -155,6 +173,12 @@ impl Close {
 
     pub(crate) fn new(code: u16, reason: impl Into<String>) -> Close {
         Close { code, reason: reason.into() }
+    }
+
+    /// The credentials are no longer accepted.
+    pub(crate) fn lapsed() -> Close {
+        let reason = "authentication_required: the credentials have expired or were revoked";
+        Close::new(Close::UNAUTHENTICATED, reason)
     }
 
     pub(crate) fn violation(reason: impl Into<String>) -> Close {

@@ -9,6 +9,7 @@ pub mod agents;
 mod clock;
 mod config;
 pub mod conversation;
+mod credentials;
 mod farewell;
 mod frames;
 mod gate;

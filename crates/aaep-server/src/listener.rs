@@ -21,8 +21,9 @@ use tokio_rustls::{Accept, TlsAcceptor};
 use tower::Service;
 
 use crate::config::Limits;
+use crate::credentials::Certificate;
 use crate::frames::FrameLimit;
-use crate::gate::{self, Connection};
+use crate::gate::Connection;
 use crate::http::{Handover, Heir, carry, lend};
 use crate::hub::{Hub, stopped};
 use crate::idle::{Due, IdleTimer, Tracked};
@@ -112,8 +113,7 @@ impl Listener {
         let address = connection.address;
         match Box::pin(tokio::time::timeout(self.hub.limits.request(), accepting)).await {
             Ok(Ok(stream)) => {
-                let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-                connection.certificate = certificate.map(|der| Arc::new(gate::of_certificate(der)));
+                connection.certificate = stream.get_ref().1.peer_certificates().and_then(Certificate::of);
                 if connection.certificate.is_some() {
                     connection.place.authenticated();
                 }

@@ -24,7 +24,7 @@ use crate::signing::Published;
 use crate::tls::Certificates;
 
 /// How often files are looked at that may change while the server runs.
-const LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How often it is looked whether the last connections have ended.
 const LAST_WORDS: Duration = Duration::from_millis(5);
@@ -123,7 +123,7 @@ impl Server {
         let Server { config, producer, mut more, agents } = self;
         config.check()?;
         let gate = Arc::new(Gate::new(&config)?);
-        let certificates = config.tls.as_ref().map(Certificates::load).transpose()?;
+        let certificates = config.tls.as_ref().map(|tls| Certificates::load(tls, &gate)).transpose()?;
         let tls = certificates.as_ref().map(|c| c.server_config(&[b"h2", b"http/1.1"])).transpose()?;
         let cannot = |e: std::io::Error| ConfigError(format!("cannot listen on {}: {e}", config.listen));
         let listener = TcpListener::bind(config.listen).await.map_err(cannot)?;
@@ -141,6 +141,7 @@ impl Server {
             tracing::info!("no credentials are asked for: everyone on this machine may subscribe and reply");
         }
         let app = App { hub: hub.clone(), gate, published: published.clone() };
+        tokio::spawn(look_after(app.clone(), certificates.clone(), stopping.clone()));
         let mut tasks = others.serve(&app, certificates.as_ref(), &stopping).await?;
         if agents {
             let agents = Agents::new(producer.clone(), &config);
@@ -149,7 +150,6 @@ impl Server {
         let router = http::router(app, &config.transports, more);
         let http = Listener { hub: hub.clone(), router, tls: tls.map(TlsAcceptor::from) };
         tasks.push(tokio::spawn(http.serve(listener, stopping.clone())));
-        tokio::spawn(look_after(producer.clone(), published, certificates, stopping));
         tracing::info!(%address, encrypted = config.tls.is_some(), "listening");
         Ok(Running { address, places, hub, stop, tasks, config })
     }
@@ -169,19 +169,15 @@ fn manifest_uri(config: &Config, address: SocketAddr) -> String {
 }
 
 /// Looks at files that may change.
-async fn look_after(
-    producer: Producer,
-    published: Arc<Published>,
-    certificates: Option<Arc<Certificates>>,
-    mut stopping: watch::Receiver<bool>,
-) {
+async fn look_after(app: App, certificates: Option<Arc<Certificates>>, mut stopping: watch::Receiver<bool>) {
     let mut look = tokio::time::interval(LOOK);
     loop {
         tokio::select! {
             _ = look.tick() => {}
             () = stopped(&mut stopping) => return,
         }
-        published.refresh(&producer).await;
+        app.published.refresh(&app.hub.producer).await;
+        app.gate.credentials().refresh();
         if let Some(certificates) = &certificates {
             certificates.refresh();
         }

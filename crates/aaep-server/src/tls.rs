@@ -6,30 +6,38 @@ use std::time::SystemTime;
 
 use rustls::RootCertStore;
 use rustls::ServerConfig;
+use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::UnixTime;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
+use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
 
 use crate::config::{ConfigError, Tls};
+use crate::credentials::FromFile;
+use crate::gate::Gate;
 
 /// The certificate in use, and how to get the next one.
 #[derive(Debug)]
 pub(crate) struct Certificates {
     files: Tls,
     provider: Arc<CryptoProvider>,
+    clients: Option<Arc<FromFile<Arc<dyn ClientCertVerifier>>>>,
     current: RwLock<(Arc<CertifiedKey>, Changed)>,
 }
 
 type Changed = [Option<SystemTime>; 2];
 
 impl Certificates {
-    pub(crate) fn load(files: &Tls) -> Result<Arc<Certificates>, ConfigError> {
+    pub(crate) fn load(files: &Tls, gate: &Gate) -> Result<Arc<Certificates>, ConfigError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let changed = changed(files);
         let current = RwLock::new((Arc::new(read(files, &provider)?), changed));
-        Ok(Arc::new(Certificates { files: files.clone(), provider, current }))
+        let clients = gate.credentials().clients();
+        Ok(Arc::new(Certificates { files: files.clone(), provider, clients, current }))
     }
 
     /// How connections are encrypted, with these application protocols.
@@ -38,17 +46,9 @@ impl Certificates {
         let builder = ServerConfig::builder_with_provider(self.provider.clone())
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
             .map_err(|e| told(&e))?;
-        let builder = match &self.files.client_ca {
+        let builder = match &self.clients {
             None => builder.with_no_client_auth(),
-            Some(path) => {
-                let mut roots = RootCertStore::empty();
-                for certificate in certificates(path, "tls.client_ca")? {
-                    roots.add(certificate).map_err(|e| told(&e))?;
-                }
-                let provider = self.provider.clone();
-                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-                builder.with_client_cert_verifier(verifier.map_err(|e| told(&e))?)
-            }
+            Some(clients) => builder.with_client_cert_verifier(Arc::new(CurrentClients(clients.clone()))),
         };
         let mut config = builder.with_cert_resolver(self.clone());
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
@@ -77,19 +77,71 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
+/// Checks clients' certificates by the authorities that are in use now.
+#[derive(Debug)]
+struct CurrentClients(Arc<FromFile<Arc<dyn ClientCertVerifier>>>);
+
+impl ClientCertVerifier for CurrentClients {
+    /// None are named, since they may change; a client then shows the certificate that it has.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        self.0.get().verify_client_cert(end_entity, intermediates, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.get().verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.get().verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.get().supported_verify_schemes()
+    }
+}
+
+/// What checks clients' certificates by the authorities in a file.
+pub(crate) fn client_verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path).map_err(|e| format!("cannot read {}: {e}", path.display()))? {
+        roots.add(certificate).map_err(|e| e.to_string())?;
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().map_err(|e| e.to_string())
+}
+
 fn changed(files: &Tls) -> Changed {
     [&files.cert, &files.key].map(|path| std::fs::metadata(path).and_then(|m| m.modified()).ok())
 }
 
-fn certificates(path: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
-    let told = |e: &dyn std::fmt::Display| ConfigError(format!("{what}: cannot read {}: {e}", path.display()));
-    let list = CertificateDer::pem_file_iter(path).map_err(|e| told(&e))?;
-    let list: Vec<_> = list.collect::<Result<_, _>>().map_err(|e| told(&e))?;
-    if list.is_empty() { Err(told(&"there is no certificate in it")) } else { Ok(list) }
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let list = CertificateDer::pem_file_iter(path).map_err(|e| e.to_string())?;
+    let list: Vec<_> = list.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+    if list.is_empty() { Err("there is no certificate in it".to_owned()) } else { Ok(list) }
 }
 
 fn read(files: &Tls, provider: &CryptoProvider) -> Result<CertifiedKey, ConfigError> {
-    let chain = certificates(&files.cert, "tls.cert")?;
+    let unread = |e: String| ConfigError(format!("tls.cert: cannot read {}: {e}", files.cert.display()));
+    let chain = certificates(&files.cert).map_err(unread)?;
     let told = |e: &dyn std::fmt::Display| ConfigError(format!("tls.key: cannot use {}: {e}", files.key.display()));
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|e| told(&e))?;
     CertifiedKey::from_der(chain, key, provider).map_err(|e| told(&e))

@@ -34,7 +34,7 @@ impl Ledger {
     }
 
     /// The number of the next record.
-    fn next(&mut self) -> i64 {
+    pub(crate) fn next(&mut self) -> i64 {
         self.last += 1;
         self.last
     }

@@ -9,8 +9,9 @@ use aaep_proto::time::Timestamp;
 use rusqlite::{Connection, params};
 
 use crate::apply::QuestionRow;
+use crate::backup;
 use crate::error::StoreError;
-use crate::schema::{self, OPEN, SPENT};
+use crate::schema::{OPEN, SPENT};
 
 /// Which decisions to read.
 ///
@@ -47,13 +48,11 @@ pub struct Audit {
 impl Audit {
     /// Opens the trail in a directory.
     pub fn open(dir: &Path) -> Result<Audit, StoreError> {
-        if !dir.join(schema::FILE).exists() {
-            return Err(StoreError::Unusable(dir.to_owned(), "there is no store in it".to_owned()));
-        }
-        Ok(Audit { dir: dir.to_owned(), connection: schema::open_to_read(dir)? })
+        Ok(Audit { dir: dir.to_owned(), connection: backup::open_whole(dir)? })
     }
 
-    /// Hands each decision to the caller, the oldest first, with whether its permit was used. A damaged one ends it.
+    /// Hands each decision to the caller, the oldest first, with whether its permit was used. Damaged ones are left out;
+    /// that there are some is told at the end, as an error.
     pub fn read(&self, query: &AuditQuery, mut take: impl FnMut(AuditRecord, bool)) -> Result<(), StoreError> {
         let sql = format!(
             "SELECT {} FROM questions WHERE state <> {OPEN} AND decided_at >= ?1 AND (?2 = '' OR session = ?2)
@@ -65,15 +64,19 @@ impl Audit {
         let since = query.since.map_or(i64::MIN, Timestamp::millis);
         let session = query.session.as_ref().map_or("", SessionId::as_str);
         let rows = select.query_map(params![since, session], QuestionRow::read).map_err(wrong)?;
+        let mut damaged = 0;
         for row in rows {
             let row = row.map_err(wrong)?;
             let decided = row.as_ref().and_then(|row| serde_json::from_str::<DecidedQuestion>(&row.decided).ok());
-            let (Some(row), Some(decided)) = (row, decided) else {
-                let how = "the record of a decision was changed or cut".to_owned();
-                return Err(StoreError::Damaged(self.dir.clone(), how));
-            };
-            take(decided.record, row.state == SPENT);
+            match (row, decided) {
+                (Some(row), Some(decided)) => take(decided.record, row.state == SPENT),
+                _ => damaged += 1,
+            }
         }
-        Ok(())
+        if damaged == 0 {
+            return Ok(());
+        }
+        let how = format!("records of decisions that were changed or cut and are not shown: {damaged}");
+        Err(StoreError::Damaged(self.dir.clone(), how))
     }
 }

@@ -20,6 +20,19 @@ pub enum StoreError {
     Foreign(PathBuf),
     /// It is damaged.
     Damaged(PathBuf, String),
+    /// A part of it is missing.
+    Partial(PathBuf, String),
+    /// Other users may read or write it.
+    Exposed {
+        /// The directory.
+        dir: PathBuf,
+        /// The directory or the file in it that others may use.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The directory for a copy is not empty.
+    Occupied(PathBuf),
     /// It cannot be read or written.
     Unusable(PathBuf, String),
 }
@@ -41,6 +54,22 @@ impl fmt::Display for StoreError {
                 "{} is damaged ({how}) and is not used: put a backup in its place, or move it away to start without it",
                 dir.display()
             ),
+            StoreError::Partial(dir, how) => write!(
+                f,
+                "{} holds only a part of a store ({how}) and is not used: copy a store with `aaep backup DIR TO`, put a \
+                 whole copy in its place, or move it away to start without it",
+                dir.display()
+            ),
+            StoreError::Exposed { dir, path, mode } => write!(
+                f,
+                "{} is open to other users (mode {mode:03o}), and it holds what users were told and decided; close it \
+                 with: chmod -R go= {}",
+                path.display(),
+                dir.display()
+            ),
+            StoreError::Occupied(dir) => {
+                write!(f, "{} is not empty: name a directory that is new or empty", dir.display())
+            }
             StoreError::Unusable(dir, how) => write!(f, "{} cannot be used: {how}", dir.display()),
         }
     }
@@ -49,6 +78,10 @@ impl fmt::Display for StoreError {
 impl std::error::Error for StoreError {}
 
 impl StoreError {
+    pub(crate) fn changed_decision(dir: &Path) -> StoreError {
+        StoreError::Damaged(dir.to_owned(), "the record of a decision was changed or cut".to_owned())
+    }
+
     pub(crate) fn io(dir: &Path, error: &std::io::Error) -> StoreError {
         let hint = match error.kind() {
             std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {

@@ -22,17 +22,23 @@
 
 mod apply;
 mod audit;
+mod backup;
+mod check;
 mod error;
+mod heard;
 mod mark;
+mod private;
 mod read;
 mod resume;
 mod retention;
 mod schema;
 mod store;
 mod sum;
+mod whole;
 mod writer;
 
 pub use audit::{Audit, AuditQuery};
+pub use backup::{Backup, backup};
 pub use error::StoreError;
 pub use retention::Retention;
 pub use store::Store;

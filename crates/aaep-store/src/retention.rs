@@ -104,7 +104,7 @@ mod tests {
     impl World {
         fn new() -> World {
             let dir = tempfile::tempdir().unwrap();
-            let connection = schema::open(dir.path()).unwrap();
+            let connection = schema::open(dir.path(), crate::whole::Contents::Nothing).unwrap();
             World { dir, connection, ledger: Ledger::default(), count: 0 }
         }
 

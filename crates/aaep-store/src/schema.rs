@@ -5,6 +5,8 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
+use crate::whole::Contents;
+use crate::{heard, private};
 
 pub(crate) const FILE: &str = "aaep.db";
 
@@ -47,19 +49,18 @@ CREATE TABLE subscriptions(id TEXT PRIMARY KEY, opened INTEGER NOT NULL, held IN
 INSERT INTO meta VALUES('last', 0), ('active', 0);
 ";
 
-/// Below this a start can afford to look at every page.
-const SMALL: u64 = 16 << 20;
-
-/// Opens the database for writing, or says what is wrong with it.
-pub(crate) fn open(dir: &Path) -> Result<Connection, StoreError> {
+/// Opens the database for writing, or says what is wrong with it. Tables are created only where there is no store yet.
+pub(crate) fn open(dir: &Path, contents: Contents) -> Result<Connection, StoreError> {
     let wrong = |e: &rusqlite::Error| StoreError::sql(dir, e);
     let path = dir.join(FILE);
+    private::open(&path).map_err(|e| StoreError::io(dir, &e))?;
     let connection = Connection::open(&path).map_err(|e| wrong(&e))?;
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let version = number("user_version").map_err(|e| wrong(&e))?;
     let application = number("application_id").map_err(|e| wrong(&e))?;
     let empty = number("schema_version").map_err(|e| wrong(&e))? == 0;
     match (empty, application == APPLICATION, version) {
+        (true, ..) if contents != Contents::Nothing => return Err(no_tables(dir)),
         (true, ..) => create(&connection).map_err(|e| wrong(&e))?,
         (false, true, VERSION) => {}
         (false, true, version) if version > VERSION => return Err(StoreError::Newer(dir.to_owned())),
@@ -67,11 +68,13 @@ pub(crate) fn open(dir: &Path) -> Result<Connection, StoreError> {
         (false, false, _) => return Err(StoreError::Foreign(dir.to_owned())),
     }
     tune(&connection).map_err(|e| wrong(&e))?;
-    let size = std::fs::metadata(&path).map_or(0, |m| m.len());
-    if size < SMALL {
-        check(dir, &connection)?;
-    }
+    connection.execute_batch(heard::TABLE).map_err(|e| wrong(&e))?;
     Ok(connection)
+}
+
+/// A database whose tables are still in the write-ahead log that was not copied with it.
+fn no_tables(dir: &Path) -> StoreError {
+    StoreError::Partial(dir.to_owned(), "the file aaep.db has no tables".to_owned())
 }
 
 /// FULL syncs the log at every commit, so that what was acknowledged survives a loss of power, not only of the process.
@@ -90,15 +93,6 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
     ))
 }
 
-fn check(dir: &Path, connection: &Connection) -> Result<(), StoreError> {
-    let found = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
-    match found {
-        Ok(word) if word == "ok" => Ok(()),
-        Ok(problem) => Err(StoreError::Damaged(dir.to_owned(), problem)),
-        Err(error) => Err(StoreError::sql(dir, &error)),
-    }
-}
-
 /// Opens the database for reading, beside one who writes or alone.
 pub(crate) fn open_to_read(dir: &Path) -> Result<Connection, StoreError> {
     let wrong = |e: &rusqlite::Error| StoreError::sql(dir, e);
@@ -110,6 +104,7 @@ pub(crate) fn open_to_read(dir: &Path) -> Result<Connection, StoreError> {
     match (application == APPLICATION, number("user_version").map_err(|e| wrong(&e))?) {
         (true, VERSION) => {}
         (true, version) if version > VERSION => return Err(StoreError::Newer(dir.to_owned())),
+        (false, 0) if number("schema_version").map_err(|e| wrong(&e))? == 0 => return Err(no_tables(dir)),
         _ => return Err(StoreError::Foreign(dir.to_owned())),
     }
     connection.busy_timeout(std::time::Duration::from_secs(5)).map_err(|e| wrong(&e))?;

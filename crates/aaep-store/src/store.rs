@@ -1,12 +1,12 @@
 //! A directory in use.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use aaep::{Done, Entry, Journal, Missed, Restored};
+use aaep::{Done, Entry, Heard, Journal, Missed, Restored};
 use aaep_proto::id::{EventId, SubscriptionId};
 
 use crate::error::StoreError;
@@ -14,7 +14,7 @@ use crate::mark::Mark;
 use crate::read::{self, Point, Start};
 use crate::retention::Retention;
 use crate::writer::{self, Shared, Writer};
-use crate::{resume, schema};
+use crate::{check, heard, private, resume, schema, whole};
 
 /// A directory that keeps what must survive a restart. One process at a time can have it. Dropping it writes what
 /// waits.
@@ -49,18 +49,19 @@ impl Store {
     /// Opens a directory, or makes it, and reads what goes on. Refuses what is damaged.
     pub fn open(dir: &Path, retention: Retention) -> Result<(Store, Restored), StoreError> {
         let io = |e: std::io::Error| StoreError::io(dir, &e);
-        std::fs::create_dir_all(dir).map_err(io)?;
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(dir.join("lock")).map_err(io)?;
+        private::directory(dir)?;
+        let lock = private::open(&dir.join("lock")).map_err(io)?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => StoreError::InUse(dir.to_owned()),
             TryLockError::Error(error) => StoreError::io(dir, &error),
         })?;
-        let connection = schema::open(dir)?;
+        let contents = whole::contents(dir)?;
+        // The mark is there before the database: a database without one is not whole.
+        let mut mark = Mark::open(dir).map_err(io)?;
+        let connection = schema::open(dir, contents)?;
+        let checked = check::at_start(dir, &connection)?;
         let Start { mut ledger, restored, points } = read::start(dir, &connection)?;
-        let (mut mark, reached) = Mark::open(&dir.join("mark")).map_err(io)?;
-        if reached > u64::try_from(ledger.last).unwrap_or(0) {
-            return Err(StoreError::Damaged(dir.to_owned(), "its last records are missing".to_owned()));
-        }
+        whole::check_reach(dir, contents, ledger.last)?;
         let failed = |e: crate::apply::Failed| match e.downcast::<rusqlite::Error>() {
             Ok(error) => StoreError::sql(dir, &error),
             Err(error) => StoreError::Unusable(dir.to_owned(), error.to_string()),
@@ -79,10 +80,14 @@ impl Store {
             retention,
             dir: dir.to_owned(),
             held: Default::default(),
+            heard: Vec::new(),
             lost: false,
         };
         let writer = std::thread::Builder::new().name("aaep-store".to_owned()).spawn(|| writer.run()).map_err(io)?;
         let dir = dir.to_owned();
+        if !checked {
+            check::in_background(dir.clone());
+        }
         Ok((Store { dir, shared, writer: Some(writer), points, restart, _lock: lock }, restored))
     }
 }
@@ -106,6 +111,20 @@ impl Journal for Store {
 
     fn works(&self) -> bool {
         self.shared.works()
+    }
+
+    fn keep_heard(&self, heard: Vec<Heard>) {
+        self.shared.keep_heard(heard);
+    }
+
+    fn heard_before(&self, agent: &str) -> Vec<Heard> {
+        let failed = |e: rusqlite::Error| StoreError::sql(&self.dir, &e);
+        let found = schema::open_to_read(&self.dir)
+            .and_then(|connection| heard::of_agent(&connection, agent, self.restart, writer::now()).map_err(failed));
+        found.unwrap_or_else(|error| {
+            tracing::warn!(%error, "what an agent said before the restart cannot be read");
+            Vec::new()
+        })
     }
 }
 

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use aaep::{Done, Entry};
+use aaep::{Done, Entry, Heard};
 use rusqlite::Connection;
 
 use crate::apply::{Failed, Ledger};
 use crate::mark::Mark;
-use crate::read;
 use crate::retention::{self, Retention};
+use crate::{heard, read};
 
 /// How long a record may wait for others if nobody waits for it.
 const GATHER: Duration = Duration::from_millis(20);
@@ -32,6 +32,8 @@ const WAITING: usize = 200_000;
 struct Waiting {
     entries: VecDeque<Entry>,
     done: Vec<Done>,
+    /// Names of events, to be written after the entries.
+    heard: Vec<Heard>,
     /// Whether records had to be let go.
     lost: bool,
     ended: bool,
@@ -74,6 +76,16 @@ impl Shared {
         }
     }
 
+    pub(crate) fn keep_heard(&self, heard: Vec<Heard>) {
+        let mut waiting = self.lock();
+        // Without them an event that is sent again is emitted again, which is better than to run out of memory.
+        if !waiting.ended && waiting.heard.len() + heard.len() <= WAITING {
+            waiting.heard.extend(heard);
+        }
+        drop(waiting);
+        self.news.notify_one();
+    }
+
     pub(crate) fn end(&self) {
         self.lock().ended = true;
         self.news.notify_one();
@@ -90,6 +102,8 @@ pub(crate) struct Writer {
     pub(crate) dir: PathBuf,
     /// Records that could not be written yet, and whether some had to be let go.
     pub(crate) held: VecDeque<Entry>,
+    /// Names of events that could not be written yet.
+    pub(crate) heard: Vec<Heard>,
     pub(crate) lost: bool,
 }
 
@@ -99,7 +113,7 @@ impl Writer {
         let mut look = Instant::now();
         loop {
             let (done, ended) = self.gather(look);
-            if !self.held.is_empty() || self.lost || !done.is_empty() {
+            if !self.held.is_empty() || !self.heard.is_empty() || self.lost || !done.is_empty() {
                 self.write(done);
             }
             if ended {
@@ -120,7 +134,7 @@ impl Writer {
         let mut first = None;
         loop {
             let now = Instant::now();
-            if !waiting.entries.is_empty() {
+            if !waiting.entries.is_empty() || !waiting.heard.is_empty() {
                 first.get_or_insert(now);
             }
             let due = match first {
@@ -134,6 +148,7 @@ impl Writer {
             waiting = shared.news.wait_timeout(waiting, due - now).unwrap_or_else(PoisonError::into_inner).0;
         }
         self.held.append(&mut waiting.entries);
+        self.heard.append(&mut waiting.heard);
         self.lost |= std::mem::take(&mut waiting.lost);
         (std::mem::take(&mut waiting.done), waiting.ended)
     }
@@ -145,6 +160,7 @@ impl Writer {
             self.take_back(&*error);
         } else {
             self.held.clear();
+            self.heard.clear();
             self.lost = false;
             if self.shared.fails.swap(false, Ordering::Relaxed) {
                 tracing::info!(dir = %self.dir.display(), "the store can be written again");
@@ -167,6 +183,9 @@ impl Writer {
             // Where exactly they are missing is not known.
             self.ledger.hole(&transaction)?;
         }
+        for heard in &self.heard {
+            heard::keep(&mut self.ledger, &transaction, heard, at)?;
+        }
         self.ledger.seal(&transaction)?;
         transaction.commit()?;
         // It need not be there; without it only a cut log is not noticed.
@@ -185,6 +204,9 @@ impl Writer {
             self.held.clear();
             self.lost = true;
         }
+        if self.lost || self.heard.len() > WAITING {
+            self.heard.clear();
+        }
         // The ledger counted what is not there.
         match read::start(&self.dir, &self.connection) {
             Ok(start) => self.ledger = start.ledger,
@@ -193,7 +215,8 @@ impl Writer {
     }
 
     fn let_go(&mut self) -> bool {
-        match retention::step(&self.connection, self.retention, now()) {
+        let steps = retention::step(&self.connection, self.retention, now());
+        match steps.and_then(|more| Ok(heard::step(&self.connection, now())? || more)) {
             Ok(more) => more,
             Err(error) => {
                 tracing::warn!(%error, "old records cannot be removed");

@@ -7,6 +7,8 @@ use aaep_proto::frame::Frame;
 use aaep_proto::id::{EventId, SubscriptionId};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::heard::Heard;
+
 /// Told once whether something is kept.
 pub type Done = Box<dyn FnOnce(bool) + Send>;
 
@@ -52,6 +54,14 @@ pub trait Journal: Send + Sync + 'static {
 
     /// Whether what was recorded last could be kept.
     fn works(&self) -> bool;
+
+    /// Keeps the names of events, after everything that was recorded before. Must not block.
+    fn keep_heard(&self, _heard: Vec<Heard>) {}
+
+    /// The events of an agent from before the restart, the oldest first. May block.
+    fn heard_before(&self, _agent: &str) -> Vec<Heard> {
+        Vec::new()
+    }
 }
 
 /// What a subscription missed before a restart.

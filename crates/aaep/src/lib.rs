@@ -34,6 +34,7 @@ mod calls;
 mod clock;
 mod driver;
 mod error;
+mod heard;
 mod history;
 mod journal;
 mod link;
@@ -50,6 +51,7 @@ mod turns;
 
 pub use ask::Question;
 pub use error::{Error, ToolError};
+pub use heard::Heard;
 pub use journal::{Done, Journal, Missed};
 pub use link::{Link, LinkSender, Outgoing};
 pub use output::Output;

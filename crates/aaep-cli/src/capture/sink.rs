@@ -39,8 +39,8 @@ impl Sink {
             let file = OpenOptions::new().write(true).open(path).map_err(|error| error.to_string())?;
             return Ok((sink(Place::Other(file)), None));
         }
-        let opened = OpenOptions::new().read(true).append(true).create(true).open(path);
-        let mut file = opened.map_err(|error| format!("cannot be written: {error}"))?;
+        let mut file = private(path).map_err(|error| format!("cannot be written: {error}"))?;
+        check_private(&file, path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err("another recording is being written there".to_owned()),
@@ -88,6 +88,32 @@ impl Sink {
         self.written += 1;
         Ok(())
     }
+}
+
+/// Opens a file to append to it. A new one is for its owner only: it holds what the user was told.
+fn private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Refuses a file that other users may read or write.
+#[cfg(unix)]
+fn check_private(file: &File, path: &Path) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = file.metadata().map_err(|error| error.to_string())?.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(format!("is open to other users (mode {mode:03o}); close it with: chmod 600 {path}"))
+}
+
+#[cfg(not(unix))]
+fn check_private(_: &File, _: &Path) -> Result<(), String> {
+    Ok(())
 }
 
 /// One write, all or nothing.
@@ -148,7 +174,7 @@ mod tests {
     fn mended(before: &[u8]) -> (Vec<u8>, Option<String>) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("recording");
-        std::fs::write(&path, before).unwrap();
+        private(&path).unwrap().write_all(before).unwrap();
         let (mut sink, note) = Sink::open(&path).unwrap();
         sink.write(b"{\"new\":\n1}").unwrap();
         drop(sink);
@@ -170,6 +196,20 @@ mod tests {
         assert_eq!(mended(b""), (b"{\"new\": 1}\n".to_vec(), None));
         assert_eq!(mended(b"{}\n"), (b"{}\n{\"new\": 1}\n".to_vec(), None));
         assert_eq!(mended(b"{}\n{\"b\":2}"), (b"{}\n{\"b\":2}\n{\"new\": 1}\n".to_vec(), None));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn recordings_are_for_their_owner_only() {
+        use std::fs::Permissions;
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("recording");
+        drop(Sink::open(&path).unwrap());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        let Err(reason) = Sink::open(&path) else { panic!("a file for everyone was taken") };
+        assert!(reason.contains("chmod 600") && reason.contains("644"), "{reason}");
     }
 
     #[test]

@@ -43,7 +43,8 @@ fn fault(claims: &Value) -> &'static str {
 
 #[test]
 fn a_good_token_says_who_and_what() {
-    let expected = Identity { principal: "reader-7".into(), roles: [Role::Subscribe, Role::Reply].into() };
+    let expires = claims()["exp"].as_i64().map(at);
+    let expected = Identity { principal: "reader-7".into(), roles: [Role::Subscribe, Role::Reply].into(), expires };
     for algorithm in Algorithm::ALL {
         let token = other(key(algorithm), &header(key(algorithm)), &claims());
         assert_eq!(verifier().verify(&token, at(NOW)), Ok(expected.clone()));

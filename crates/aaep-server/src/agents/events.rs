@@ -46,6 +46,10 @@ pub(super) async fn take(
         return Err(Problem::forbidden());
     }
     let body = read(&app, &headers, body).await?;
+    // It may have expired while the body came.
+    if !peer.is_current() {
+        return Err(Problem::unauthenticated());
+    }
     let seat = sit(&app, &agents, (&peer, &uri), Way::Requests)?;
     // From here on the connection carries an agent, which may wait long for the answer to a question.
     let _held = peer.hold();
@@ -64,6 +68,7 @@ pub(super) async fn take(
                 answer = pending.wait() => answer.to_json(),
                 () = tokio::time::sleep_until(deadline) => waits(pending.event_id()),
                 () = stopped(&mut stopping) => waits(pending.event_id()),
+                () = peer.lapsed() => return Err(Problem::unauthenticated()),
             },
         });
     }
@@ -105,6 +110,7 @@ async fn relay(seat: Seat, body: Bytes, one: bool) -> Option<(Seat, Vec<Reply>)>
     }
     drop(urgent);
     relay.flush().await;
+    relay.keep_names().await;
     drop(relay);
     Some((seat, replies))
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use aaep::message::{Aside, CoreType, Localized, Payload, SessionCompleted, SessionStarted, Urgency};
-use aaep::{CallDigest, LanguageTag, Producer, SessionOptions};
+use aaep::{CallDigest, Heard, LanguageTag, Producer, SessionOptions};
 use aaep_proto::{Problem, Rule};
 use serde_json::Map;
 use tokio::task::JoinSet;
@@ -78,6 +78,10 @@ pub struct Relay {
     /// Sessions from before a restart that were not taken up yet, once they were looked for.
     left: Vec<Left>,
     looked_back: bool,
+    /// Events from before a restart, by the agent's names for them.
+    before: BTreeMap<String, Heard>,
+    /// Events whose names are not on record yet.
+    unkept: Vec<Heard>,
 }
 
 /// What an event is called.
@@ -128,6 +132,8 @@ impl Relay {
             questions: JoinSet::new(),
             left: Vec::new(),
             looked_back: false,
+            before: BTreeMap::new(),
+            unkept: Vec::new(),
         }
     }
 
@@ -161,7 +167,11 @@ impl Relay {
         let asks = matches!(loose.core, Some(CoreType::AwaitingConfirmation | CoreType::AwaitingClarification));
         let content = (given.is_some() || asks).then(|| loose.content());
         if let (Some(id), Some(content)) = (&given, content) {
-            match self.memory.find(id, content) {
+            let known = match self.memory.find(id, content) {
+                Some(known) => Some(known),
+                None => self.find_before(id, content).await,
+            };
+            match known {
                 Some(Known::Same(reply)) => return reply.settled(),
                 Some(Known::Other) => {
                     let message = format!("{id} was another event. Give every event an event_id of its own.");
@@ -181,6 +191,7 @@ impl Relay {
         let name = Name { id, given: is_given, content, origin };
         match self.drive(loose, &name).await {
             Ok(reply) => {
+                self.note(&name, &reply);
                 if let Some(content) = name.content {
                     self.memory.keep(name.id, content, reply.clone());
                 }

@@ -20,7 +20,7 @@ use super::inbox::Inbox;
 use super::registry::{Agents, Seat, Way};
 use super::reply::Reply;
 use crate::http::{App, Problem, identify};
-use crate::hub::{Close, stopped};
+use crate::hub::{Close, Peer, stopped};
 use crate::metrics::Transport;
 use crate::rate::{Control, ControlFrames};
 use crate::throttle::TOO_MANY_CONTROL_FRAMES;
@@ -45,7 +45,10 @@ pub(super) async fn upgrade(
             Err(Close::new(Close::UNAUTHORIZED, "these credentials are for no agent"))
         }
         Ok(peer) => match sit(&app, &agents, (&peer, &parts.uri), Way::Connection) {
-            Ok(seat) => Ok((seat, peer.hold())),
+            Ok(seat) => {
+                let held = peer.hold();
+                Ok((seat, peer, held))
+            }
             Err(problem) => return problem.into_response(),
         },
     };
@@ -53,9 +56,9 @@ pub(super) async fn upgrade(
     upgrade.max_message_size(limit).max_frame_size(limit).on_upgrade(async move |socket| {
         let (mut sink, source) = socket.split();
         let close = match seat {
-            Ok((seat, _held)) => {
+            Ok((seat, peer, _held)) => {
                 let _open = app.hub.metrics.connection(Transport::WebSocket);
-                converse(&app, &seat, source, &mut sink).await
+                converse(&app, (&seat, &peer), source, &mut sink).await
             }
             Err(close) => close,
         };
@@ -68,18 +71,20 @@ pub(super) async fn upgrade(
 
 type Sink = SplitSink<WebSocket, Message>;
 
-async fn converse(app: &App, seat: &Seat, source: SplitStream<WebSocket>, sink: &mut Sink) -> Close {
+async fn converse(app: &App, (seat, peer): (&Seat, &Peer), source: SplitStream<WebSocket>, sink: &mut Sink) -> Close {
     let (answers, waiting) = mpsc::channel(ANSWERS);
     let mut stopping = app.hub.stopping.clone();
     // What was taken is done to its end, even if the connection is lost meanwhile.
     let relay = seat.relay().clone();
     let silence = app.hub.limits.silence();
     let inbox = Inbox::new(source, seat.urgent().clone());
-    let mut hearing = tokio::spawn(async move { hear(relay, inbox, answers, silence).await });
+    let agent = peer.clone();
+    let mut hearing = tokio::spawn(async move { hear((relay, agent), inbox, answers, silence).await });
     let close = tokio::select! {
         close = &mut hearing => return close.unwrap_or_else(|_| gone()),
         close = speak(app, waiting, sink) => close,
         () = stopped(&mut stopping) => Close::new(Close::CLEAN, "the producer has ended"),
+        () = peer.lapsed() => Close::lapsed(),
     };
     hearing.abort();
     close
@@ -87,7 +92,7 @@ async fn converse(app: &App, seat: &Seat, source: SplitStream<WebSocket>, sink: 
 
 /// Takes events until the agent leaves.
 async fn hear(
-    relay: Arc<tokio::sync::Mutex<super::Relay>>,
+    (relay, agent): (Arc<tokio::sync::Mutex<super::Relay>>, Peer),
     mut inbox: Inbox,
     answers: mpsc::Sender<String>,
     silence: Duration,
@@ -112,12 +117,16 @@ async fn hear(
             },
             Some(Ok(Message::Close(_)) | Err(_)) | None => return gone(),
         };
+        if !agent.is_current() {
+            return Close::lapsed();
+        }
         let (relay, bytes) = (relay.clone(), Bytes::from(text));
         let taking = tokio::spawn(async move {
             let mut relay = relay.lock().await;
             let reply = relay.take(&bytes).await;
             drop(urgent);
             relay.flush().await;
+            relay.keep_names().await;
             reply
         });
         let Ok(reply) = inbox.read_during(taking).await else { return gone() };

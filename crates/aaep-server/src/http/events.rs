@@ -45,7 +45,7 @@ pub(super) async fn stream(State(app): State<App>, peer: Peer, mut parts: Parts)
         // Proxies of the nginx kind collect answers unless they are told not to.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    let stream = Stream::new(app.hub, link, peer.hold());
+    let stream = Stream::new(app.hub, link, peer);
     let body = match parts.extensions.remove::<Handover>() {
         Some(handover) => Body::new(handover.leave(stream)),
         None => Body::new(stream),

@@ -56,6 +56,10 @@ pub(super) async fn take(
             return refuse_invalid(&app, &peer, invalid).await;
         }
     };
+    // It may have expired while the body came.
+    if !peer.is_current() {
+        return Err(Problem::unauthenticated());
+    }
     let is_reply = matches!(message, Message::ConfirmationReply(_) | Message::ClarificationReply(_));
     let renegotiates = matches!(message, Message::SubscriptionRenegotiate(_));
     if !peer.may(if is_reply { Role::Reply } else { Role::Subscribe }) {

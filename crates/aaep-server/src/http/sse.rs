@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use aaep::message::Message;
 use aaep::{Link, Outgoing};
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 
 use crate::conversation::trace;
-use crate::hub::{Close, Hub};
+use crate::farewell::closing;
+use crate::hub::{Close, Hub, Peer};
 use crate::metrics::Transport;
 use crate::places::Held;
 
@@ -30,18 +32,36 @@ pub(crate) struct Stream {
     /// When to say that the stream is alive; set again by every write.
     quiet: Pin<Box<Sleep>>,
     every: Duration,
+    /// Resolves when the reader's credentials are no longer accepted. Without credentials there is nothing to wait for.
+    lapsed: Option<Lapsed>,
     greeted: bool,
     ended: bool,
     /// The place of the connection that carries the stream.
     _held: Option<Held>,
 }
 
+type Lapsed = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 impl Stream {
-    pub(crate) fn new(hub: Arc<Hub>, link: Link, held: Option<Held>) -> Stream {
+    pub(crate) fn new(hub: Arc<Hub>, link: Link, peer: Peer) -> Stream {
         let every = hub.limits.keep_alive();
         let quiet = Box::pin(tokio::time::sleep(every));
         hub.metrics.opened(Transport::Sse);
-        Stream { hub, link, batch: Vec::new(), quiet, every, greeted: false, ended: false, _held: held }
+        let held = peer.hold();
+        let lapsed = peer.lease.map(|lease| -> Lapsed { Box::pin(async move { lease.lapsed().await }) });
+        Stream { hub, link, batch: Vec::new(), quiet, every, lapsed, greeted: false, ended: false, _held: held }
+    }
+
+    /// The last message to a reader whose credentials are no longer accepted. The subscription stays for a while, so that
+    /// the same principal can go on with new ones.
+    fn dismiss(&mut self) -> Bytes {
+        let close = Close::lapsed();
+        self.hub.metrics.closed(close.code);
+        self.ended = true;
+        let message = closing(self.link.id().clone(), "authentication_required", &close);
+        let mut bytes = BytesMut::new();
+        put_message(&mut bytes, &message);
+        bytes.freeze()
     }
 
     /// Frames all that waits.
@@ -54,10 +74,7 @@ impl Stream {
         for item in self.batch.drain(..) {
             match item {
                 Outgoing::Event(event) => put_event(&mut bytes, &event),
-                Outgoing::Message(message) => {
-                    let json = serde_json::to_vec(&*message).unwrap_or_default();
-                    put(&mut bytes, &[b"event: aaep.message\ndata: ", &json, b"\n\n"]);
-                }
+                Outgoing::Message(message) => put_message(&mut bytes, &message),
                 Outgoing::Closed(closing) => {
                     self.hub.metrics.closed(Close::of(&closing).code);
                     self.ended = true;
@@ -74,6 +91,11 @@ fn put_event(bytes: &mut BytesMut, event: &aaep::Frame) {
     put(bytes, &[b"event: aaep.event\nid: ", id.as_bytes(), b"\ndata: ", event.json(), b"\n\n"]);
 }
 
+fn put_message(bytes: &mut BytesMut, message: &Message) {
+    let json = serde_json::to_vec(message).unwrap_or_default();
+    put(bytes, &[b"event: aaep.message\ndata: ", &json, b"\n\n"]);
+}
+
 fn put(bytes: &mut BytesMut, parts: &[&[u8]]) {
     parts.iter().for_each(|part| bytes.put_slice(part));
 }
@@ -86,6 +108,11 @@ impl Body for Stream {
         let this = self.get_mut();
         if this.ended {
             return Poll::Ready(None);
+        }
+        if let Some(lapsed) = &mut this.lapsed
+            && lapsed.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(Some(Ok(Frame::data(this.dismiss()))));
         }
         let bytes = if !std::mem::replace(&mut this.greeted, true) {
             // The first bytes come at once, so that everyone on the way sees that the stream is open.

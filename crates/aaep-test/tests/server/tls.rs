@@ -144,6 +144,43 @@ async fn client_certificates_are_demanded_and_checked() {
 }
 
 #[tokio::test]
+async fn an_authority_that_is_replaced_ends_what_its_certificates_opened() {
+    let clients = authority();
+    let house = house(NOW, Some(&clients)).await;
+    let address = house.server.address();
+    let known = client(&house.authority, Some(&issue(&clients, ExtendedKeyUsagePurpose::ClientAuth, NOW)), &[]);
+    let (mut events, _) = soon("a stream", async {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut stream = known.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+        let body = request().to_string();
+        let head = format!("POST /aaep/v1/subscriptions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        while !answer.ends_with('}') {
+            let mut bytes = [0; 4096];
+            let count = stream.read(&mut bytes).await.unwrap();
+            answer.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        let location = answer.lines().find_map(|line| line.strip_prefix("location: ")).unwrap();
+        let head = format!("GET {location} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        (stream, answer)
+    })
+    .await;
+    let next = authority();
+    std::fs::write(house.files.path().join("clients.pem"), next.pem()).unwrap();
+    let mut told = Vec::new();
+    // The end of the connection may come without the goodbye of TLS.
+    let _ = soon("the end of the stream", events.read_to_end(&mut told)).await;
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.contains("authentication_required"), "{told}");
+    let result = ask(address, &known).await;
+    assert!(!matches!(&result, Ok(status) if status.starts_with("HTTP/1.1 2")), "{result:?}");
+    let new = client(&house.authority, Some(&issue(&next, ExtendedKeyUsagePurpose::ClientAuth, NOW)), &[]);
+    assert_eq!(ask(address, &new).await.as_deref(), Ok(CREATED));
+}
+
+#[tokio::test]
 async fn http_2_is_chosen_by_the_handshake() {
     let house = house(NOW, None).await;
     let stream = TcpStream::connect(house.server.address()).await.unwrap();

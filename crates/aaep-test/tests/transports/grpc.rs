@@ -212,6 +212,22 @@ async fn credentials_are_asked_for() {
 }
 
 #[tokio::test]
+async fn a_revoked_token_ends_its_stream_as_unauthenticated() {
+    let directory = private();
+    let path = token_file(&directory);
+    let world = World::with(|config| config.auth.tokens = Some(path.clone())).await;
+    let mut client = Grpc::channel(&world).await;
+    let mut ada = Grpc::call(&mut client, bearing("ada-secret-ada-secret-ada-secret")).await.unwrap();
+    ada.say(&able()).await;
+    assert_eq!(kind_of(&ada.hear().await.unwrap()), "subscription.accepted");
+    std::fs::write(&path, "mon-secret-mon-secret-mon-secret mon audit\n").unwrap();
+    let told = ada.hear().await.unwrap();
+    assert_eq!((kind_of(&told), &told["reason_code"]), ("subscription.close", &json!("authentication_required")));
+    assert_eq!(ada.hear().await, None);
+    assert_eq!(ada.status.unwrap().code(), Code::Unauthenticated);
+}
+
+#[tokio::test]
 async fn too_many_calls_are_refused() {
     let world = World::with(|config| config.limits.requests_per_second = 1).await;
     let mut client = Grpc::channel(&world).await;

@@ -2,10 +2,12 @@
 
 use aaep::id::SessionId;
 use aaep::message::CancelledBy;
+use aaep::{CallDigest, Heard};
 
-use super::super::answer::Fault;
+use super::super::answer::{Answer, Fault};
 use super::super::ask;
 use super::super::loose::Told;
+use super::super::memory::Known;
 use super::super::reply::Reply;
 use super::{Name, Relay};
 
@@ -74,10 +76,39 @@ impl Relay {
         ask::resume(open, (told, id), found, &mut self.questions).map(Some)
     }
 
+    /// What is known of an event from before the restart. Another event of the same name is a new one here: an agent that
+    /// was restarted too may count from one again, and must not be silenced for it.
+    pub(super) async fn find_before(&mut self, id: &str, content: CallDigest) -> Option<Known> {
+        self.look_back().await;
+        let heard = self.before.get(id).filter(|heard| heard.content == content.to_string())?;
+        let (event_id, session_id) = (heard.event_id.clone(), heard.session_id.clone());
+        Some(Known::Same(Reply::Now(Answer::Published { event_id, session_id }.into())))
+    }
+
+    /// Notes the name of an event that was emitted, to be kept over a restart. Questions are found by their origin.
+    pub(super) fn note(&mut self, name: &Name, reply: &Reply) {
+        if let (Some(home), Some(content), true, Reply::Now(answer)) = (&self.home, name.content, name.given, reply)
+            && let Answer::Published { event_id, session_id } = &**answer
+        {
+            let (event_id, session_id) = (event_id.clone(), session_id.clone());
+            self.unkept.push(Heard { agent: home.clone(), event_id, content: content.to_string(), session_id });
+        }
+    }
+
+    /// Keeps the names of the events so far, so that they are not emitted again if they are sent again after a restart.
+    /// To be called after [`flush`](Relay::flush): what is not emitted yet must not count as such.
+    pub(in super::super) async fn keep_names(&mut self) {
+        if !self.unkept.is_empty() {
+            self.producer.keep_heard(std::mem::take(&mut self.unkept)).await;
+        }
+    }
+
     /// Looks once for what there is from before the restart: it does not become more.
     async fn look_back(&mut self) {
         let Some(home) = self.home.as_ref().filter(|_| !self.looked_back) else { return };
         self.looked_back = true;
+        let heard = self.producer.heard_before(home).await;
+        self.before = heard.into_iter().map(|heard| (heard.event_id.clone(), heard)).collect();
         for (id, origin) in self.producer.orphans().await {
             let Some(origin) = origin else { continue };
             let read = serde_json::from_str::<(String, Option<String>, Option<String>)>(&origin);

@@ -1,0 +1,90 @@
+//! A consistent copy of a store, also while a server uses it.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::error::StoreError;
+use crate::mark::{self, Mark};
+use crate::schema::{self, FILE};
+use crate::whole::{self, Contents};
+use crate::{check, private, read};
+
+/// What a backup holds.
+///
+/// ```
+/// use aaep_store::{Retention, Store, backup};
+/// # let work = tempfile::tempdir()?;
+/// # let (dir, copy) = (work.path().join("data"), work.path().join("copy"));
+/// let (store, _) = Store::open(&dir, Retention::default())?;
+/// assert_eq!(backup(&dir, &copy)?.decisions, 0);
+/// # drop(store);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backup {
+    /// Decisions in it.
+    pub decisions: u64,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Copies the store in a directory to another one, which must be new or empty. The copy is of one moment, it is checked,
+/// and it is on the disk when this returns. A copy that was not finished is refused by [`Store::open`](crate::Store::open).
+pub fn backup(from: &Path, to: &Path) -> Result<Backup, StoreError> {
+    let source = open_whole(from)?;
+    let existed = to.exists();
+    if std::fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(StoreError::Occupied(to.to_owned()));
+    }
+    private::directory(to)?;
+    copy(from, &source, to).inspect_err(|_| {
+        // What is left of it would be in the way of the next attempt.
+        for name in [FILE, mark::FILE] {
+            let _ = std::fs::remove_file(to.join(name));
+        }
+        if !existed {
+            let _ = std::fs::remove_dir(to);
+        }
+    })
+}
+
+/// Opens a whole store for reading, beside a server that writes or alone.
+pub(crate) fn open_whole(dir: &Path) -> Result<Connection, StoreError> {
+    // The mark is read before the database, which may only grow after that.
+    let contents = whole::contents(dir)?;
+    if contents == Contents::Nothing && !dir.join(FILE).exists() {
+        return Err(StoreError::Unusable(dir.to_owned(), "there is no store in it".to_owned()));
+    }
+    let connection = schema::open_to_read(dir)?;
+    whole::check_reach(dir, contents, whole::last_record(dir, &connection)?)?;
+    Ok(connection)
+}
+
+fn copy(from: &Path, source: &Connection, to: &Path) -> Result<Backup, StoreError> {
+    let failed = |e: std::io::Error| StoreError::io(to, &e);
+    let path = to.join(FILE);
+    let file = private::open(&path).map_err(failed)?;
+    let name = path.to_str().ok_or_else(|| StoreError::Unusable(to.to_owned(), "its name is not UTF-8".to_owned()))?;
+    // One read transaction: the copy is of one moment, and it also takes in what is in the write-ahead log.
+    source.execute("VACUUM INTO ?", [name]).map_err(|e| StoreError::sql(from, &e))?;
+    file.sync_all().map_err(failed)?;
+    // A damaged store is told now, not when the copy is needed.
+    let copied = schema::open_to_read(to)?;
+    let of_source = |error| match error {
+        StoreError::Damaged(_, how) => StoreError::Damaged(from.to_owned(), how),
+        other => other,
+    };
+    check::every_page(to, &copied).map_err(of_source)?;
+    check::every_decision(to, &copied).map_err(of_source)?;
+    read::start(to, &copied).map_err(of_source)?;
+    let last = whole::last_record(to, &copied)?;
+    let decisions = copied.query_row("SELECT count(*) FROM questions WHERE state <> 0", [], |row| row.get::<_, i64>(0));
+    let decisions = decisions.map_err(|e| StoreError::sql(to, &e))?;
+    drop(copied);
+    // The mark comes last: without it the copy is not used.
+    let mut mark = Mark::open(to).map_err(failed)?;
+    mark.set(u64::try_from(last).unwrap_or(0)).and_then(|()| mark.sync(to)).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    Ok(Backup { decisions: u64::try_from(decisions).unwrap_or(0), bytes })
+}
