@@ -114,6 +114,7 @@ fn what_was_cut_or_changed_is_refused_or_right() {
 #[test]
 fn other_peoples_files_and_later_versions_are_left_alone() {
     let dir = tempfile::tempdir().unwrap();
+    drop(child::open(dir.path(), Retention::default()).unwrap());
     fs::write(dir.path().join("aaep.db"), b"this is not a database, it is a poem about one").unwrap();
     let error = child::open(dir.path(), Retention::default()).unwrap_err();
     assert!(matches!(error, StoreError::Damaged(..)), "{error}");
