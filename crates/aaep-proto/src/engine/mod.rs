@@ -31,7 +31,7 @@ pub use sessions::{MISSED, SessionOptions, summary_of_state};
 pub use subscriptions::{Binding, Presence, SubscriptionKey};
 
 use crate::confirm::{Answer, AuditRecord, Outcome, PermitMismatch, UnsafeDefault};
-use crate::frame::Frame;
+use crate::frame::{Frame, FrameMeter};
 use crate::id::{Entropy, OutputId, ReplyToken, SessionId, SubscriptionId};
 use crate::limits;
 use crate::message::{Message, Producer};
@@ -82,6 +82,8 @@ pub struct Config {
     /// Whether what must survive a restart is told as [`Output::Journal`]. Then questions and decisions wait for
     /// [`Engine::recorded`].
     pub journal: bool,
+    /// Counts the bytes of all events that wait for a subscription.
+    pub frames: FrameMeter,
 }
 
 impl Config {
@@ -95,6 +97,7 @@ impl Config {
             manifest_uri: None,
             signed_manifest: None,
             journal: false,
+            frames: FrameMeter::default(),
         }
     }
 }

@@ -9,6 +9,7 @@ use aaep::{CallDigest, Output, Permit, Session, Unfinished};
 use serde_json::Value;
 
 use super::answer::{Fault, faults};
+use crate::quota::Place;
 
 /// Outputs that may be open at once.
 pub(super) const OUTPUTS: usize = 64;
@@ -32,6 +33,8 @@ pub(super) struct Open {
     pub(super) permits: Permits,
     /// Tools that the user was asked about as irreversible. From then on they are, whatever the agent says.
     guarded: BTreeSet<String>,
+    /// Its place among the sessions of its owner.
+    _place: Option<Place>,
 }
 
 /// One output.
@@ -120,7 +123,7 @@ pub(super) fn errored(summary: &str) -> SessionErrored {
 }
 
 impl Open {
-    pub(super) fn new(session: Session, alias: Option<String>) -> Open {
+    pub(super) fn new(session: Session, alias: Option<String>, place: Option<Place>) -> Open {
         Open {
             session,
             alias,
@@ -129,6 +132,7 @@ impl Open {
             calls: Vec::new(),
             permits: Permits::default(),
             guarded: BTreeSet::new(),
+            _place: place,
         }
     }
 
