@@ -1,6 +1,7 @@
 //! An event as it goes to subscriptions: typed, serialized once, and classed by how it is treated.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
@@ -25,6 +26,70 @@ pub enum Class {
     Other,
 }
 
+/// Counts the bytes of all frames that it was told of and that still exist, and of the text that waits to become frames. A
+/// frame that many subscriptions share counts once, wherever it waits. Clones count together.
+///
+/// ```
+/// use aaep_proto::frame::{Frame, FrameMeter};
+/// # let event: aaep_proto::message::Event = serde_json::from_str(r#"{"@context":"https://aaep-protocol.org/context/v1",
+/// #   "type":"aaep:agent.state.changed","event_id":"evt_1","session_id":"sess_1",
+/// #   "timestamp":"2026-05-24T14:22:13Z","producer":{"agent_id":"a"},"from_state":"idle","to_state":"thinking"}"#)?;
+/// let meter = FrameMeter::default();
+/// let frame = Frame::new(event);
+/// frame.count_with(&meter);
+/// assert!(meter.bytes() > frame.json().len());
+/// drop(frame);
+/// assert_eq!(meter.bytes(), 0);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct FrameMeter(Arc<AtomicUsize>);
+
+impl FrameMeter {
+    /// About how many bytes frames and text occupy.
+    pub fn bytes(&self) -> usize {
+        self.0.load(Relaxed)
+    }
+
+    /// Text that waits for a subscription had so many bytes and has so many now.
+    pub(crate) fn resize(&self, before: usize, after: usize) {
+        if after >= before {
+            self.0.fetch_add(after - before, Relaxed);
+        } else {
+            self.0.fetch_sub(before - after, Relaxed);
+        }
+    }
+}
+
+/// The part of a frame that a meter counts, from when it is told of the frame.
+#[derive(Debug, Default)]
+struct Counted(OnceLock<(FrameMeter, usize)>);
+
+/// A clone is another frame, which no meter was told of yet.
+impl Clone for Counted {
+    fn clone(&self) -> Counted {
+        Counted::default()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Some((meter, bytes)) = self.0.get() {
+            meter.resize(*bytes, 0);
+        }
+    }
+}
+
+/// Two frames with the same event are equal, whoever counts them.
+impl PartialEq for Counted {
+    fn eq(&self, _: &Counted) -> bool {
+        true
+    }
+}
+
+/// What a frame occupies beside its text: the typed event, its envelope, allocations.
+const FRAME_BYTES: usize = 1024;
+
 /// One event, ready to be sent to any number of subscriptions.
 ///
 /// ```
@@ -46,6 +111,7 @@ pub struct Frame {
     cut: Option<Level>,
     /// The event before it was tailored to a language and a length.
     source: Option<Arc<Event>>,
+    counted: Counted,
 }
 
 impl Frame {
@@ -54,7 +120,22 @@ impl Frame {
         // An event holds text, numbers and maps with text keys only: it can always be written.
         let json = serde_json::to_vec(&event).expect("every event can be written as JSON");
         let class = class_of(&event);
-        Frame { event, json: json.into(), class, cut: None, source: None }
+        Frame { event, json: json.into(), class, cut: None, source: None, counted: Counted::default() }
+    }
+
+    /// About how many bytes it occupies: the text exists typed and as JSON, and may exist as it was before it was tailored.
+    pub fn memory_bytes(&self) -> usize {
+        let copies = if self.source.is_some() { 3 } else { 2 };
+        FRAME_BYTES + copies * self.json.len()
+    }
+
+    /// Has a meter count it for as long as it exists. Only the first meter counts.
+    pub fn count_with(&self, meter: &FrameMeter) {
+        self.counted.0.get_or_init(|| {
+            let bytes = self.memory_bytes();
+            meter.resize(0, bytes);
+            (meter.clone(), bytes)
+        });
     }
 
     /// Remembers which boundary the text ends at.

@@ -49,6 +49,9 @@ pub const DOUBTFUL_PAUSE_MILLIS: u64 = 1000;
 pub const HELD_EVENTS: usize = 1024;
 /// Bytes of text that may wait for one subscription.
 pub const HELD_BYTES: usize = 1024 * 1024;
+/// Patterns in one list of a subscription's event filters. There are twelve core event types, so that this is plenty,
+/// and the server keeps the patterns for as long as the subscription lives.
+pub const FILTER_PATTERNS: usize = 256;
 /// Questions that may be open at once in one session: more than a person can keep in mind.
 pub const OPEN_QUESTIONS: usize = 64;
 /// How long after the decision a permit can be used: by then the user still remembers what was agreed to.

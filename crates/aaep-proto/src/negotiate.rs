@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::language::LanguageTag;
+use crate::limits;
 use crate::message::{
     AAEP_VERSION, Boundary, Capabilities, CapabilityFields, CognitiveLoad, EventFilters, ReasonCode,
     SubscriptionRejected, SubscriptionRequest, Verbosity,
@@ -209,6 +210,8 @@ pub(crate) fn merge(mut base: Capabilities, changes: &Capabilities) -> Capabilit
 }
 
 fn agree(requested: Capabilities, offer: &Offer) -> Result<Agreement, Refusal> {
+    check_filter_size(&requested)?;
+    let requested = without_unknown_extensions(requested, offer);
     let asked = &requested.fields;
     if asked.accept_signed_manifests_only == Some(true) && !offer.signed_manifest {
         let message = "This producer has no signed manifest. Ask without accept_signed_manifests_only.";
@@ -239,6 +242,32 @@ fn agree(requested: Capabilities, offer: &Offer) -> Result<Agreement, Refusal> {
     let terms = Terms { requested, honored, filter, more_time: more_time.unwrap_or(MoreTime::NONE) };
     let notes = if notes.is_empty() { None } else { Some(notes.join(" ")) };
     Ok(Agreement { version: AAEP_VERSION.to_owned(), terms, notes })
+}
+
+/// Validation reports this as well; a request that was built in the same process is not validated.
+fn check_filter_size(requested: &Capabilities) -> Result<(), Refusal> {
+    let Some(filters) = &requested.fields.event_filters else { return Ok(()) };
+    for (name, list) in [("include", &filters.include), ("exclude", &filters.exclude)] {
+        let (length, most) = (list.as_ref().map_or(0, Vec::len), limits::FILTER_PATTERNS);
+        if length > most {
+            let message = format!("event_filters.{name} has {length} patterns. Send at most {most}.");
+            return Err(Refusal::new(ReasonCode::CapabilitiesIncompatible, message));
+        }
+    }
+    Ok(())
+}
+
+/// Drops what has no effect here. Terms are kept for as long as the subscription lives, and the objects of extensions
+/// may be as large as a message.
+fn without_unknown_extensions(mut requested: Capabilities, offer: &Offer) -> Capabilities {
+    if let Some(uris) = &mut requested.fields.supported_extensions {
+        uris.retain(|uri| offer.extensions.iter().any(|(_, known)| known == uri));
+    }
+    requested.extensions.retain(|prefix, _| offer.extensions.iter().any(|(known, _)| known == prefix));
+    if let Some(more_time) = requested.extensions.get_mut(MORE_TIME_PREFIX) {
+        more_time.retain(|name, value| ["factor", "minimum_seconds"].contains(&name.as_str()) && value.is_number());
+    }
+    requested
 }
 
 fn agree_rate(asked: &CapabilityFields, offer: &Offer, notes: &mut Vec<String>) -> Option<u32> {
@@ -387,6 +416,27 @@ fn more_time_object(more: MoreTime) -> Map<String, Value> {
     map.insert("factor".into(), more.factor.into());
     map.insert("minimum_seconds".into(), more.minimum_seconds.into());
     map
+}
+
+/// About how many bytes the terms of a subscription with these capabilities occupy while it lives.
+///
+/// ```
+/// use aaep_proto::message::Capabilities;
+/// use aaep_proto::negotiate::memory_of_terms;
+/// let filtered: Capabilities = serde_json::from_str(r#"{"event_filters": {"include": ["haptic:*"]}}"#)?;
+/// assert!(memory_of_terms(&filtered) > memory_of_terms(&Capabilities::default()));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn memory_of_terms(capabilities: &Capabilities) -> usize {
+    /// Terms keep a text as it was requested, as it was honored, compiled, and in the key of the subscriptions that
+    /// share them.
+    const COPIES: usize = 4;
+    std::mem::size_of::<Terms>() + COPIES * capabilities.memory_bytes()
+}
+
+/// About how many bytes the terms of a subscription would occupy after this change.
+pub fn memory_after_change(terms: &Terms, changes: &Capabilities) -> usize {
+    memory_of_terms(&merge(terms.requested.clone(), changes))
 }
 
 impl Terms {

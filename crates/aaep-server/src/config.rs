@@ -163,6 +163,19 @@ pub struct Limits {
     pub unauthenticated_per_address: Option<usize>,
     /// Subscriptions at once.
     pub subscriptions: usize,
+    /// Subscriptions of one principal at once, where credentials are asked for.
+    pub subscriptions_per_principal: usize,
+    /// Agents of one principal at once, where credentials are asked for.
+    pub agents_per_principal: usize,
+    /// Sessions of one principal's agents at once; without credentials, of one agent.
+    pub sessions_per_principal: usize,
+    /// Questions of one principal's agents that wait at once; without credentials, of one agent.
+    pub questions_per_principal: usize,
+    /// Most bytes that peers can make the server keep: one half for events that wait for readers, the other for
+    /// subscriptions, sessions and unfinished messages.
+    pub memory_bytes: usize,
+    /// Most bytes of the second half that one principal can use as a subscriber, and again as an agent.
+    pub memory_bytes_per_principal: usize,
     /// Requests and messages of one principal in a second; twice that in a burst.
     pub requests_per_second: u32,
     /// The largest message in bytes.
@@ -188,6 +201,12 @@ impl Default for Limits {
             connections: 10_000,
             unauthenticated_per_address: None,
             subscriptions: 10_000,
+            subscriptions_per_principal: 5_000,
+            agents_per_principal: 256,
+            sessions_per_principal: 1024,
+            questions_per_principal: 1024,
+            memory_bytes: 192 << 20,
+            memory_bytes_per_principal: 48 << 20,
             requests_per_second: 200,
             message_bytes: aaep_proto::limits::MESSAGE_BYTES,
             request_seconds: 10,

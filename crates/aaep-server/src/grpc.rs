@@ -13,6 +13,8 @@ use aaep_grpc::v1::{AaepMessage, GetManifestRequest, Manifest};
 use aaep_keys::Role;
 use aaep_proto::message::{Message, ReasonCode};
 use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use tokio::sync::{mpsc, watch};
@@ -27,6 +29,7 @@ use crate::farewell::Farewell;
 use crate::gate::{Connection, bearer};
 use crate::http::App;
 use crate::hub::{Close, Peer, TOO_LARGE, TOO_MANY, TOO_SLOW, stopped, unauthenticated};
+use crate::metered::{MeteredBody, Unfinished};
 use crate::metrics::Transport;
 use crate::rate::Purpose;
 use crate::throttle::TOO_MANY_CONTROL_FRAMES;
@@ -49,6 +52,7 @@ const ENVELOPE: usize = 1024;
 /// All services.
 pub(crate) async fn router(app: App, stopping: watch::Receiver<bool>) -> Result<Router, ConfigError> {
     let limit = app.hub.limits.message_bytes + ENVELOPE;
+    let counted = app.clone();
     let service = AaepServiceServer::new(Service(app)).max_decoding_message_size(limit);
     let (reporter, health) = health_reporter();
     reporter.set_serving::<AaepServiceServer<Service>>().await;
@@ -64,7 +68,19 @@ pub(crate) async fn router(app: App, stopping: watch::Receiver<bool>) -> Result<
         .add_service(described().build_v1().map_err(told)?)
         // What many tools still ask for.
         .add_service(described().build_v1alpha().map_err(told)?);
-    Ok(routes.into_axum_router())
+    Ok(routes.into_axum_router().layer(axum::middleware::map_request_with_state(counted, count_body)))
+}
+
+/// Counts the bytes of messages that are not complete yet.
+async fn count_body(State(app): State<App>, request: axum::extract::Request) -> axum::extract::Request {
+    let (mut parts, body) = request.into_parts();
+    let certificate = parts.extensions.get::<Connection>().and_then(|connection| connection.certificate.as_ref());
+    // A caller that is not known is refused later.
+    let peer = app.gate.identify(bearer(&parts.headers), certificate, Transport::Grpc).ok();
+    let principal = peer.as_ref().map(Peer::principal).unwrap_or_default();
+    let unfinished = Unfinished::new(app.hub.admission.subscriber_memory(principal));
+    parts.extensions.insert(unfinished.clone());
+    axum::extract::Request::from_parts(parts, Body::new(MeteredBody { body, unfinished }))
 }
 
 /// Tells those who watch that the service ends, and lets them go.
@@ -94,7 +110,9 @@ impl AaepService for Service {
         let coming = self.coming(&peer, request.metadata()).await?;
         let (to, mut from) = mpsc::channel(QUEUE);
         let hub = self.0.hub.clone();
+        let unfinished = request.extensions().get::<Unfinished>().cloned();
         let source = In {
+            unfinished,
             from: request.into_inner(),
             left: to.clone(),
             limit: hub.limits.message_bytes,
@@ -196,6 +214,8 @@ fn deadline(metadata: &MetadataMap) -> Result<Option<Duration>, Status> {
 }
 
 struct In {
+    /// Counts the bytes of the message that is being received.
+    unfinished: Option<Unfinished>,
     from: Streaming<AaepMessage>,
     /// Closed when the caller has given up the call.
     left: mpsc::Sender<Result<AaepMessage, Status>>,
@@ -211,6 +231,9 @@ impl Source for In {
             () = self.left.closed() => return Received::End,
             () = tokio::time::sleep(self.quiet) => return Received::Alive,
         };
+        if let (Some(unfinished), Ok(_)) = (&self.unfinished, &message) {
+            unfinished.finish();
+        }
         match message {
             Ok(Some(message)) if message.json.len() > self.limit => Received::Violation(TOO_LARGE),
             Ok(Some(message)) => Received::Message(message.json),

@@ -7,6 +7,7 @@ use aaep_keys::{Identity, Role};
 use aaep_proto::message::{Capabilities, ReasonCode, SubscriptionRequest};
 use tokio::sync::watch;
 
+use crate::admission::Admission;
 use crate::config::Limits;
 use crate::credentials::Lease;
 use crate::metrics::{Metrics, Transport};
@@ -20,6 +21,7 @@ pub struct Hub {
     pub(crate) limits: Limits,
     pub(crate) metrics: Metrics,
     pub(crate) rates: Rates,
+    pub(crate) admission: Admission,
     /// Turns true when the server is about to end.
     pub(crate) stopping: watch::Receiver<bool>,
     /// Without a server nobody else would hold this, and that means the end.
@@ -37,13 +39,21 @@ impl Hub {
     #[must_use]
     pub fn within(mut self, limits: Limits) -> Hub {
         self.rates = Rates::new(limits.requests_per_second);
+        self.admission = Admission::open(&limits);
         self.limits = limits;
         self
     }
 
     pub(crate) fn new(producer: Producer, limits: Limits, stopping: watch::Receiver<bool>) -> Hub {
         let rates = Rates::new(limits.requests_per_second);
-        Hub { producer, limits, metrics: Metrics::default(), rates, stopping, _stop: None }
+        let admission = Admission::open(&limits);
+        Hub { producer, limits, metrics: Metrics::default(), rates, admission, stopping, _stop: None }
+    }
+
+    /// For peers that have names of their own: each gets its share.
+    pub(crate) fn with_principals(mut self) -> Hub {
+        self.admission = Admission::per_principal(&self.limits);
+        self
     }
 }
 
@@ -65,7 +75,7 @@ impl Hub {
             return denied("supported_conformance_levels: these credentials do not allow to reply. Ask for level 1.");
         }
         let request = peer.narrow_request(request);
-        self.producer.subscribe(&request, peer.principal(), binding).await
+        self.subscribe(&request, peer, binding).await
     }
 }
 
@@ -88,6 +98,9 @@ pub struct Peer {
 }
 
 impl Peer {
+    /// The principal of everyone who can reach such an endpoint.
+    pub(crate) const LOCAL: &str = "local";
+
     /// Everyone who can reach an endpoint that is open to its own machine or user only.
     pub fn local(transport: Transport) -> Peer {
         let roles = [Role::Subscribe, Role::Reply, Role::Audit, Role::Admin, Role::Produce].into();

@@ -5,6 +5,7 @@
 //! way: those that are bound to a connection hold a [`conversation`], and the SSE binding spreads the same steps over
 //! three endpoints.
 
+mod admission;
 pub mod agents;
 mod clock;
 mod config;
@@ -19,9 +20,12 @@ mod hub;
 mod idle;
 pub mod ipc;
 mod listener;
+mod memory_budget;
+mod metered;
 mod metrics;
 mod others;
 mod places;
+mod quota;
 mod rate;
 mod server;
 mod signing;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use aaep::{Measures, Outgoing, ReplyCounts};
 
 use crate::clock;
+use crate::memory_budget::MemoryBudget;
 
 /// How a peer got here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,8 @@ pub(crate) struct Metrics {
     refused_connections: AtomicU64,
     evicted_connections: AtomicU64,
     idle_connections: AtomicU64,
+    refused_subscriptions: AtomicU64,
+    refused_agents: AtomicU64,
 }
 
 /// Counts a connection for as long as it is there.
@@ -140,8 +143,16 @@ impl Metrics {
         self.idle_connections.fetch_add(1, Relaxed);
     }
 
+    pub(crate) fn refused_subscription(&self) {
+        self.refused_subscriptions.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn refused_agent(&self) {
+        self.refused_agents.fetch_add(1, Relaxed);
+    }
+
     /// All numbers as text.
-    pub(crate) fn render(&self, measures: &Measures, replies: &ReplyCounts) -> String {
+    pub(crate) fn render(&self, measures: &Measures, replies: &ReplyCounts, memory: &MemoryBudget) -> String {
         let mut page = Page::default();
         let counts = &measures.counts;
         page.gauge("aaep_subscriptions", "Subscriptions that are open.", measures.presence.subscriptions as u64);
@@ -161,6 +172,11 @@ impl Metrics {
         let folded = counts.accepted.saturating_sub(counts.delivered).saturating_sub(measures.held as u64);
         page.counter("aaep_events_coalesced_total", "Events folded into others.", folded);
         page.counter("aaep_events_dropped_total", "Events dropped. Always 0: who cannot keep up is closed.", 0);
+        let shed = "Subscriptions ended because too much waited for all readers.";
+        page.counter("aaep_subscriptions_shed_total", shed, measures.shed);
+        page.gauge("aaep_waiting_bytes", "Memory of events that wait for readers.", measures.waiting_bytes as u64);
+        page.gauge("aaep_reserved_bytes", "Memory reserved for peers.", memory.used() as u64);
+        page.counter("aaep_memory_refused_total", "Requests for memory above the budget.", memory.refusals());
         self.render_transports(&mut page);
         page.head("aaep_decisions_total", "Questions by how they ended.", "counter");
         for (verdict, count) in &replies.decided {
@@ -209,6 +225,8 @@ impl Metrics {
             ("aaep_connections_refused_total", "Connections above the bound.", &self.refused_connections),
             ("aaep_connections_evicted_total", "Connections closed to admit others.", &self.evicted_connections),
             ("aaep_connections_idle_total", "Connections closed because no request came.", &self.idle_connections),
+            ("aaep_subscriptions_refused_total", "Subscriptions above a quota.", &self.refused_subscriptions),
+            ("aaep_agents_refused_total", "Agents above a quota.", &self.refused_agents),
         ];
         for (name, help, counter) in refused {
             page.counter(name, help, counter.load(Relaxed));

@@ -76,7 +76,7 @@ impl Server {
             languages: config.languages.clone(),
             ..aaep::Offer::default()
         };
-        let builder = Producer::builder(&config.agent_id).offer(offer);
+        let builder = Producer::builder(&config.agent_id).offer(offer).waiting_limit(config.limits.memory_bytes / 2);
         match &config.agent_name {
             Some(name) => builder.name(name),
             None => builder,
@@ -131,7 +131,8 @@ impl Server {
         let others = Others::open(&config).await?;
         let places = others.places.clone();
         let (stop, stopping) = watch::channel(false);
-        let hub = Arc::new(Hub::new(producer.clone(), config.limits.clone(), stopping.clone()));
+        let hub = Hub::new(producer.clone(), config.limits.clone(), stopping.clone());
+        let hub = Arc::new(if gate.is_open() { hub } else { hub.with_principals() });
         let ended = |_| ConfigError("the producer has ended".to_owned());
         let manifest = producer.manifest(transports(&config, &others)).await.map_err(ended)?;
         let published = Arc::new(Published::new(manifest, config.manifest.clone())?);
@@ -144,7 +145,7 @@ impl Server {
         tokio::spawn(look_after(app.clone(), certificates.clone(), stopping.clone()));
         let mut tasks = others.serve(&app, certificates.as_ref(), &stopping).await?;
         if agents {
-            let agents = Agents::new(producer.clone(), &config);
+            let agents = Agents::new(producer.clone(), &config, &hub.admission);
             more = more.merge(agents::router(agents).with_state(app.clone()));
         }
         let router = http::router(app, &config.transports, more);

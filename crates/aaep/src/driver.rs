@@ -8,8 +8,7 @@ use std::time::Duration;
 use aaep_proto::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome};
 use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Misuse, Output, Restored, SubscriptionKey};
 use aaep_proto::id::{ReplyToken, SessionId, SubscriptionId};
-use aaep_proto::message::{Message, SubscriptionRequest};
-use aaep_proto::negotiate::Refusal;
+use aaep_proto::message::Message;
 use aaep_proto::time::Moment;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
@@ -17,10 +16,11 @@ use crate::calls::Announced;
 use crate::clock::{Alarm, Clock};
 use crate::error::Error;
 use crate::journal::{Journal, Kept, Missed, Recorder};
+use crate::lease::Shedding;
 use crate::link::{Link, News, Outgoing, Port};
 use crate::pressure::Pressure;
 use crate::replies;
-use crate::stats::{Measures, Stats};
+use crate::stats::Stats;
 use crate::turns::Turns;
 
 /// Commands that may wait. Who comes after waits for a place.
@@ -111,6 +111,7 @@ pub(crate) struct Desk {
     /// Set when the end is near.
     leaving: Option<Leaving>,
     turns: Turns,
+    pub(crate) shedding: Shedding,
 }
 
 /// How the task ends.
@@ -130,17 +131,21 @@ const SHUT_DOWN: (&str, &str) = ("producer_shutdown", "The producer shuts down."
 /// What is kept, and what was.
 pub(crate) type Memory = (Arc<dyn Journal>, Restored);
 
+/// How the task is set up.
+pub(crate) struct Setup {
+    pub(crate) config: Config,
+    pub(crate) memory: Option<Memory>,
+    pub(crate) waiting_limit: usize,
+}
+
 /// Starts the task in the current runtime.
-pub(crate) fn start(
-    mut config: Config,
-    stats: Arc<Stats>,
-    memory: Option<Memory>,
-) -> (Handle, mpsc::Receiver<AuditRecord>) {
+pub(crate) fn start(setup: Setup, stats: Arc<Stats>) -> (Handle, mpsc::Receiver<AuditRecord>) {
     let (commands, mailbox) = mpsc::unbounded_channel();
     let (news, heard) = mpsc::unbounded_channel();
     let (audit, log) = mpsc::channel(AUDIT);
     let pressure = Pressure::new();
     let (keep, kept) = mpsc::unbounded_channel();
+    let Setup { mut config, memory, waiting_limit } = setup;
     config.journal = memory.is_some();
     let mut desk = Desk {
         engine: Engine::new(config),
@@ -155,6 +160,7 @@ pub(crate) fn start(
         restored: BTreeSet::new(),
         leaving: None,
         turns: Turns::default(),
+        shedding: Shedding::new(waiting_limit),
     };
     if let Some((journal, restored)) = memory {
         desk.recorder = Some(Recorder::new(journal, keep));
@@ -241,17 +247,6 @@ impl Desk {
         Ok((token, answer))
     }
 
-    /// Opens a subscription and its link.
-    pub(crate) fn subscribe(
-        &mut self,
-        request: &SubscriptionRequest,
-        principal: &str,
-        binding: Binding,
-    ) -> Result<Option<Link>, Refusal> {
-        let key = self.act(|engine, cx| engine.subscribe(cx, request, principal, binding))?;
-        Ok(self.link(key, binding))
-    }
-
     /// A new link to a subscription that is there already. It takes the place of the last one.
     /// It goes on after this event, or tells of what is missing.
     /// Who comes back after a restart gets what it missed before it.
@@ -286,7 +281,7 @@ impl Desk {
         link
     }
 
-    fn link(&mut self, key: SubscriptionKey, binding: Binding) -> Option<Link> {
+    pub(crate) fn link(&mut self, key: SubscriptionKey, binding: Binding) -> Option<Link> {
         let id = self.engine.subscription_id(key)?.clone();
         let news = self.news.clone();
         let port = self.ports.entry(key).or_insert_with(|| Port::new(binding == Binding::Resumable));
@@ -301,24 +296,12 @@ impl Desk {
         self.leaving.get_or_insert(Leaving { latest: until, reason: SHUT_DOWN, keeps_on: false });
     }
 
-    /// What there is to count.
-    pub(crate) fn measure(&self) -> Measures {
-        let depths = self.ports.values().map(Port::depth);
-        Measures {
-            presence: self.engine.presence(),
-            counts: self.engine.counts(),
-            sessions: self.engine.open_sessions(),
-            questions: self.engine.open_questions(),
-            held: self.ports.keys().map(|key| self.engine.waiting(*key)).sum(),
-            queued: depths.sum(),
-            storage_fails: self.recorder.as_ref().is_some_and(|recorder| !recorder.journal.works()),
-            blocked: self.ports.values().filter(|port| port.blocked).count(),
-        }
-    }
-
     /// Hands on everything that the last change brought about; answers when the next one is due.
     fn drain(&mut self) -> Option<Moment> {
-        let due = self.drain_but(|_, message| Some(message));
+        let mut due = self.drain_but(|_, message| Some(message));
+        if self.shed() {
+            due = self.drain_but(|_, message| Some(message));
+        }
         if let Some(recorder) = &mut self.recorder {
             recorder.flush();
         }

@@ -44,17 +44,25 @@ impl History {
     pub(crate) fn push(&mut self, frame: &Arc<Frame>) {
         self.bytes += frame.json().len();
         self.frames.push_back(frame.clone());
-        while (self.frames.len() > EVENTS || self.bytes > BYTES)
-            && self.frames.len() > 1
-            && let Some(oldest) = self.frames.pop_front()
-        {
-            self.bytes -= oldest.json().len();
-            self.forgot = true;
-            if oldest.is_terminal() {
-                self.endings.truncate(ENDINGS - 1);
-                self.endings.push_front(oldest);
-            }
+        while (self.frames.len() > EVENTS || self.bytes > BYTES) && self.frames.len() > 1 {
+            self.forget_oldest();
         }
+    }
+
+    /// Forgets the oldest events until those that are left have at most so many bytes.
+    pub(crate) fn trim(&mut self, bytes: usize) {
+        while self.bytes > bytes && self.forget_oldest() {}
+    }
+
+    fn forget_oldest(&mut self) -> bool {
+        let Some(oldest) = self.frames.pop_front() else { return false };
+        self.bytes -= oldest.json().len();
+        self.forgot = true;
+        if oldest.is_terminal() {
+            self.endings.truncate(ENDINGS - 1);
+            self.endings.push_front(oldest);
+        }
+        true
     }
 
     /// Everything after this event; without one, everything that there is. An event that is not known is missing,

@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use crate::clock::{self, Arrival};
 use crate::error::Error;
 use crate::history::{History, Rewound};
+use crate::lease::Lease;
 use crate::pressure::Connected;
 use crate::replies::Answered;
 
@@ -23,6 +24,10 @@ const QUEUE: usize = 256;
 
 /// How little must be left before it goes on.
 const ROOM: usize = QUEUE / 2;
+
+/// Most bytes of events that a reader takes at once, unless one event has more. A reader that stops in the middle of a
+/// write keeps what it took.
+const BATCH_BYTES: usize = 64 * 1024;
 
 /// How many messages of one subscriber wait to be heard.
 const SAID: usize = 16;
@@ -157,7 +162,7 @@ impl Queue {
             return Poll::Ready(Taken::default());
         }
         let Waiting { items, history, wants_room, closed, waker, .. } = &mut *state;
-        let count = items.len().min(limit);
+        let count = batch_length(items, limit);
         if count == 0 && *closed {
             return Poll::Ready(Taken::default());
         }
@@ -186,6 +191,30 @@ impl Queue {
         again.into_iter().rev().for_each(|frame| state.items.push_front(Outgoing::Event(frame)));
     }
 
+    /// About how many bytes of events wait for the reader.
+    fn unread_bytes(&self) -> usize {
+        let state = self.lock();
+        let waiting = state.items.iter().filter_map(|item| match item {
+            Outgoing::Event(frame) => Some(frame.memory_bytes()),
+            _ => None,
+        });
+        waiting.sum()
+    }
+
+    /// Keeps at most so many bytes of what a reader that comes back could get again.
+    fn trim_history(&self, bytes: usize) {
+        if let Some(history) = &mut self.lock().history {
+            history.trim(bytes);
+        }
+    }
+
+    /// Drops all that waits and all that is kept. Only for a subscription that is about to end.
+    fn discard(&self) {
+        let mut state = self.lock();
+        state.items = VecDeque::new();
+        state.history = None;
+    }
+
     /// Nothing more will come.
     fn close(&self) {
         let mut state = self.lock();
@@ -202,6 +231,17 @@ impl Queue {
     }
 }
 
+/// How many items a reader takes at once.
+fn batch_length(items: &VecDeque<Outgoing>, limit: usize) -> usize {
+    let mut bytes = 0;
+    let fits = |item: &&Outgoing| {
+        let before = bytes;
+        bytes += if let Outgoing::Event(frame) = item { frame.json().len() } else { 0 };
+        before == 0 || bytes <= BATCH_BYTES
+    };
+    items.iter().take(limit).take_while(fits).count()
+}
+
 /// The producer's end of a link.
 pub(crate) struct Port {
     queue: Arc<Queue>,
@@ -215,6 +255,8 @@ pub(crate) struct Port {
     connected: Option<Connected>,
     /// The reader, if there is one.
     pub(crate) reader: Option<u64>,
+    /// What the subscription occupies elsewhere, given back when it ends.
+    pub(crate) lease: Option<Box<dyn Lease>>,
 }
 
 impl Port {
@@ -229,6 +271,7 @@ impl Port {
             resumable,
             connected: None,
             reader: None,
+            lease: None,
         }
     }
 
@@ -247,6 +290,21 @@ impl Port {
 
     pub(crate) fn is_full(&self) -> bool {
         self.queue.is_full()
+    }
+
+    /// About how many bytes of events wait for the reader.
+    pub(crate) fn unread_bytes(&self) -> usize {
+        self.queue.unread_bytes()
+    }
+
+    /// Keeps at most so many bytes of what a reader that comes back could get again.
+    pub(crate) fn trim_history(&self, bytes: usize) {
+        self.queue.trim_history(bytes);
+    }
+
+    /// Drops all that waits, for a subscription that is about to end.
+    pub(crate) fn discard(&self) {
+        self.queue.discard();
     }
 
     /// Whether its subscription may come back after its connection is lost.

@@ -11,9 +11,10 @@ use aaep_proto::message::{self, AAEP_VERSION, Capabilities, Manifest, Message, R
 use aaep_proto::negotiate::{Offer, Refusal};
 use tokio::sync::mpsc;
 
-use crate::driver::{self, Handle, Memory};
+use crate::driver::{self, Handle, Memory, Setup};
 use crate::error::Error;
 use crate::journal::Journal;
+use crate::lease::Lease;
 use crate::link::Link;
 use crate::session::Session;
 use crate::stats::{Measures, ReplyCounts, Stats};
@@ -45,7 +46,12 @@ pub struct Producer {
 impl Producer {
     /// Begins to describe an agent by its stable name.
     pub fn builder(agent_id: impl Into<String>) -> Builder {
-        Builder { config: Config::new(message::Producer::new(agent_id)), languages: Vec::new(), memory: None }
+        Builder {
+            config: Config::new(message::Producer::new(agent_id)),
+            languages: Vec::new(),
+            memory: None,
+            waiting_limit: usize::MAX,
+        }
     }
 
     /// Starts a session with a sentence about what it will do.
@@ -81,8 +87,30 @@ impl Producer {
         principal: &str,
         binding: Binding,
     ) -> Result<Link, Refusal> {
+        self.subscribe_holding(request, principal, binding, None).await
+    }
+
+    /// Serves a subscriber as [`Producer::subscribe`] does. The subscription holds the lease until it ends, however often
+    /// its connection is lost meanwhile; a renegotiation that the lease has no room for is rejected.
+    pub async fn subscribe_leased(
+        &self,
+        request: &SubscriptionRequest,
+        principal: &str,
+        binding: Binding,
+        lease: Box<dyn Lease>,
+    ) -> Result<Link, Refusal> {
+        self.subscribe_holding(request, principal, binding, Some(lease)).await
+    }
+
+    async fn subscribe_holding(
+        &self,
+        request: &SubscriptionRequest,
+        principal: &str,
+        binding: Binding,
+        lease: Option<Box<dyn Lease>>,
+    ) -> Result<Link, Refusal> {
         let (request, principal) = (request.clone(), principal.to_owned());
-        let link = self.handle.call(move |desk| desk.subscribe(&request, &principal, binding)).await;
+        let link = self.handle.call(move |desk| desk.subscribe(&request, &principal, binding, lease)).await;
         link.unwrap_or(Ok(None))?.ok_or_else(|| Refusal {
             reason_code: ReasonCode::TransportUnavailable,
             message: "The agent has ended.".to_owned(),
@@ -211,6 +239,7 @@ pub struct Builder {
     config: Config,
     languages: Vec<LanguageTag>,
     memory: Option<Memory>,
+    waiting_limit: usize,
 }
 
 impl Builder {
@@ -268,6 +297,13 @@ impl Builder {
         self
     }
 
+    /// How many bytes of events may wait for all readers together. Above, the subscriptions that are furthest behind are
+    /// ended. Without a limit, each subscription has its own limits only.
+    pub fn waiting_limit(mut self, bytes: usize) -> Builder {
+        self.waiting_limit = bytes;
+        self
+    }
+
     /// Starts the agent's task.
     ///
     /// # Panics
@@ -279,7 +315,8 @@ impl Builder {
         }
         let language = self.config.offer.languages.first().cloned();
         let stats = Arc::new(Stats::default());
-        let (handle, records) = driver::start(self.config, stats.clone(), self.memory);
+        let setup = Setup { config: self.config, memory: self.memory, waiting_limit: self.waiting_limit };
+        let (handle, records) = driver::start(setup, stats.clone());
         Producer { handle, language, audit: Arc::new(Mutex::new(Some(AuditLog { records }))), stats }
     }
 }

@@ -47,8 +47,10 @@ impl Desk {
         match news {
             News::Said(key, Received { message, arrived, place }) => {
                 let arrived = self.clock.moment(arrived);
-                // A subscription that has ended has nothing to say.
-                let _ = self.act(|engine, cx| engine.handle_arrived(cx, key, &message, arrived));
+                if !self.reject_oversized(key, &message) {
+                    // A subscription that has ended has nothing to say.
+                    let _ = self.act(|engine, cx| engine.handle_arrived(cx, key, &message, arrived));
+                }
                 if let Some(port) = self.ports.get_mut(&key).filter(|_| !is_reply(&message)) {
                     port.heard(place);
                 }
@@ -83,9 +85,11 @@ impl Desk {
             tracing::info!(subscription = %id, principal, "a message about no subscription of this sender was ignored");
             return None;
         };
-        // A subscription that has ended has nothing to say.
         let arrived = self.clock.moment(arrived);
-        let _ = self.act(|engine, cx| engine.handle_arrived(cx, key, message, arrived));
+        if !self.reject_oversized(key, message) {
+            // A subscription that has ended has nothing to say.
+            let _ = self.act(|engine, cx| engine.handle_arrived(cx, key, message, arrived));
+        }
         let mut answer = None;
         self.drain_but(|to, message| {
             let own = to == key && answer.is_none();

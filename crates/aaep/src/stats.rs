@@ -9,6 +9,9 @@ use aaep_proto::frame::Frame;
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::Payload;
 
+use crate::driver::Desk;
+use crate::link::Port;
+
 /// What happened to questions and replies. Both are rare beside events, so a lock will do.
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
@@ -100,4 +103,27 @@ pub struct Measures {
     pub blocked: usize,
     /// Whether what must survive a restart cannot be kept at the moment: every question is answered with no.
     pub storage_fails: bool,
+    /// Subscriptions that were ended because too much waited for all readers.
+    pub shed: u64,
+    /// About how many bytes of events wait for readers or are kept for those that come back.
+    pub waiting_bytes: usize,
+}
+
+impl Desk {
+    /// What there is to count.
+    pub(crate) fn measure(&self) -> Measures {
+        let depths = self.ports.values().map(Port::depth);
+        Measures {
+            presence: self.engine().presence(),
+            counts: self.engine().counts(),
+            sessions: self.engine().open_sessions(),
+            questions: self.engine().open_questions(),
+            held: self.ports.keys().map(|key| self.engine().waiting(*key)).sum(),
+            queued: depths.sum(),
+            storage_fails: self.recorder.as_ref().is_some_and(|recorder| !recorder.journal.works()),
+            blocked: self.ports.values().filter(|port| port.blocked).count(),
+            shed: self.shedding.ended,
+            waiting_bytes: self.engine().config().frames.bytes(),
+        }
+    }
 }

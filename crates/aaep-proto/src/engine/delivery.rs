@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::subscriptions::{Binding, Subscription, SubscriptionKey, Subscriptions};
 use super::{Counts, Cx, Engine, Entry, Output, Timer};
-use crate::frame::Frame;
+use crate::frame::{Frame, FrameMeter};
 use crate::id::{EventId, OutputId, SessionId};
 use crate::message::{Boundary, CoreType, Event, Payload};
 use crate::negotiate::Terms;
@@ -189,6 +189,7 @@ impl Engine {
             };
             let mut delivery = Delivery {
                 journal: self.config.journal,
+                meter: &self.config.frames,
                 counts: &mut self.counts,
                 runs: &mut shape.runs,
                 out: &mut self.out,
@@ -240,6 +241,7 @@ impl Engine {
                 let frame = cut.frame.get_or_insert_with(make);
                 let mut delivery = Delivery {
                     journal: self.config.journal,
+                    meter: &self.config.frames,
                     counts: &mut self.counts,
                     runs: &mut shape.runs,
                     out: &mut self.out,
@@ -292,6 +294,7 @@ impl Engine {
         let frame = Arc::new(Frame::new(shape.key.words.tailor(event)).with_source(Arc::new(event.clone())));
         let mut delivery = Delivery {
             journal: self.config.journal,
+            meter: &self.config.frames,
             counts: &mut self.counts,
             runs: &mut shape.runs,
             out: &mut self.out,
@@ -306,6 +309,7 @@ impl Engine {
         let Some(shape) = self.shapes.by_id.get_mut(&subscription.shape) else { return };
         let mut delivery = Delivery {
             journal: self.config.journal,
+            meter: &self.config.frames,
             counts: &mut self.counts,
             runs: &mut shape.runs,
             out: &mut self.out,
@@ -330,6 +334,7 @@ impl Engine {
         let Some(shape) = self.shapes.by_id.get_mut(&subscription.shape) else { return };
         let mut delivery = Delivery {
             journal: self.config.journal,
+            meter: &self.config.frames,
             counts: &mut self.counts,
             runs: &mut shape.runs,
             out: &mut self.out,
@@ -357,6 +362,7 @@ impl Cut {
 /// The parts of the engine that a delivery touches.
 struct Delivery<'e> {
     journal: bool,
+    meter: &'e FrameMeter,
     counts: &'e mut Counts,
     runs: &'e mut Vec<(RunKey, Arc<Frame>)>,
     out: &'e mut std::collections::VecDeque<Output>,
@@ -367,11 +373,13 @@ impl Delivery<'_> {
     /// Hands a frame to a subscription; answers whether its outbox is too full to go on.
     fn push(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, to: &mut Subscription, frame: &Arc<Frame>) -> bool {
         let (runs, out, counts) = (&mut *self.runs, &mut *self.out, &mut *self.counts);
-        let now = cx.now.moment;
+        let (now, meter) = (cx.now.moment, self.meter);
+        frame.count_with(meter);
         counts.accepted += 1;
         to.outbox.push(frame, now, &mut |release| {
             counts.delivered += 1;
             let frame = finish(cx, runs, release);
+            frame.count_with(meter);
             out.push_back(Output::Event(key, frame));
         });
         if to.outbox.waiting() > 0 || to.armed.is_some() {
@@ -383,10 +391,11 @@ impl Delivery<'_> {
 
     fn pump(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, to: &mut Subscription) {
         let (runs, out, counts) = (&mut *self.runs, &mut *self.out, &mut *self.counts);
-        let now = cx.now.moment;
+        let (now, meter) = (cx.now.moment, self.meter);
         to.outbox.pump(now, &mut |release| {
             counts.delivered += 1;
             let frame = finish(cx, runs, release);
+            frame.count_with(meter);
             out.push_back(Output::Event(key, frame));
         });
         if let Some(old) = to.armed.take() {
@@ -398,6 +407,7 @@ impl Delivery<'_> {
 
     /// Who comes back after a restart must not be told that it has all, if something waited for it.
     fn note_held(&mut self, to: &mut Subscription) {
+        to.count_text(self.meter);
         let held = to.outbox.waiting() > 0;
         if self.journal && held != to.held && to.binding == Binding::Resumable {
             to.held = held;

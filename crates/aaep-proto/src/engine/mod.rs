@@ -36,7 +36,7 @@ pub use subscriptions::{Binding, Presence, SubscriptionKey};
 pub use tools::NotAnnounced;
 
 use crate::confirm::{Answer, AuditRecord, Outcome, PermitError, UnanswerableQuestion, UnsafeDefault};
-use crate::frame::Frame;
+use crate::frame::{Frame, FrameMeter};
 use crate::id::{Entropy, OutputId, ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use crate::limits;
 use crate::message::{Message, Producer};
@@ -89,6 +89,8 @@ pub struct Config {
     /// Whether what must survive a restart is told as [`Output::Journal`]. Then questions and decisions wait for
     /// [`Engine::recorded`].
     pub journal: bool,
+    /// Counts the bytes of all events that wait for a subscription.
+    pub frames: FrameMeter,
 }
 
 impl Config {
@@ -102,6 +104,7 @@ impl Config {
             manifest_uri: None,
             signed_manifest: None,
             journal: false,
+            frames: FrameMeter::default(),
         }
     }
 }

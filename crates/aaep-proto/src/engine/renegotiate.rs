@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::delivery::{ShapeId, ShapeKey};
 use super::session::Session;
 use super::subscriptions::{Subscription, SubscriptionKey};
-use super::{Closing, Cx, Engine, Output};
+use super::{Cx, Engine, Output};
 use crate::frame::Frame;
 use crate::id::{OutputId, SessionId};
 use crate::message::{CoreType, SubscriptionRenegotiate};
@@ -30,10 +30,7 @@ impl Engine {
         let id = subscription.id.clone();
         let agreement = match negotiate::renegotiate(&subscription.terms, &change.capabilities, &self.config.offer) {
             Ok(agreement) => agreement,
-            Err(refusal) => {
-                self.out.push_back(Output::Message(key, Box::new(refusal.to_message().into())));
-                return self.end(cx, key, Closing { reason_code: "renegotiation_refused", message: refusal.message });
-            }
+            Err(refusal) => return self.reject_renegotiation(cx, key, &refusal),
         };
         let accepted = self.accepted(&id, &agreement);
         self.out.push_back(Output::Message(key, Box::new(accepted.into())));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::delivery::{ShapeId, ShapeKey, rest_after};
 use super::renegotiate::Known;
 use super::{Closing, Cx, Engine, Entry, Misuse, Output, Subscriber, Timer};
+use crate::frame::FrameMeter;
 use crate::id::{OutputId, SubscriptionId};
 use crate::limits;
 use crate::message::{
@@ -57,6 +58,8 @@ pub(super) struct Subscription {
     pub(super) binding: Binding,
     /// Whether it is on record that something waits for it.
     pub(super) held: bool,
+    /// Bytes of waiting text that the meter was told of.
+    counted_text: usize,
     away: Option<Moment>,
     /// Away for too long: it no longer counts as someone who could answer.
     gone: bool,
@@ -65,6 +68,13 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
+    /// Tells the meter how much text waits.
+    pub(super) fn count_text(&mut self, meter: &FrameMeter) {
+        let bytes = self.outbox.held_bytes();
+        meter.resize(self.counted_text, bytes);
+        self.counted_text = bytes;
+    }
+
     /// Where its text may be cut.
     pub(super) fn cutting(&self) -> Cutting {
         Cutting::of(&self.terms)
@@ -176,6 +186,7 @@ impl Engine {
             armed: None,
             binding,
             held: false,
+            counted_text: 0,
             away: None,
             gone: false,
             known: BTreeMap::new(),
@@ -213,6 +224,7 @@ impl Engine {
             armed: None,
             binding: Binding::Resumable,
             held: false,
+            counted_text: 0,
             away: None,
             gone: false,
             known: BTreeMap::new(),
@@ -281,6 +293,21 @@ impl Engine {
     /// How many events wait for a subscription.
     pub fn waiting(&self, key: SubscriptionKey) -> usize {
         self.subscriptions.get(key).map_or(0, |s| s.outbox.waiting())
+    }
+
+    /// About how many bytes of events and text wait for a subscription. This looks at each of them.
+    pub fn held_memory_bytes(&self, key: SubscriptionKey) -> usize {
+        self.subscriptions.get(key).map_or(0, |s| s.outbox.memory_bytes())
+    }
+
+    /// Rejects a change of terms that the caller has no room for, and ends the subscription (5.7).
+    pub fn reject_renegotiation(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, refusal: &Refusal) {
+        self.observe_time(cx);
+        if self.subscriptions.get(key).is_some() {
+            self.out.push_back(Output::Message(key, Box::new(refusal.to_message().into())));
+            let message = refusal.message.clone();
+            self.end(cx, key, Closing { reason_code: "renegotiation_refused", message });
+        }
     }
 
     /// Whether everyone who listens takes what comes: no link is full, nobody is away for a moment, no outbox fills up.
@@ -430,6 +457,7 @@ impl Engine {
     /// Ends a subscription in the one place where that happens.
     pub(super) fn end(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, closing: Closing) {
         let Some(subscription) = self.subscriptions.remove(key) else { return };
+        self.config.frames.resize(subscription.counted_text, 0);
         if self.shapes.leave(subscription.shape, key) {
             self.sessions.values_mut().for_each(|s| s.farewell(subscription.shape));
         }

@@ -9,9 +9,10 @@ use super::kinds::*;
 use super::{Boundary, CognitiveLoad, Verbosity};
 use crate::json::{Json, Object};
 use crate::language::LanguageTag;
+use crate::limits;
 use crate::record::{FromJson, Kind, Malformed, Record, Shape, Unknown, record};
 
-const PATTERNS: Kind = Kind::List { of: &NAME_256, min: 0, max: usize::MAX, unique: true };
+const PATTERNS: Kind = Kind::List { of: &NAME_256, min: 0, max: limits::FILTER_PATTERNS, unique: true };
 
 record! {
     /// Which event types a subscriber wants and which it does not.
@@ -78,6 +79,16 @@ impl Capabilities {
     /// The table, for the objects that hold capabilities.
     pub(crate) const SHAPE: Shape = <CapabilityFields as Record>::SHAPE;
 
+    /// About how many bytes its lists and the objects of extensions occupy.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let filters = self.fields.event_filters.iter().flat_map(|filters| [&filters.include, &filters.exclude]);
+        let patterns = filters.flatten().flatten().map(|pattern| pattern.len() + ALLOCATION_BYTES);
+        let languages = self.fields.languages.iter().flatten().map(|tag| tag.as_str().len() + ALLOCATION_BYTES);
+        let uris = self.fields.supported_extensions.iter().flatten().map(|uri| uri.len() + ALLOCATION_BYTES);
+        let objects = self.extensions.iter().map(|(prefix, object)| prefix.len() + memory_of_object(object));
+        patterns.chain(languages).chain(uris).chain(objects).sum()
+    }
+
     fn read(object: &Object<'_>) -> Result<Capabilities, Malformed> {
         let mut extensions = BTreeMap::new();
         let mut at = 0;
@@ -89,6 +100,24 @@ impl Capabilities {
         }
         Ok(Capabilities { fields: CapabilityFields::read(object)?, extensions })
     }
+}
+
+/// What a string occupies beside its text.
+const ALLOCATION_BYTES: usize = 40;
+
+fn memory_of_object(object: &Map<String, Value>) -> usize {
+    object.iter().map(|(name, value)| name.len() + ALLOCATION_BYTES + memory_of_value(value)).sum()
+}
+
+/// The parser bounds the depth of what peers send.
+fn memory_of_value(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(memory_of_value).sum(),
+        Value::Object(object) => memory_of_object(object),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    std::mem::size_of::<Value>() + inside
 }
 
 impl FromJson for Capabilities {

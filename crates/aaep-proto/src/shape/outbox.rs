@@ -202,6 +202,24 @@ impl Outbox {
         self.held.len() + self.urgent.len()
     }
 
+    /// How many bytes of text wait.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// About how many bytes of events and text wait.
+    pub fn memory_bytes(&self) -> usize {
+        let held = self.held.values().map(|held| match &held.what {
+            What::Text(text) => text.bytes(),
+            What::State(frame, _) | What::Other(frame) => frame.memory_bytes(),
+        });
+        let urgent = self.urgent.iter().map(|release| match &release.what {
+            Sending::Frame(frame) | Sending::State(frame, _) => frame.memory_bytes(),
+            Sending::Run(run) => run.text.len(),
+        });
+        held.chain(urgent).sum()
+    }
+
     /// Whether more waits than may: the subscription has to be closed, since nothing may be dropped.
     pub fn is_overfull(&self) -> bool {
         self.waiting() > self.most_waiting || self.held_bytes > limits::HELD_BYTES

@@ -1,7 +1,10 @@
 //! Requests become terms that are never wider, or refusals with the right reason (5.2 to 5.5, 5.7).
 
+use aaep_proto::limits;
 use aaep_proto::message::{Capabilities, CognitiveLoad, ReasonCode, Verbosity};
-use aaep_proto::negotiate::{Agreement, MORE_TIME_URI, MoreTime, Offer, Refusal, negotiate, renegotiate};
+use aaep_proto::negotiate::{
+    Agreement, MORE_TIME_URI, MoreTime, Offer, Refusal, memory_after_change, negotiate, renegotiate,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -239,4 +242,32 @@ proptest! {
         prop_assert!(honored["supports_clarification_reply"] == json!(clarify == Some(true)));
         prop_assert_eq!(&honored["event_filters"]["exclude"], &json!(exclude));
     }
+}
+
+#[test]
+fn a_filter_with_too_many_patterns_is_refused_by_name() {
+    let patterns: Vec<String> = (0..=limits::FILTER_PATTERNS).map(|n| format!("x:{n}")).collect();
+    for list in ["include", "exclude"] {
+        let refusal = refuse(json!({"event_filters": {list: patterns}}), &offer());
+        assert_eq!(refusal.reason_code, ReasonCode::CapabilitiesIncompatible);
+        assert_eq!(refusal.message, format!("event_filters.{list} has 257 patterns. Send at most 256."));
+        agree(json!({"event_filters": {list: patterns[1..]}}));
+    }
+}
+
+#[test]
+fn capabilities_without_effect_are_not_kept() {
+    let uri = format!("https://example.org/{}", "x".repeat(10_000));
+    let terms = agree(json!({
+        "supported_extensions": [uri, MORE_TIME_URI],
+        "haptic": {"pulse": "x".repeat(10_000)},
+        "more_time": {"factor": 2, "why": "x".repeat(10_000)},
+    }))
+    .terms;
+    assert_eq!(terms.more_time().factor, 2);
+    let kept = memory_after_change(&terms, &Capabilities::default());
+    assert!(kept < 4_000, "{kept} bytes");
+    let filters: Capabilities =
+        serde_json::from_value(json!({"event_filters": {"include": ["x".repeat(250)]}})).unwrap();
+    assert!(memory_after_change(&terms, &filters) > kept + 1_000);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aaep_keys::Role;
 use axum::Extension;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -16,8 +16,10 @@ use tokio::time::Instant;
 use super::registry::{Agents, Seat, Way, is_name};
 use super::reply::Reply;
 use super::urgent::is_urgent;
-use crate::http::{App, Problem};
+use crate::http::{App, Problem, body};
 use crate::hub::{Peer, stopped};
+use crate::memory_budget::Reservation;
+use crate::quota::Exhausted;
 
 /// Events of one request.
 const LINES: usize = 10_000;
@@ -29,9 +31,13 @@ const LONGEST: Duration = Duration::from_secs(300);
 const KIND: Problem =
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Send application/json, or application/x-ndjson for several.");
 const LARGE: Problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "The request is too large.");
-const SLOW: Problem = Problem::new(StatusCode::REQUEST_TIMEOUT, "The request took too long.");
 const NAME: Problem = Problem::new(StatusCode::BAD_REQUEST, "agent must be letters, digits, and - . _");
-pub(super) const FULL: Problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "There are too many agents.");
+const FULL: Problem =
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "All places for agents are taken. Try again later.");
+const TOO_MANY_OF_PRINCIPAL: Problem = Problem::new(
+    StatusCode::TOO_MANY_REQUESTS,
+    "These credentials have as many agents as they may (limits.agents_per_principal). End some first.",
+);
 
 /// Takes events and answers each. A question is answered when the user has decided, or with 202 when the time to wait
 /// is over; the same event again goes on waiting.
@@ -45,7 +51,7 @@ pub(super) async fn take(
     if !peer.may(Role::Produce) {
         return Err(Problem::forbidden());
     }
-    let body = read(&app, &headers, body).await?;
+    let (body, _memory) = read(&app, &peer, &headers, body).await?;
     // It may have expired while the body came.
     if !peer.is_current() {
         return Err(Problem::unauthenticated());
@@ -84,7 +90,14 @@ pub(super) fn sit(app: &App, agents: &Agents, (peer, uri): (&Peer, &Uri), way: W
     }
     // Where no credentials are asked for, everyone may be anyone.
     let principal = (!app.gate.is_open()).then(|| peer.principal());
-    agents.enter(principal, name, way).ok_or(FULL)
+    agents.enter(principal, name, way).map_err(|error| {
+        app.hub.metrics.refused_agent();
+        tracing::info!(principal = peer.principal(), %error, "an agent was refused");
+        match error.reason {
+            Exhausted::Total => FULL,
+            Exhausted::Principal => TOO_MANY_OF_PRINCIPAL,
+        }
+    })
 }
 
 /// Nothing, if there are too many lines.
@@ -144,15 +157,15 @@ fn query<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
     pairs.filter(|(key, _)| *key == name).map(|(_, value)| value).next()
 }
 
-async fn read(app: &App, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+async fn read(app: &App, peer: &Peer, headers: &HeaderMap, body: Body) -> Result<(Bytes, Reservation), Problem> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if !["application/json", "application/x-ndjson", "application/ndjson", "application/jsonl"].contains(&kind.as_str())
     {
         return Err(KIND);
     }
-    let reading = tokio::time::timeout(app.hub.limits.request(), to_bytes(body, app.hub.limits.message_bytes));
-    reading.await.map_err(|_| SLOW)?.map_err(|_| LARGE)
+    let memory = app.hub.admission.agent_memory(peer.principal());
+    body::collect(app, body::Room { limit: app.hub.limits.message_bytes, memory }, body).await
 }
 
 #[cfg(test)]

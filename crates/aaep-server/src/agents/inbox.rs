@@ -3,11 +3,16 @@
 
 use std::collections::VecDeque;
 
-use axum::extract::ws::{Message, WebSocket};
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::urgent::{Urgent, UrgentMark};
+use crate::memory_budget::Reservation;
+use crate::metered::{Metered, Unfinished};
 
 /// Messages that are read ahead.
 const AHEAD: usize = 64;
@@ -16,7 +21,34 @@ const AHEAD: usize = 64;
 const AHEAD_BYTES: usize = 256 * 1024;
 
 /// What came from the agent: nothing at the end of the connection.
-type Received = Option<Result<Message, axum::Error>>;
+type Received = Option<Result<Message, Error>>;
+
+/// The WebSocket of an agent.
+pub(super) type Socket = WebSocketStream<Metered<TokioIo<Upgraded>>>;
+
+/// What an agent sends, and the memory for it.
+pub(super) struct Incoming {
+    pub(super) source: SplitStream<Socket>,
+    /// Counts the bytes of the message that is being received.
+    pub(super) unfinished: Unfinished,
+    /// For messages that are read ahead.
+    pub(super) ahead: Reservation,
+}
+
+impl Incoming {
+    /// The next message. Giving up waiting loses nothing.
+    async fn next(&mut self) -> Received {
+        let received = self.source.next().await;
+        match &received {
+            Some(Ok(Message::Ping(payload) | Message::Pong(payload))) => {
+                self.unfinished.skip_control_frame(payload.len());
+            }
+            Some(Ok(_)) => self.unfinished.finish(),
+            Some(Err(_)) | None => {}
+        }
+        received
+    }
+}
 
 /// A message that was read ahead.
 struct Ahead {
@@ -26,16 +58,18 @@ struct Ahead {
 }
 
 pub(super) struct Inbox {
-    source: SplitStream<WebSocket>,
+    incoming: Incoming,
     ahead: VecDeque<Ahead>,
     ahead_bytes: usize,
     ended: bool,
+    /// There is no memory to read further ahead.
+    out_of_memory: bool,
     urgent: Urgent,
 }
 
 impl Inbox {
-    pub(super) fn new(source: SplitStream<WebSocket>, urgent: Urgent) -> Inbox {
-        Inbox { source, ahead: VecDeque::new(), ahead_bytes: 0, ended: false, urgent }
+    pub(super) fn new(incoming: Incoming, urgent: Urgent) -> Inbox {
+        Inbox { incoming, ahead: VecDeque::new(), ahead_bytes: 0, ended: false, out_of_memory: false, urgent }
     }
 
     /// The next message, with the mark of an urgent one. Giving up waiting loses nothing.
@@ -43,10 +77,11 @@ impl Inbox {
         match self.ahead.pop_front() {
             Some(ahead) => {
                 self.ahead_bytes -= ahead.bytes;
+                self.reserve_ahead();
                 (ahead.received, ahead.urgent)
             }
             None => {
-                let received = self.source.next().await;
+                let received = self.incoming.next().await;
                 let urgent = self.mark(&received);
                 (received, urgent)
             }
@@ -57,13 +92,21 @@ impl Inbox {
     pub(super) async fn read_during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         loop {
-            let has_room = !self.ended && self.ahead.len() < AHEAD && self.ahead_bytes < AHEAD_BYTES;
+            let has_room = self.has_room();
             tokio::select! {
                 biased;
                 done = &mut work => return done,
-                received = self.source.next(), if has_room => self.keep(received),
+                received = self.incoming.next(), if has_room => self.keep(received),
             }
         }
+    }
+
+    fn has_room(&self) -> bool {
+        !self.ended && !self.out_of_memory && self.ahead.len() < AHEAD && self.ahead_bytes < AHEAD_BYTES
+    }
+
+    fn reserve_ahead(&mut self) {
+        self.out_of_memory = self.incoming.ahead.resize_unfinished(self.ahead_bytes).is_err();
     }
 
     fn keep(&mut self, received: Received) {
@@ -74,6 +117,7 @@ impl Inbox {
             _ => 0,
         };
         self.ahead_bytes += bytes;
+        self.reserve_ahead();
         let urgent = self.mark(&received);
         self.ahead.push_back(Ahead { received, bytes, urgent });
     }

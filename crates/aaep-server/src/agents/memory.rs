@@ -9,6 +9,9 @@ use super::reply::Reply;
 /// Events that are remembered.
 const REMEMBERED: usize = 8192;
 
+/// Events that are remembered even if memory is short.
+const ALWAYS_REMEMBERED: usize = 128;
+
 /// The answers to the newest events.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
@@ -46,6 +49,27 @@ impl Memory {
                 self.known.remove(&oldest);
             }
         }
+    }
+
+    /// How many answers are remembered.
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Forgets the older half, but no question that still waits. Answers whether anything could be forgotten.
+    pub(super) fn forget_half(&mut self) -> bool {
+        let before = self.known.len();
+        if before <= ALWAYS_REMEMBERED {
+            return false;
+        }
+        for id in self.order.drain(..self.order.len() / 2).collect::<Vec<_>>() {
+            if self.known.get(&id).is_some_and(|(_, reply)| reply.is_pending()) {
+                self.order.push_back(id);
+            } else {
+                self.known.remove(&id);
+            }
+        }
+        self.known.len() < before
     }
 
     /// How many questions wait.

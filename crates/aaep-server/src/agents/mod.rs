@@ -16,6 +16,7 @@ mod registry;
 mod relay;
 mod reply;
 mod session;
+mod share;
 pub mod stdio;
 mod urgent;
 mod who;

@@ -1,7 +1,6 @@
 //! All agents of a server: who they are, which sessions are theirs, and when they count as gone.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -10,12 +9,13 @@ use aaep::{LanguageTag, Producer};
 use tokio::time::Instant;
 
 use super::relay::Relay;
+use super::share::Share;
 use super::urgent::Urgent;
 use super::who::Who;
+use crate::admission::Admission;
 use crate::config::Config;
-
-/// Agents at once.
-const AGENTS: usize = 1024;
+use crate::hub::Peer;
+use crate::quota::{Exhausted, Place, QuotaError};
 
 /// How long an agent whose connection is lost may take to come back.
 const GRACE: Duration = Duration::from_secs(30);
@@ -78,6 +78,7 @@ pub(crate) struct Agents {
     agent_id: String,
     language: LanguageTag,
     names: Arc<Names>,
+    admission: Admission,
     desks: Mutex<BTreeMap<Key, Arc<Desk>>>,
 }
 
@@ -122,15 +123,23 @@ impl Drop for Seat {
             Way::Connection => GRACE,
             Way::Requests => SILENCE,
         };
+        // While others use the agent, it is not blank.
+        let blank = self.desk.relay.try_lock().is_ok_and(|relay| relay.is_blank());
         let mut presence = self.desk.presence();
         presence.here -= 1;
-        presence.until = presence.until.max(Instant::now() + time);
+        // Who was refused all it said has nothing to come back to.
+        presence.until = if blank { Instant::now() } else { presence.until.max(Instant::now() + time) };
     }
 }
 
 impl Desk {
     fn presence(&self) -> MutexGuard<'_, Presence> {
         self.presence.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it may be given up for another agent: nobody is there, and nothing of it goes on.
+    fn is_idle(&self) -> bool {
+        self.presence().here == 0 && self.relay.try_lock().is_ok_and(|relay| relay.is_idle())
     }
 
     fn is_gone(&self) -> bool {
@@ -141,13 +150,14 @@ impl Desk {
 
 impl Agents {
     /// No agents yet. The task that looks after them ends with the last handle.
-    pub(crate) fn new(producer: Producer, config: &Config) -> Arc<Agents> {
+    pub(crate) fn new(producer: Producer, config: &Config, admission: &Admission) -> Arc<Agents> {
         let english = || "en".parse().expect("en is a language tag");
         let agents = Arc::new(Agents {
             producer,
             agent_id: config.agent_id.clone(),
             language: config.languages.first().cloned().unwrap_or_else(english),
             names: Arc::default(),
+            admission: admission.clone(),
             desks: Mutex::default(),
         });
         tokio::spawn(look_after(Arc::downgrade(&agents)));
@@ -155,8 +165,60 @@ impl Agents {
     }
 
     /// A place for an agent of this principal; that which it had before, if it gives its connection the same name.
-    /// Without a principal everyone may be anyone. Nothing, if there is no place.
-    pub(super) fn enter(&self, principal: Option<&str>, name: Option<&str>, way: Way) -> Option<Seat> {
+    /// Without a principal everyone may be anyone.
+    pub(super) fn enter(&self, principal: Option<&str>, name: Option<&str>, way: Way) -> Result<Seat, QuotaError> {
+        let label = match (name, way) {
+            (Some(name), _) => format!("name {name}"),
+            (None, Way::Requests) => String::new(),
+            // Without a name nobody can come back to it.
+            (None, Way::Connection) => format!("number {}", self.names.number()),
+        };
+        // A principal may be called anything, so that who has none must not look like one.
+        let key = (principal.map_or_else(String::new, |principal| format!("of {principal}")), label);
+        let mut desks = self.lock();
+        let desk = match desks.get(&key) {
+            Some(desk) => desk.clone(),
+            None => {
+                let place = self.place_for(&key.0, &mut desks)?;
+                // Principals share the sessions; where there are none, agents do.
+                let owner = if principal.is_some() { key.0.clone() } else { key.1.clone() };
+                let share = Share::new(&self.admission, principal.unwrap_or(Peer::LOCAL), owner, place);
+                let relay = self.relay(principal, name, way).within(share);
+                let presence = Mutex::new(Presence { here: 0, until: Instant::now() });
+                let urgent = relay.urgent();
+                let desk = Arc::new(Desk { relay: Arc::new(relay.into()), urgent, presence });
+                desks.insert(key, desk.clone());
+                desk
+            }
+        };
+        desk.presence().here += 1;
+        Ok(Seat { desk, way })
+    }
+
+    /// A place for one more agent. If there is none, agents of the same principal give way that have nothing going on, and
+    /// after them those of others.
+    fn place_for(&self, principal: &str, desks: &mut BTreeMap<Key, Arc<Desk>>) -> Result<Place, QuotaError> {
+        let error = match self.admission.agents.acquire(principal) {
+            Ok(place) => return Ok(place),
+            Err(error) => error,
+        };
+        let mut idle: Vec<(bool, Instant, Key)> = desks
+            .iter()
+            .filter(|(key, desk)| (error.reason == Exhausted::Total || key.0 == principal) && desk.is_idle())
+            .map(|(key, desk)| (key.0 != principal, desk.presence().until, key.clone()))
+            .collect();
+        idle.sort();
+        for (_, _, key) in idle {
+            desks.remove(&key);
+            if let Ok(place) = self.admission.agents.acquire(principal) {
+                return Ok(place);
+            }
+        }
+        Err(error)
+    }
+
+    /// A new agent.
+    fn relay(&self, principal: Option<&str>, name: Option<&str>, way: Way) -> Relay {
         let who = match (principal, name) {
             (None, name) => Who::anyone(name.unwrap_or(&self.agent_id), self.language.clone()),
             (Some(principal), None) => Who::of_principal(principal, self.language.clone()),
@@ -168,31 +230,11 @@ impl Agents {
         };
         // As JSON, so that no two look the same.
         let home = (name.is_some() || way == Way::Requests).then(|| serde_json::json!([principal, name]).to_string());
-        let name = match (name, way) {
-            (Some(name), _) => format!("name {name}"),
-            (None, Way::Requests) => String::new(),
-            // Without a name nobody can come back to it.
-            (None, Way::Connection) => format!("number {}", self.names.number()),
-        };
-        let mut desks = self.lock();
-        let full = desks.len() >= AGENTS;
-        // A principal may be called anything, so that who has none must not look like one.
-        let key = (principal.map_or_else(String::new, |principal| format!("of {principal}")), name);
-        let desk = match desks.entry(key) {
-            Entry::Occupied(entry) => entry.get().clone(),
-            Entry::Vacant(_) if full => return None,
-            Entry::Vacant(entry) => {
-                let mut relay = Relay::among(self.producer.clone(), who, self.names.clone());
-                if let Some(home) = home {
-                    relay = relay.at_home(home);
-                }
-                let presence = Mutex::new(Presence { here: 0, until: Instant::now() });
-                let urgent = relay.urgent();
-                entry.insert(Arc::new(Desk { relay: Arc::new(relay.into()), urgent, presence })).clone()
-            }
-        };
-        desk.presence().here += 1;
-        Some(Seat { desk, way })
+        let relay = Relay::among(self.producer.clone(), who, self.names.clone());
+        match home {
+            Some(home) => relay.at_home(home),
+            None => relay,
+        }
     }
 
     /// Agents that are gone, taken out.
@@ -236,6 +278,7 @@ mod tests {
     use aaep::{Link, Outgoing};
 
     use super::*;
+    use crate::admission::AGENTS;
     use crate::agents::Reply;
 
     const STARTED: &[u8] = br#"{"type":"session.started","session_id":"s","summary_normal":"Digging."}"#;
@@ -243,7 +286,8 @@ mod tests {
     async fn house() -> (Arc<Agents>, Link) {
         let producer = Producer::builder("house").build();
         let link = producer.listen("ear", Capabilities::default()).await.unwrap();
-        (Agents::new(producer, &Config::default()), link)
+        let config = Config::default();
+        (Agents::new(producer, &config, &Admission::per_principal(&config.limits)), link)
     }
 
     async fn until(link: &mut Link, core: CoreType) {
@@ -314,10 +358,76 @@ mod tests {
 
     #[tokio::test]
     async fn places_are_bounded() {
-        let (agents, _link) = house().await;
+        let producer = Producer::builder("house").build();
+        let config = Config::default();
+        let agents = Agents::new(producer, &config, &Admission::open(&config.limits));
         let seats: Vec<Seat> = (0..AGENTS).map(|_| agents.enter(None, None, Way::Connection).unwrap()).collect();
-        assert!(agents.enter(None, None, Way::Connection).is_none());
+        assert!(agents.enter(None, None, Way::Connection).is_err());
         drop(seats);
+    }
+
+    #[tokio::test]
+    async fn an_agent_whose_events_are_all_invalid_takes_no_place() {
+        let (agents, _link) = house().await;
+        for n in 0..2 * AGENTS {
+            let seat = agents.enter(Some("eve"), Some(&format!("a{n}")), Way::Requests).unwrap();
+            assert_eq!(say(&seat, br#"{"type":"tool.invoked"}"#).await["type"], "refused");
+            drop(seat);
+        }
+        assert!(agents.lock().values().all(|desk| desk.is_gone()));
+        assert!(agents.enter(Some("ada"), None, Way::Requests).is_ok());
+    }
+
+    #[tokio::test]
+    async fn agents_of_one_principal_cannot_take_the_places_of_another() {
+        let (agents, _link) = house().await;
+        let mut seats = Vec::new();
+        while let Ok(seat) = agents.enter(Some("eve"), None, Way::Connection) {
+            seats.push(seat);
+        }
+        assert_eq!(seats.len(), Config::default().limits.agents_per_principal);
+        let ada = agents.enter(Some("ada"), None, Way::Connection).unwrap();
+        assert_eq!(say(&ada, STARTED).await["type"], "published");
+    }
+
+    #[tokio::test]
+    async fn idle_agents_give_way_to_new_ones() {
+        let (agents, link) = house().await;
+        // A subscriber that does not read would slow the agents down.
+        drop(link);
+        let most = Config::default().limits.agents_per_principal;
+        for n in 0..2 * most {
+            let seat = agents.enter(Some("eve"), Some(&format!("a{n}")), Way::Requests).unwrap();
+            say(&seat, STARTED).await;
+            say(&seat, br#"{"type":"session.completed","session_id":"s","summary_normal":"Done."}"#).await;
+        }
+        assert!(agents.lock().len() <= most);
+    }
+
+    #[tokio::test]
+    async fn sessions_of_one_principal_cannot_take_the_places_of_another() {
+        let (agents, link) = house().await;
+        // A subscriber that does not read would slow the agents down.
+        drop(link);
+        let mut seats = Vec::new();
+        let mut started = 0;
+        'all: for n in 0.. {
+            let seat = agents.enter(Some("eve"), Some(&format!("a{n}")), Way::Connection).unwrap();
+            for s in 0..256 {
+                let line = format!(r#"{{"type":"session.started","session_id":"s{s}","summary_normal":"Digging."}}"#);
+                let answer = say(&seat, line.as_bytes()).await;
+                if answer["type"] != "published" {
+                    let text = answer["problems"][0]["message"].as_str().unwrap();
+                    assert!(text.contains("limits.sessions_per_principal"), "{text}");
+                    break 'all;
+                }
+                started += 1;
+            }
+            seats.push(seat);
+        }
+        assert_eq!(started, Config::default().limits.sessions_per_principal);
+        let ada = agents.enter(Some("ada"), None, Way::Connection).unwrap();
+        assert_eq!(say(&ada, STARTED).await["type"], "published");
     }
 
     #[test]

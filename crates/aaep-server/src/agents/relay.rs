@@ -19,10 +19,12 @@ use super::memory::{Known, Memory};
 use super::registry::Names;
 use super::reply::{Pending, Reply};
 use super::session::{Open, ask_first, errored};
+use super::share::{Occupied, Share};
 use super::urgent::{Urgent, is_urgent_type};
 use super::who::Who;
 use super::{ask, session};
 use crate::clock;
+use crate::quota::Place;
 use restart::Left;
 use text::Waiting;
 
@@ -82,6 +84,8 @@ pub struct Relay {
     before: BTreeMap<String, Heard>,
     /// Events whose names are not on record yet.
     unkept: Vec<Heard>,
+    /// What it may occupy, if it is one of many.
+    share: Option<Share>,
 }
 
 /// What an event is called.
@@ -134,7 +138,49 @@ impl Relay {
             looked_back: false,
             before: BTreeMap::new(),
             unkept: Vec::new(),
+            share: None,
         }
+    }
+
+    /// Limits what the agent may occupy.
+    pub(super) fn within(mut self, share: Share) -> Relay {
+        self.share = Some(share);
+        self
+    }
+
+    /// Whether it has no session and has said nothing that is worth remembering.
+    pub(super) fn is_blank(&self) -> bool {
+        self.is_idle() && self.memory.len() == 0 && self.ended.is_empty()
+    }
+
+    /// Whether it has no session and no question.
+    pub(super) fn is_idle(&self) -> bool {
+        self.sessions.is_empty() && self.left.is_empty() && self.questions.is_empty()
+    }
+
+    fn occupied(&self) -> Occupied {
+        let outputs = self.sessions.values().map(|open| open.outputs.len()).sum();
+        // One task waits for the answer, another holds the place.
+        let questions = self.questions.len().div_ceil(2);
+        Occupied { sessions: self.sessions.len(), outputs, questions }
+    }
+
+    /// Reserves memory for something that the agent is about to begin. What goes on needs no more than it has.
+    fn reserve(&mut self, more: Occupied) -> Result<(), Vec<Fault>> {
+        let occupied = self.occupied().plus(more);
+        match &mut self.share {
+            Some(share) => share.reserve(occupied).map_err(|fault| vec![fault]),
+            None => Ok(()),
+        }
+    }
+
+    /// Adjusts the reservation to what there is after an event.
+    fn adjust_memory(&mut self) {
+        let occupied = self.occupied();
+        let Some(share) = &mut self.share else { return };
+        // It was reserved before it began, and some of it may have ended.
+        let _ = share.reserve(occupied);
+        while !share.remember(self.memory.len()) && self.memory.forget_half() {}
     }
 
     /// The same agent under a name that it comes back with after a restart, so that it finds its sessions again. No two
@@ -189,7 +235,9 @@ impl Relay {
             format!("unnamed-{}-{}", self.number, self.unnamed)
         });
         let name = Name { id, given: is_given, content, origin };
-        match self.drive(loose, &name).await {
+        let driven = self.drive(loose, &name).await;
+        self.adjust_memory();
+        match driven {
             Ok(reply) => {
                 self.note(&name, &reply);
                 if let Some(content) = name.content {
@@ -234,13 +282,25 @@ impl Relay {
 
     /// Says what an event of a session says; answers the question that it asks.
     async fn act(&mut self, key: &str, told: Told, name: &Name) -> Result<Option<Pending>, Vec<Fault>> {
+        if matches!(told.event.payload, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_)) {
+            self.reserve(Occupied { questions: 1, ..Occupied::default() })?;
+        }
         let open = self.sessions.get_mut(key).ok_or_else(|| vec![Fault::new("This session has ended.")])?;
         if let Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) = &told.event.payload {
             if self.memory.pending() >= QUESTIONS {
                 return Err(vec![Fault::new(format!("{QUESTIONS} questions wait. Wait for some answers first."))]);
             }
+            let place = self.share.as_ref().map(Share::question).transpose().map_err(|fault| vec![fault])?;
             let name = (name.id.as_str(), name.origin.as_deref());
-            return ask::ask(open, &told, name, &mut self.questions).await.map(Some);
+            let pending = ask::ask(open, &told, name, &mut self.questions).await?;
+            if let Some(place) = place {
+                let waiting = pending.clone();
+                self.questions.spawn(async move {
+                    waiting.wait().await;
+                    drop(place);
+                });
+            }
+            return Ok(Some(pending));
         }
         let aside = Aside::of(&told.event.envelope);
         let (payload, variants) = (told.event.payload, told.event.extra);
@@ -330,26 +390,28 @@ impl Relay {
     }
 
     async fn begin(&mut self, alias: Option<String>, options: SessionOptions) -> Result<String, Vec<Fault>> {
-        self.check_room()?;
+        let place = self.session_place()?;
         let session = self.producer.session_with(options).await.map_err(faults)?;
-        Ok(self.open(session, alias))
+        Ok(self.open(session, alias, place))
     }
 
-    fn check_room(&self) -> Result<(), Vec<Fault>> {
+    /// A place for one more session; nothing for an agent that has all places to itself.
+    fn session_place(&mut self) -> Result<Option<Place>, Vec<Fault>> {
         if self.sessions.len() >= SESSIONS {
             return Err(vec![Fault::new(format!("{SESSIONS} sessions are open. End some first."))]);
         }
-        Ok(())
+        self.reserve(Occupied { sessions: 1, ..Occupied::default() })?;
+        self.share.as_ref().map(Share::session).transpose().map_err(|fault| vec![fault])
     }
 
-    fn open(&mut self, session: aaep::Session, alias: Option<String>) -> String {
+    fn open(&mut self, session: aaep::Session, alias: Option<String>, place: Option<Place>) -> String {
         let key = session.id().to_string();
         self.names.add(&key, self.number);
         match &alias {
             Some(alias) => drop(self.aliases.insert(alias.clone(), key.clone())),
             None => self.current = Some(key.clone()),
         }
-        self.sessions.insert(key.clone(), session::Open::new(session, alias, self.guarded.clone()));
+        self.sessions.insert(key.clone(), session::Open::new(session, alias, self.guarded.clone(), place));
         key
     }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::answer::{Fault, faults};
 use super::guarded::Guarded;
+use crate::quota::Place;
 
 /// Outputs that may be open at once.
 pub(super) const OUTPUTS: usize = 64;
@@ -32,6 +33,8 @@ pub(super) struct Open {
     calls: Vec<(String, ToolCallId)>,
     pub(super) permits: Permits,
     pub(super) guarded: Guarded,
+    /// Its place among the sessions of its owner.
+    _place: Option<Place>,
 }
 
 /// One output.
@@ -126,7 +129,7 @@ pub(super) fn errored(summary: &str) -> SessionErrored {
 }
 
 impl Open {
-    pub(super) fn new(session: Session, alias: Option<String>, guarded: Guarded) -> Open {
+    pub(super) fn new(session: Session, alias: Option<String>, guarded: Guarded, place: Option<Place>) -> Open {
         Open {
             session,
             alias,
@@ -135,6 +138,7 @@ impl Open {
             calls: Vec::new(),
             permits: Permits::default(),
             guarded,
+            _place: place,
         }
     }
 

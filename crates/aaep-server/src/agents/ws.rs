@@ -1,26 +1,33 @@
 //! `/aaep/v1/agent/ws`: events in, outcomes and refusals out.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aaep_keys::Role;
 use axum::Extension;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::stream::SplitSink;
 use futures_util::{SinkExt, StreamExt};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role as Side, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::events::sit;
-use super::inbox::Inbox;
+use super::inbox::{Inbox, Incoming, Socket};
 use super::registry::{Agents, Seat, Way};
 use super::reply::Reply;
 use crate::http::{App, Problem, identify};
 use crate::hub::{Close, Peer, stopped};
+use crate::metered::{Metered, NO_MEMORY, Unfinished};
 use crate::metrics::Transport;
 use crate::rate::{Control, ControlFrames};
 use crate::throttle::TOO_MANY_CONTROL_FRAMES;
@@ -35,7 +42,11 @@ pub(super) async fn upgrade(
     request: Request,
 ) -> Response {
     let (mut parts, _) = request.into_parts();
-    let Ok(upgrade) = WebSocketUpgrade::from_request_parts(&mut parts, &app).await else {
+    // axum checks the request and answers it. The connection is wrapped here, so that unfinished messages are counted.
+    let connection = parts.extensions.remove::<OnUpgrade>();
+    parts.extensions.insert(hyper::upgrade::on(Request::new(())));
+    let answer = WebSocketUpgrade::from_request_parts(&mut parts, &app).await;
+    let (Ok(answer), Some(connection)) = (answer, connection) else {
         let detail = "This is a WebSocket. Ask for an upgrade, version 13.";
         return Problem::new(StatusCode::UPGRADE_REQUIRED, detail).into_response();
     };
@@ -45,39 +56,50 @@ pub(super) async fn upgrade(
             Err(Close::new(Close::UNAUTHORIZED, "these credentials are for no agent"))
         }
         Ok(peer) => match sit(&app, &agents, (&peer, &parts.uri), Way::Connection) {
-            Ok(seat) => {
-                let held = peer.hold();
-                Ok((seat, peer, held))
-            }
+            Ok(seat) => Ok((seat, peer)),
             Err(problem) => return problem.into_response(),
         },
     };
-    let limit = app.hub.limits.message_bytes;
-    upgrade.max_message_size(limit).max_frame_size(limit).on_upgrade(async move |socket| {
-        let (mut sink, source) = socket.split();
-        let close = match seat {
-            Ok((seat, peer, _held)) => {
-                let _open = app.hub.metrics.connection(Transport::WebSocket);
-                converse(&app, (&seat, &peer), source, &mut sink).await
-            }
-            Err(close) => close,
-        };
-        app.hub.metrics.closed(close.code);
-        let frame = CloseFrame { code: close.code, reason: close.reason.into() };
-        // Who has gone need not be told.
-        let _ = tokio::time::timeout(app.hub.limits.write_timeout(), sink.send(Message::Close(Some(frame)))).await;
-    })
+    tokio::spawn(async move {
+        if let Ok(stream) = connection.await {
+            serve(app, seat, TokioIo::new(stream)).await;
+        }
+    });
+    answer.on_upgrade(async |_| {})
 }
 
-type Sink = SplitSink<WebSocket, Message>;
+/// Holds a conversation, or says why there is none.
+async fn serve(app: App, seat: Result<(Seat, Peer), Close>, stream: TokioIo<Upgraded>) {
+    let limit = app.hub.limits.message_bytes;
+    let config = WebSocketConfig::default().max_message_size(Some(limit)).max_frame_size(Some(limit));
+    let principal = seat.as_ref().map(|(_, peer)| peer.principal()).unwrap_or_default();
+    let unfinished = Unfinished::new(app.hub.admission.agent_memory(principal));
+    let ahead = app.hub.admission.agent_memory(principal);
+    let stream = Metered::new(stream, unfinished.clone());
+    let (mut sink, source) = WebSocketStream::from_raw_socket(stream, Side::Server, Some(config)).await.split();
+    let close = match seat {
+        Ok((seat, peer)) => {
+            let _held = peer.hold();
+            let _open = app.hub.metrics.connection(Transport::WebSocket);
+            converse(&app, (&seat, &peer), Incoming { source, unfinished, ahead }, &mut sink).await
+        }
+        Err(close) => close,
+    };
+    app.hub.metrics.closed(close.code);
+    let frame = CloseFrame { code: close.code.into(), reason: close.reason.into() };
+    // Who has gone need not be told.
+    let _ = tokio::time::timeout(app.hub.limits.write_timeout(), sink.send(Message::Close(Some(frame)))).await;
+}
 
-async fn converse(app: &App, (seat, peer): (&Seat, &Peer), source: SplitStream<WebSocket>, sink: &mut Sink) -> Close {
+type Sink = SplitSink<Socket, Message>;
+
+async fn converse(app: &App, (seat, peer): (&Seat, &Peer), incoming: Incoming, sink: &mut Sink) -> Close {
     let (answers, waiting) = mpsc::channel(ANSWERS);
     let mut stopping = app.hub.stopping.clone();
     // What was taken is done to its end, even if the connection is lost meanwhile.
     let relay = seat.relay().clone();
     let silence = app.hub.limits.silence();
-    let inbox = Inbox::new(source, seat.urgent().clone());
+    let inbox = Inbox::new(incoming, seat.urgent().clone());
     let agent = peer.clone();
     let mut hearing = tokio::spawn(async move { hear((relay, agent), inbox, answers, silence).await });
     let close = tokio::select! {
@@ -115,7 +137,10 @@ async fn hear(
                 }
                 Control::Excessive => return Close::violation(TOO_MANY_CONTROL_FRAMES),
             },
-            Some(Ok(Message::Close(_)) | Err(_)) | None => return gone(),
+            Some(Err(Error::Io(error))) if error.kind() == io::ErrorKind::OutOfMemory => {
+                return Close::violation(NO_MEMORY);
+            }
+            Some(Ok(Message::Close(_) | Message::Frame(_)) | Err(_)) | None => return gone(),
         };
         if !agent.is_current() {
             return Close::lapsed();

@@ -1,6 +1,6 @@
 //! The HTTP binding: subscriptions, events, replies, WebSocket, manifest, operations.
 
-mod body;
+pub(crate) mod body;
 mod events;
 mod guard;
 mod manifest;

@@ -32,6 +32,6 @@ pub(super) async fn metrics(State(app): State<App>, peer: Peer) -> Result<Respon
         return Err(Problem::forbidden());
     }
     let measures = app.hub.producer.measure().await.ok_or_else(Problem::ended)?;
-    let text = app.hub.metrics.render(&measures, &app.hub.producer.replies());
+    let text = app.hub.metrics.render(&measures, &app.hub.producer.replies(), &app.hub.admission.memory);
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }

@@ -36,6 +36,10 @@ impl Problem {
         Problem::with(StatusCode::TOO_MANY_REQUESTS, "Too many requests. Wait a second.", header::RETRY_AFTER, "1")
     }
 
+    pub(crate) fn no_memory(detail: &'static str) -> Problem {
+        Problem::with(StatusCode::SERVICE_UNAVAILABLE, detail, header::RETRY_AFTER, "30")
+    }
+
     pub(crate) fn no_subscription() -> Problem {
         Problem::new(StatusCode::NOT_FOUND, "There is no such subscription. Subscribe again.")
     }

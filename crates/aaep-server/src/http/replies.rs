@@ -34,14 +34,16 @@ pub(super) async fn take(
     let peer = match peer {
         Ok(peer) => peer,
         Err(problem) => {
-            let bytes = body::read_within(&app, &headers, body, UNKNOWN_SENDER_BYTES).await;
-            let asks = bytes.is_ok_and(|bytes| asks_for_terms(&Inbound::read(&bytes)));
+            let room = body::Room { limit: UNKNOWN_SENDER_BYTES, memory: app.hub.admission.subscriber_memory("") };
+            let read = body::read_within(&app, &headers, body, room).await;
+            let asks = read.is_ok_and(|(bytes, _)| asks_for_terms(&Inbound::read(&bytes)));
             return if asks { Ok(problem.rejected()) } else { Err(problem) };
         }
     };
     let within = limit(&app, &peer, Purpose::Reply);
-    let most = if within.is_ok() { app.hub.limits.message_bytes } else { ABOVE_RATE_BYTES };
-    let bytes = body::read_within(&app, &headers, body, most)
+    let limit = if within.is_ok() { app.hub.limits.message_bytes } else { ABOVE_RATE_BYTES };
+    let room = body::Room { limit, memory: app.hub.admission.subscriber_memory(peer.principal()) };
+    let (bytes, _memory) = body::read_within(&app, &headers, body, room)
         .await
         .map_err(|problem| within.clone().err().unwrap_or(problem))?;
     if let Err(problem) = within

@@ -19,6 +19,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::conversation::{Received, Sink, Source};
 use crate::hub::{Close, TOO_LARGE};
+use crate::metered::{NO_MEMORY, Unfinished};
 
 /// A read buffer costs memory for as long as a connection is open, and what subscribers say is small.
 const READ_BUFFER: usize = 2 * 1024;
@@ -35,10 +36,12 @@ struct Socket<S> {
     protocol: WebSocketContext,
     /// Whole frames, those of events and those of the protocol, in the order in which they are written.
     out: BytesMut,
+    /// Counts the bytes of the message that is being received.
+    unfinished: Unfinished,
 }
 
 /// The two halves of a socket. One task must hold both.
-pub(super) fn halves<S>(io: S, read: Bytes, limit: usize) -> (In<S>, Out<S>) {
+pub(super) fn halves<S>(io: S, read: Bytes, limit: usize, unfinished: Unfinished) -> (In<S>, Out<S>) {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(0)
@@ -47,7 +50,7 @@ pub(super) fn halves<S>(io: S, read: Bytes, limit: usize) -> (In<S>, Out<S>) {
         .max_frame_size(Some(limit));
     // A copy: it must not keep the large buffer that it was read into.
     let protocol = WebSocketContext::from_partially_read(read.to_vec(), Role::Server, Some(config));
-    let shared = Arc::new(Mutex::new(Socket { io, protocol, out: BytesMut::new() }));
+    let shared = Arc::new(Mutex::new(Socket { io, protocol, out: BytesMut::new(), unfinished }));
     (In(shared.clone()), Out(shared))
 }
 
@@ -58,16 +61,22 @@ fn lock<S>(shared: &Mutex<Socket<S>>) -> MutexGuard<'_, Socket<S>> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
-        let Socket { io, protocol, out } = self;
+        let Socket { io, protocol, out, .. } = self;
         let read = protocol.read(&mut Wire { io, out, cx, room: FULL });
         // A pong goes at once if it can, else with what goes next.
         let _ = self.poll_out(cx);
+        match &read {
+            Ok(Message::Ping(payload) | Message::Pong(payload)) => self.unfinished.skip_control_frame(payload.len()),
+            Ok(_) => self.unfinished.finish(),
+            Err(_) => {}
+        }
         Poll::Ready(match read {
             Ok(Message::Text(text)) => Received::Message(Bytes::from(text)),
             Ok(Message::Binary(_) | Message::Frame(_)) => Received::Violation("messages are text frames"),
             Ok(Message::Ping(_) | Message::Pong(_)) => Received::Alive,
             Ok(Message::Close(_)) => Received::End,
             Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::OutOfMemory => Received::Violation(NO_MEMORY),
             Err(Error::Capacity(_)) => Received::Violation(TOO_LARGE),
             Err(Error::Utf8(_)) => Received::Violation("the message is not UTF-8"),
             Err(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)) => Received::End,
@@ -78,7 +87,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 
     /// Puts this, after what the protocol held back, behind all that waits.
     fn put(&mut self, cx: &mut Context<'_>, message: Option<Message>) -> Result<(), Error> {
-        let Socket { io, protocol, out } = self;
+        let Socket { io, protocol, out, .. } = self;
         let mut wire = Wire { io, out, cx, room: usize::MAX };
         // The first time makes room for a pong that had none, so that it goes the second time and not after a close.
         protocol.flush(&mut wire)?;
@@ -240,13 +249,19 @@ mod tests {
     use tokio_tungstenite::WebSocketStream;
 
     use super::*;
+    use crate::memory_budget::{Account, MemoryBudget, Part};
 
     const LIMIT: usize = 100_000;
+
+    fn unlimited() -> Unfinished {
+        let budget = MemoryBudget::new(usize::MAX, usize::MAX);
+        Unfinished::new(budget.empty(Account::new(Part::Subscribe, "local")))
+    }
 
     /// A peer, and the halves that it speaks with. The wire takes so many bytes before someone must read.
     async fn pair(wire: usize) -> (WebSocketStream<DuplexStream>, In<DuplexStream>, Out<DuplexStream>) {
         let (near, far) = duplex(wire);
-        let (source, sink) = halves(near, Bytes::new(), LIMIT);
+        let (source, sink) = halves(near, Bytes::new(), LIMIT, unlimited());
         (WebSocketStream::from_raw_socket(far, Role::Client, None).await, source, sink)
     }
 
@@ -357,7 +372,7 @@ mod tests {
     async fn what_came_with_the_request_is_heard() {
         let (near, mut far) = duplex(1024);
         let bytes = [masked("early"), masked("la")].concat();
-        let (mut source, _sink) = halves(near, Bytes::from(bytes[..15].to_vec()), LIMIT);
+        let (mut source, _sink) = halves(near, Bytes::from(bytes[..15].to_vec()), LIMIT, unlimited());
         far.write_all(&bytes[15..]).await.unwrap();
         assert!(matches!(source.next().await, Received::Message(text) if text == "early"));
         assert!(matches!(source.next().await, Received::Message(text) if text == "la"));
@@ -374,7 +389,7 @@ mod tests {
         ];
         for (bytes, expected) in cases {
             let (near, _far) = duplex(1024);
-            let (mut source, _sink) = halves(near, Bytes::copy_from_slice(bytes), LIMIT);
+            let (mut source, _sink) = halves(near, Bytes::copy_from_slice(bytes), LIMIT, unlimited());
             let heard = source.next().await;
             assert!(matches!(heard, Received::Violation(what) if what == expected), "{heard:?} for {bytes:?}");
         }

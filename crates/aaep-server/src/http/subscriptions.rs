@@ -18,7 +18,7 @@ pub(super) async fn create(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let bytes = body::read(&app, &headers, body).await?;
+    let (bytes, _memory) = body::read(&app, &peer, &headers, body).await?;
     let request = match Inbound::read(&bytes).into_request() {
         Ok(request) => request,
         Err(refusal) => {

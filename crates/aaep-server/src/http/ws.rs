@@ -17,6 +17,7 @@ use super::{App, Problem};
 use crate::conversation::{Sink, converse};
 use crate::gate::Connection;
 use crate::hub::{Close, Peer, unauthenticated};
+use crate::metered::{Metered, Unfinished};
 use crate::metrics::Transport;
 use crate::places::Requesting;
 
@@ -62,7 +63,10 @@ impl Talk {
     /// Holds it to its end. Of what the peer says, something may have been read already.
     pub(crate) async fn hold(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, read: Bytes) {
         let hub = &self.app.hub;
-        let (source, mut sink) = halves(stream, read, hub.limits.message_bytes);
+        let principal = self.peer.as_ref().map(Peer::principal).unwrap_or_default();
+        let unfinished = Unfinished::new(hub.admission.subscriber_memory(principal));
+        let stream = Metered::new(stream, unfinished.clone());
+        let (source, mut sink) = halves(stream, read, hub.limits.message_bytes, unfinished);
         match self.peer {
             Some(peer) => drop(converse(hub, &peer, source, sink).await),
             None => {

@@ -13,7 +13,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::conversation::{Received, Sink, Source};
 use crate::farewell::Farewell;
-use crate::hub::{Close, Hub, TOO_LARGE};
+use crate::hub::{Close, Hub, Peer, TOO_LARGE};
+use crate::memory_budget::{OutOfMemory, Reservation};
+use crate::metered::NO_MEMORY;
 
 /// What is read at once. What subscribers say is small.
 const READ: usize = 4 * 1024;
@@ -44,6 +46,7 @@ pub(crate) fn halves<R, W>(hub: &Hub, from: R, to: W) -> (In<R>, Out<W>) {
             buffer: BytesMut::new(),
             searched: 0,
             ended: false,
+            memory: hub.admission.subscriber_memory(Peer::LOCAL),
         },
         sink,
     )
@@ -61,6 +64,8 @@ pub(crate) struct In<R> {
     /// How far no end of a line was found.
     searched: usize,
     ended: bool,
+    /// For the bytes of a message that is not complete yet.
+    memory: Reservation,
 }
 
 impl<R: AsyncRead + Unpin + Send> Source for In<R> {
@@ -69,6 +74,7 @@ impl<R: AsyncRead + Unpin + Send> Source for In<R> {
             match self.cut() {
                 Some(received) => return received,
                 None if self.ended => return Received::End,
+                None if self.reserve_memory().is_err() => return Received::Violation(NO_MEMORY),
                 None => self.buffer.reserve(READ),
             }
             match tokio::time::timeout(self.quiet, self.from.read_buf(&mut self.buffer)).await {
@@ -82,6 +88,11 @@ impl<R: AsyncRead + Unpin + Send> Source for In<R> {
 }
 
 impl<R> In<R> {
+    /// Reserves memory for what is in the buffer.
+    fn reserve_memory(&mut self) -> Result<(), OutOfMemory> {
+        self.memory.resize_unfinished(self.buffer.len())
+    }
+
     /// The next message of what was read, if it is whole.
     fn cut(&mut self) -> Option<Received> {
         let first = *self.buffer.first()?;

@@ -109,3 +109,93 @@ async fn a_stream_that_comes_back_finds_what_it_missed() {
     drop(producer);
     assert_eq!(names(&rest(second).await), ["session.started", "state.changed", "session.completed"]);
 }
+
+/// A lease with room for so many bytes, which tells when it is given back.
+#[derive(Debug)]
+struct Room {
+    bytes: usize,
+    _held: Arc<()>,
+}
+
+impl aaep::Lease for Room {
+    fn resize(&mut self, bytes: usize) -> Result<(), aaep::Refusal> {
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        let message = "There is no room.".to_owned();
+        Err(aaep::Refusal { reason_code: aaep::message::ReasonCode::RateLimit, message, retry_after_seconds: None })
+    }
+}
+
+fn subscription_request() -> aaep::message::SubscriptionRequest {
+    let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "r",
+        "capabilities": {}});
+    let Message::SubscriptionRequest(request) = serde_json::from_value(request).unwrap() else { unreachable!() };
+    *request
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_holds_its_lease_to_its_end() {
+    let producer = producer();
+    let held = Arc::new(());
+    let lease = Box::new(Room { bytes: usize::MAX, _held: held.clone() });
+    let link = producer.subscribe_leased(&subscription_request(), "ada", Binding::Resumable, lease).await.unwrap();
+    let id = link.id().clone();
+    drop(link);
+    producer.presence().await;
+    assert_eq!(Arc::strong_count(&held), 2, "it may come back");
+    let close = json!({"type": "subscription.close", "subscription_id": id});
+    producer.hear("ada", serde_json::from_value(close).unwrap()).await.unwrap();
+    producer.presence().await;
+    assert_eq!(Arc::strong_count(&held), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renegotiation_without_room_is_rejected() {
+    let producer = producer();
+    let lease = Box::new(Room { bytes: 20_000, _held: Arc::default() });
+    let mut link = producer.subscribe_leased(&subscription_request(), "ada", Binding::Connection, lease).await.unwrap();
+    link.recv().await.unwrap();
+    let change = |patterns: usize| {
+        let patterns: Vec<String> = (0..patterns).map(|n| format!("x{n}:{:y<200}", "")).collect();
+        let filters = json!({"event_filters": {"include": patterns}});
+        let change = json!({"type": "subscription.renegotiate", "subscription_id": link.id(), "capabilities": filters});
+        serde_json::from_value::<Message>(change).unwrap()
+    };
+    let (small, large) = (change(2), change(200));
+    link.send(small).await.unwrap();
+    assert!(matches!(link.recv().await, Some(Outgoing::Message(m)) if matches!(*m, Message::SubscriptionAccepted(_))));
+    link.send(large).await.unwrap();
+    assert!(matches!(link.recv().await, Some(Outgoing::Message(m)) if matches!(*m, Message::SubscriptionRejected(_))));
+    assert!(matches!(link.recv().await, Some(Outgoing::Closed(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_furthest_behind_is_ended_when_too_much_waits() {
+    let producer = aaep::Producer::builder("gardener").waiting_limit(2 << 20).build();
+    let stalled = producer.listen("stalled", Default::default()).await.unwrap();
+    let mut reading = producer.listen("reading", Default::default()).await.unwrap();
+    let reader = tokio::spawn(async move {
+        let mut ended = false;
+        while let Some(item) = reading.recv().await {
+            if let Outgoing::Event(frame) = &item {
+                ended |= frame.event().core_type() == Some(CoreType::SessionCancelled);
+            }
+        }
+        ended
+    });
+    let session = producer.session("Looking everywhere.").await.unwrap();
+    for n in 0..300 {
+        let summary = format!("{n} {:y<16000}", "");
+        let tool = ToolInvoked { tool: "look".into(), summary_normal: summary, ..ToolInvoked::default() };
+        session.invoke_tool(tool).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let measures = producer.measure().await.unwrap();
+    assert_eq!((measures.shed, measures.presence.subscriptions), (1, 1), "{measures:?}");
+    assert!(measures.waiting_bytes < 2 << 20, "{measures:?}");
+    session.cancel(aaep::message::CancelledBy::Producer, "Enough.").await.unwrap();
+    drop(producer);
+    assert!(reader.await.unwrap(), "who reads gets everything");
+    drop(stalled);
+}

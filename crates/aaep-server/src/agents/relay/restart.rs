@@ -36,10 +36,10 @@ impl Relay {
         }
         let is_it = |left: &Left| left.alias.as_deref() == name || name == Some(left.id.as_str());
         let Some(at) = self.left.iter().position(is_it) else { return Ok(()) };
-        self.check_room()?;
+        let place = self.session_place()?;
         let left = self.left.remove(at);
         if let Some((session, unfinished)) = self.producer.adopt(&left.id).await {
-            let key = self.open(session, left.alias);
+            let key = self.open(session, left.alias, place);
             if let Some(open) = self.sessions.get_mut(&key) {
                 open.go_on(unfinished);
             }

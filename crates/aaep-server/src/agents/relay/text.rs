@@ -10,6 +10,7 @@ use futures_util::FutureExt;
 use super::super::answer::{Fault, faults};
 use super::super::loose::Loose;
 use super::super::session::{OUTPUTS, Text};
+use super::super::share::Occupied;
 use super::Relay;
 use crate::clock;
 
@@ -67,6 +68,7 @@ impl Relay {
         let told = loose.complete(clock::wall())?;
         self.hand_on(true).await?;
         let key = self.session_of(session, &told).await?;
+        self.reserve(Occupied { outputs: 1, ..Occupied::default() })?;
         let Some(open) = self.sessions.get_mut(&key) else { return Ok(key) };
         if open.was_finished(name) {
             let message = "Start a new output: this one was complete.";

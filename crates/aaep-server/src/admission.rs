@@ -1,0 +1,121 @@
+//! What peers may occupy: places and memory, per principal and in all.
+
+use aaep::message::{ReasonCode, SubscriptionRequest};
+use aaep::{Binding, Lease, Link, Refusal};
+use aaep_proto::negotiate::memory_of_terms;
+
+use crate::config::Limits;
+use crate::hub::{Hub, Peer};
+use crate::memory_budget::{Account, MemoryBudget, Part, Reservation};
+use crate::quota::{Place, Quota, QuotaLimits};
+
+/// Agents at once.
+pub(crate) const AGENTS: usize = 1024;
+
+/// Questions of all agents that wait at once.
+const QUESTIONS: usize = 4096;
+
+/// When to try again if there is no room.
+const RETRY_AFTER_SECONDS: u32 = 30;
+
+/// About what a subscription occupies beside its terms: its queues, its timers and its entries in maps.
+const SUBSCRIPTION_BYTES: usize = 1536;
+
+/// What peers may occupy.
+#[derive(Clone, Debug)]
+pub(crate) struct Admission {
+    pub(crate) subscriptions: Quota,
+    pub(crate) agents: Quota,
+    pub(crate) sessions: Quota,
+    pub(crate) questions: Quota,
+    pub(crate) memory: MemoryBudget,
+    /// For the answers by which events that come twice are recognized. Where it is short, older ones are forgotten sooner.
+    remembered: MemoryBudget,
+}
+
+impl Admission {
+    /// For peers that all have one name. Agents are still told apart by the names of their connections, so that sessions
+    /// and questions are shared among them.
+    pub(crate) fn open(limits: &Limits) -> Admission {
+        let everything = QuotaLimits::shared;
+        Admission::new(limits, everything(limits.subscriptions), everything(AGENTS))
+    }
+
+    /// For peers with credentials.
+    pub(crate) fn per_principal(limits: &Limits) -> Admission {
+        let subscriptions = QuotaLimits::per_principal(limits.subscriptions, limits.subscriptions_per_principal);
+        Admission::new(limits, subscriptions, QuotaLimits::per_principal(AGENTS, limits.agents_per_principal))
+    }
+
+    fn new(limits: &Limits, subscriptions: QuotaLimits, agents: QuotaLimits) -> Admission {
+        let sessions = QuotaLimits::per_principal(aaep_proto::limits::SESSIONS, limits.sessions_per_principal);
+        let questions = QuotaLimits::per_principal(QUESTIONS, limits.questions_per_principal);
+        // The other half is for events that wait for readers; the producer limits those.
+        let total = limits.memory_bytes / 2;
+        Admission {
+            subscriptions: Quota::new("subscriptions", "limits.subscriptions_per_principal", subscriptions),
+            agents: Quota::new("agents", "limits.agents_per_principal", agents),
+            sessions: Quota::new("sessions", "limits.sessions_per_principal", sessions),
+            questions: Quota::new("questions", "limits.questions_per_principal", questions),
+            memory: MemoryBudget::new(total, limits.memory_bytes_per_principal.min(total)),
+            remembered: MemoryBudget::new(total / 4, total / 4),
+        }
+    }
+
+    /// Memory of a subscriber; none of it yet.
+    pub(crate) fn subscriber_memory(&self, principal: &str) -> Reservation {
+        self.memory.empty(Account::new(Part::Subscribe, principal))
+    }
+
+    /// Memory of an agent; none of it yet.
+    pub(crate) fn agent_memory(&self, principal: &str) -> Reservation {
+        self.memory.empty(Account::new(Part::Produce, principal))
+    }
+
+    /// Memory for what an agent sent before; none of it yet.
+    pub(crate) fn remembered_memory(&self, principal: &str) -> Reservation {
+        self.remembered.empty(Account::new(Part::Produce, principal))
+    }
+
+    /// What a subscription of this principal occupies, or why there is no room for it.
+    fn lease(&self, principal: &str, bytes: usize) -> Result<SubscriptionLease, Refusal> {
+        let place = self.subscriptions.acquire(principal).map_err(|error| refusal(error.to_string()))?;
+        let mut lease = SubscriptionLease { memory: self.subscriber_memory(principal), _place: place };
+        lease.resize(bytes)?;
+        Ok(lease)
+    }
+}
+
+impl Hub {
+    /// Serves a subscriber within what its principal may occupy.
+    pub(crate) async fn subscribe(
+        &self,
+        request: &SubscriptionRequest,
+        peer: &Peer,
+        binding: Binding,
+    ) -> Result<Link, Refusal> {
+        let bytes = memory_of_terms(&request.capabilities);
+        let lease = self.admission.lease(peer.principal(), bytes).inspect_err(|refusal| {
+            self.metrics.refused_subscription();
+            tracing::info!(principal = peer.principal(), reason = %refusal.message, "a subscription was refused");
+        })?;
+        self.producer.subscribe_leased(request, peer.principal(), binding, Box::new(lease)).await
+    }
+}
+
+/// What a subscription occupies.
+#[derive(Debug)]
+struct SubscriptionLease {
+    memory: Reservation,
+    _place: Place,
+}
+
+impl Lease for SubscriptionLease {
+    fn resize(&mut self, bytes: usize) -> Result<(), Refusal> {
+        self.memory.resize(SUBSCRIPTION_BYTES + bytes).map_err(|error| refusal(error.message().to_owned()))
+    }
+}
+
+fn refusal(message: String) -> Refusal {
+    Refusal { reason_code: ReasonCode::RateLimit, message, retry_after_seconds: Some(RETRY_AFTER_SECONDS) }
+}

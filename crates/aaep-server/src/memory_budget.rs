@@ -1,0 +1,234 @@
+//! How much memory peers can make the server keep, per account and in all.
+//!
+//! What a peer causes to be kept is reserved before it is kept: subscriptions with their terms, sessions, outputs,
+//! questions, messages that are not complete yet. A reservation that does not fit is refused, and so is the work behind
+//! it; what was reserved before stays. The last eighth of an account and the last quarter of the budget are for small
+//! reservations, and the last eighth of the budget is for small accounts, so that a peer that needs little is served while
+//! others use much. Events that wait for readers are limited apart, by the producer, because
+//! subscriptions share them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A reservation up to this size is small: what a peer needs to begin, such as a subscription with usual terms, or an agent
+/// with a session and an output.
+const SMALL_RESERVATION_BYTES: usize = 64 * 1024;
+
+/// A message up to this size is not counted while it is received: every connection has buffers of this size anyway, and a
+/// reply to a question must always be heard.
+const UNCOUNTED_BYTES: usize = 8 * 1024;
+
+/// An account up to this size is small.
+const SMALL_ACCOUNT_BYTES: usize = 256 * 1024;
+
+/// In which part a principal reserves memory. Where no credentials are asked for all peers have one name; agents and
+/// subscribers must not exhaust one another's memory then either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    /// Subscriptions and what subscribers send.
+    Subscribe,
+    /// Sessions and what agents send.
+    Produce,
+}
+
+/// Whose memory it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Account {
+    part: Part,
+    principal: Arc<str>,
+}
+
+impl Account {
+    pub(crate) fn new(part: Part, principal: &str) -> Account {
+        Account { part, principal: principal.into() }
+    }
+}
+
+/// The memory that peers can make the server keep. Clones are the same budget.
+#[derive(Clone, Debug)]
+pub(crate) struct MemoryBudget(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    total_limit: usize,
+    account_limit: usize,
+    used: Mutex<Used>,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    total_bytes: usize,
+    /// Bytes by account; none has zero.
+    accounts: HashMap<Account, usize>,
+    refusals: u64,
+}
+
+impl MemoryBudget {
+    /// A budget of so many bytes in all and for each account.
+    pub(crate) fn new(total_limit: usize, account_limit: usize) -> MemoryBudget {
+        MemoryBudget(Arc::new(Inner { total_limit, account_limit, used: Mutex::default() }))
+    }
+
+    /// Reserves memory for an account, until the reservation is dropped.
+    #[cfg(test)]
+    pub(crate) fn reserve(&self, account: Account, bytes: usize) -> Result<Reservation, OutOfMemory> {
+        let mut reservation = self.empty(account);
+        reservation.resize(bytes)?;
+        Ok(reservation)
+    }
+
+    /// A reservation of nothing yet.
+    pub(crate) fn empty(&self, account: Account) -> Reservation {
+        Reservation { budget: self.clone(), account, bytes: 0 }
+    }
+
+    /// Bytes that are reserved.
+    pub(crate) fn used(&self) -> usize {
+        self.lock().total_bytes
+    }
+
+    /// How often a reservation was refused.
+    pub(crate) fn refusals(&self) -> u64 {
+        self.lock().refusals
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Used> {
+        // The bookkeeping does not panic halfway.
+        self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Memory that is reserved. Dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    budget: MemoryBudget,
+    account: Account,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// Changes how much is reserved. If that does not fit, nothing changes. Less always fits.
+    pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
+        let Inner { total_limit, account_limit, .. } = *self.budget.0;
+        let mut used = self.budget.lock();
+        let of_account = used.accounts.get(&self.account).copied().unwrap_or(0);
+        let (total, account) = (used.total_bytes - self.bytes + bytes, of_account - self.bytes + bytes);
+        if bytes > self.bytes {
+            let large = usize::from(bytes > SMALL_RESERVATION_BYTES);
+            let large_account = usize::from(account > SMALL_ACCOUNT_BYTES);
+            let account_limit = account_limit - large * account_limit / 8;
+            let total_limit = total_limit - (large + large_account) * total_limit / 8;
+            if total > total_limit || account > account_limit {
+                used.refusals += 1;
+                return Err(if account > account_limit { OutOfMemory::Account } else { OutOfMemory::Total });
+            }
+        }
+        used.total_bytes = total;
+        match account {
+            0 => drop(used.accounts.remove(&self.account)),
+            account => drop(used.accounts.insert(self.account.clone(), account)),
+        }
+        drop(used);
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Reserves memory for so many bytes of a message that is not complete. A buffer grows by doubling. Such a reservation
+    /// never counts as small: what is kept back for small ones is for work, not for messages that may never be finished.
+    pub(crate) fn resize_unfinished(&mut self, message_bytes: usize) -> Result<(), OutOfMemory> {
+        if message_bytes <= UNCOUNTED_BYTES {
+            return self.resize(0);
+        }
+        self.resize((2 * message_bytes).max(SMALL_RESERVATION_BYTES + 1))
+    }
+
+    /// Reserves more.
+    #[cfg(test)]
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
+        self.resize(self.bytes.saturating_add(bytes))
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // Less always fits.
+        let _ = self.resize(0);
+    }
+}
+
+/// Why memory cannot be reserved, and what to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutOfMemory {
+    /// The account has used its share.
+    Account,
+    /// The server has used all it may.
+    Total,
+}
+
+impl OutOfMemory {
+    /// For people.
+    pub(crate) fn message(self) -> &'static str {
+        match self {
+            OutOfMemory::Account => {
+                "These credentials use as much memory as they may (limits.memory_bytes_per_principal). \
+                 End something first."
+            }
+            OutOfMemory::Total => "The server uses as much memory as it may (limits.memory_bytes). Try again later.",
+        }
+    }
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl std::error::Error for OutOfMemory {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn eve() -> Account {
+        Account::new(Part::Subscribe, "eve")
+    }
+
+    #[test]
+    fn one_account_cannot_use_the_memory_of_another() {
+        let budget = MemoryBudget::new(100, 60);
+        let held = budget.reserve(eve(), 60).unwrap();
+        assert_eq!(budget.reserve(eve(), 1).unwrap_err(), OutOfMemory::Account);
+        let agent = budget.reserve(Account::new(Part::Produce, "eve"), 40).unwrap();
+        assert_eq!(budget.reserve(Account::new(Part::Subscribe, "ada"), 1).unwrap_err(), OutOfMemory::Total);
+        drop((held, agent));
+        assert_eq!((budget.used(), budget.refusals()), (0, 2));
+        assert!(budget.lock().accounts.is_empty());
+    }
+
+    #[test]
+    fn large_reservations_and_accounts_leave_room_for_small_ones() {
+        let budget = MemoryBudget::new(8 << 20, 8 << 20);
+        let mut large = budget.reserve(eve(), 0).unwrap();
+        while large.grow(4096).is_ok() {}
+        assert_eq!(budget.used(), 6 << 20);
+        let mut small = Vec::new();
+        while let Ok(reservation) = budget.reserve(eve(), 4096) {
+            small.push(reservation);
+        }
+        assert_eq!(budget.used(), 7 << 20);
+        assert!(budget.reserve(Account::new(Part::Subscribe, "ada"), 4096).is_ok());
+    }
+
+    #[test]
+    fn a_reservation_that_cannot_grow_stays_as_it_is() {
+        let budget = MemoryBudget::new(100, 100);
+        let mut reservation = budget.reserve(eve(), 50).unwrap();
+        assert!(reservation.grow(51).is_err());
+        assert_eq!(budget.used(), 50);
+        reservation.grow(50).unwrap();
+        reservation.resize(10).unwrap();
+        assert_eq!(budget.used(), 10);
+    }
+}

@@ -1,0 +1,153 @@
+//! Bytes of messages that are not complete yet: counted while they are read, so that many peers that begin a message and
+//! never finish it cannot fill the memory.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http_body::Frame;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::memory_budget::{OutOfMemory, Reservation};
+
+/// What is said to a peer whose message there is no memory for.
+pub(crate) const NO_MEMORY: &str = "out of memory for unfinished messages; try again later";
+
+/// The head of a WebSocket control frame from a client: two bytes and a mask of four.
+const CONTROL_HEADER_BYTES: usize = 6;
+
+/// The memory of the message that a connection is receiving. Clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Unfinished(Arc<Mutex<Counted>>);
+
+#[derive(Debug)]
+struct Counted {
+    bytes: usize,
+    memory: Reservation,
+}
+
+impl Unfinished {
+    pub(crate) fn new(memory: Reservation) -> Unfinished {
+        Unfinished(Arc::new(Mutex::new(Counted { bytes: 0, memory })))
+    }
+
+    /// More of the message was read.
+    pub(crate) fn add(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.bytes += bytes;
+        let bytes = counted.bytes;
+        counted.memory.resize_unfinished(bytes)
+    }
+
+    /// A ping or pong with so many bytes of payload was read. It may come in the middle of a message and is no part of it.
+    pub(crate) fn skip_control_frame(&self, payload_bytes: usize) {
+        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.bytes = counted.bytes.saturating_sub(CONTROL_HEADER_BYTES + payload_bytes);
+    }
+
+    /// The message is complete. Its bytes are handled next and then gone.
+    pub(crate) fn finish(&self) {
+        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.bytes = 0;
+        // Less always fits.
+        let _ = counted.memory.resize(0);
+    }
+}
+
+/// A connection whose incoming bytes are counted. When there is no memory for more, reading fails with
+/// [`io::ErrorKind::OutOfMemory`].
+#[derive(Debug)]
+pub(crate) struct Metered<S> {
+    io: S,
+    unfinished: Unfinished,
+}
+
+impl<S> Metered<S> {
+    pub(crate) fn new(io: S, unfinished: Unfinished) -> Metered<S> {
+        Metered { io, unfinished }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        ready!(Pin::new(&mut self.io).poll_read(cx, into))?;
+        let read = into.filled().len() - before;
+        Poll::Ready(self.unfinished.add(read).map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error)))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+}
+
+/// A request's body of many messages whose bytes are counted. When there is no memory for more, it fails.
+#[derive(Debug)]
+pub(crate) struct MeteredBody {
+    pub(crate) body: Body,
+    pub(crate) unfinished: Unfinished,
+}
+
+impl http_body::Body for MeteredBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame
+            && let Some(data) = frame.data_ref()
+            && let Err(error) = self.unfinished.add(data.len())
+        {
+            return Poll::Ready(Some(Err(axum::Error::new(error))));
+        }
+        Poll::Ready(frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+    use crate::memory_budget::{Account, MemoryBudget, Part};
+
+    #[tokio::test]
+    async fn a_message_that_is_never_finished_is_refused_when_memory_runs_out() {
+        let budget = MemoryBudget::new(1 << 20, 100 * 1024);
+        let unfinished = Unfinished::new(budget.empty(Account::new(Part::Subscribe, "eve")));
+        let (near, mut far) = duplex(1 << 20);
+        let mut near = Metered::new(near, unfinished.clone());
+        far.write_all(&[b'x'; 80 * 1024]).await.unwrap();
+        let mut buffer = vec![0; 40 * 1024];
+        near.read_exact(&mut buffer).await.unwrap();
+        assert_eq!(budget.used(), 80 * 1024);
+        assert_eq!(near.read_exact(&mut buffer).await.unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+        unfinished.finish();
+        assert_eq!(budget.used(), 0);
+    }
+}

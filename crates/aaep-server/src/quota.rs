@@ -1,0 +1,223 @@
+//! A limited number of places of one kind (subscriptions, agents, sessions, questions), shared among principals.
+//!
+//! Two rules keep one principal from locking others out. A principal holds at most its own limit. And the places that
+//! principals hold beyond their first one may not use up a reserve: while fewer principals hold a place than the reserve
+//! has, a principal that holds none always gets one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How many places there are, and how they are shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QuotaLimits {
+    /// Places in all.
+    pub(crate) capacity: usize,
+    /// Places of one principal.
+    pub(crate) per_principal: usize,
+    /// Places that are kept for the first place of each principal.
+    pub(crate) reserve: usize,
+}
+
+impl QuotaLimits {
+    /// Every principal may take every place: for a server that cannot tell its peers apart.
+    pub(crate) fn shared(capacity: usize) -> QuotaLimits {
+        QuotaLimits { capacity, per_principal: capacity, reserve: 0 }
+    }
+
+    /// A principal may hold so many places, and a quarter of all places is reserved.
+    pub(crate) fn per_principal(capacity: usize, per_principal: usize) -> QuotaLimits {
+        QuotaLimits { capacity, per_principal, reserve: capacity / 4 }
+    }
+}
+
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exhausted {
+    /// The principal holds as many as it may.
+    Principal,
+    /// All are taken, or what is left is reserved for principals that hold none.
+    Total,
+}
+
+/// The bookkeeping, without locks or ownership.
+#[derive(Debug)]
+struct Shares {
+    limits: QuotaLimits,
+    /// Places that are taken.
+    used: usize,
+    /// Places by principal; none has zero.
+    held: BTreeMap<String, usize>,
+}
+
+impl Shares {
+    fn new(limits: QuotaLimits) -> Shares {
+        Shares { limits, used: 0, held: BTreeMap::new() }
+    }
+
+    fn acquire(&mut self, principal: &str) -> Result<(), Exhausted> {
+        let held = self.held.get(principal).copied().unwrap_or(0);
+        if held >= self.limits.per_principal {
+            return Err(Exhausted::Principal);
+        }
+        // All places but the first one of each principal.
+        let additional = self.used - self.held.len();
+        let may_be_additional = self.limits.capacity.saturating_sub(self.limits.reserve);
+        if self.used >= self.limits.capacity || (held > 0 && additional >= may_be_additional) {
+            return Err(Exhausted::Total);
+        }
+        self.used += 1;
+        match self.held.get_mut(principal) {
+            Some(held) => *held += 1,
+            None => drop(self.held.insert(principal.to_owned(), 1)),
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, principal: &str) {
+        let Some(held) = self.held.get_mut(principal) else { return };
+        *held -= 1;
+        self.used -= 1;
+        if *held == 0 {
+            self.held.remove(principal);
+        }
+    }
+}
+
+/// Places of one kind. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Quota {
+    shares: Arc<Mutex<Shares>>,
+    /// What the places are for, in the plural, as error messages name it.
+    what: &'static str,
+    /// The setting that limits one principal.
+    setting: &'static str,
+}
+
+impl Quota {
+    pub(crate) fn new(what: &'static str, setting: &'static str, limits: QuotaLimits) -> Quota {
+        Quota { shares: Arc::new(Mutex::new(Shares::new(limits))), what, setting }
+    }
+
+    /// A place for this principal, until it is dropped.
+    pub(crate) fn acquire(&self, principal: &str) -> Result<Place, QuotaError> {
+        let mut shares = self.lock();
+        let (what, setting, limits) = (self.what, self.setting, shares.limits);
+        shares.acquire(principal).map_err(|reason| QuotaError { reason, what, setting, limits })?;
+        Ok(Place { quota: self.clone(), principal: principal.to_owned() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shares> {
+        // The bookkeeping does not panic halfway.
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One place of a principal. Dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Place {
+    quota: Quota,
+    principal: String,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.quota.lock().release(&self.principal);
+    }
+}
+
+/// Why there is no place, and what to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QuotaError {
+    pub(crate) reason: Exhausted,
+    what: &'static str,
+    setting: &'static str,
+    limits: QuotaLimits,
+}
+
+impl fmt::Display for QuotaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let QuotaError { reason, what, setting, limits } = self;
+        match reason {
+            Exhausted::Principal => {
+                let most = limits.per_principal;
+                write!(f, "These credentials have {most} {what} open, the limit {setting}. End some first.")
+            }
+            Exhausted::Total => write!(f, "All {} {what} are taken. Try again later.", limits.capacity),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn quota(limits: QuotaLimits) -> Quota {
+        Quota::new("sessions", "limits.sessions_per_principal", limits)
+    }
+
+    #[test]
+    fn a_principal_cannot_hold_more_than_its_limit() {
+        let quota = quota(QuotaLimits::per_principal(100, 10));
+        let places: Vec<Place> = (0..10).map(|_| quota.acquire("eve").unwrap()).collect();
+        let error = quota.acquire("eve").unwrap_err();
+        assert_eq!(error.reason, Exhausted::Principal);
+        let text = error.to_string();
+        assert!(text.contains("10 sessions") && text.contains("limits.sessions_per_principal"), "{text}");
+        assert!(quota.acquire("ada").is_ok());
+        drop(places);
+        assert!(quota.acquire("eve").is_ok());
+    }
+
+    #[test]
+    fn the_reserve_is_left_for_principals_that_hold_nothing() {
+        let quota = quota(QuotaLimits::per_principal(8, 8));
+        let mut places: Vec<Place> = Vec::new();
+        while let Ok(place) = quota.acquire("eve") {
+            places.push(place);
+        }
+        assert_eq!(places.len(), 7, "one first place and six others");
+        assert_eq!(quota.acquire("eve").unwrap_err().reason, Exhausted::Total);
+        places.push(quota.acquire("ada").unwrap());
+        assert_eq!(quota.acquire("bob").unwrap_err().to_string(), "All 8 sessions are taken. Try again later.");
+    }
+
+    #[test]
+    fn a_shared_quota_gives_every_place_to_anyone() {
+        let quota = quota(QuotaLimits::shared(3));
+        let places: Vec<Place> = (0..3).map(|_| quota.acquire("local").unwrap()).collect();
+        assert!(quota.acquire("local").is_err());
+        drop(places);
+        assert!(quota.lock().held.is_empty() && quota.lock().used == 0);
+    }
+
+    proptest! {
+        /// Whatever others have taken and given back: while fewer principals hold a place than the reserve has, one that
+        /// holds none gets one.
+        #[test]
+        fn a_principal_that_holds_nothing_gets_a_place(
+            steps in prop::collection::vec((any::<bool>(), 0usize..6), 0..400),
+            capacity in 24usize..40,
+            per_principal in 1usize..40,
+        ) {
+            let mut shares = Shares::new(QuotaLimits::per_principal(capacity, per_principal));
+            let names = ["a", "b", "c", "d", "e", "f"];
+            for (acquire, who) in steps {
+                let name = names[who];
+                if acquire {
+                    let had_none = !shares.held.contains_key(name);
+                    let fits = shares.held.len() < shares.limits.reserve;
+                    let got = shares.acquire(name).is_ok();
+                    prop_assert!(got || !(had_none && fits), "{shares:?}");
+                } else {
+                    shares.release(name);
+                }
+                prop_assert_eq!(shares.used, shares.held.values().sum::<usize>());
+                prop_assert!(shares.used <= capacity);
+                prop_assert!(shares.held.values().all(|held| *held <= per_principal));
+            }
+        }
+    }
+}
