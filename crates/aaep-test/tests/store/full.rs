@@ -13,10 +13,10 @@ const DIR: &str = "AAEP_TEST_FULL_DIR";
 #[test]
 fn a_full_disk_makes_questions_fail_closed_and_events_flow() {
     let dir = tempfile::tempdir().unwrap();
-    // No file may grow beyond 256 KiB (in blocks of 512 bytes); the signal of it is ignored, so that writes fail.
+    // No file may grow beyond 768 KiB (in blocks of 512 bytes); the signal of it is ignored, so that writes fail.
     let exe = std::env::current_exe().unwrap();
     let script = format!(
-        "trap '' XFSZ; ulimit -f 512; exec '{}' --exact full::a_producer_on_a_full_disk --ignored --nocapture",
+        "trap '' XFSZ; ulimit -f 1536; exec '{}' --exact full::a_producer_on_a_full_disk --ignored --nocapture",
         exe.display()
     );
     let child = Command::new("sh").args(["-c", &script]).env(DIR, dir.path()).stdin(Stdio::null()).output().unwrap();
