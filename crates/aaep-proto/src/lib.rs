@@ -45,6 +45,7 @@ pub mod language;
 pub mod limits;
 pub mod message;
 pub mod negotiate;
+pub mod occupancy;
 pub mod record;
 pub mod rule;
 pub mod schema;

@@ -418,27 +418,6 @@ fn more_time_object(more: MoreTime) -> Map<String, Value> {
     map
 }
 
-/// About how many bytes the terms of a subscription with these capabilities occupy while it lives.
-///
-/// ```
-/// use aaep_proto::message::Capabilities;
-/// use aaep_proto::negotiate::memory_of_terms;
-/// let filtered: Capabilities = serde_json::from_str(r#"{"event_filters": {"include": ["haptic:*"]}}"#)?;
-/// assert!(memory_of_terms(&filtered) > memory_of_terms(&Capabilities::default()));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
-pub fn memory_of_terms(capabilities: &Capabilities) -> usize {
-    /// Terms keep a text as it was requested, as it was honored, compiled, and in the key of the subscriptions that
-    /// share them.
-    const COPIES: usize = 4;
-    std::mem::size_of::<Terms>() + COPIES * capabilities.memory_bytes()
-}
-
-/// About how many bytes the terms of a subscription would occupy after this change.
-pub fn memory_after_change(terms: &Terms, changes: &Capabilities) -> usize {
-    memory_of_terms(&merge(terms.requested.clone(), changes))
-}
-
 impl Terms {
     /// What was asked for.
     pub(crate) fn requested(&self) -> &Capabilities {

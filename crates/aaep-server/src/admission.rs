@@ -2,7 +2,7 @@
 
 use aaep::message::{ReasonCode, SubscriptionRequest};
 use aaep::{Binding, Lease, Link, Refusal};
-use aaep_proto::negotiate::memory_of_terms;
+use aaep_proto::occupancy::memory_of_terms;
 
 use crate::config::Limits;
 use crate::hub::{Hub, Peer};

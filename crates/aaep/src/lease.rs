@@ -3,7 +3,8 @@
 
 use aaep_proto::engine::{Binding, Closing, SubscriptionKey};
 use aaep_proto::message::{Message, SubscriptionRequest};
-use aaep_proto::negotiate::{Refusal, memory_after_change};
+use aaep_proto::negotiate::Refusal;
+use aaep_proto::occupancy::memory_after_change;
 
 use crate::driver::Desk;
 use crate::link::{Link, Port};

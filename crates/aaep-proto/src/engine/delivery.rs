@@ -373,13 +373,12 @@ impl Delivery<'_> {
     /// Hands a frame to a subscription; answers whether its outbox is too full to go on.
     fn push(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, to: &mut Subscription, frame: &Arc<Frame>) -> bool {
         let (runs, out, counts) = (&mut *self.runs, &mut *self.out, &mut *self.counts);
-        let (now, meter) = (cx.now.moment, self.meter);
-        frame.count_with(meter);
+        let now = cx.now.moment;
+        frame.count_with(self.meter);
         counts.accepted += 1;
         to.outbox.push(frame, now, &mut |release| {
             counts.delivered += 1;
             let frame = finish(cx, runs, release);
-            frame.count_with(meter);
             out.push_back(Output::Event(key, frame));
         });
         if to.outbox.waiting() > 0 || to.armed.is_some() {
@@ -391,11 +390,10 @@ impl Delivery<'_> {
 
     fn pump(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, to: &mut Subscription) {
         let (runs, out, counts) = (&mut *self.runs, &mut *self.out, &mut *self.counts);
-        let (now, meter) = (cx.now.moment, self.meter);
+        let now = cx.now.moment;
         to.outbox.pump(now, &mut |release| {
             counts.delivered += 1;
             let frame = finish(cx, runs, release);
-            frame.count_with(meter);
             out.push_back(Output::Event(key, frame));
         });
         if let Some(old) = to.armed.take() {

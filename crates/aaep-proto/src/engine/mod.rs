@@ -331,7 +331,12 @@ impl Engine {
 
     /// The next thing to do. [`Output::Idle`] is the last.
     pub fn poll_output(&mut self) -> Output {
-        self.out.pop_front().unwrap_or_else(|| Output::Idle(self.next_deadline()))
+        let output = self.out.pop_front().unwrap_or_else(|| Output::Idle(self.next_deadline()));
+        // What was folded was not seen by the meter before.
+        if let Output::Event(_, frame) = &output {
+            frame.count_with(&self.config.frames);
+        }
+        output
     }
 
     /// When [`Engine::handle_timeout`] is due.

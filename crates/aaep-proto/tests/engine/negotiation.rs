@@ -2,9 +2,8 @@
 
 use aaep_proto::limits;
 use aaep_proto::message::{Capabilities, CognitiveLoad, ReasonCode, Verbosity};
-use aaep_proto::negotiate::{
-    Agreement, MORE_TIME_URI, MoreTime, Offer, Refusal, memory_after_change, negotiate, renegotiate,
-};
+use aaep_proto::negotiate::{Agreement, MORE_TIME_URI, MoreTime, Offer, Refusal, negotiate, renegotiate};
+use aaep_proto::occupancy::memory_after_change;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
