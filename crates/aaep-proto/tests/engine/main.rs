@@ -9,6 +9,7 @@ mod disclosure;
 mod folding;
 mod harness;
 mod negotiation;
+mod permits;
 mod replies;
 mod sentences;
 mod sessions;

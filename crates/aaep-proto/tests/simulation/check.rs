@@ -1,8 +1,10 @@
 //! What must hold for what a listener received.
 
 use aaep_proto::Rule;
-use aaep_proto::message::{CoreType, Event, Message, Payload, Urgency};
+use aaep_proto::message::{Boundary, CoreType, Event, Message, Payload, Urgency};
+use aaep_proto::shape::filter::Filter;
 
+use crate::harness::Received;
 use crate::listener::Listener;
 
 /// Looks at the events that one step brought to a listener.
@@ -95,4 +97,25 @@ pub fn nothing_finished_is_missing(listener: &Listener, output: &str, written: &
 /// Whether a terminal event of core type.
 pub fn is_terminal(event: &Event) -> bool {
     event.core_type().is_some_and(CoreType::is_terminal)
+}
+
+/// Terms are never wider than what was asked for (5.4.4), by the listener's own book.
+pub fn check_honored(items: &[(u64, Received)], listener: &Listener) {
+    let last = items.iter().rev().find_map(|(_, item)| match item {
+        Received::Message(message) => match &**message {
+            Message::SubscriptionAccepted(accepted) => Some(&accepted.honored_capabilities.fields),
+            _ => None,
+        },
+        Received::Event(_) => None,
+    });
+    let (Some(honored), asked) = (last, &listener.capabilities.fields) else { return };
+    if let Some(rate) = asked.max_events_per_second {
+        assert!(honored.max_events_per_second.unwrap() <= rate);
+    }
+    let boundaries =
+        asked.coalesce_boundaries.clone().unwrap_or_else(|| vec![Boundary::Sentence, Boundary::Completion]);
+    assert!(honored.coalesce_boundaries.as_ref().unwrap().iter().all(|b| boundaries.contains(b)));
+    assert_eq!(honored.supports_confirmation_reply, Some(listener.can_confirm()));
+    assert_eq!(honored.supports_clarification_reply, Some(listener.can_clarify()));
+    assert_eq!(Filter::new(honored.event_filters.as_ref()), listener.filter);
 }

@@ -6,8 +6,7 @@ use aaep_proto::confirm::Verdict;
 use aaep_proto::engine::{Binding, SubscriptionKey};
 use aaep_proto::id::{OutputId, ReplyToken};
 use aaep_proto::limits;
-use aaep_proto::message::{Boundary, CoreType, Decision, Event, Message, Urgency};
-use aaep_proto::shape::filter::Filter;
+use aaep_proto::message::{CoreType, Decision, Event, Urgency};
 use aaep_proto::time::Timestamp;
 use serde_json::{Value, json};
 use unicode_normalization::UnicodeNormalization;
@@ -387,7 +386,7 @@ impl Sim {
                 }
             }
             if let Some(listener) = self.listeners.get_mut(key) {
-                check_honored(items, listener);
+                check::check_honored(items, listener);
                 check::received(listener, &events, closed.contains(key));
             }
             self.check_text_first(*key, &events);
@@ -486,25 +485,4 @@ fn check_token(event: &Event, token: &ReplyToken) -> bool {
     use aaep_proto::message::Payload::*;
     matches!(&event.payload, AwaitingConfirmation(c) if c.reply_token == *token)
         || matches!(&event.payload, AwaitingClarification(c) if c.reply_token == *token)
-}
-
-/// Terms are never wider than what was asked for (5.4.4), by the listener's own book.
-fn check_honored(items: &[(u64, Received)], listener: &Listener) {
-    let last = items.iter().rev().find_map(|(_, item)| match item {
-        Received::Message(message) => match &**message {
-            Message::SubscriptionAccepted(accepted) => Some(&accepted.honored_capabilities.fields),
-            _ => None,
-        },
-        Received::Event(_) => None,
-    });
-    let (Some(honored), asked) = (last, &listener.capabilities.fields) else { return };
-    if let Some(rate) = asked.max_events_per_second {
-        assert!(honored.max_events_per_second.unwrap() <= rate);
-    }
-    let boundaries =
-        asked.coalesce_boundaries.clone().unwrap_or_else(|| vec![Boundary::Sentence, Boundary::Completion]);
-    assert!(honored.coalesce_boundaries.as_ref().unwrap().iter().all(|b| boundaries.contains(b)));
-    assert_eq!(honored.supports_confirmation_reply, Some(listener.can_confirm()));
-    assert_eq!(honored.supports_clarification_reply, Some(listener.can_clarify()));
-    assert_eq!(Filter::new(honored.event_filters.as_ref()), listener.filter);
 }
