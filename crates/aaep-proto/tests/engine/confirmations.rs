@@ -83,8 +83,6 @@ fn silence_may_start_what_is_harmless() {
     world.invoke(&session, "tidy", &json!({}), outcome.permit.unwrap()).unwrap();
 }
 
-/// A yes or a default for a question that was not asked as irreversible is a decision, and permits nothing irreversible.
-
 #[test]
 fn what_the_agent_did_not_state_is_not_said() {
     let mut world = World::new();

@@ -45,6 +45,7 @@ fn no_irreversible_tool_without_a_permit() {
     assert_eq!(world.act(|engine, cx| engine.emit(cx, &session, tool.into())), Err(Misuse::NeedsPermit));
 }
 
+/// A yes or a default for a question that was not asked as irreversible is a decision, and permits nothing irreversible.
 #[test]
 fn only_a_question_asked_as_irreversible_yields_a_permit() {
     let plain = || Confirmation::new("Tidy up.", "The desk is tidy.").for_call("tidy", &json!({}));
