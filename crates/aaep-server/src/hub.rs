@@ -79,9 +79,12 @@ impl Hub {
     }
 }
 
+/// What peers without valid credentials are told.
+pub(crate) const UNAUTHENTICATED: &str = "Credentials are missing or not valid. Send a valid bearer token.";
+
 /// The answer to who shows no valid credentials. Why they are not valid is for the log.
 pub(crate) fn unauthenticated() -> Refusal {
-    Refusal::new(ReasonCode::AuthenticationRequired, "Credentials are missing or not valid. Send a valid bearer token.")
+    Refusal::new(ReasonCode::AuthenticationRequired, UNAUTHENTICATED)
 }
 
 /// Who is at the other end of a connection, and how it got there.

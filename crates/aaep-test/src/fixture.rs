@@ -41,7 +41,9 @@ mod tests {
             }
         });
         assert_eq!(prepared.load(Ordering::SeqCst), 1);
-        prepare_once(directory.path(), "2", || drop(prepared.fetch_add(1, Ordering::SeqCst)));
+        prepare_once(directory.path(), "2", || {
+            prepared.fetch_add(1, Ordering::SeqCst);
+        });
         assert_eq!(prepared.load(Ordering::SeqCst), 2, "another version is prepared again");
     }
 

@@ -49,9 +49,15 @@ impl Output {
     }
 
     /// Ends it.
-    pub async fn finish(mut self) -> Result<(), Error> {
-        let (session, id) = (self.session.clone(), self.id.clone());
-        let finished = self.handle.call(move |desk| desk.act(|engine, cx| engine.finish_output(cx, &session, &id)));
+    pub async fn finish(self) -> Result<(), Error> {
+        self.finish_with("").await
+    }
+
+    /// Ends it with its last text, which arrives together with the end.
+    pub async fn finish_with(mut self, text: impl Into<String>) -> Result<(), Error> {
+        let (session, id, text) = (self.session.clone(), self.id.clone(), text.into());
+        let finished =
+            self.handle.call(move |desk| desk.act(|engine, cx| engine.finish_output_with(cx, &session, &id, &text)));
         finished.await??;
         self.finished = true;
         Ok(())

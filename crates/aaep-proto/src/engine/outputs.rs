@@ -24,12 +24,28 @@ impl Engine {
 
     /// Ends an output.
     pub fn finish_output(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId) -> Result<(), Misuse> {
+        self.finish_output_with(cx, session, output, "")
+    }
+
+    /// Ends an output with its last text. The last chunk carries text and is complete, where [`Engine::write`] would
+    /// deliver a finished sentence at once and leave an empty chunk for the end.
+    pub fn finish_output_with(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        output: &OutputId,
+        last: &str,
+    ) -> Result<(), Misuse> {
         self.observe_time(cx);
+        if !last.is_empty() {
+            self.settle_text(cx, session, Some(output));
+        }
         let found = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
         let found = found.outputs.get_mut(output).ok_or(Misuse::UnknownOutput)?;
-        let mut rest = String::new();
+        let mut rest = String::with_capacity(last.len());
+        found.redactor.push(last, &mut rest);
         found.redactor.finish(&mut rest);
-        self.write_clean(cx, session, output, &rest);
+        self.write_last(cx, session, output, &rest);
         self.limit_holding(cx, session, output);
         let found = self.sessions.get_mut(session).and_then(|session| session.outputs.get_mut(output));
         if let Some(found) = found {
@@ -97,6 +113,20 @@ impl Engine {
         }
         if !text.is_empty() {
             self.await_pause(cx, session, output);
+        }
+    }
+
+    /// Adds the last text of an output, all of it clean. What fits into one step is delivered with the end.
+    fn write_last(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId, text: &str) {
+        self.note_text(session, output, text);
+        let mut rest = text;
+        while !rest.is_empty() {
+            let found = self.sessions.get_mut(session).and_then(|session| session.outputs.get_mut(output));
+            let Some(found) = found else { return };
+            rest = found.write_part(rest);
+            if !rest.is_empty() {
+                self.deliver_text(cx, session, output);
+            }
         }
     }
 

@@ -138,8 +138,9 @@ impl Session {
         output.aside.clone().say(&mut event);
         if let (Some(language), Some(hints)) = (&output.kind.language, &mut event.envelope.localization_hints) {
             // The direction is that of the chunk; the other hints describe the session.
-            if hints.primary_language.as_ref() != Some(language) {
-                hints.text_direction = language.is_right_to_left().then_some(TextDirection::Rtl);
+            let right_to_left = language.is_right_to_left();
+            if right_to_left != (hints.text_direction == Some(TextDirection::Rtl)) {
+                hints.text_direction = right_to_left.then_some(TextDirection::Rtl);
             }
         }
         event

@@ -35,6 +35,8 @@ pub struct World {
     pub received: BTreeMap<SubscriptionKey, Vec<(u64, Received)>>,
     pub closed: Vec<(SubscriptionKey, Closing)>,
     pub decided: Vec<(ReplyToken, Outcome)>,
+    /// When each confirmation was decided.
+    pub decided_at: BTreeMap<ReplyToken, u64>,
     pub answered: Vec<(ReplyToken, Answer)>,
     pub audit: Vec<AuditRecord>,
     pub ignored: Vec<ReplyFault>,
@@ -67,6 +69,7 @@ impl World {
             received: BTreeMap::new(),
             closed: Vec::new(),
             decided: Vec::new(),
+            decided_at: BTreeMap::new(),
             answered: Vec::new(),
             audit: Vec::new(),
             ignored: Vec::new(),
@@ -109,7 +112,10 @@ impl World {
                     self.received.entry(key).or_default().push((self.millis, Received::Message(message)));
                 }
                 Output::Closed(key, closing) => self.closed.push((key, closing)),
-                Output::Decided(token, outcome) => self.decided.push((token, outcome)),
+                Output::Decided(token, outcome) => {
+                    self.decided_at.insert(token.clone(), self.millis);
+                    self.decided.push((token, outcome));
+                }
                 Output::Answered(token, answer) => self.answered.push((token, answer)),
                 Output::Audit(record) => self.audit.push(*record),
                 Output::Ignored(_, fault) => self.ignored.push(fault),

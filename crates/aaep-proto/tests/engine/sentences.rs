@@ -257,3 +257,14 @@ fn long_text_in_one_write_is_cut_by_look_ahead_alone() {
     scene.write(&sentence.repeat(500));
     assert_eq!(scene.texts().len(), 500);
 }
+
+#[test]
+fn the_last_text_arrives_with_the_end_of_its_output() {
+    for text in ["One sentence.\n", "A part of a sentence", "First. Second. "] {
+        let mut scene = Scene::new(&SENTENCES);
+        scene.world.act(|engine, cx| engine.finish_output_with(cx, &scene.session, &scene.output, text)).unwrap();
+        let texts = scene.texts();
+        assert_eq!(texts.concat(), text);
+        assert!(texts.iter().all(|chunk| !chunk.is_empty()), "no empty chunk follows {text:?}: {texts:?}");
+    }
+}

@@ -350,7 +350,7 @@ impl Sim {
                 }
                 if let Some(permit) = outcome.permit {
                     session.agreed += 1;
-                    session.permits.push((permit, question.call.clone().unwrap(), self.world.millis));
+                    session.permits.push((permit, question.call.clone().unwrap(), self.world.decided_at[&token]));
                 }
                 break;
             }

@@ -209,13 +209,13 @@ impl Open {
         !name.is_empty() && self.finished.iter().any(|finished| finished == name)
     }
 
-    /// Ends an output.
-    pub(super) async fn finish(&mut self, name: &str) -> Result<(), Vec<Fault>> {
+    /// Ends an output with its last text.
+    pub(super) async fn finish(&mut self, name: &str, last: &str) -> Result<(), Vec<Fault>> {
         let Some(text) = self.outputs.remove(name) else { return Ok(()) };
         if self.finished.len() >= OUTPUTS {
             self.finished.pop_front();
         }
         self.finished.push_back(name.to_owned());
-        text.output.finish().await.map_err(faults)
+        text.output.finish_with(last).await.map_err(faults)
     }
 }

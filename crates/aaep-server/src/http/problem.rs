@@ -24,7 +24,7 @@ impl Problem {
     }
 
     pub(crate) fn unauthenticated() -> Problem {
-        let detail = "Send a valid bearer token.";
+        let detail = crate::hub::UNAUTHENTICATED;
         Problem::with(StatusCode::UNAUTHORIZED, detail, header::WWW_AUTHENTICATE, "Bearer realm=\"aaep\"")
     }
 

@@ -94,7 +94,10 @@ async fn others_are_not_delayed(stalled: &[Transport]) {
     let (healthy, questions) = keep_reading(site.subscribe(Transport::WebSocket).await);
     flood(&site, stalled.len()).await;
     another_agent_works(&site, &healthy, questions).await;
-    assert_eq!(site.subscriptions().await, (stalled.len() + 1, stalled.len()), "the stalled ones are still there");
+    let (open, blocked) = site.subscriptions().await;
+    assert_eq!(open, stalled.len() + 1, "no stalled subscriber was closed meanwhile");
+    // The buffers of some sockets may have taken the rest of what was queued; those subscribers do not read either.
+    assert!(blocked > 0, "at least one subscriber is still blocked");
     drop(sleeping);
 }
 

@@ -99,8 +99,8 @@ fn a_token_says_who_listens() {
     let wrong = home.file("wrong", "wrong");
     let demo = Serving::start(&["demo", "banking", "--no-input", "--no-unix", "--tokens", text(&tokens)]);
     let url = demo.url("");
-    is_refused(home.listen(&[&url]), "the credentials are missing or not valid");
-    is_refused(home.listen(&["--token", text(&wrong), &url]), "the credentials are missing or not valid");
+    is_refused(home.listen(&[&url]), "Credentials are missing or not valid");
+    is_refused(home.listen(&["--token", text(&wrong), &url]), "Credentials are missing or not valid");
     sees(&home.listen(&["--token", text(&token), &url]), "Note: Listening to Demo");
     let mut command = home.command(&["listen", &url]);
     command.env("AAEP_TOKEN", made["token"].as_str().unwrap());

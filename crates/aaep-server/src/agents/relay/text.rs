@@ -50,13 +50,10 @@ impl Relay {
                 self.waiting = Some(Waiting { session: session.clone(), output: name.clone(), text: chunk.text });
             }
         }
-        if chunk.complete || self.waiting.as_ref().is_some_and(|waiting| waiting.text.len() >= TEXT) {
+        if chunk.complete {
+            self.finish_output(&session, &name).await?;
+        } else if self.waiting.as_ref().is_some_and(|waiting| waiting.text.len() >= TEXT) {
             self.hand_on(true).await?;
-        }
-        if chunk.complete
-            && let Some(open) = self.sessions.get_mut(&session)
-        {
-            open.finish(&name).await?;
         }
         Ok(session)
     }
@@ -103,15 +100,25 @@ impl Relay {
         let Some(waiting) = self.waiting.take() else { return Ok(()) };
         let Some(open) = self.sessions.get(&waiting.session) else { return Ok(()) };
         let Some(text) = open.outputs.get(&waiting.output) else { return Ok(()) };
-        // In pieces, so that others are served between them.
-        let mut rest = waiting.text.as_str();
-        while !rest.is_empty() {
-            let most = rest.char_indices().map(|(at, _)| at).take_while(|at| *at <= TEXT).last().filter(|at| *at > 0);
-            let (piece, after) = rest.split_at(most.filter(|_| rest.len() > TEXT).unwrap_or(rest.len()));
+        for piece in pieces(&waiting.text) {
             text.output.write(piece).await.map_err(faults)?;
-            rest = after;
         }
         Ok(())
+    }
+
+    /// Completes an output. Its last text goes with its end, so that no empty chunk has to follow.
+    async fn finish_output(&mut self, session: &str, name: &str) -> Result<(), Vec<Fault>> {
+        self.hold().await;
+        let waiting = self.waiting.take();
+        let Some(open) = self.sessions.get_mut(session) else { return Ok(()) };
+        let mut pieces: Vec<&str> = waiting.iter().flat_map(|waiting| pieces(&waiting.text)).collect();
+        let last = pieces.pop().unwrap_or_default();
+        if let Some(text) = open.outputs.get(name) {
+            for piece in pieces {
+                text.output.write(piece).await.map_err(faults)?;
+            }
+        }
+        open.finish(name, last).await
     }
 
     /// Waits while no subscriber keeps up, for a bounded time, and only until the agent sends something urgent.
@@ -130,6 +137,20 @@ impl Relay {
             }
         }
     }
+}
+
+/// Cuts text into parts, so that other agents are served between them.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let mut end = rest.len().min(TEXT);
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 fn check_position(given: Option<u64>, expected: u64) -> Result<(), Vec<Fault>> {
