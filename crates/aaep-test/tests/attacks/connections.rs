@@ -35,7 +35,7 @@ fn attackers(most: usize) -> usize {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    setrlimit(Resource::Nofile, limit.clone()).unwrap();
+    setrlimit(Resource::Nofile, limit).unwrap();
     limit.maximum.map_or(most, |files| most.min(usize::try_from(files).unwrap_or(most).saturating_sub(500)))
 }
 
