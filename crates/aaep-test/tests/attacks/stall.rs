@@ -12,13 +12,14 @@ fn expensive() -> Vec<serde_json::Value> {
     let secrets = |bytes: usize| "4111111111111111 ".repeat(bytes / 17);
     let beginnings = |bytes: usize| "token:".repeat(bytes / 6);
     let extension = |text: Vec<String>| {
-        json!({"type": "state.changed", "to_state": "deciding", "extensions": {"x": {"y": text}},
-            "@context": ["https://aaep-protocol.org/context/v1", "https://example.org/v1"]})
+        json!({"type": "state.changed", "to_state": "deciding", "summary_normal": "The card is 4111 1111 1111 1111.",
+            "extensions": {"haptic": {"notes": text}},
+            "@context": ["https://aaep-protocol.org/context/v1", "https://example.org/haptic/v1"]})
     };
     vec![
+        extension(vec![secrets(900_000)]),
         json!({"type": "state.changed", "to_state": "deciding", "summary_normal": secrets(990_000)}),
         json!({"type": "progress.updated", "progress": {"description": beginnings(360_000)}}),
-        extension(vec![secrets(900_000)]),
         extension(vec![secrets(60_000); 16]),
         extension(vec![beginnings(60_000); 16]),
         json!({"type": "output.streaming", "chunk": secrets(990_000)}),
@@ -42,6 +43,9 @@ async fn a_timely_no_counts_while_another_agent_sends_expensive_events() {
         .await;
     let asked = subscriber.until("awaiting.confirmation").await.pop().unwrap();
     let begun = Instant::now();
+    hostile.send(&expensive()[0]).await;
+    // The server is either done with the first event by now or still works on it when the reply arrives.
+    let _ = tokio::time::timeout(Duration::from_secs(1), hostile.until("refused")).await;
     let flood = tokio::spawn(async move {
         for _ in 0..3 {
             for event in expensive() {
