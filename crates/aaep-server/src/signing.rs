@@ -2,14 +2,19 @@
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use aaep::Producer;
 use aaep_keys::{KeySet, SigningKey, sign_manifest};
 use aaep_proto::message::Manifest;
+use tokio::time::Instant;
 
 use crate::clock;
 use crate::config::{ConfigError, Signing};
+
+/// How long keys stay published after a rotation: a subscriber that received a manifest signed by one of them just before
+/// asks for the keys just after.
+const KEY_OVERLAP: Duration = Duration::from_secs(60);
 
 /// What anyone can read about the producer.
 #[derive(Debug)]
@@ -23,7 +28,9 @@ pub(crate) struct Published {
 #[derive(Debug, Default)]
 struct Signed {
     jws: Option<String>,
-    keys: String,
+    keys: KeySet,
+    /// The keys before the last rotation, and until when they are published.
+    retired: Option<(KeySet, Instant)>,
     /// When the files were changed that this was made from.
     from: Vec<Option<SystemTime>>,
 }
@@ -45,8 +52,13 @@ impl Published {
         self.lock().jws.clone()
     }
 
+    /// The keys that manifests are signed with, as a JWK set.
     pub(crate) fn keys(&self) -> String {
-        self.lock().keys.clone()
+        let signed = self.lock();
+        let retired = signed.retired.as_ref().filter(|(_, until)| Instant::now() < *until);
+        let retired = retired.into_iter().flat_map(|(keys, _)| keys.iter());
+        let others = retired.filter(|key| signed.keys.iter().all(|current| current != *key));
+        signed.keys.iter().chain(others).cloned().collect::<KeySet>().to_jwks()
     }
 
     /// Signs again if a key file has changed, and tells the producer.
@@ -55,9 +67,13 @@ impl Published {
             return;
         }
         match self.sign() {
-            Ok(signed) => {
+            Ok(mut signed) => {
                 let jws = signed.jws.clone();
-                *self.lock() = signed;
+                {
+                    let mut current = self.lock();
+                    signed.retired = Some((std::mem::take(&mut current.keys), Instant::now() + KEY_OVERLAP));
+                    *current = signed;
+                }
                 tracing::info!("the manifest is signed with another key");
                 // A producer that has ended offers nothing.
                 let _ = producer.set_signed_manifest(jws).await;
@@ -74,7 +90,7 @@ impl Published {
         let from = self.changed();
         let told = |what: &str, e: &dyn std::fmt::Display| ConfigError(format!("{what}: {e}"));
         let Some(path) = &self.config.key else {
-            return Ok(Signed { jws: None, keys: KeySet::default().to_jwks(), from });
+            return Ok(Signed { jws: None, keys: KeySet::default(), retired: None, from });
         };
         let key = SigningKey::load(path).map_err(|e| told("manifest.key", &e))?;
         let other = match &self.config.other_keys {
@@ -83,7 +99,7 @@ impl Published {
         };
         let jws = sign_manifest(&self.manifest, &key, clock::wall()).map_err(|e| told("manifest.key", &e))?;
         let keys: KeySet = std::iter::once(key.public().clone()).chain(other.iter().cloned()).collect();
-        Ok(Signed { jws: Some(jws), keys: keys.to_jwks(), from })
+        Ok(Signed { jws: Some(jws), keys, retired: None, from })
     }
 
     fn changed(&self) -> Vec<Option<SystemTime>> {
@@ -93,5 +109,37 @@ impl Published {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Signed> {
         self.signed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aaep_keys::Algorithm;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_keys_before_a_rotation_stay_published_for_a_while() {
+        let files = tempfile::tempdir().unwrap();
+        let path = files.path().join("key.pem");
+        let (old, new) =
+            (SigningKey::generate(Algorithm::Es256).unwrap(), SigningKey::generate(Algorithm::Es256).unwrap());
+        old.write_new(&path).unwrap();
+        let producer = Producer::builder("banker").build();
+        let config = Signing { key: Some(path.clone()), ..Signing::default() };
+        let published = Published::new(producer.manifest(vec!["sse".to_owned()]).await.unwrap(), config).unwrap();
+        let before = published.signed().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        new.write_new(&path).unwrap();
+        published.lock().from.clear();
+        published.refresh(&producer).await;
+        let kids = || published.keys();
+        assert!(kids().contains(old.kid()) && kids().contains(new.kid()), "{}", kids());
+        let keys = KeySet::from_jwks(&kids()).unwrap();
+        for jws in [before, published.signed().unwrap()] {
+            aaep_keys::verify_manifest(&jws, &keys).unwrap();
+        }
+        tokio::time::advance(KEY_OVERLAP).await;
+        assert!(!kids().contains(old.kid()) && kids().contains(new.kid()), "{}", kids());
     }
 }
