@@ -12,7 +12,7 @@ use crate::clock::{self, Arrival};
 use crate::error::Error;
 use crate::link::{News, Received, is_reply};
 
-/// The half of a [`Link`] that speaks. It keeps nothing alive.
+/// The half of a [`Link`](crate::Link) that speaks. It keeps nothing alive.
 ///
 /// ```
 /// use aaep::{LinkSender, message::Decision};
