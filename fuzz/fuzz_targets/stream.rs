@@ -1,17 +1,17 @@
 //! Streams: framing and sequencing never panic, and where the input is cut changes nothing.
 #![no_main]
 
-use aaep_proto::framing::{Mixed, Piece};
+use aaep_proto::framing::{AutoDecoder, Decoded};
 use aaep_proto::message::Message;
-use aaep_proto::Sequence;
+use aaep_proto::SequenceChecker;
 use libfuzzer_sys::fuzz_target;
 
 fn read(chunks: &[&[u8]]) -> Vec<(u64, Vec<u8>)> {
-    let mut mixed = Mixed::new(4096);
-    let mut sequence = Sequence::new();
+    let mut mixed = AutoDecoder::new(4096);
+    let mut sequence = SequenceChecker::new();
     let mut documents = Vec::new();
-    let mut sink = |line: u64, piece: Piece<'_>| {
-        if let Piece::Document(bytes) = piece {
+    let mut sink = |line: u64, piece: Decoded<'_>| {
+        if let Decoded::Document(bytes) = piece {
             if let Ok(message) = Message::parse(bytes) {
                 sequence.observe(&message);
             }

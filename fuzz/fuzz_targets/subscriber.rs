@@ -3,7 +3,7 @@
 
 use aaep_proto::id::Entropy;
 use aaep_proto::message::{Capabilities, Message};
-use aaep_proto::subscriber::{Config, Cx, Output, Subscriber};
+use aaep_proto::subscriber::{SubscriberConfig, Cx, SubscriberOutput, Subscriber};
 use aaep_proto::time::{Moment, Now, Timestamp};
 use libfuzzer_sys::fuzz_target;
 
@@ -18,15 +18,15 @@ impl Entropy for Counter {
 
 fuzz_target!(|bytes: &[u8]| {
     let mut entropy = Counter(0);
-    let mut subscriber = Subscriber::new(Config::new("fuzz", Capabilities::default()));
+    let mut subscriber = Subscriber::new(SubscriberConfig::new("fuzz", Capabilities::default()));
     let mut act = |millis: u64, input: &mut dyn FnMut(&mut Subscriber, &mut Cx<'_>)| {
         let wall = Timestamp::from_millis(1_780_000_000_000 + millis as i64);
         let now = Now { moment: Moment::from_millis(millis), wall };
         input(&mut subscriber, &mut Cx { now, entropy: &mut entropy });
         for _ in 0..100_000 {
             match subscriber.poll_output() {
-                Output::Idle(_) => return,
-                Output::Send(message) => assert!(!matches!(
+                SubscriberOutput::Idle(_) => return,
+                SubscriberOutput::Send(message) => assert!(!matches!(
                     *message,
                     Message::ConfirmationReply(_) | Message::ClarificationReply(_)
                 )),

@@ -13,7 +13,7 @@
 //! 5. Answer the user: [`Announcer::catch_up`], [`Announcer::whereabouts`], [`Announcer::waiting`].
 //!
 //! ```
-//! use aaep_announce::{Announcer, Earcon, Kind, Priority, Profile};
+//! use aaep_announce::{Announcer, Earcon, SubscriberKind, Priority, Profile};
 //! use aaep_proto::{message::Event, time::Moment};
 //!
 //! let event: Event = serde_json::from_str(r#"{"@context":"https://aaep-protocol.org/context/v1",
@@ -23,7 +23,7 @@
 //!   "consequence":"You will have $20 in savings.","reply_token":"rpl_1","timeout_seconds":120,
 //!   "default_decision":"reject","irreversible":true,"risk_level":"high"}"#)?;
 //!
-//! let mut announcer = Announcer::new(Profile::preset(Kind::ScreenReader));
+//! let mut announcer = Announcer::new(Profile::preset(SubscriberKind::ScreenReader));
 //! let said = announcer.announce(Moment::from_millis(0), &event);
 //! assert_eq!(said[0].text, "Bank asks: Move $500 to checking.");
 //! assert_eq!((said[0].priority, said[0].earcon), (Priority::Important, Some(Earcon::Prompt)));
@@ -52,14 +52,14 @@
 //!   `tools.rs` sums up, `endings.rs` ends, `pulse.rs` breaks the silence, `digest.rs` answers the user.
 
 mod announcer;
-pub mod listenable;
 mod pacer;
 mod phrases;
 mod profile;
+pub mod speakable;
 mod utterance;
 
-pub use announcer::{Announcer, PromptEnd, Remark};
+pub use announcer::{Announcer, ConnectionNotice, PromptEnd};
 pub use pacer::Pacer;
 pub use phrases::{Arg, Phrases};
-pub use profile::{CodePolicy, InvalidProfile, Kind, Profile, Punctuation, QuietHours, TimeOfDay};
+pub use profile::{CodePolicy, ParseProfileError, Profile, Punctuation, QuietHours, SubscriberKind, TimeOfDay};
 pub use utterance::{Earcon, Priority, Utterance};

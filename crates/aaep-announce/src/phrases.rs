@@ -24,7 +24,7 @@ const FILES: [(&str, &str); 6] = [
 /// let phrases = Phrases::for_languages(&wishes);
 /// assert_eq!(phrases.language(), "de");
 /// assert_eq!(phrases.say("done"), "Fertig.");
-/// # Ok::<(), aaep_proto::language::InvalidTag>(())
+/// # Ok::<(), aaep_proto::language::ParseLanguageTagError>(())
 /// ```
 pub struct Phrases {
     language: &'static str,

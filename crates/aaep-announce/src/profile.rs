@@ -22,12 +22,12 @@ const USUAL_PACE: u64 = 180;
 /// What kind of listener the utterances are for.
 ///
 /// ```
-/// use aaep_announce::{Kind, Profile};
-/// assert!(Profile::preset(Kind::Captions).pace_wpm == 0);
+/// use aaep_announce::{SubscriberKind, Profile};
+/// assert!(Profile::preset(SubscriberKind::Captions).pace_wpm == 0);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum SubscriberKind {
     /// Speech by a screen reader or a voice of our own.
     #[default]
     ScreenReader,
@@ -44,8 +44,8 @@ pub enum Kind {
 /// How much punctuation is said.
 ///
 /// ```
-/// use aaep_announce::{Kind, Profile, Punctuation, listenable::speakable};
-/// let mut profile = Profile::preset(Kind::ScreenReader);
+/// use aaep_announce::{SubscriberKind, Profile, Punctuation, speakable::speakable};
+/// let mut profile = Profile::preset(SubscriberKind::ScreenReader);
 /// profile.punctuation = Punctuation::All;
 /// assert_eq!(speakable("Yes, now.", "text/plain", "en", &profile), "Yes comma now period.");
 /// ```
@@ -64,8 +64,8 @@ pub enum Punctuation {
 /// What becomes of blocks of code.
 ///
 /// ```
-/// use aaep_announce::{CodePolicy, Kind, Profile, listenable::speakable};
-/// let mut profile = Profile::preset(Kind::ScreenReader);
+/// use aaep_announce::{CodePolicy, SubscriberKind, Profile, speakable::speakable};
+/// let mut profile = Profile::preset(SubscriberKind::ScreenReader);
 /// let text = "```rust\nlet a = 1;\n```";
 /// assert_eq!(speakable(text, "text/markdown", "en", &profile), "Rust code, 1 line.");
 /// profile.code = CodePolicy::Skip;
@@ -102,15 +102,15 @@ impl TimeOfDay {
 }
 
 impl FromStr for TimeOfDay {
-    type Err = InvalidProfile;
+    type Err = ParseProfileError;
 
-    fn from_str(text: &str) -> Result<TimeOfDay, InvalidProfile> {
+    fn from_str(text: &str) -> Result<TimeOfDay, ParseProfileError> {
         let two = |s: &str, below: u16| match s.as_bytes() {
             [a, b] if a.is_ascii_digit() && b.is_ascii_digit() => s.parse::<u16>().ok().filter(|n| *n < below),
             _ => None,
         };
         let parts = text.split_once(':').and_then(|(h, m)| Some((two(h, 24)?, two(m, 60)?)));
-        parts.map(|(h, m)| TimeOfDay(h * 60 + m)).ok_or(InvalidProfile::Time)
+        parts.map(|(h, m)| TimeOfDay(h * 60 + m)).ok_or(ParseProfileError::Time)
     }
 }
 
@@ -139,7 +139,7 @@ impl<'de> Deserialize<'de> for TimeOfDay {
 /// let night = QuietHours { from: "22:00".parse()?, to: "07:00".parse()? };
 /// assert!(night.contains("23:15".parse()?) && night.contains("06:59".parse()?));
 /// assert!(!night.contains("07:00".parse()?));
-/// # Ok::<(), aaep_announce::InvalidProfile>(())
+/// # Ok::<(), aaep_announce::ParseProfileError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -159,7 +159,7 @@ impl QuietHours {
 
 /// Why a profile cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InvalidProfile {
+pub enum ParseProfileError {
     /// Not a time of day.
     Time,
     /// Not a pace that can be spoken.
@@ -172,32 +172,34 @@ pub enum InvalidProfile {
     Languages(usize),
 }
 
-impl fmt::Display for InvalidProfile {
+impl fmt::Display for ParseProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            InvalidProfile::Time => f.write_str("a time of day is written like 22:30"),
-            InvalidProfile::Pace(n) => write!(f, "pace_wpm is 50 to 1000 words per minute, or 0 for no pace, not {n}"),
-            InvalidProfile::TimeFactor(n) => write!(f, "time_factor is 1 to 10, not {n}"),
-            InvalidProfile::Word(field, word) => write!(f, "{field} does not know \"{}\"", word.escape_debug()),
-            InvalidProfile::Languages(n) => write!(f, "languages takes 1 to {LANGUAGES} tags, not {n}"),
+            ParseProfileError::Time => f.write_str("a time of day is written like 22:30"),
+            ParseProfileError::Pace(n) => {
+                write!(f, "pace_wpm is 50 to 1000 words per minute, or 0 for no pace, not {n}")
+            }
+            ParseProfileError::TimeFactor(n) => write!(f, "time_factor is 1 to 10, not {n}"),
+            ParseProfileError::Word(field, word) => write!(f, "{field} does not know \"{}\"", word.escape_debug()),
+            ParseProfileError::Languages(n) => write!(f, "languages takes 1 to {LANGUAGES} tags, not {n}"),
         }
     }
 }
 
-impl std::error::Error for InvalidProfile {}
+impl std::error::Error for ParseProfileError {}
 
 /// What a user wants to hear, and how. Whatever a file leaves out is as the preset of its kind says.
 ///
 /// ```
-/// use aaep_announce::{Kind, Profile};
+/// use aaep_announce::{SubscriberKind, Profile};
 /// let profile: Profile = toml::from_str(r#"
 ///     kind = "braille"
 ///     languages = ["yo", "en"]
 ///     time_factor = 3
 ///     quiet_hours = { from = "22:00", to = "07:00" }
 /// "#)?;
-/// assert_eq!(profile.kind, Kind::Braille);
-/// assert_eq!(profile.pace_wpm, Profile::preset(Kind::Braille).pace_wpm);
+/// assert_eq!(profile.kind, SubscriberKind::Braille);
+/// assert_eq!(profile.pace_wpm, Profile::preset(SubscriberKind::Braille).pace_wpm);
 /// assert!(profile.capabilities().extensions.contains_key("more_time"));
 /// # Ok::<(), toml::de::Error>(())
 /// ```
@@ -205,7 +207,7 @@ impl std::error::Error for InvalidProfile {}
 #[serde(try_from = "Wishes")]
 pub struct Profile {
     /// The kind of listener.
-    pub kind: Kind,
+    pub kind: SubscriberKind,
     /// Words per minute that the user takes in; 0 if there is no such pace.
     pub pace_wpm: u32,
     /// How much is said.
@@ -229,7 +231,7 @@ pub struct Profile {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wishes {
-    kind: Option<Kind>,
+    kind: Option<SubscriberKind>,
     pace_wpm: Option<u32>,
     verbosity: Option<Verbosity>,
     cognitive_load: Option<CognitiveLoad>,
@@ -241,9 +243,9 @@ struct Wishes {
 }
 
 impl TryFrom<Wishes> for Profile {
-    type Error = InvalidProfile;
+    type Error = ParseProfileError;
 
-    fn try_from(wishes: Wishes) -> Result<Profile, InvalidProfile> {
+    fn try_from(wishes: Wishes) -> Result<Profile, ParseProfileError> {
         let preset = Profile::preset(wishes.kind.unwrap_or_default());
         let profile = Profile {
             kind: preset.kind,
@@ -263,7 +265,7 @@ impl TryFrom<Wishes> for Profile {
 
 impl Default for Profile {
     fn default() -> Profile {
-        Profile::preset(Kind::ScreenReader)
+        Profile::preset(SubscriberKind::ScreenReader)
     }
 }
 
@@ -281,14 +283,14 @@ impl Profile {
     }
 
     /// What suits a kind of listener.
-    pub fn preset(kind: Kind) -> Profile {
+    pub fn preset(kind: SubscriberKind) -> Profile {
         let (pace_wpm, verbosity, load) = match kind {
-            Kind::ScreenReader => (180, Verbosity::Normal, CognitiveLoad::Medium),
-            Kind::VoiceControl => (200, Verbosity::Terse, CognitiveLoad::Medium),
+            SubscriberKind::ScreenReader => (180, Verbosity::Normal, CognitiveLoad::Medium),
+            SubscriberKind::VoiceControl => (200, Verbosity::Terse, CognitiveLoad::Medium),
             // About what a practised reader takes in from a display.
-            Kind::Braille => (100, Verbosity::Normal, CognitiveLoad::Low),
-            Kind::Captions => (0, Verbosity::Detailed, CognitiveLoad::Medium),
-            Kind::Logger => (0, Verbosity::Detailed, CognitiveLoad::High),
+            SubscriberKind::Braille => (100, Verbosity::Normal, CognitiveLoad::Low),
+            SubscriberKind::Captions => (0, Verbosity::Detailed, CognitiveLoad::Medium),
+            SubscriberKind::Logger => (0, Verbosity::Detailed, CognitiveLoad::High),
         };
         Profile {
             kind,
@@ -297,35 +299,35 @@ impl Profile {
             cognitive_load: load,
             languages: vec!["en-US".parse().expect("en-US is a language tag")],
             punctuation: Punctuation::Some,
-            code: if kind == Kind::Logger { CodePolicy::Read } else { CodePolicy::Name },
+            code: if kind == SubscriberKind::Logger { CodePolicy::Read } else { CodePolicy::Name },
             time_factor: 1,
             quiet_hours: None,
         }
     }
 
     /// Whether all values are in their range.
-    pub fn check(&self) -> Result<(), InvalidProfile> {
+    pub fn check(&self) -> Result<(), ParseProfileError> {
         if self.pace_wpm != 0 && !PACE.contains(&self.pace_wpm) {
-            return Err(InvalidProfile::Pace(self.pace_wpm));
+            return Err(ParseProfileError::Pace(self.pace_wpm));
         }
         if !TIME_FACTOR.contains(&self.time_factor) {
-            return Err(InvalidProfile::TimeFactor(self.time_factor));
+            return Err(ParseProfileError::TimeFactor(self.time_factor));
         }
         if let Verbosity::Other(word) = &self.verbosity {
-            return Err(InvalidProfile::Word("verbosity", word.to_string()));
+            return Err(ParseProfileError::Word("verbosity", word.to_string()));
         }
         if let CognitiveLoad::Other(word) = &self.cognitive_load {
-            return Err(InvalidProfile::Word("cognitive_load", word.to_string()));
+            return Err(ParseProfileError::Word("cognitive_load", word.to_string()));
         }
         match self.languages.len() {
             1..=LANGUAGES => Ok(()),
-            count => Err(InvalidProfile::Languages(count)),
+            count => Err(ParseProfileError::Languages(count)),
         }
     }
 
     /// Whether this listener can answer questions.
     pub fn can_reply(&self) -> bool {
-        !matches!(self.kind, Kind::Captions | Kind::Logger)
+        !matches!(self.kind, SubscriberKind::Captions | SubscriberKind::Logger)
     }
 
     /// Whether only what is critical is to be said at this time of the user's day.
@@ -336,11 +338,11 @@ impl Profile {
     /// What to ask a producer for.
     pub fn capabilities(&self) -> Capabilities {
         let (rate, boundaries) = match self.kind {
-            Kind::ScreenReader => (Some(4), vec![Boundary::Sentence, Boundary::Completion]),
-            Kind::VoiceControl => (Some(8), vec![Boundary::Completion]),
-            Kind::Braille => (Some(2), vec![Boundary::Sentence, Boundary::Paragraph, Boundary::Completion]),
-            Kind::Captions => (Some(10), vec![Boundary::Word, Boundary::Sentence]),
-            Kind::Logger => (None, vec![Boundary::Sentence, Boundary::Paragraph, Boundary::Completion]),
+            SubscriberKind::ScreenReader => (Some(4), vec![Boundary::Sentence, Boundary::Completion]),
+            SubscriberKind::VoiceControl => (Some(8), vec![Boundary::Completion]),
+            SubscriberKind::Braille => (Some(2), vec![Boundary::Sentence, Boundary::Paragraph, Boundary::Completion]),
+            SubscriberKind::Captions => (Some(10), vec![Boundary::Word, Boundary::Sentence]),
+            SubscriberKind::Logger => (None, vec![Boundary::Sentence, Boundary::Paragraph, Boundary::Completion]),
         };
         let mut languages: Vec<LanguageTag> = Vec::new();
         for tag in &self.languages {
@@ -379,14 +381,20 @@ mod tests {
 
     #[test]
     fn a_file_may_leave_everything_out() {
-        assert_eq!(toml::from_str::<Profile>("").unwrap(), Profile::preset(Kind::ScreenReader));
+        assert_eq!(toml::from_str::<Profile>("").unwrap(), Profile::preset(SubscriberKind::ScreenReader));
         let braille = toml::from_str::<Profile>("kind = \"braille\"").unwrap();
-        assert_eq!(braille, Profile::preset(Kind::Braille));
+        assert_eq!(braille, Profile::preset(SubscriberKind::Braille));
     }
 
     #[test]
     fn every_preset_survives_a_file_and_is_valid() {
-        for kind in [Kind::ScreenReader, Kind::Braille, Kind::Captions, Kind::VoiceControl, Kind::Logger] {
+        for kind in [
+            SubscriberKind::ScreenReader,
+            SubscriberKind::Braille,
+            SubscriberKind::Captions,
+            SubscriberKind::VoiceControl,
+            SubscriberKind::Logger,
+        ] {
             let mut profile = Profile::preset(kind);
             profile.quiet_hours = Some(QuietHours { from: "21:05".parse().unwrap(), to: "06:00".parse().unwrap() });
             profile.check().unwrap();
@@ -419,7 +427,13 @@ mod tests {
     fn the_request_is_valid_and_granted() {
         use aaep_proto::message::{Message, SubscriptionRequest};
         use aaep_proto::negotiate::{Offer, negotiate};
-        for kind in [Kind::ScreenReader, Kind::Braille, Kind::Captions, Kind::VoiceControl, Kind::Logger] {
+        for kind in [
+            SubscriberKind::ScreenReader,
+            SubscriberKind::Braille,
+            SubscriberKind::Captions,
+            SubscriberKind::VoiceControl,
+            SubscriberKind::Logger,
+        ] {
             let mut profile = Profile::preset(kind);
             profile.time_factor = 4;
             let request = SubscriptionRequest {

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::Outcome;
+use crate::CommandStatus;
 use crate::listen::control::{self, Wish};
 use crate::listen::socket;
-use crate::output::{Plain, PlainJson, complain};
+use crate::output::{Escaped, EscapedJson, complain};
 use crate::serve::runtime;
 
 /// What all of them take.
@@ -53,19 +53,19 @@ pub(crate) struct AnswerArgs {
     common: Common,
 }
 
-pub(crate) fn pending(args: &PendingArgs) -> io::Result<Outcome> {
+pub(crate) fn pending(args: &PendingArgs) -> io::Result<CommandStatus> {
     ask(&args.common, &Wish::Pending)
 }
 
-pub(crate) fn accept(args: &DecideArgs) -> io::Result<Outcome> {
+pub(crate) fn accept(args: &DecideArgs) -> io::Result<CommandStatus> {
     ask(&args.common, &Wish::Accept { number: args.number })
 }
 
-pub(crate) fn reject(args: &DecideArgs) -> io::Result<Outcome> {
+pub(crate) fn reject(args: &DecideArgs) -> io::Result<CommandStatus> {
     ask(&args.common, &Wish::Reject { number: args.number })
 }
 
-pub(crate) fn answer(args: &AnswerArgs) -> io::Result<Outcome> {
+pub(crate) fn answer(args: &AnswerArgs) -> io::Result<CommandStatus> {
     let (number, text) = match args.words.as_slice() {
         // A word alone is the answer, be it a number or not.
         [first, rest @ ..] if !rest.is_empty() && first.parse::<u32>().is_ok() => (first.parse().ok(), rest.join(" ")),
@@ -74,7 +74,7 @@ pub(crate) fn answer(args: &AnswerArgs) -> io::Result<Outcome> {
     ask(&args.common, &Wish::Answer { number, text })
 }
 
-fn ask(common: &Common, wish: &Wish) -> io::Result<Outcome> {
+fn ask(common: &Common, wish: &Wish) -> io::Result<CommandStatus> {
     let asked = runtime()?.block_on(async {
         let listeners = listeners(common.listener).await?;
         match listeners.as_slice() {
@@ -92,7 +92,7 @@ fn ask(common: &Common, wish: &Wish) -> io::Result<Outcome> {
         Ok(outcome) => report(common, wish, &outcome),
         Err(mistake) => {
             complain(mistake);
-            Ok(Outcome::Failed)
+            Ok(CommandStatus::Failed)
         }
     }
 }
@@ -109,26 +109,26 @@ async fn listeners(wanted: Option<u32>) -> Result<Vec<(u32, PathBuf)>, String> {
     Ok(alive)
 }
 
-fn report(common: &Common, wish: &Wish, outcome: &control::Outcome) -> io::Result<Outcome> {
+fn report(common: &Common, wish: &Wish, outcome: &control::Outcome) -> io::Result<CommandStatus> {
     let mut out = io::stdout();
     let listing = *wish == Wish::Pending;
     if common.json {
         let text = json!({"ok": outcome.ok, "text": outcome.text, "questions": outcome.questions});
-        writeln!(out, "{}", PlainJson(text))?;
+        writeln!(out, "{}", EscapedJson(text))?;
     } else if outcome.ok {
-        writeln!(out, "{}", Plain(&outcome.text))?;
+        writeln!(out, "{}", Escaped(&outcome.text))?;
     } else {
         complain(&outcome.text);
     }
     if !common.json && (listing || !outcome.ok) {
         for question in &outcome.questions {
             for line in lines(question) {
-                writeln!(out, "{}", Plain(&line))?;
+                writeln!(out, "{}", Escaped(&line))?;
             }
         }
     }
     let yes = outcome.ok && !(listing && outcome.questions.is_empty());
-    Ok(if yes { Outcome::Yes } else { Outcome::No })
+    Ok(if yes { CommandStatus::Yes } else { CommandStatus::No })
 }
 
 /// A question as it was put, and how long it waits.

@@ -9,7 +9,7 @@ use aaep_proto::time::Timestamp;
 use aaep_store::{Audit, AuditQuery};
 use serde_json::json;
 
-use crate::Outcome;
+use crate::CommandStatus;
 use crate::output::complain;
 
 /// List and export what was decided, the oldest first.
@@ -48,13 +48,13 @@ const COLUMNS: [&str; 13] = [
     "permit_used",
 ];
 
-pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+pub(crate) fn run(args: &Args) -> io::Result<CommandStatus> {
     let query = AuditQuery { since: args.since, session: args.session.clone() };
     let audit = match Audit::open(&args.data) {
         Ok(audit) => audit,
         Err(error) => {
             complain(error);
-            return Ok(Outcome::Failed);
+            return Ok(CommandStatus::Failed);
         }
     };
     let mut out = BufWriter::new(io::stdout().lock());
@@ -80,9 +80,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     out.flush()?;
     if let Err(error) = read {
         complain(error);
-        return Ok(Outcome::Failed);
+        return Ok(CommandStatus::Failed);
     }
-    Ok(Outcome::Yes)
+    Ok(CommandStatus::Yes)
 }
 
 /// One sentence-like line, without columns that only eyes can follow.
@@ -90,7 +90,7 @@ fn as_line(record: &AuditRecord, used: bool) -> String {
     let who = record.principal.as_deref().map(|who| format!(" by {}", plain(who))).unwrap_or_default();
     let used = if used { ", carried out" } else { "" };
     let what = plain(&record.shown);
-    format!("{}  {}{who}{used}  {what}  {}", record.decided_at, record.verdict.as_str(), record.session_id)
+    format!("{}  {}{who}{used}  {what}  {}", record.decided_at, record.resolution.as_str(), record.session_id)
 }
 
 fn as_json(record: &AuditRecord, used: bool) -> serde_json::Value {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use crate::Outcome;
+use crate::CommandStatus;
 use crate::output::{complain, count};
 
 /// Copy what a server keeps, also while it runs.
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     to: PathBuf,
 }
 
-pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+pub(crate) fn run(args: &Args) -> io::Result<CommandStatus> {
     match aaep_store::backup(&args.from, &args.to) {
         Ok(made) => {
             let (decisions, bytes) = (count(made.decisions, "decision"), count(made.bytes, "byte"));
@@ -31,11 +31,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 args.to.display(),
                 args.from.display()
             )?;
-            Ok(Outcome::Yes)
+            Ok(CommandStatus::Yes)
         }
         Err(error) => {
             complain(error);
-            Ok(Outcome::Failed)
+            Ok(CommandStatus::Failed)
         }
     }
 }

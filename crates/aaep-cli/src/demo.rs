@@ -1,8 +1,8 @@
 //! `aaep demo`: scripted agents to listen to.
 
+mod command;
 mod console;
 pub(crate) mod scenes;
 mod suite;
-mod verb;
 
-pub(crate) use verb::{Args, run, scene};
+pub(crate) use command::{Args, run, scene};

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use aaep_keys::{Algorithm, KeyFault, KeySet, PublicKey, SigningKey, file};
+use aaep_keys::{Algorithm, KeyError, KeySet, PublicKey, SigningKey, file};
 use serde_json::json;
 
-use crate::Outcome;
-use crate::output::{Plain, complain};
+use crate::CommandStatus;
+use crate::output::{Escaped, complain};
 
 #[derive(clap::Args)]
 #[command(disable_help_subcommand = true)]
@@ -64,7 +64,7 @@ enum Alg {
     Rs256,
 }
 
-pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+pub(crate) fn run(args: &Args) -> io::Result<CommandStatus> {
     match &args.command {
         Command::New(args) => new(args),
         Command::Show(args) => show(args),
@@ -73,12 +73,12 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 }
 
 /// Says what is wrong with a file.
-pub(crate) fn give_up(path: &Path, fault: impl std::fmt::Display) -> io::Result<Outcome> {
+pub(crate) fn give_up(path: &Path, fault: impl std::fmt::Display) -> io::Result<CommandStatus> {
     complain(format_args!("{} {fault}", path.display()));
-    Ok(Outcome::Failed)
+    Ok(CommandStatus::Failed)
 }
 
-fn new(args: &New) -> io::Result<Outcome> {
+fn new(args: &New) -> io::Result<CommandStatus> {
     let algorithm = match args.alg {
         Alg::Es256 => Algorithm::Es256,
         Alg::Eddsa => Algorithm::EdDsa,
@@ -106,19 +106,19 @@ fn new(args: &New) -> io::Result<Outcome> {
         let line = json!({"alg": algorithm.as_str(), "kid": key.kid(), "private": private, "public": public});
         writeln!(out, "{line}")?;
     } else {
-        let (private, public) = (Plain(&private), Plain(&public));
+        let (private, public) = (Escaped(&private), Escaped(&public));
         writeln!(out, "The private key is in {private}: keep it to yourself.")?;
         writeln!(out, "The public key is in {public}: give it to those who verify.")?;
         writeln!(out, "The key is called {}.", key.kid())?;
     }
-    Ok(Outcome::Yes)
+    Ok(CommandStatus::Yes)
 }
 
-fn show(args: &Show) -> io::Result<Outcome> {
+fn show(args: &Show) -> io::Result<CommandStatus> {
     let mut out = io::stdout().lock();
     if args.pem {
         return match SigningKey::load(&args.file).and_then(|key| key.public_pem()) {
-            Ok(pem) => write!(out, "{pem}").map(|()| Outcome::Yes),
+            Ok(pem) => write!(out, "{pem}").map(|()| CommandStatus::Yes),
             Err(fault) => give_up(&args.file, fault),
         };
     }
@@ -127,13 +127,13 @@ fn show(args: &Show) -> io::Result<Outcome> {
             for key in keys.iter() {
                 writeln!(out, "{:#}", key.to_jwk())?;
             }
-            Ok(Outcome::Yes)
+            Ok(CommandStatus::Yes)
         }
         Err(fault) => give_up(&args.file, fault),
     }
 }
 
-fn jwks(args: &Jwks) -> io::Result<Outcome> {
+fn jwks(args: &Jwks) -> io::Result<CommandStatus> {
     let mut keys: Vec<PublicKey> = Vec::new();
     for file in &args.files {
         match public_keys(file) {
@@ -142,16 +142,16 @@ fn jwks(args: &Jwks) -> io::Result<Outcome> {
         }
     }
     writeln!(io::stdout().lock(), "{}", KeySet::from_iter(keys).to_jwks())?;
-    Ok(Outcome::Yes)
+    Ok(CommandStatus::Yes)
 }
 
 /// The public keys of a file of any kind.
-fn public_keys(path: &Path) -> Result<KeySet, KeyFault> {
+fn public_keys(path: &Path) -> Result<KeySet, KeyError> {
     match KeySet::load(path) {
-        Err(KeyFault::PrivateKey) => {
+        Err(KeyError::PrivateKey) => {
             SigningKey::load(path).map(|key| KeySet::from_iter([key.public().clone()])).map_err(|fault| match fault {
                 // A JSON Web Key with its secret: not what this command makes, and not what it should spread.
-                KeyFault::NotPem => KeyFault::PrivateKey,
+                KeyError::NotPem => KeyError::PrivateKey,
                 fault => fault,
             })
         }

@@ -8,8 +8,8 @@ mod audit;
 mod backup;
 mod capture;
 mod demo;
+mod drain;
 mod keys;
-mod linger;
 mod listen;
 mod manifest;
 mod output;
@@ -30,11 +30,11 @@ use clap::{Parser, Subcommand};
 #[command(name = "aaep", version, disable_help_subcommand = true)]
 struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: Command,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum Command {
     /// List and export what was decided
     Audit(audit::Args),
     /// Copy what a server keeps, also while it runs
@@ -79,7 +79,7 @@ enum Verb {
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Outcome {
+pub(crate) enum CommandStatus {
     /// All is well.
     Yes,
     /// The answer is no.
@@ -91,37 +91,37 @@ pub(crate) enum Outcome {
 fn main() -> ExitCode {
     let args = Args::parse();
     let result = match args.verb {
-        Verb::Audit(args) => audit::run(&args),
-        Verb::Backup(args) => backup::run(&args),
-        Verb::Demo(args) => demo::run(args),
-        Verb::Listen(args) => listen::run(args),
+        Command::Audit(args) => audit::run(&args),
+        Command::Backup(args) => backup::run(&args),
+        Command::Demo(args) => demo::run(args),
+        Command::Listen(args) => listen::run(args),
         #[cfg(unix)]
-        Verb::Pending(args) => answers::pending(&args),
+        Command::Pending(args) => answers::pending(&args),
         #[cfg(unix)]
-        Verb::Accept(args) => answers::accept(&args),
+        Command::Accept(args) => answers::accept(&args),
         #[cfg(unix)]
-        Verb::Reject(args) => answers::reject(&args),
+        Command::Reject(args) => answers::reject(&args),
         #[cfg(unix)]
-        Verb::Answer(args) => answers::answer(&args),
+        Command::Answer(args) => answers::answer(&args),
         // It ends as the agent does.
-        Verb::Run(args) => return run::run(args),
-        Verb::Capture(args) => capture::run(args),
-        Verb::Replay(args) => replay::run(args),
-        Verb::Serve(args) => serve::run(args),
-        Verb::Stdio(args) => stdio::run(args),
-        Verb::Validate(args) => validate::run(&args),
-        Verb::Schema(args) => schema::run(&args),
-        Verb::Keys(args) => keys::run(&args),
-        Verb::Manifest(args) => manifest::run(args),
-        Verb::Token(args) => token::run(&args),
+        Command::Run(args) => return run::run(args),
+        Command::Capture(args) => capture::run(args),
+        Command::Replay(args) => replay::run(args),
+        Command::Serve(args) => serve::run(args),
+        Command::Stdio(args) => stdio::run(args),
+        Command::Validate(args) => validate::run(&args),
+        Command::Schema(args) => schema::run(&args),
+        Command::Keys(args) => keys::run(&args),
+        Command::Manifest(args) => manifest::run(args),
+        Command::Token(args) => token::run(&args),
     };
     let outcome = match result {
         Ok(outcome) => outcome,
         // Whoever read our output has seen enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Outcome::Yes,
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => CommandStatus::Yes,
         Err(error) => {
             output::complain(format_args!("cannot write the output: {error}"));
-            Outcome::Failed
+            CommandStatus::Failed
         }
     };
     ExitCode::from(outcome as u8)

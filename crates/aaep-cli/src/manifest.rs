@@ -6,15 +6,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aaep_keys::manifest::MANIFEST_BYTES;
 use aaep_keys::token::LEEWAY_SECONDS;
-use aaep_keys::{KeySet, ManifestFault, SigningKey, VerifiedManifest, file, sign_manifest_json, verify_manifest};
+use aaep_keys::{KeySet, ManifestError, SigningKey, VerifiedManifest, file, sign_manifest_json, verify_manifest};
 use aaep_proto::message::Message;
 use aaep_proto::time::Timestamp;
 use aaep_server::{Layer, Server};
 use serde_json::json;
 
-use crate::Outcome;
+use crate::CommandStatus;
 use crate::keys::give_up;
-use crate::output::{Plain, complain};
+use crate::output::{Escaped, complain};
 use crate::serve::{Flags, failed, runtime};
 
 #[derive(clap::Args)]
@@ -67,7 +67,7 @@ struct Verify {
     json: bool,
 }
 
-pub(crate) fn run(args: Args) -> io::Result<Outcome> {
+pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
     match args.command {
         Command::Print(args) => print(*args),
         Command::Sign(args) => sign(&args),
@@ -75,7 +75,7 @@ pub(crate) fn run(args: Args) -> io::Result<Outcome> {
     }
 }
 
-fn print(args: Print) -> io::Result<Outcome> {
+fn print(args: Print) -> io::Result<CommandStatus> {
     let config = match args.server.config_over(Layer::default()) {
         Ok(config) => config,
         Err(error) => return Ok(failed(&error)),
@@ -89,11 +89,11 @@ fn print(args: Print) -> io::Result<Outcome> {
         (true, Some(jws)) => jws,
         (true, None) => {
             complain("there is no key to sign with; give --manifest-key, see: aaep keys new");
-            return Ok(Outcome::Failed);
+            return Ok(CommandStatus::Failed);
         }
     };
     writeln!(io::stdout(), "{text}")?;
-    Ok(Outcome::Yes)
+    Ok(CommandStatus::Yes)
 }
 
 /// The time on the wall.
@@ -102,7 +102,7 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-fn sign(args: &Sign) -> io::Result<Outcome> {
+fn sign(args: &Sign) -> io::Result<CommandStatus> {
     let key = match SigningKey::load(&args.key) {
         Ok(key) => key,
         Err(fault) => return give_up(&args.key, fault),
@@ -113,16 +113,16 @@ fn sign(args: &Sign) -> io::Result<Outcome> {
         Err(fault) => return give_up(path, fault),
     };
     match sign_manifest_json(text.as_bytes(), &key, now()) {
-        Ok(jws) => writeln!(io::stdout().lock(), "{jws}").map(|()| Outcome::Yes),
-        Err(ManifestFault::Key(fault)) => give_up(&args.key, fault),
+        Ok(jws) => writeln!(io::stdout().lock(), "{jws}").map(|()| CommandStatus::Yes),
+        Err(ManifestError::Key(fault)) => give_up(&args.key, fault),
         Err(fault) => {
             complain(format_args!("{}: {fault}", path.display()));
-            Ok(Outcome::No)
+            Ok(CommandStatus::No)
         }
     }
 }
 
-fn verify(args: &Verify) -> io::Result<Outcome> {
+fn verify(args: &Verify) -> io::Result<CommandStatus> {
     let keys = match KeySet::load(&args.keys) {
         Ok(keys) => keys,
         Err(fault) => return give_up(&args.keys, fault),
@@ -133,14 +133,14 @@ fn verify(args: &Verify) -> io::Result<Outcome> {
         Err(fault) => return give_up(path, fault),
     };
     match judge(text.trim(), &keys, args.agent_id.as_deref()) {
-        Ok(verified) => report(args, &verified).map(|()| Outcome::Yes),
+        Ok(verified) => report(args, &verified).map(|()| CommandStatus::Yes),
         Err((code, message)) => {
             if args.json {
                 writeln!(io::stdout().lock(), "{}", json!({"valid": false, "fault": code, "message": message}))?;
             } else {
                 complain(format_args!("{}: {message}", path.display()));
             }
-            Ok(Outcome::No)
+            Ok(CommandStatus::No)
         }
     }
 }
@@ -166,7 +166,7 @@ fn report(args: &Verify, verified: &VerifiedManifest) -> io::Result<()> {
             "kid": key, "issued_at": issued_at, "expires_at": expires_at, "manifest": manifest});
         return writeln!(out, "{line}");
     }
-    let agent = Plain(&manifest.agent_id);
+    let agent = Escaped(&manifest.agent_id);
     let when = issued_at.map(|at| format!(" on {}", Timestamp::from_millis(at.saturating_mul(1000))));
     writeln!(out, "The manifest of {agent} was signed with {algorithm} by key {key}{}.", when.unwrap_or_default())
 }

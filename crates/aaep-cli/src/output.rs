@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 /// One line on standard error.
 pub(crate) fn complain(message: impl Display) {
     // Nobody is left to tell when standard error is closed.
-    let _ = writeln!(std::io::stderr(), "aaep: {}", Plain(&message.to_string()));
+    let _ = writeln!(std::io::stderr(), "aaep: {}", Escaped(&message.to_string()));
 }
 
 /// Text from the input, safe to print: what would move the cursor, forge a line or turn the order
 /// of the letters is shown as its code.
-pub(crate) struct Plain<'a>(pub(crate) &'a str);
+pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 fn is_unsafe(c: char) -> bool {
     let turns = matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-impl Display for Plain<'_> {
+impl Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.0.chars() {
             if is_unsafe(c) {
@@ -34,9 +34,9 @@ impl Display for Plain<'_> {
 
 /// A JSON document, safe to print: characters that mean something to a terminal or turn the order of the letters are
 /// written as JSON writes others. They can stand in strings only, so the document stays the same.
-pub(crate) struct PlainJson<T>(pub(crate) T);
+pub(crate) struct EscapedJson<T>(pub(crate) T);
 
-impl<T: Display> Display for PlainJson<T> {
+impl<T: Display> Display for EscapedJson<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.0.to_string().chars() {
             if is_unsafe(c) {
@@ -51,14 +51,14 @@ impl<T: Display> Display for PlainJson<T> {
 
 /// A writer that outlives its reader: when nobody reads any more it goes on in silence, so that
 /// the exit code still tells the whole truth.
-pub(crate) struct Patient<W> {
+pub(crate) struct IgnoreBrokenPipe<W> {
     inner: W,
     closed: bool,
 }
 
-impl<W: Write> Patient<W> {
-    pub(crate) fn new(inner: W) -> Patient<W> {
-        Patient { inner, closed: false }
+impl<W: Write> IgnoreBrokenPipe<W> {
+    pub(crate) fn new(inner: W) -> IgnoreBrokenPipe<W> {
+        IgnoreBrokenPipe { inner, closed: false }
     }
 
     fn unless_closed<T>(&mut self, silent: T, work: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
@@ -75,7 +75,7 @@ impl<W: Write> Patient<W> {
     }
 }
 
-impl<W: Write> Write for Patient<W> {
+impl<W: Write> Write for IgnoreBrokenPipe<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.unless_closed(bytes.len(), |inner| inner.write(bytes))
     }
@@ -120,9 +120,9 @@ mod tests {
     #[test]
     fn nothing_that_is_printed_means_something_to_a_terminal() {
         let all: String = (0..0x3000).filter_map(char::from_u32).collect();
-        assert!(!Plain(&all).to_string().contains(is_unsafe));
+        assert!(!Escaped(&all).to_string().contains(is_unsafe));
         let object = json!({"text": all, "\u{9b}2J": ["\u{202e}"]});
-        let printed = PlainJson(&object).to_string();
+        let printed = EscapedJson(&object).to_string();
         assert!(!printed.contains(is_unsafe));
         assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), object);
     }

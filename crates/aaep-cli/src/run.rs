@@ -5,14 +5,14 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus, Stdio};
 
-use aaep_server::agents::stdio::{Beside, relay_lines};
-use aaep_server::agents::{Relay, Who};
+use aaep_server::agents::stdio::{SideOutput, relay_lines};
+use aaep_server::agents::{AgentIdentity, Relay};
 use aaep_server::{Config, ConfigError, Layer, Server};
 use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 
-use crate::Outcome;
-use crate::linger::linger;
+use crate::CommandStatus;
+use crate::drain::linger;
 use crate::output::complain;
 use crate::serve::{Flags, failed, runtime, start_logging};
 
@@ -44,12 +44,12 @@ pub(crate) fn run(args: Args) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => {
             complain(format_args!("cannot start: {error}"));
-            return ExitCode::from(Outcome::Failed as u8);
+            return ExitCode::from(CommandStatus::Failed as u8);
         }
     };
     // Beside the producer's task, which the relay waits for at every event: so that neither has to wake another thread.
     let serving = runtime.spawn(serve(config, args.command));
-    let ended = runtime.block_on(serving).unwrap_or_else(|_| Ok(ExitCode::from(Outcome::Failed as u8)));
+    let ended = runtime.block_on(serving).unwrap_or_else(|_| Ok(ExitCode::from(CommandStatus::Failed as u8)));
     // What still waits for something has nobody left to tell.
     runtime.shutdown_background();
     ended.unwrap_or_else(|error| ExitCode::from(failed(&error) as u8))
@@ -87,7 +87,7 @@ async fn serve(config: Config, command: Vec<OsString>) -> Result<ExitCode, Confi
     }
     let (status, mut signals) = match watching.await {
         Ok((Ok(status), signals)) => (status, signals),
-        _ => return Ok(ExitCode::from(Outcome::Failed as u8)),
+        _ => return Ok(ExitCode::from(CommandStatus::Failed as u8)),
     };
     if status.success() {
         relay.finish("The agent has finished.").await;
@@ -105,9 +105,9 @@ async fn serve(config: Config, command: Vec<OsString>) -> Result<ExitCode, Confi
     Ok(ExitCode::from(code(status)))
 }
 
-fn who(config: &Config) -> Who {
+fn who(config: &Config) -> AgentIdentity {
     let language = config.languages.first().cloned().unwrap_or_else(|| "en".parse().expect("en is a language tag"));
-    let mut who = Who::anyone(&config.agent_id, language);
+    let mut who = AgentIdentity::anyone(&config.agent_id, language);
     who.producer.agent_name.clone_from(&config.agent_name);
     who
 }
@@ -123,15 +123,15 @@ fn start(command: &[OsString], url: &str) -> io::Result<Child> {
 }
 
 /// What the agent writes that is no event.
-fn beside(said: Beside<'_>) {
+fn beside(said: SideOutput<'_>) {
     match said {
         // Who reads our output decides how fast the agent can write.
-        Beside::Lines(lines) => tokio::task::block_in_place(|| {
+        SideOutput::Lines(lines) => tokio::task::block_in_place(|| {
             let mut out = io::stdout().lock();
             // Nobody may be reading; the agent goes on all the same.
             let _ = out.write_all(lines).and_then(|()| out.flush());
         }),
-        Beside::Problem(number, words) => complain(format_args!("line {number} of the agent: {words}")),
+        SideOutput::Problem(number, words) => complain(format_args!("line {number} of the agent: {words}")),
     }
 }
 
@@ -150,13 +150,13 @@ async fn watch(child: &mut Child, signals: &mut Signals) -> io::Result<ExitStatu
 fn code(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(Outcome::Failed as u8)
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(CommandStatus::Failed as u8)
 }
 
 #[cfg(not(unix))]
 fn code(status: ExitStatus) -> u8 {
     let most = |code: i32| u8::try_from(code).unwrap_or(u8::MAX);
-    status.code().map_or(Outcome::Failed as u8, most)
+    status.code().map_or(CommandStatus::Failed as u8, most)
 }
 
 /// Signals that are the agent's business.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use aaep_proto::schema;
 
-use crate::{Outcome, output};
+use crate::{CommandStatus, output};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -16,7 +16,7 @@ pub(crate) struct Args {
     write: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+pub(crate) fn run(args: &Args) -> io::Result<CommandStatus> {
     if let Some(directory) = &args.write {
         return Ok(write_all(directory));
     }
@@ -25,21 +25,21 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         for entry in schema::all() {
             writeln!(out, "{}", entry.name)?;
         }
-        return Ok(Outcome::Yes);
+        return Ok(CommandStatus::Yes);
     };
     match schema::find(name) {
         Some(entry) => {
             writeln!(out, "{:#}", entry.schema())?;
-            Ok(Outcome::Yes)
+            Ok(CommandStatus::Yes)
         }
         None => {
             output::complain(format_args!("there is no schema named {name}; run 'aaep schema' for the names"));
-            Ok(Outcome::Failed)
+            Ok(CommandStatus::Failed)
         }
     }
 }
 
-fn write_all(directory: &std::path::Path) -> Outcome {
+fn write_all(directory: &std::path::Path) -> CommandStatus {
     for entry in schema::all() {
         let path = directory.join(&entry.path);
         let written = path
@@ -48,8 +48,8 @@ fn write_all(directory: &std::path::Path) -> Outcome {
             .and_then(|()| std::fs::write(&path, format!("{:#}\n", entry.schema())));
         if let Err(error) = written {
             output::complain(format_args!("cannot write {}: {error}", path.display()));
-            return Outcome::Failed;
+            return CommandStatus::Failed;
         }
     }
-    Outcome::Yes
+    CommandStatus::Yes
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use aaep_server::{Config, ConfigError, Layer, Log, Running, Server};
 use tracing_subscriber::EnvFilter;
 
-use crate::Outcome;
+use crate::CommandStatus;
 use crate::output::complain;
 
 /// Serve agents and listeners until it is told to stop.
@@ -132,14 +132,14 @@ impl Flags {
     }
 }
 
-pub(crate) fn run(args: Args) -> io::Result<Outcome> {
+pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
     let config = match args.server.config_over(Layer::default()) {
         Ok(config) => config,
         Err(error) => return Ok(failed(&error)),
     };
     if args.print_config {
         io::stdout().write_all(config.to_toml().as_bytes())?;
-        return Ok(Outcome::Yes);
+        return Ok(CommandStatus::Yes);
     }
     start_logging(&config.log);
     runtime()?.block_on(async {
@@ -151,7 +151,7 @@ pub(crate) fn run(args: Args) -> io::Result<Outcome> {
         writeln!(io::stdout(), "Serving at {}", server.url())?;
         stop.await;
         server.stop("The server is being stopped.").await;
-        Ok(Outcome::Yes)
+        Ok(CommandStatus::Yes)
     })
 }
 
@@ -162,9 +162,9 @@ async fn open(config: Config) -> Result<Running, ConfigError> {
 }
 
 /// Says what was wrong.
-pub(crate) fn failed(error: &ConfigError) -> Outcome {
+pub(crate) fn failed(error: &ConfigError) -> CommandStatus {
     complain(error);
-    Outcome::Failed
+    CommandStatus::Failed
 }
 
 /// Threads for everything that waits.

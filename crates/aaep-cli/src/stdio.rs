@@ -4,9 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use aaep::Producer;
-use aaep_server::{Close, Hub, Log, stdio};
+use aaep_server::{Close, Log, ServerContext, stdio};
 
-use crate::Outcome;
+use crate::CommandStatus;
 use crate::demo::scenes::{self, Pace, Scene};
 use crate::serve::{runtime, start_logging};
 
@@ -32,7 +32,7 @@ enum What {
     },
 }
 
-pub(crate) fn run(args: Args) -> io::Result<Outcome> {
+pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
     let What::Demo { scene, no_pauses } = args.what;
     start_logging(&Log { filter: "warn".to_owned(), json: false });
     let scenes = scene.map_or_else(|| Scene::ALL.to_vec(), |scene| vec![scene]);
@@ -42,7 +42,7 @@ pub(crate) fn run(args: Args) -> io::Result<Outcome> {
         let builder = Producer::builder("aaep-demo").name("Demo");
         let builder = scenes::languages().into_iter().fold(builder, aaep::Builder::language);
         let producer = builder.build();
-        let hub = Hub::alone(producer.clone());
+        let hub = ServerContext::alone(producer.clone());
         let playing = tokio::spawn(play(producer, scenes, pace));
         let close = stdio::serve(&hub, tokio::io::stdin(), tokio::io::stdout()).await;
         playing.abort();
@@ -51,12 +51,12 @@ pub(crate) fn run(args: Args) -> io::Result<Outcome> {
     // A read of standard input cannot be called off, so it is not waited for.
     runtime.shutdown_background();
     let good = [Close::CLEAN, Close::BY_SUBSCRIBER].contains(&close.code);
-    Ok(if good { Outcome::Yes } else { Outcome::No })
+    Ok(if good { CommandStatus::Yes } else { CommandStatus::No })
 }
 
 /// Plays when there is someone to hear it, and ends when all of it was heard.
 async fn play(producer: Producer, scenes: Vec<Scene>, pace: Pace) {
-    while producer.presence().await.subscriptions == 0 {
+    while producer.subscriber_counts().await.subscriptions == 0 {
         tokio::time::sleep(LOOK).await;
     }
     for scene in scenes {

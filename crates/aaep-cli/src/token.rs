@@ -8,7 +8,7 @@ use aaep_keys::{Identity, NewToken, Role, SigningKey, StaticToken, StaticTokens}
 use aaep_proto::time::Timestamp;
 use serde_json::json;
 
-use crate::Outcome;
+use crate::CommandStatus;
 use crate::keys::give_up;
 use crate::manifest::now;
 use crate::output::complain;
@@ -93,14 +93,14 @@ fn seconds(text: &str) -> Result<u32, String> {
     }
 }
 
-pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+pub(crate) fn run(args: &Args) -> io::Result<CommandStatus> {
     match &args.command {
         Command::New(args) => new(args),
         Command::Static(args) => fixed(args),
     }
 }
 
-fn new(args: &New) -> io::Result<Outcome> {
+fn new(args: &New) -> io::Result<CommandStatus> {
     let key = match SigningKey::load(&args.key) {
         Ok(key) => key,
         Err(fault) => return give_up(&args.key, fault),
@@ -126,22 +126,22 @@ fn new(args: &New) -> io::Result<Outcome> {
     } else {
         writeln!(out, "{text}")?;
     }
-    Ok(Outcome::Yes)
+    Ok(CommandStatus::Yes)
 }
 
-fn fixed(args: &Static) -> io::Result<Outcome> {
+fn fixed(args: &Static) -> io::Result<CommandStatus> {
     let token = match StaticToken::generate() {
         Ok(token) => token,
         Err(fault) => {
             complain(format_args!("a new token {fault}"));
-            return Ok(Outcome::Failed);
+            return Ok(CommandStatus::Failed);
         }
     };
     let line = token.line(&args.principal, &args.role);
     // Whatever the server would refuse is refused here.
     if StaticTokens::parse(&line).is_err() {
         complain("--principal must be one word; use letters, digits and hyphens");
-        return Ok(Outcome::Failed);
+        return Ok(CommandStatus::Failed);
     }
     let mut out = io::stdout().lock();
     if args.json {
@@ -151,7 +151,7 @@ fn fixed(args: &Static) -> io::Result<Outcome> {
         // A comment and a line: this can be appended to the file as it is.
         let _ = writeln!(io::stderr(), "# Add the next line to the server's token file.\n{line}");
     }
-    Ok(Outcome::Yes)
+    Ok(CommandStatus::Yes)
 }
 
 #[cfg(test)]

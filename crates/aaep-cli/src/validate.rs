@@ -4,15 +4,15 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
-use aaep_proto::framing::{Format, Mixed, Piece};
+use aaep_proto::framing::{AutoDecoder, Decoded, Format};
 use aaep_proto::id::SessionId;
 use aaep_proto::json::Json;
 use aaep_proto::message::Message;
-use aaep_proto::{Problem, Rule, Sequence, Severity, Validator, limits};
+use aaep_proto::{Problem, Rule, SequenceChecker, Severity, Validator, limits};
 use serde::Serialize;
 
-use crate::Outcome;
-use crate::output::{Patient, Plain, Progress, complain, count};
+use crate::CommandStatus;
+use crate::output::{Escaped, IgnoreBrokenPipe, Progress, complain, count};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -29,12 +29,12 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+pub(crate) fn run(args: &Args) -> io::Result<CommandStatus> {
     let standard_input = [PathBuf::from("-")];
     let files = if args.files.is_empty() { &standard_input[..] } else { &args.files };
     let mut run = Run {
         args,
-        out: BufWriter::with_capacity(64 * 1024, Patient::new(io::stdout().lock())),
+        out: BufWriter::with_capacity(64 * 1024, IgnoreBrokenPipe::new(io::stdout().lock())),
         validator: Validator::new(),
         progress: Progress::start(),
         totals: Totals::default(),
@@ -88,8 +88,8 @@ impl<W: Write> Run<'_, W> {
             }
         };
         let before = self.totals.documents;
-        let mut mixed = Mixed::new(limits::MESSAGE_BYTES);
-        let mut sequence = self.args.sequence.then(Sequence::new);
+        let mut mixed = AutoDecoder::new(limits::MESSAGE_BYTES);
+        let mut sequence = self.args.sequence.then(SequenceChecker::new);
         let mut buffer = vec![0; 64 * 1024];
         let mut result = Ok(());
         loop {
@@ -132,20 +132,26 @@ impl<W: Write> Run<'_, W> {
         Ok(())
     }
 
-    fn piece(&mut self, source: &str, line: u64, piece: Piece<'_>, sequence: Option<&mut Sequence>) -> io::Result<()> {
+    fn piece(
+        &mut self,
+        source: &str,
+        line: u64,
+        piece: Decoded<'_>,
+        sequence: Option<&mut SequenceChecker>,
+    ) -> io::Result<()> {
         let problems = match piece {
-            Piece::Document(bytes) => self.check(bytes, sequence),
-            Piece::TooLong(length) => vec![Problem::new(
+            Decoded::Document(bytes) => self.check(bytes, sequence),
+            Decoded::TooLong(length) => vec![Problem::new(
                 Rule::MessageSize,
                 "",
                 format!("Split it: {length} bytes are more than the {} that transports carry.", limits::MESSAGE_BYTES),
             )],
-            Piece::Broken(message) => vec![Problem::new(Rule::Syntax, "", format!("This is not JSON: {message}."))],
+            Decoded::Broken(message) => vec![Problem::new(Rule::Syntax, "", format!("This is not JSON: {message}."))],
         };
         self.report(source, line, &problems)
     }
 
-    fn check(&self, bytes: &[u8], sequence: Option<&mut Sequence>) -> Vec<Problem> {
+    fn check(&self, bytes: &[u8], sequence: Option<&mut SequenceChecker>) -> Vec<Problem> {
         let Some(sequence) = sequence else { return self.validator.check(bytes).problems };
         let Ok(json) = Json::parse(bytes) else { return self.validator.check(bytes).problems };
         let mut problems = self.validator.check_json(&json, Some(bytes.len())).problems;
@@ -171,8 +177,8 @@ impl<W: Write> Run<'_, W> {
         }
         if !self.args.quiet {
             for Problem { rule, pointer, severity, message } in problems {
-                let place = if pointer.is_empty() { String::new() } else { format!(" at {}", Plain(pointer)) };
-                let (source, message) = (Plain(source), Plain(message));
+                let place = if pointer.is_empty() { String::new() } else { format!(" at {}", Escaped(pointer)) };
+                let (source, message) = (Escaped(source), Escaped(message));
                 writeln!(self.out, "{source}:{line}: {severity} {rule}{place}: {message}")?;
             }
         }
@@ -180,10 +186,10 @@ impl<W: Write> Run<'_, W> {
     }
 
     /// Sessions that did not end belong to no single document: a line for people, also with `--json`.
-    fn unended(&mut self, source: &str, sequence: Option<Sequence>) -> io::Result<()> {
-        for (_, problem) in sequence.map(Sequence::finish).unwrap_or_default() {
+    fn unended(&mut self, source: &str, sequence: Option<SequenceChecker>) -> io::Result<()> {
+        for (_, problem) in sequence.map(SequenceChecker::finish).unwrap_or_default() {
             self.totals.warnings += 1;
-            let line = format!("{}: {} {}: {}", Plain(source), problem.severity, problem.rule, problem.message);
+            let line = format!("{}: {} {}: {}", Escaped(source), problem.severity, problem.rule, problem.message);
             if self.args.json {
                 let _ = writeln!(io::stderr(), "{line}");
             } else if !self.args.quiet {
@@ -193,7 +199,7 @@ impl<W: Write> Run<'_, W> {
         Ok(())
     }
 
-    fn finish(mut self) -> io::Result<Outcome> {
+    fn finish(mut self) -> io::Result<CommandStatus> {
         let Totals { documents, invalid, warnings, .. } = self.totals;
         if !self.args.json && !self.args.quiet && (documents > 0 || !self.failed) {
             let verdict = match invalid {
@@ -204,9 +210,9 @@ impl<W: Write> Run<'_, W> {
         }
         self.out.flush()?;
         Ok(match (self.failed, invalid) {
-            (true, _) => Outcome::Failed,
-            (false, 0) => Outcome::Yes,
-            (false, _) => Outcome::No,
+            (true, _) => CommandStatus::Failed,
+            (false, 0) => CommandStatus::Yes,
+            (false, _) => CommandStatus::No,
         })
     }
 }

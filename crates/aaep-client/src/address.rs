@@ -13,16 +13,16 @@ use http::Uri;
 /// assert!(matches!("https://agents.example/gardener".parse()?, Address::Http(_)));
 /// assert!(matches!("unix:/run/user/1000/aaep/gardener.sock".parse()?, Address::Unix(_)));
 /// assert!("ftp://agents.example".parse::<Address>().is_err());
-/// # Ok::<(), aaep_client::InvalidAddress>(())
+/// # Ok::<(), aaep_client::ParseAddressError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// `http:` or `https:`: Server-Sent Events and POST.
-    Http(Site),
+    Http(HttpOrigin),
     /// `ws:` or `wss:`.
-    WebSocket(Site),
+    WebSocket(HttpOrigin),
     /// `grpc:` or `grpcs:`.
-    Grpc(Site),
+    Grpc(HttpOrigin),
     /// `unix:PATH`.
     Unix(PathBuf),
     /// `stdio:COMMAND`: the words of a command that is run.
@@ -31,7 +31,7 @@ pub enum Address {
 
 /// A host and a path on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site {
+pub struct HttpOrigin {
     /// Whether the way to it is encrypted.
     pub tls: bool,
     /// The host, IPv6 addresses in brackets.
@@ -42,7 +42,7 @@ pub struct Site {
     pub path: String,
 }
 
-impl Site {
+impl HttpOrigin {
     /// Host and port as they stand in a URI.
     pub fn authority(&self) -> String {
         let usual = if self.tls { 443 } else { 80 };
@@ -69,57 +69,57 @@ impl Site {
 
 /// Text that is no address of a producer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidAddress(&'static str);
+pub struct ParseAddressError(&'static str);
 
-impl fmt::Display for InvalidAddress {
+impl fmt::Display for ParseAddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
 }
 
-impl std::error::Error for InvalidAddress {}
+impl std::error::Error for ParseAddressError {}
 
 const FORMS: &str =
     "an address begins with http:, https:, ws:, wss:, grpc:, grpcs:, unix: or stdio:, then says where the agent is";
 
 impl std::str::FromStr for Address {
-    type Err = InvalidAddress;
+    type Err = ParseAddressError;
 
-    fn from_str(text: &str) -> Result<Address, InvalidAddress> {
+    fn from_str(text: &str) -> Result<Address, ParseAddressError> {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
-            return if path.is_empty() { Err(InvalidAddress(FORMS)) } else { Ok(Address::Unix(path.into())) };
+            return if path.is_empty() { Err(ParseAddressError(FORMS)) } else { Ok(Address::Unix(path.into())) };
         }
         if let Some(command) = text.strip_prefix("stdio:") {
             return Ok(Address::Stdio(command.split_whitespace().map(str::to_owned).collect()));
         }
-        let (scheme, rest) = text.split_once("://").ok_or(InvalidAddress(FORMS))?;
-        let (tls, make): (bool, fn(Site) -> Address) = match scheme {
+        let (scheme, rest) = text.split_once("://").ok_or(ParseAddressError(FORMS))?;
+        let (tls, make): (bool, fn(HttpOrigin) -> Address) = match scheme {
             "http" => (false, Address::Http),
             "https" => (true, Address::Http),
             "ws" => (false, Address::WebSocket),
             "wss" => (true, Address::WebSocket),
             "grpc" => (false, Address::Grpc),
             "grpcs" => (true, Address::Grpc),
-            _ => return Err(InvalidAddress(FORMS)),
+            _ => return Err(ParseAddressError(FORMS)),
         };
         // The parser knows these two for certain.
         let uri: Uri = format!("{}://{rest}", if tls { "https" } else { "http" })
             .parse()
-            .map_err(|_| InvalidAddress("the address is not a valid URI"))?;
-        let host = uri.host().filter(|host| !host.is_empty()).ok_or(InvalidAddress("the address names no host"))?;
+            .map_err(|_| ParseAddressError("the address is not a valid URI"))?;
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or(ParseAddressError("the address names no host"))?;
         if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            return Err(InvalidAddress("an address holds no password; give credentials separately"));
+            return Err(ParseAddressError("an address holds no password; give credentials separately"));
         }
         let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
         let path = uri.path().trim_end_matches('/').to_owned();
-        Ok(make(Site { tls, host: host.to_owned(), port, path }))
+        Ok(make(HttpOrigin { tls, host: host.to_owned(), port, path }))
     }
 }
 
 impl Address {
     /// The site, if it is on one.
-    pub fn site(&self) -> Option<&Site> {
+    pub fn site(&self) -> Option<&HttpOrigin> {
         match self {
             Address::Http(site) | Address::WebSocket(site) | Address::Grpc(site) => Some(site),
             Address::Unix(_) | Address::Stdio(_) => None,

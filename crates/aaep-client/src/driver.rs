@@ -7,36 +7,37 @@ use std::time::Duration;
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::{Capabilities, Message};
 use aaep_proto::subscriber::{
-    Answer, Counts, Cx, Loss, ManifestCheck, Output, PromptId, ReplyRefused, Subscriber as Machine,
+    Cx, DisconnectReason, ManifestCheck, PromptAnswer, PromptId, PromptReplyError, Subscriber as Machine,
+    SubscriberOutput, SubscriberStats,
 };
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use crate::clock::{Alarm, Clock};
-use crate::open::{Opened, Opener};
-use crate::queue::{Feed, Heard};
-use crate::transport::{Incoming, Outgoing, Wire, token_of};
+use crate::clock::{Clock, DeadlineTimer};
+use crate::connect::{Connected, Connector};
+use crate::queue::{Feed, SubscriberEvent};
+use crate::transport::{Connection, Incoming, Outgoing, token_of};
 
 /// How long a connection that is no longer needed may take to send what waits and to say goodbye.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// What the user's program wants.
 pub(crate) enum Command {
-    Reply(PromptId, Answer, oneshot::Sender<Result<(), ReplyRefused>>),
+    Reply(PromptId, PromptAnswer, oneshot::Sender<Result<(), PromptReplyError>>),
     Renegotiate(Box<Capabilities>, oneshot::Sender<bool>),
     Close(String),
-    Counts(oneshot::Sender<Counts>),
+    Counts(oneshot::Sender<SubscriberStats>),
 }
 
 pub(crate) struct Driver {
     machine: Machine,
     clock: Clock,
-    opener: Arc<Opener>,
+    opener: Arc<Connector>,
     feed: Feed,
-    wire: Option<Wire>,
+    wire: Option<Connection>,
     transport: &'static str,
-    opening: JoinSet<Result<Opened, Loss>>,
+    opening: JoinSet<Result<Connected, DisconnectReason>>,
     checking: JoinSet<ManifestCheck>,
     /// The accepted message whose manifest is being checked.
     accepted: Option<Bytes>,
@@ -46,7 +47,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(machine: Machine, opener: Arc<Opener>, feed: Feed) -> Driver {
+    pub(crate) fn new(machine: Machine, opener: Arc<Connector>, feed: Feed) -> Driver {
         Driver {
             machine,
             clock: Clock::new(),
@@ -63,7 +64,7 @@ impl Driver {
     }
 
     pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
-        let mut alarm = Alarm::new();
+        let mut alarm = DeadlineTimer::new();
         self.act(|machine, cx| machine.start(cx));
         while !self.machine.is_ended() {
             alarm.set(&self.clock, self.machine.next_deadline());
@@ -74,7 +75,7 @@ impl Driver {
                 () = alarm.ring() => self.on_time(room),
                 Some(opened) = self.opening.join_next() => self.opened(opened.unwrap_or_else(|_| Err(broken()))),
                 Some(check) = self.checking.join_next() => self.checked(check.unwrap_or_default()),
-                Some(token) = self.late.1.recv() => self.act(|machine, cx| machine.undelivered(cx, &token)),
+                Some(token) = self.late.1.recv() => self.act(|machine, cx| machine.handle_send_failure(cx, &token)),
                 incoming = next(&mut self.wire), if room && self.accepted.is_none() => self.hear(incoming),
                 () = self.feed.room(), if !room => {}
             }
@@ -90,15 +91,15 @@ impl Driver {
         let result = input(&mut self.machine, &mut Cx { now, entropy: &mut self.clock });
         loop {
             let output = match self.machine.poll_output() {
-                Output::Idle(_) => return result,
+                SubscriberOutput::Idle(_) => return result,
                 output => output,
             };
             if let Some(unsent) = self.carry_out(output) {
                 let now = self.clock.now();
                 let cx = &mut Cx { now, entropy: &mut self.clock };
-                self.machine.disconnected(cx, Loss::Broken("it takes nothing any more".to_owned()));
+                self.machine.disconnected(cx, DisconnectReason::Broken("it takes nothing any more".to_owned()));
                 if let Some(token) = token_of(&unsent) {
-                    self.machine.undelivered(cx, token);
+                    self.machine.handle_send_failure(cx, token);
                 }
                 self.retire();
             }
@@ -106,14 +107,14 @@ impl Driver {
     }
 
     /// Does what the machine says; answers a message that could not even be handed to the transport.
-    fn carry_out(&mut self, output: Output) -> Option<Box<Message>> {
+    fn carry_out(&mut self, output: SubscriberOutput) -> Option<Box<Message>> {
         let heard = match output {
-            Output::Connect(resume) => {
+            SubscriberOutput::Connect(resume) => {
                 self.retire();
                 self.opening.spawn(self.opener.clone().open(resume));
                 return None;
             }
-            Output::Send(message) => {
+            SubscriberOutput::Send(message) => {
                 let Some(wire) = &self.wire else { return Some(message) };
                 return match wire.outgoing.try_send(Outgoing::Message(message)) {
                     Ok(()) => None,
@@ -123,34 +124,37 @@ impl Driver {
                     },
                 };
             }
-            Output::Probe => {
+            SubscriberOutput::Probe => {
                 // A queue that is full says enough.
                 let _ = self.wire.as_ref().map(|wire| wire.outgoing.try_send(Outgoing::Probe));
                 return None;
             }
-            Output::Disconnect => {
+            SubscriberOutput::Disconnect => {
                 self.retire();
                 return None;
             }
             // The messages were handed on as they came.
-            Output::Event(_) | Output::PromptOpened(_) | Output::PromptMoved(..) | Output::PromptEnded(..)
-                if self.feed.verbatim =>
+            SubscriberOutput::Event(_)
+            | SubscriberOutput::PromptOpened(_)
+            | SubscriberOutput::PromptMoved(..)
+            | SubscriberOutput::PromptEnded(..)
+                if self.feed.raw =>
             {
                 return None;
             }
-            Output::RetryAt(at) => Heard::Retrying(self.clock.instant(at)),
-            Output::Accepted(accepted) => Heard::Accepted(accepted),
-            Output::Event(event) => Heard::Event(event),
-            Output::PromptOpened(prompt) => {
+            SubscriberOutput::RetryAt(at) => SubscriberEvent::Retrying(self.clock.instant(at)),
+            SubscriberOutput::Accepted(accepted) => SubscriberEvent::Accepted(accepted),
+            SubscriberOutput::Event(event) => SubscriberEvent::Event(event),
+            SubscriberOutput::PromptOpened(prompt) => {
                 let deadline = self.clock.instant(prompt.deadline);
-                Heard::PromptOpened(prompt, deadline)
+                SubscriberEvent::PromptOpened(prompt, deadline)
             }
-            Output::PromptMoved(id, at) => Heard::PromptMoved(id, self.clock.instant(at)),
-            Output::PromptEnded(id, end) => Heard::PromptEnded(id, end),
-            Output::Gap(gap) => Heard::Gap(gap),
-            Output::Notice(notice) => Heard::Notice(notice),
-            Output::Ended(ended) => Heard::Ended(ended),
-            Output::Idle(_) => return None,
+            SubscriberOutput::PromptMoved(id, at) => SubscriberEvent::PromptMoved(id, self.clock.instant(at)),
+            SubscriberOutput::PromptEnded(id, end) => SubscriberEvent::PromptEnded(id, end),
+            SubscriberOutput::Gap(gap) => SubscriberEvent::Gap(gap),
+            SubscriberOutput::Notice(notice) => SubscriberEvent::Notice(notice),
+            SubscriberOutput::Ended(ended) => SubscriberEvent::Ended(ended),
+            SubscriberOutput::Idle(_) => return None,
         };
         self.feed.push(heard);
         None
@@ -165,9 +169,9 @@ impl Driver {
         let Some(wire) = self.wire.take() else { return };
         let late = self.late.0.clone();
         // Longer than anything that is under way may take, so that its end is known.
-        let patience = self.opener.patience() + Duration::from_secs(1);
+        let timeout = self.opener.timeout() + Duration::from_secs(1);
         self.retired.spawn(async move {
-            let Wire { mut incoming, outgoing, tasks, .. } = wire;
+            let Connection { mut incoming, outgoing, tasks, .. } = wire;
             drop(outgoing);
             let draining = async {
                 while let Some(heard) = incoming.recv().await {
@@ -177,7 +181,7 @@ impl Driver {
                     }
                 }
             };
-            let _ = tokio::time::timeout(patience, draining).await;
+            let _ = tokio::time::timeout(timeout, draining).await;
             drop(tasks);
         });
     }
@@ -193,7 +197,7 @@ impl Driver {
                 let sent = self.act(|machine, cx| machine.renegotiate(cx, &changes));
                 let _ = done.send(sent);
             }
-            Some(Command::Counts(done)) => drop(done.send(self.machine.counts())),
+            Some(Command::Counts(done)) => drop(done.send(self.machine.stats())),
             Some(Command::Close(reason)) => self.act(|machine, cx| machine.close(cx, &reason)),
             // Nobody is left who could listen or answer.
             None => self.act(|machine, cx| machine.close(cx, "subscriber_shutdown")),
@@ -205,16 +209,16 @@ impl Driver {
         let quiet = !room || self.wire.as_ref().is_some_and(|wire| !wire.gives_signs_of_life);
         self.act(|machine, cx| {
             if quiet {
-                machine.heard(cx);
+                machine.handle_activity(cx);
             }
             machine.handle_timeout(cx);
         });
     }
 
-    fn opened(&mut self, opened: Result<Opened, Loss>) {
+    fn opened(&mut self, opened: Result<Connected, DisconnectReason>) {
         match opened {
             Err(loss) => self.act(|machine, cx| machine.disconnected(cx, loss)),
-            Ok(Opened { wire, transport }) => {
+            Ok(Connected { wire, transport }) => {
                 let (handshake, alive, resumed) = (wire.handshake, wire.gives_signs_of_life, wire.resumed);
                 self.wire = Some(wire);
                 self.transport = transport;
@@ -228,16 +232,16 @@ impl Driver {
 
     fn hear(&mut self, incoming: Incoming) {
         match incoming {
-            Incoming::Alive => self.act(|machine, cx| machine.heard(cx)),
+            Incoming::Alive => self.act(|machine, cx| machine.handle_activity(cx)),
             Incoming::Unreadable(why) => self.act(|machine, cx| machine.handle_unreadable(cx, &why)),
-            Incoming::Undelivered(token) => self.act(|machine, cx| machine.undelivered(cx, &token)),
+            Incoming::Undelivered(token) => self.act(|machine, cx| machine.handle_send_failure(cx, &token)),
             Incoming::Lost(loss) => {
                 self.retire();
                 self.act(|machine, cx| machine.disconnected(cx, loss));
             }
             Incoming::Message(bytes) => {
-                if self.feed.verbatim {
-                    self.feed.push(Heard::Message(bytes.clone()));
+                if self.feed.raw {
+                    self.feed.push(SubscriberEvent::Message(bytes.clone()));
                 }
                 if self.machine.is_requesting() && self.starts_check(&bytes) {
                     self.accepted = Some(bytes);
@@ -269,12 +273,12 @@ impl Driver {
     }
 }
 
-fn broken() -> Loss {
-    Loss::Broken("the connection could not be made".to_owned())
+fn broken() -> DisconnectReason {
+    DisconnectReason::Broken("the connection could not be made".to_owned())
 }
 
 /// What the connection says next; nothing as long as there is none.
-async fn next(wire: &mut Option<Wire>) -> Incoming {
+async fn next(wire: &mut Option<Connection>) -> Incoming {
     match wire {
         Some(wire) => wire.incoming.recv().await.unwrap_or_else(|| Incoming::Lost(broken())),
         None => std::future::pending().await,

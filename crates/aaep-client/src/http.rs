@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aaep_proto::limits;
-use aaep_proto::subscriber::Loss;
+use aaep_proto::subscriber::DisconnectReason;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -13,9 +13,9 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 
-use crate::address::Site;
+use crate::address::HttpOrigin;
 use crate::net::{Dialer, loss};
-use crate::options::{ConnectError, Options};
+use crate::options::{ConnectError, ConnectOptions};
 
 /// How long a connection that is not used is kept.
 const IDLE: Duration = Duration::from_secs(30);
@@ -25,7 +25,7 @@ const IDLE: Duration = Duration::from_secs(30);
 pub(crate) struct Http {
     client: Client<Dialer, Full<Bytes>>,
     token: Option<HeaderValue>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 /// A whole answer.
@@ -45,18 +45,18 @@ pub(crate) fn authorization(token: Option<&Arc<str>>) -> Result<Option<HeaderVal
 }
 
 impl Http {
-    pub(crate) fn new(dialer: Dialer, options: &Options) -> Result<Http, ConnectError> {
+    pub(crate) fn new(dialer: Dialer, options: &ConnectOptions) -> Result<Http, ConnectError> {
         let client =
             Client::builder(TokioExecutor::new()).pool_idle_timeout(IDLE).pool_max_idle_per_host(4).build(dialer);
-        Ok(Http { client, token: authorization(options.token.as_ref())?, patience: options.patience })
+        Ok(Http { client, token: authorization(options.token.as_ref())?, timeout: options.timeout })
     }
 
-    fn request(&self, method: Method, uri: &str, body: Bytes) -> Result<Request<Full<Bytes>>, Loss> {
+    fn request(&self, method: Method, uri: &str, body: Bytes) -> Result<Request<Full<Bytes>>, DisconnectReason> {
         let mut request = Request::builder()
             .method(method)
             .uri(uri)
             .body(Full::new(body))
-            .map_err(|error| Loss::Refused(error.to_string()))?;
+            .map_err(|error| DisconnectReason::Refused(error.to_string()))?;
         let headers = request.headers_mut();
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("aaep-client/", env!("CARGO_PKG_VERSION"))));
         if let Some(token) = &self.token {
@@ -65,27 +65,27 @@ impl Http {
         Ok(request)
     }
 
-    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Loss> {
-        match tokio::time::timeout(self.patience, self.client.request(request)).await {
+    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, DisconnectReason> {
+        match tokio::time::timeout(self.timeout, self.client.request(request)).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(loss(&error)),
-            Err(_) => Err(Loss::Broken("the host does not answer".to_owned())),
+            Err(_) => Err(DisconnectReason::Broken("the host does not answer".to_owned())),
         }
     }
 
-    async fn whole(&self, response: Response<Incoming>) -> Result<Answer, Loss> {
+    async fn whole(&self, response: Response<Incoming>) -> Result<Answer, DisconnectReason> {
         let (parts, body) = response.into_parts();
         let body = Limited::new(body, limits::MESSAGE_BYTES).collect();
-        let body = match tokio::time::timeout(self.patience, body).await {
+        let body = match tokio::time::timeout(self.timeout, body).await {
             Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) => return Err(Loss::Broken(format!("the answer cannot be read: {error}"))),
-            Err(_) => return Err(Loss::Broken("the answer does not end".to_owned())),
+            Ok(Err(error)) => return Err(DisconnectReason::Broken(format!("the answer cannot be read: {error}"))),
+            Err(_) => return Err(DisconnectReason::Broken("the answer does not end".to_owned())),
         };
         Ok(Answer { status: parts.status, headers: parts.headers, body })
     }
 
     /// Posts JSON.
-    pub(crate) async fn post(&self, site: &Site, path: &str, json: Vec<u8>) -> Result<Answer, Loss> {
+    pub(crate) async fn post(&self, site: &HttpOrigin, path: &str, json: Vec<u8>) -> Result<Answer, DisconnectReason> {
         let mut request = self.request(Method::POST, &site.uri(path), json.into())?;
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
@@ -94,7 +94,12 @@ impl Http {
     }
 
     /// Reads a document.
-    pub(crate) async fn get(&self, site: &Site, path: &str, accept: &'static str) -> Result<Answer, Loss> {
+    pub(crate) async fn get(
+        &self,
+        site: &HttpOrigin,
+        path: &str,
+        accept: &'static str,
+    ) -> Result<Answer, DisconnectReason> {
         let mut request = self.request(Method::GET, &site.uri(path), Bytes::new())?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
         let response = self.send(request).await?;
@@ -102,7 +107,12 @@ impl Http {
     }
 
     /// Opens a stream of events, after the last one that arrived if there is one.
-    pub(crate) async fn stream(&self, site: &Site, path: &str, last: Option<&str>) -> Result<Response<Incoming>, Loss> {
+    pub(crate) async fn stream(
+        &self,
+        site: &HttpOrigin,
+        path: &str,
+        last: Option<&str>,
+    ) -> Result<Response<Incoming>, DisconnectReason> {
         let mut request = self.request(Method::GET, &site.uri(path), Bytes::new())?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let Some(last) = last.and_then(|id| HeaderValue::from_str(id).ok()) {
@@ -113,10 +123,10 @@ impl Http {
 }
 
 /// What a status other than success means for the connection.
-pub(crate) fn refusal(status: StatusCode) -> Loss {
+pub(crate) fn rejection(status: StatusCode) -> DisconnectReason {
     match status {
-        StatusCode::UNAUTHORIZED => Loss::Refused("the credentials are missing or not valid".to_owned()),
-        StatusCode::FORBIDDEN => Loss::Refused("the credentials do not allow it".to_owned()),
-        other => Loss::Broken(format!("the host answers {other}")),
+        StatusCode::UNAUTHORIZED => DisconnectReason::Refused("the credentials are missing or not valid".to_owned()),
+        StatusCode::FORBIDDEN => DisconnectReason::Refused("the credentials do not allow it".to_owned()),
+        other => DisconnectReason::Broken(format!("the host answers {other}")),
     }
 }

@@ -11,10 +11,10 @@
 
 mod address;
 mod clock;
+mod connect;
 mod driver;
 mod http;
 mod net;
-mod open;
 mod options;
 mod queue;
 mod subscriber;
@@ -22,10 +22,11 @@ mod transport;
 mod trust;
 
 pub use aaep_proto::subscriber::{
-    Answer, Config, Counts, Ended, Gap, Notice, NoticeKind, Prompt, PromptEnd, PromptId, ReplyRefused,
+    EndReason, Gap, Notice, NoticeKind, Prompt, PromptAnswer, PromptEnd, PromptId, PromptReplyError, SubscriberConfig,
+    SubscriberStats,
 };
-pub use address::{Address, InvalidAddress, Site};
-pub use options::{ConnectError, Handshake, Options, Tls};
-pub use queue::Heard;
-pub use subscriber::{ProducerId, ReplyError, Subscriber, Subscribers, Voice};
-pub use trust::{KnownKeys, KnownKeysFault, producer_name};
+pub use address::{Address, HttpOrigin, ParseAddressError};
+pub use options::{ConnectError, ConnectOptions, Handshake, TlsOptions};
+pub use queue::SubscriberEvent;
+pub use subscriber::{ProducerId, ReplyError, Subscriber, SubscriberHandle, Subscribers};
+pub use trust::{KnownKeys, KnownKeysError, producer_name};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use aaep_proto::subscriber::Loss;
+use aaep_proto::subscriber::DisconnectReason;
 use http::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
@@ -18,8 +18,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::address::Site;
-use crate::options::{ConnectError, Tls};
+use crate::address::HttpOrigin;
+use crate::options::{ConnectError, TlsOptions};
 
 /// Both ways of a connection.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -56,10 +56,10 @@ impl Connection for Stream {
 }
 
 /// The rules of encryption for all connections of a subscriber.
-pub(crate) fn tls_config(tls: &Tls) -> Result<Arc<ClientConfig>, ConnectError> {
+pub(crate) fn tls_config(tls: &TlsOptions) -> Result<Arc<ClientConfig>, ConnectError> {
     let told = |what: &str, e: &dyn std::fmt::Display| ConnectError::Tls(format!("{what}: {e}"));
     let mut roots = RootCertStore::empty();
-    if !tls.only_these {
+    if !tls.disable_system_roots {
         // What of the system cannot be read cannot be trusted; the rest still can.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
@@ -93,18 +93,18 @@ pub(crate) fn tls_config(tls: &Tls) -> Result<Arc<ClientConfig>, ConnectError> {
 #[derive(Clone)]
 pub(crate) struct Dialer {
     pub(crate) tls: Arc<ClientConfig>,
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
 }
 
 impl Dialer {
     /// A connection to the site, in time or not at all.
-    pub(crate) async fn dial(&self, site: &Site) -> io::Result<Stream> {
-        tokio::time::timeout(self.patience, self.dial_at_leisure(site))
+    pub(crate) async fn dial(&self, site: &HttpOrigin) -> io::Result<Stream> {
+        tokio::time::timeout(self.timeout, self.dial_at_leisure(site))
             .await
             .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "the host does not answer")))
     }
 
-    async fn dial_at_leisure(&self, site: &Site) -> io::Result<Stream> {
+    async fn dial_at_leisure(&self, site: &HttpOrigin) -> io::Result<Stream> {
         let tcp = TcpStream::connect((site.bare_host(), site.port)).await?;
         // Replies are small and wanted at once. Without the option they are late, not lost.
         let _ = tcp.set_nodelay(true);
@@ -134,20 +134,23 @@ impl tower::Service<Uri> for Dialer {
             let tls = uri.scheme_str() == Some("https");
             let host = uri.host().unwrap_or_default().to_owned();
             let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
-            dialer.dial(&Site { tls, host, port, path: String::new() }).await.map(TokioIo::new)
+            dialer.dial(&HttpOrigin { tls, host, port, path: String::new() }).await.map(TokioIo::new)
         })
     }
 }
 
 /// What an error means: another try may help, unless the other side is not who it should be.
-pub(crate) fn loss(error: &(dyn std::error::Error + 'static)) -> Loss {
+pub(crate) fn loss(error: &(dyn std::error::Error + 'static)) -> DisconnectReason {
     let mut cause = Some(error);
     let mut text = error.to_string();
     while let Some(error) = cause {
         if let Some(tls) = error.downcast_ref::<rustls::Error>()
             && let rustls::Error::InvalidCertificate(fault) = tls
         {
-            return Loss::Refused(format!("the certificate of the host is not trusted: {}", distrust(fault)));
+            return DisconnectReason::Refused(format!(
+                "the certificate of the host is not trusted: {}",
+                distrust(fault)
+            ));
         }
         text = error.to_string();
         cause = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
@@ -155,7 +158,7 @@ pub(crate) fn loss(error: &(dyn std::error::Error + 'static)) -> Loss {
             None => error.source(),
         };
     }
-    Loss::Broken(text)
+    DisconnectReason::Broken(text)
 }
 
 /// What is wrong with a certificate, in words that can be listened to.
@@ -185,15 +188,15 @@ mod tests {
             (CertificateError::Expired, "its time is over"),
             (CertificateError::NotValidForName, "it is for another name"),
         ] {
-            let told = Loss::Refused(format!("the certificate of the host is not trusted: {words}"));
+            let told = DisconnectReason::Refused(format!("the certificate of the host is not trusted: {words}"));
             assert_eq!(loss(&broken(fault)), told);
         }
     }
 
     #[test]
     fn authorities_without_a_certificate_are_a_mistake() {
-        let tls = Tls { authorities: b"no certificate\n".to_vec(), ..Tls::default() };
+        let tls = TlsOptions { authorities: b"no certificate\n".to_vec(), ..TlsOptions::default() };
         assert!(matches!(tls_config(&tls), Err(ConnectError::Tls(why)) if why.contains("no certificate in them")));
-        assert!(tls_config(&Tls::default()).is_ok());
+        assert!(tls_config(&TlsOptions::default()).is_ok());
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aaep_keys::KeySet;
 use aaep_proto::message::Capabilities;
-use aaep_proto::subscriber::Config;
+use aaep_proto::subscriber::SubscriberConfig;
 
 use crate::trust::KnownKeys;
 
@@ -25,49 +25,49 @@ pub enum Handshake {
 
 /// Certificates, as PEM text.
 #[derive(Clone, Default)]
-pub struct Tls {
+pub struct TlsOptions {
     /// Authorities that are trusted besides those of the system.
     pub authorities: Vec<u8>,
     /// Whether those of the system are trusted; they are unless this is set.
-    pub only_these: bool,
+    pub disable_system_roots: bool,
     /// A certificate and its key, to show who subscribes.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-impl fmt::Debug for Tls {
+impl fmt::Debug for TlsOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let identity = self.identity.is_some();
-        f.debug_struct("Tls").field("only_these", &self.only_these).field("identity", &identity).finish()
+        f.debug_struct("Tls").field("only_these", &self.disable_system_roots).field("identity", &identity).finish()
     }
 }
 
 /// How a subscriber is set up.
 ///
 /// ```
-/// use aaep_client::Options;
+/// use aaep_client::ConnectOptions;
 /// let capabilities = serde_json::from_str(r#"{"supports_confirmation_reply": true}"#)?;
-/// let options = Options::new("reader-1", capabilities).bearer("secret");
+/// let options = ConnectOptions::new("reader-1", capabilities).bearer("secret");
 /// assert!(!format!("{options:?}").contains("secret"));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Options {
+pub struct ConnectOptions {
     /// Who listens, what it can take, and how careful it is.
-    pub config: Config,
+    pub config: SubscriberConfig,
     /// Whether the producer is asked for terms first.
     pub handshake: Handshake,
     /// The bearer token.
     pub token: Option<Arc<str>>,
     /// Certificates.
-    pub tls: Tls,
+    pub tls: TlsOptions,
     /// Keys that signed manifests may be signed with.
     pub keys: KeySet,
     /// Where keys of producers are remembered when they are seen first.
     pub known_keys: Option<KnownKeys>,
     /// Whether another transport that the manifest lists is tried if this one does not work.
-    pub fall_back: bool,
+    pub transport_fallback: bool,
     /// Whether hosts other than this machine may be reached without encryption.
-    pub allow_plain: bool,
+    pub allow_insecure: bool,
     /// Whether a Unix socket may belong to another user.
     pub allow_other_user: bool,
     /// The command to run for `stdio:`, instead of the words of the address.
@@ -75,50 +75,50 @@ pub struct Options {
     /// Whether every message is handed on as it came, as [`Heard::Message`](crate::Heard::Message): all of them, in the
     /// order in which they came. Then events and questions are not told otherwise, and a program that is slow holds up
     /// the connection. For recording; users want to be spared.
-    pub verbatim: bool,
+    pub raw: bool,
     /// How long a connection may take to be made, and a message to be taken.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
-impl Options {
+impl ConnectOptions {
     /// The defaults for a subscriber with this stable name and these capabilities.
-    pub fn new(subscriber_id: impl Into<String>, capabilities: Capabilities) -> Options {
-        Options {
-            config: Config::new(subscriber_id, capabilities),
+    pub fn new(subscriber_id: impl Into<String>, capabilities: Capabilities) -> ConnectOptions {
+        ConnectOptions {
+            config: SubscriberConfig::new(subscriber_id, capabilities),
             handshake: Handshake::Detect,
             token: None,
-            tls: Tls::default(),
+            tls: TlsOptions::default(),
             keys: KeySet::default(),
             known_keys: None,
-            fall_back: true,
-            allow_plain: false,
+            transport_fallback: true,
+            allow_insecure: false,
             allow_other_user: false,
             command: None,
-            verbatim: false,
-            patience: Duration::from_secs(10),
+            raw: false,
+            timeout: Duration::from_secs(10),
         }
     }
 
     /// Presents this token to the producer.
-    pub fn bearer(mut self, token: impl Into<Arc<str>>) -> Options {
+    pub fn bearer(mut self, token: impl Into<Arc<str>>) -> ConnectOptions {
         self.token = Some(token.into());
         self
     }
 
     /// Remembers the keys of producers in this file, and warns when one changes.
-    pub fn remember_keys(mut self, path: impl Into<PathBuf>) -> Options {
+    pub fn remember_keys(mut self, path: impl Into<PathBuf>) -> ConnectOptions {
         self.known_keys = Some(KnownKeys::new(path));
         self
     }
 
     /// Uses these certificates.
-    pub fn tls(mut self, tls: Tls) -> Options {
+    pub fn tls(mut self, tls: TlsOptions) -> ConnectOptions {
         self.tls = tls;
         self
     }
 
     /// Asks for terms or not.
-    pub fn handshake(mut self, handshake: Handshake) -> Options {
+    pub fn handshake(mut self, handshake: Handshake) -> ConnectOptions {
         self.handshake = handshake;
         self
     }
@@ -129,7 +129,7 @@ impl Options {
     }
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for ConnectOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("subscriber_id", &self.config.request.subscriber_id)
@@ -144,7 +144,7 @@ impl fmt::Debug for Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectError {
     /// The address is not one.
-    Address(crate::InvalidAddress),
+    Address(crate::ParseAddressError),
     /// The certificates cannot be used.
     Tls(String),
     /// The token has characters that no token has.

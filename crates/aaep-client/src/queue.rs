@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aaep_proto::message::{CoreType, Event, Payload, SubscriptionAccepted, Urgency};
-use aaep_proto::subscriber::{Ended, Gap, Notice, NoticeKind, Prompt, PromptEnd, PromptId, weight_of};
+use aaep_proto::subscriber::{EndReason, Gap, Notice, NoticeKind, Prompt, PromptEnd, PromptId, memory_size};
 use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -13,19 +13,19 @@ use tokio::time::Instant;
 /// What is heard from a producer.
 ///
 /// ```
-/// use aaep_client::Heard;
-/// fn is_question(heard: &Heard) -> bool {
-///     matches!(heard, Heard::PromptOpened(_, _))
+/// use aaep_client::SubscriberEvent;
+/// fn is_question(heard: &SubscriberEvent) -> bool {
+///     matches!(heard, SubscriberEvent::PromptOpened(_, _))
 /// }
 /// # let _ = is_question;
 /// ```
 #[derive(Clone, Debug)]
-pub enum Heard {
+pub enum SubscriberEvent {
     /// The producer serves on these terms.
     Accepted(Box<SubscriptionAccepted>),
     /// An event.
     Event(Arc<Event>),
-    /// A message as it came, if [`Options::verbatim`](crate::Options::verbatim) was set.
+    /// A message as it came, if [`Options::raw`](crate::Options::verbatim) was set.
     Message(Bytes),
     /// A question waits for the user, until then. Its event comes before it.
     PromptOpened(Box<Prompt>, Instant),
@@ -42,7 +42,7 @@ pub enum Heard {
     /// The connection is away; the next try comes then.
     Retrying(Instant),
     /// It is over; this is the last.
-    Ended(Ended),
+    Ended(EndReason),
 }
 
 /// Things of one producer that may wait.
@@ -57,7 +57,7 @@ pub(crate) type Source = u32;
 
 struct Item {
     source: Source,
-    heard: Heard,
+    heard: SubscriberEvent,
     bytes: usize,
 }
 
@@ -92,15 +92,15 @@ impl Queue {
     }
 
     /// Makes a place for a producer. Verbatim means that nothing overtakes and nothing is left out.
-    pub(crate) fn join(self: &Arc<Self>, source: Source, verbatim: bool) -> Feed {
+    pub(crate) fn join(self: &Arc<Self>, source: Source, raw: bool) -> Feed {
         let mut state = self.lock();
         state.loads.insert(source, Load::default());
         state.live += 1;
-        Feed { queue: self.clone(), source, verbatim }
+        Feed { queue: self.clone(), source, raw }
     }
 
     /// The next thing; `None` when nothing waits and nobody is left who could say something.
-    pub(crate) async fn recv(&self) -> Option<(Source, Heard)> {
+    pub(crate) async fn recv(&self) -> Option<(Source, SubscriberEvent)> {
         loop {
             let mut readable = std::pin::pin!(self.readable.notified());
             readable.as_mut().enable();
@@ -124,7 +124,7 @@ impl State {
         self.loads.entry(source).or_default()
     }
 
-    fn pop(&mut self) -> Option<(Source, Heard)> {
+    fn pop(&mut self) -> Option<(Source, SubscriberEvent)> {
         if let Some(item) = self.urgent.pop_front() {
             let load = self.load(item.source);
             load.urgent -= 1;
@@ -134,7 +134,7 @@ impl State {
         let source = self.normal.front()?.source;
         let skipped = std::mem::take(&mut self.load(source).skipped);
         if skipped > 0 {
-            return Some((source, Heard::Skipped(skipped)));
+            return Some((source, SubscriberEvent::Skipped(skipped)));
         }
         self.take_normal(0).map(|item| (item.source, item.heard))
     }
@@ -174,8 +174,8 @@ impl State {
     }
 
     /// After everything else. Who fills the queue looks for room first.
-    fn push_last(&mut self, source: Source, heard: Heard) {
-        let bytes = if let Heard::Message(bytes) = &heard { bytes.len() } else { 64 };
+    fn push_last(&mut self, source: Source, heard: SubscriberEvent) {
+        let bytes = if let SubscriberEvent::Message(bytes) = &heard { bytes.len() } else { 64 };
         let load = self.load(source);
         load.count += 1;
         load.bytes += bytes;
@@ -187,7 +187,7 @@ impl State {
         let mut index = 0;
         while let Some(item) = self.normal.get(index) {
             let same = item.source == source
-                && matches!(&item.heard, Heard::Event(e) if e.envelope.session_id == end.envelope.session_id);
+                && matches!(&item.heard, SubscriberEvent::Event(e) if e.envelope.session_id == end.envelope.session_id);
             if !same {
                 index += 1;
             } else if let Some(item) = self.take_normal(index) {
@@ -198,22 +198,22 @@ impl State {
 
     /// The place of a question that nobody has taken yet.
     fn untaken(&mut self, source: Source, id: PromptId) -> Option<usize> {
-        let is = |item: &Item| matches!(&item.heard, Heard::PromptOpened(prompt, _) if prompt.id == id);
+        let is = |item: &Item| matches!(&item.heard, SubscriberEvent::PromptOpened(prompt, _) if prompt.id == id);
         self.urgent.iter().position(|item| item.source == source && is(item))
     }
 
-    fn push(&mut self, source: Source, heard: Heard) {
-        let bytes = if let Heard::Event(event) = &heard { weight_of(event) } else { 64 };
+    fn push(&mut self, source: Source, heard: SubscriberEvent) {
+        let bytes = if let SubscriberEvent::Event(event) = &heard { memory_size(event) } else { 64 };
         match &heard {
-            Heard::PromptMoved(id, at) => {
+            SubscriberEvent::PromptMoved(id, at) => {
                 if let Some(index) = self.untaken(source, *id)
-                    && let Heard::PromptOpened(_, deadline) = &mut self.urgent[index].heard
+                    && let SubscriberEvent::PromptOpened(_, deadline) = &mut self.urgent[index].heard
                 {
                     *deadline = *at;
                     return;
                 }
             }
-            Heard::PromptEnded(id, _) => {
+            SubscriberEvent::PromptEnded(id, _) => {
                 // A question that nobody has taken and that needs no answer is not put at all. Its event stays.
                 if let Some(index) = self.untaken(source, *id)
                     && let Some(item) = self.urgent.remove(index)
@@ -224,7 +224,9 @@ impl State {
                     return;
                 }
             }
-            Heard::Event(event) if is_critical(event) && event.core_type().is_some_and(CoreType::is_terminal) => {
+            SubscriberEvent::Event(event)
+                if is_critical(event) && event.core_type().is_some_and(CoreType::is_terminal) =>
+            {
                 self.hurry_session(source, event);
             }
             _ => {}
@@ -239,11 +241,11 @@ fn is_critical(event: &Event) -> bool {
     *event.urgency() == Urgency::Critical || event.core_type().is_some_and(CoreType::must_be_critical)
 }
 
-fn is_urgent(heard: &Heard) -> bool {
+fn is_urgent(heard: &SubscriberEvent) -> bool {
     match heard {
-        Heard::Event(event) => is_critical(event),
-        Heard::PromptOpened(..) | Heard::PromptMoved(..) | Heard::PromptEnded(..) => true,
-        Heard::Notice(notice) => matches!(
+        SubscriberEvent::Event(event) => is_critical(event),
+        SubscriberEvent::PromptOpened(..) | SubscriberEvent::PromptMoved(..) | SubscriberEvent::PromptEnded(..) => true,
+        SubscriberEvent::Notice(notice) => matches!(
             notice.kind(),
             NoticeKind::KeyChanged
                 | NoticeKind::UnfitManifest
@@ -257,11 +259,11 @@ fn is_urgent(heard: &Heard) -> bool {
 }
 
 /// How bad it would be to leave it out.
-fn worth(heard: &Heard) -> u8 {
+fn worth(heard: &SubscriberEvent) -> u8 {
     match heard {
-        Heard::Ended(_) => 9,
-        Heard::Accepted(_) => 8,
-        Heard::Event(event) => match &event.payload {
+        SubscriberEvent::Ended(_) => 9,
+        SubscriberEvent::Accepted(_) => 8,
+        SubscriberEvent::Event(event) => match &event.payload {
             payload if payload.core_type().is_some_and(CoreType::is_terminal) => 7,
             Payload::SessionStarted(_) => 6,
             _ if *event.urgency() == Urgency::Background => 0,
@@ -269,7 +271,7 @@ fn worth(heard: &Heard) -> u8 {
             Payload::OutputStreaming(_) => 3,
             _ => 2,
         },
-        Heard::Retrying(_) => 0,
+        SubscriberEvent::Retrying(_) => 0,
         _ => 1,
     }
 }
@@ -278,13 +280,13 @@ fn worth(heard: &Heard) -> u8 {
 pub(crate) struct Feed {
     queue: Arc<Queue>,
     source: Source,
-    pub(crate) verbatim: bool,
+    pub(crate) raw: bool,
 }
 
 impl Feed {
-    pub(crate) fn push(&self, heard: Heard) {
+    pub(crate) fn push(&self, heard: SubscriberEvent) {
         let mut state = self.queue.lock();
-        if self.verbatim {
+        if self.raw {
             state.push_last(self.source, heard)
         } else {
             state.push(self.source, heard)
@@ -297,7 +299,7 @@ impl Feed {
     pub(crate) fn has_room(&self) -> bool {
         let mut state = self.queue.lock();
         let load = state.load(self.source);
-        if self.verbatim {
+        if self.raw {
             return load.count < MOST && load.bytes < MOST_BYTES;
         }
         load.urgent < MOST_URGENT && load.urgent_bytes < MOST_BYTES
@@ -329,7 +331,7 @@ mod tests {
     use aaep_proto::engine::Cx;
     use aaep_proto::id::Entropy;
     use aaep_proto::message::Message;
-    use aaep_proto::subscriber::{Config, Handshake, Output, Subscriber};
+    use aaep_proto::subscriber::{HandshakeMode, Subscriber, SubscriberConfig, SubscriberOutput};
     use aaep_proto::time::{Moment, Now, Timestamp};
     use serde_json::{Value, json};
 
@@ -351,26 +353,28 @@ mod tests {
         event
     }
 
-    fn heard(value: Value) -> Heard {
+    fn heard(value: Value) -> SubscriberEvent {
         match Message::parse(value.to_string().as_bytes()).unwrap() {
-            Message::Event(event) => Heard::Event(event.into()),
+            Message::Event(event) => SubscriberEvent::Event(event.into()),
             other => panic!("{other:?}"),
         }
     }
 
-    fn tool(n: u32, session: u32) -> Heard {
+    fn tool(n: u32, session: u32) -> SubscriberEvent {
         heard(event(n, "tool.invoked", session, json!({"tool": "look", "summary_normal": "Looking."})))
     }
 
-    fn failed(n: u32, session: u32) -> Heard {
+    fn failed(n: u32, session: u32) -> SubscriberEvent {
         let fields = json!({"urgency": "critical", "error_category": "unknown", "summary_normal": "Failed."});
         heard(event(n, "session.errored", session, fields))
     }
 
     /// A prompt as the machine makes it.
     fn opened() -> Box<Prompt> {
-        let mut machine =
-            Subscriber::new(Config { handshake: Handshake::Absent, ..Config::new("r", Default::default()) });
+        let mut machine = Subscriber::new(SubscriberConfig {
+            handshake: HandshakeMode::Absent,
+            ..SubscriberConfig::new("r", Default::default())
+        });
         let wall = Timestamp::from_millis(0);
         let cx = &mut Cx { now: Now { moment: Moment::default(), wall }, entropy: &mut Zeros };
         machine.start(cx);
@@ -380,8 +384,8 @@ mod tests {
         machine.handle_bytes(cx, event(0, "awaiting.confirmation", 1, fields).to_string().as_bytes());
         loop {
             match machine.poll_output() {
-                Output::PromptOpened(prompt) => return prompt,
-                Output::Idle(_) => panic!("no prompt"),
+                SubscriberOutput::PromptOpened(prompt) => return prompt,
+                SubscriberOutput::Idle(_) => panic!("no prompt"),
                 _ => {}
             }
         }
@@ -391,10 +395,10 @@ mod tests {
         let mut ids = Vec::new();
         while let Some((source, heard)) = queue.recv().await {
             ids.push(match heard {
-                Heard::Event(event) => format!("{source} {}", event.envelope.event_id),
-                Heard::Skipped(count) => format!("{source} skipped {count}"),
-                Heard::PromptOpened(..) => format!("{source} opened"),
-                Heard::PromptEnded(..) => format!("{source} ended"),
+                SubscriberEvent::Event(event) => format!("{source} {}", event.envelope.event_id),
+                SubscriberEvent::Skipped(count) => format!("{source} skipped {count}"),
+                SubscriberEvent::PromptOpened(..) => format!("{source} opened"),
+                SubscriberEvent::PromptEnded(..) => format!("{source} ended"),
                 other => format!("{source} {other:?}"),
             });
         }
@@ -418,12 +422,12 @@ mod tests {
         let feed = queue.join(1, false);
         let at = tokio::time::sleep(std::time::Duration::ZERO).deadline();
         let first = opened();
-        feed.push(Heard::PromptOpened(first.clone(), at));
-        feed.push(Heard::PromptEnded(first.id, PromptEnd::Expired));
+        feed.push(SubscriberEvent::PromptOpened(first.clone(), at));
+        feed.push(SubscriberEvent::PromptEnded(first.id, PromptEnd::Expired));
         assert!(queue.lock().urgent.is_empty());
-        feed.push(Heard::PromptOpened(first.clone(), at));
-        assert!(matches!(queue.recv().await, Some((1, Heard::PromptOpened(..)))));
-        feed.push(Heard::PromptEnded(first.id, PromptEnd::Expired));
+        feed.push(SubscriberEvent::PromptOpened(first.clone(), at));
+        assert!(matches!(queue.recv().await, Some((1, SubscriberEvent::PromptOpened(..)))));
+        feed.push(SubscriberEvent::PromptEnded(first.id, PromptEnd::Expired));
         drop(feed);
         assert_eq!(ids(&queue).await, ["1 ended"]);
     }

@@ -5,14 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use aaep_proto::message::Capabilities;
-use aaep_proto::subscriber::{Answer, Counts, PromptId, ReplyRefused, Subscriber as Machine};
+use aaep_proto::subscriber::{PromptAnswer, PromptId, PromptReplyError, Subscriber as Machine, SubscriberStats};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::address::Address;
+use crate::connect::Connector;
 use crate::driver::{Command, Driver};
-use crate::open::Opener;
-use crate::options::{ConnectError, Options};
-use crate::queue::{Heard, Queue, Source};
+use crate::options::{ConnectError, ConnectOptions};
+use crate::queue::{Queue, Source, SubscriberEvent};
 
 /// Commands that may wait. The task takes them at once, whatever the producer does.
 const COMMANDS: usize = 32;
@@ -21,7 +21,7 @@ const COMMANDS: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyError {
     /// The question does not take it.
-    Refused(ReplyRefused),
+    Refused(PromptReplyError),
     /// The subscription is over.
     Over,
 }
@@ -39,13 +39,13 @@ impl std::error::Error for ReplyError {}
 
 /// The side of a subscriber that speaks. It can be copied to wherever the user answers.
 #[derive(Clone, Debug)]
-pub struct Voice {
+pub struct SubscriberHandle {
     commands: mpsc::Sender<Command>,
 }
 
-impl Voice {
+impl SubscriberHandle {
     /// Answers a question. `Ok` means that the answer is on its way; what came of it is heard in the events.
-    pub async fn reply(&self, prompt: PromptId, answer: Answer) -> Result<(), ReplyError> {
+    pub async fn reply(&self, prompt: PromptId, answer: PromptAnswer) -> Result<(), ReplyError> {
         let (done, result) = oneshot::channel();
         self.commands.send(Command::Reply(prompt, answer, done)).await.map_err(|_| ReplyError::Over)?;
         result.await.map_err(|_| ReplyError::Over)?.map_err(ReplyError::Refused)
@@ -67,35 +67,40 @@ impl Voice {
     }
 
     /// What was counted since the start; nothing if it is over.
-    pub async fn counts(&self) -> Counts {
+    pub async fn stats(&self) -> SubscriberStats {
         let (done, counts) = oneshot::channel();
         let _ = self.commands.send(Command::Counts(done)).await;
         counts.await.unwrap_or_default()
     }
 }
 
-fn begin(address: &str, options: Options, queue: &Arc<Queue>, source: Source) -> Result<Voice, ConnectError> {
+fn begin(
+    address: &str,
+    options: ConnectOptions,
+    queue: &Arc<Queue>,
+    source: Source,
+) -> Result<SubscriberHandle, ConnectError> {
     let address: Address = address.parse().map_err(ConnectError::Address)?;
     let machine = Machine::new(options.config.clone());
-    let verbatim = options.verbatim;
-    let opener = Opener::new(address, options)?;
+    let raw = options.raw;
+    let opener = Connector::new(address, options)?;
     let (commands, inbox) = mpsc::channel(COMMANDS);
-    tokio::spawn(Driver::new(machine, opener, queue.join(source, verbatim)).run(inbox));
-    Ok(Voice { commands })
+    tokio::spawn(Driver::new(machine, opener, queue.join(source, raw)).run(inbox));
+    Ok(SubscriberHandle { commands })
 }
 
 /// A subscriber of one producer. When it is dropped, the subscription is closed.
 ///
 /// ```no_run
-/// use aaep_client::{Answer, Heard, Options, Subscriber};
+/// use aaep_client::{PromptAnswer, SubscriberEvent, ConnectOptions, Subscriber};
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let capabilities = serde_json::from_str(r#"{"supports_confirmation_reply": true}"#)?;
-/// let mut subscriber = Subscriber::connect("https://agents.example", Options::new("reader-1", capabilities))?;
+/// let mut subscriber = Subscriber::connect("https://agents.example", ConnectOptions::new("reader-1", capabilities))?;
 /// while let Some(heard) = subscriber.recv().await {
 ///     match heard {
-///         Heard::Event(event) => println!("{}", event.type_name()),
+///         SubscriberEvent::Event(event) => println!("{}", event.type_name()),
 ///         // Never answer for the user: this one said no.
-///         Heard::PromptOpened(prompt, _) => subscriber.reply(prompt.id, Answer::reject()).await?,
+///         SubscriberEvent::PromptOpened(prompt, _) => subscriber.reply(prompt.id, PromptAnswer::reject()).await?,
 ///         _ => {}
 ///     }
 /// }
@@ -103,47 +108,47 @@ fn begin(address: &str, options: Options, queue: &Arc<Queue>, source: Source) ->
 /// # }
 /// ```
 pub struct Subscriber {
-    voice: Voice,
+    voice: SubscriberHandle,
     queue: Arc<Queue>,
 }
 
 impl Subscriber {
     /// Begins to listen to the producer at this address. It connects, and connects again when it must, by itself; what
     /// becomes of that is heard. Must be called inside a tokio runtime.
-    pub fn connect(address: &str, options: Options) -> Result<Subscriber, ConnectError> {
+    pub fn connect(address: &str, options: ConnectOptions) -> Result<Subscriber, ConnectError> {
         let queue = Arc::<Queue>::default();
         let voice = begin(address, options, &queue, 0)?;
         Ok(Subscriber { voice, queue })
     }
 
     /// The next thing that is heard; `None` after the end. Giving up waiting loses nothing.
-    pub async fn recv(&mut self) -> Option<Heard> {
+    pub async fn recv(&mut self) -> Option<SubscriberEvent> {
         self.queue.recv().await.map(|(_, heard)| heard)
     }
 
     /// The side that speaks.
-    pub fn voice(&self) -> Voice {
+    pub fn handle(&self) -> SubscriberHandle {
         self.voice.clone()
     }
 
-    /// Answers a question; see [`Voice::reply`].
-    pub async fn reply(&self, prompt: PromptId, answer: Answer) -> Result<(), ReplyError> {
+    /// Answers a question; see [`SubscriberHandle::reply`].
+    pub async fn reply(&self, prompt: PromptId, answer: PromptAnswer) -> Result<(), ReplyError> {
         self.voice.reply(prompt, answer).await
     }
 
-    /// Changes what this subscriber can take; see [`Voice::renegotiate`].
+    /// Changes what this subscriber can take; see [`SubscriberHandle::renegotiate`].
     pub async fn renegotiate(&self, changes: Capabilities) -> bool {
         self.voice.renegotiate(changes).await
     }
 
-    /// Ends the subscription; see [`Voice::close`]. What was heard before can still be taken.
+    /// Ends the subscription; see [`SubscriberHandle::close`]. What was heard before can still be taken.
     pub async fn close(&self, reason_code: &str) {
         self.voice.close(reason_code).await;
     }
 
     /// What was counted since the start.
-    pub async fn counts(&self) -> Counts {
-        self.voice.counts().await
+    pub async fn stats(&self) -> SubscriberStats {
+        self.voice.stats().await
     }
 }
 
@@ -154,11 +159,11 @@ pub struct ProducerId(Source);
 /// Subscribers of several producers, heard through one queue: the critical first, and none can crowd out another.
 ///
 /// ```no_run
-/// use aaep_client::{Options, Subscribers};
+/// use aaep_client::{ConnectOptions, Subscribers};
 /// # async fn example() -> Result<(), aaep_client::ConnectError> {
 /// let mut subscribers = Subscribers::new();
-/// let gardener = subscribers.connect("unix:/run/user/1000/aaep/gardener.sock", Options::new("r", Default::default()))?;
-/// let librarian = subscribers.connect("wss://library.example", Options::new("r", Default::default()))?;
+/// let gardener = subscribers.connect("unix:/run/user/1000/aaep/gardener.sock", ConnectOptions::new("r", Default::default()))?;
+/// let librarian = subscribers.connect("wss://library.example", ConnectOptions::new("r", Default::default()))?;
 /// while let Some((from, heard)) = subscribers.recv().await {
 ///     println!("{}: {heard:?}", if from == gardener { "gardener" } else { "librarian" });
 /// }
@@ -169,7 +174,7 @@ pub struct ProducerId(Source);
 #[derive(Default)]
 pub struct Subscribers {
     queue: Arc<Queue>,
-    voices: BTreeMap<ProducerId, Voice>,
+    voices: BTreeMap<ProducerId, SubscriberHandle>,
     next: Source,
 }
 
@@ -180,7 +185,7 @@ impl Subscribers {
     }
 
     /// Begins to listen to one more producer; see [`Subscriber::connect`].
-    pub fn connect(&mut self, address: &str, options: Options) -> Result<ProducerId, ConnectError> {
+    pub fn connect(&mut self, address: &str, options: ConnectOptions) -> Result<ProducerId, ConnectError> {
         let id = ProducerId(self.next);
         let voice = begin(address, options, &self.queue, id.0)?;
         self.next += 1;
@@ -189,17 +194,17 @@ impl Subscribers {
     }
 
     /// The next thing that is heard, and from whom; `None` when all have ended. Giving up waiting loses nothing.
-    pub async fn recv(&mut self) -> Option<(ProducerId, Heard)> {
+    pub async fn recv(&mut self) -> Option<(ProducerId, SubscriberEvent)> {
         let (source, heard) = self.queue.recv().await?;
         let id = ProducerId(source);
-        if matches!(heard, Heard::Ended(_)) {
+        if matches!(heard, SubscriberEvent::Ended(_)) {
             self.voices.remove(&id);
         }
         Some((id, heard))
     }
 
     /// The side that speaks to one producer, unless that has ended.
-    pub fn voice(&self, id: ProducerId) -> Option<Voice> {
+    pub fn handle(&self, id: ProducerId) -> Option<SubscriberHandle> {
         self.voices.get(&id).cloned()
     }
 

@@ -5,16 +5,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aaep_keys::{FileFault, KeySet, PublicKey, VerifiedManifest, file, verify_manifest};
+use aaep_keys::{KeyFileError, KeySet, PublicKey, VerifiedManifest, file, verify_manifest};
 use aaep_proto::limits;
 use aaep_proto::message::SubscriptionAccepted;
 use aaep_proto::subscriber::ManifestCheck;
 use aaep_proto::time::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::address::Site;
+use crate::address::HttpOrigin;
 use crate::http::Http;
-use crate::options::Options;
+use crate::options::ConnectOptions;
 
 /// Where a producer publishes its keys.
 const KEYS_PATH: &str = "/.well-known/aaep-keys.json";
@@ -46,15 +46,15 @@ pub struct KnownKeys {
 
 /// Why the file of known keys cannot be used. It is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownKeysFault(String);
+pub struct KnownKeysError(String);
 
-impl fmt::Display for KnownKeysFault {
+impl fmt::Display for KnownKeysError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the file of known keys cannot be used: {}", self.0)
     }
 }
 
-impl std::error::Error for KnownKeysFault {}
+impl std::error::Error for KnownKeysError {}
 
 impl KnownKeys {
     /// Remembers in this file. It is made when there is something to remember.
@@ -68,18 +68,18 @@ impl KnownKeys {
     }
 
     /// The keys of a producer, if it was met before.
-    pub fn find(&self, producer: &str) -> Result<Option<KeySet>, KnownKeysFault> {
+    pub fn find(&self, producer: &str) -> Result<Option<KeySet>, KnownKeysError> {
         let mut producers = self.read()?;
         let Some(jwks) = producers.remove(producer) else { return Ok(None) };
-        let keys = KeySet::from_jwks(&jwks.to_string()).map_err(|fault| KnownKeysFault(fault.to_string()))?;
+        let keys = KeySet::from_jwks(&jwks.to_string()).map_err(|fault| KnownKeysError(fault.to_string()))?;
         Ok(Some(keys))
     }
 
     /// Remembers that a producer signs with this key, and with no other.
-    pub fn remember(&self, producer: &str, key: &PublicKey) -> Result<(), KnownKeysFault> {
+    pub fn remember(&self, producer: &str, key: &PublicKey) -> Result<(), KnownKeysError> {
         self.change(|producers| {
             if producers.len() >= MOST_PRODUCERS && !producers.contains_key(producer) {
-                return Err(KnownKeysFault(format!("it holds {MOST_PRODUCERS} producers already")));
+                return Err(KnownKeysError(format!("it holds {MOST_PRODUCERS} producers already")));
             }
             producers.insert(producer.to_owned(), json!({"keys": [key.to_jwk()]}));
             Ok(())
@@ -87,30 +87,30 @@ impl KnownKeys {
     }
 
     /// Forgets a producer: the next time counts as the first. For a user who knows why the key has changed.
-    pub fn forget(&self, producer: &str) -> Result<(), KnownKeysFault> {
+    pub fn forget(&self, producer: &str) -> Result<(), KnownKeysError> {
         self.change(|producers| {
             producers.remove(producer);
             Ok(())
         })
     }
 
-    fn read(&self) -> Result<BTreeMap<String, Value>, KnownKeysFault> {
+    fn read(&self) -> Result<BTreeMap<String, Value>, KnownKeysError> {
         let text = match file::read_public(&self.path) {
             Ok(text) => text,
-            Err(FileFault::NotFound) => return Ok(BTreeMap::new()),
-            Err(fault) => return Err(KnownKeysFault(fault.to_string())),
+            Err(KeyFileError::NotFound) => return Ok(BTreeMap::new()),
+            Err(fault) => return Err(KnownKeysError(fault.to_string())),
         };
-        let fault = |_| KnownKeysFault("it is not what was written".to_owned());
+        let fault = |_| KnownKeysError("it is not what was written".to_owned());
         let mut document: Map<String, Value> = serde_json::from_str(&text).map_err(fault)?;
         serde_json::from_value(document.remove("producers").unwrap_or_default()).map_err(fault)
     }
 
     fn change(
         &self,
-        change: impl FnOnce(&mut BTreeMap<String, Value>) -> Result<(), KnownKeysFault>,
-    ) -> Result<(), KnownKeysFault> {
+        change: impl FnOnce(&mut BTreeMap<String, Value>) -> Result<(), KnownKeysError>,
+    ) -> Result<(), KnownKeysError> {
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let fault = |error: &dyn fmt::Display| KnownKeysFault(error.to_string());
+        let fault = |error: &dyn fmt::Display| KnownKeysError(error.to_string());
         let mut producers = self.read()?;
         change(&mut producers)?;
         if let Some(directory) = self.path.parent() {
@@ -126,7 +126,7 @@ impl KnownKeys {
 }
 
 /// The name under which the keys of a producer are remembered: where it is and what it calls itself.
-pub fn producer_name(site: Option<&Site>, agent_id: &str) -> String {
+pub fn producer_name(site: Option<&HttpOrigin>, agent_id: &str) -> String {
     match site {
         Some(site) => format!("{}://{} {agent_id}", if site.tls { "https" } else { "http" }, site.authority()),
         None => format!("local {agent_id}"),
@@ -136,13 +136,13 @@ pub fn producer_name(site: Option<&Site>, agent_id: &str) -> String {
 /// What is checked: who serves, over which transport, and when.
 pub(crate) struct Claim<'a> {
     pub(crate) accepted: &'a SubscriptionAccepted,
-    pub(crate) site: Option<&'a Site>,
+    pub(crate) site: Option<&'a HttpOrigin>,
     pub(crate) transport: &'static str,
     pub(crate) now: Timestamp,
 }
 
 /// Checks the signed manifest of a producer.
-pub(crate) async fn check(claim: &Claim<'_>, http: &Http, options: &Options) -> ManifestCheck {
+pub(crate) async fn check(claim: &Claim<'_>, http: &Http, options: &ConnectOptions) -> ManifestCheck {
     let jws = match &claim.accepted.signed_manifest {
         Some(jws) => jws.clone(),
         None if options.demands_signature() => match fetch_signed(claim.site, http).await {
@@ -181,7 +181,7 @@ enum Belief {
     Stranger,
 }
 
-async fn believe(claim: &Claim<'_>, jws: &str, http: &Http, options: &Options) -> Result<Belief, String> {
+async fn believe(claim: &Claim<'_>, jws: &str, http: &Http, options: &ConnectOptions) -> Result<Belief, String> {
     if let Ok(verified) = verify_manifest(jws, &options.keys) {
         return Ok(Belief::Known(verified));
     }
@@ -212,13 +212,13 @@ async fn believe(claim: &Claim<'_>, jws: &str, http: &Http, options: &Options) -
     Ok(Belief::Known(verified))
 }
 
-async fn fetch_keys(site: Option<&Site>, http: &Http) -> Option<KeySet> {
+async fn fetch_keys(site: Option<&HttpOrigin>, http: &Http) -> Option<KeySet> {
     let answer = http.get(site?, KEYS_PATH, "application/json").await.ok()?;
     let text = answer.status.is_success().then(|| std::str::from_utf8(&answer.body).ok())??;
     KeySet::from_jwks(text).ok()
 }
 
-async fn fetch_signed(site: Option<&Site>, http: &Http) -> Option<String> {
+async fn fetch_signed(site: Option<&HttpOrigin>, http: &Http) -> Option<String> {
     let answer = http.get(site?, MANIFEST_PATH, "application/jose").await.ok()?;
     let text = answer.status.is_success().then(|| std::str::from_utf8(&answer.body).ok())??;
     Some(text.trim().to_owned())

@@ -24,15 +24,15 @@ pub enum Algorithm {
 
 /// The name of an algorithm that is not spoken here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownAlgorithm;
+pub struct ParseAlgorithmError;
 
-impl fmt::Display for UnknownAlgorithm {
+impl fmt::Display for ParseAlgorithmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("must be ES256, EdDSA or RS256")
     }
 }
 
-impl std::error::Error for UnknownAlgorithm {}
+impl std::error::Error for ParseAlgorithmError {}
 
 impl Algorithm {
     /// All of them.
@@ -49,10 +49,10 @@ impl Algorithm {
 }
 
 impl FromStr for Algorithm {
-    type Err = UnknownAlgorithm;
+    type Err = ParseAlgorithmError;
 
-    fn from_str(text: &str) -> Result<Algorithm, UnknownAlgorithm> {
-        Algorithm::ALL.into_iter().find(|a| a.as_str() == text).ok_or(UnknownAlgorithm)
+    fn from_str(text: &str) -> Result<Algorithm, ParseAlgorithmError> {
+        Algorithm::ALL.into_iter().find(|a| a.as_str() == text).ok_or(ParseAlgorithmError)
     }
 }
 

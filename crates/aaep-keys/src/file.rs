@@ -11,11 +11,11 @@ pub const FILE_BYTES: u64 = 1024 * 1024;
 /// Why a file cannot be used. The text is a sentence part that says what to do.
 ///
 /// ```
-/// use aaep_keys::{FileFault, file::read_secret};
-/// assert_eq!(read_secret("no/such/file".as_ref()), Err(FileFault::NotFound));
+/// use aaep_keys::{KeyFileError, file::read_secret};
+/// assert_eq!(read_secret("no/such/file".as_ref()), Err(KeyFileError::NotFound));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FileFault {
+pub enum KeyFileError {
     /// There is none.
     NotFound,
     /// It may not be read or written by this user.
@@ -34,91 +34,91 @@ pub enum FileFault {
     Other(String),
 }
 
-impl fmt::Display for FileFault {
+impl fmt::Display for KeyFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FileFault::NotFound => f.write_str("does not exist"),
-            FileFault::Denied => f.write_str("may not be used; check its permissions"),
-            FileFault::Exists => f.write_str("exists already; choose another name or remove it first"),
-            FileFault::Directory => f.write_str("is a directory; name a file"),
-            FileFault::TooLarge => write!(f, "is larger than {FILE_BYTES} bytes; it holds something else"),
-            FileFault::NotText => f.write_str("is not UTF-8 text"),
-            FileFault::TooOpen(mode) => {
+            KeyFileError::NotFound => f.write_str("does not exist"),
+            KeyFileError::Denied => f.write_str("may not be used; check its permissions"),
+            KeyFileError::Exists => f.write_str("exists already; choose another name or remove it first"),
+            KeyFileError::Directory => f.write_str("is a directory; name a file"),
+            KeyFileError::TooLarge => write!(f, "is larger than {FILE_BYTES} bytes; it holds something else"),
+            KeyFileError::NotText => f.write_str("is not UTF-8 text"),
+            KeyFileError::TooOpen(mode) => {
                 write!(f, "is open to other users (mode {mode:03o}); close it with: chmod 600 FILE")
             }
-            FileFault::Other(message) => write!(f, "cannot be used: {message}"),
+            KeyFileError::Other(message) => write!(f, "cannot be used: {message}"),
         }
     }
 }
 
-impl std::error::Error for FileFault {}
+impl std::error::Error for KeyFileError {}
 
-impl From<io::Error> for FileFault {
-    fn from(error: io::Error) -> FileFault {
+impl From<io::Error> for KeyFileError {
+    fn from(error: io::Error) -> KeyFileError {
         match error.kind() {
-            io::ErrorKind::NotFound => FileFault::NotFound,
-            io::ErrorKind::PermissionDenied => FileFault::Denied,
-            io::ErrorKind::AlreadyExists => FileFault::Exists,
-            io::ErrorKind::IsADirectory => FileFault::Directory,
-            _ => FileFault::Other(error.to_string()),
+            io::ErrorKind::NotFound => KeyFileError::NotFound,
+            io::ErrorKind::PermissionDenied => KeyFileError::Denied,
+            io::ErrorKind::AlreadyExists => KeyFileError::Exists,
+            io::ErrorKind::IsADirectory => KeyFileError::Directory,
+            _ => KeyFileError::Other(error.to_string()),
         }
     }
 }
 
 /// Reads a file that anyone may see.
-pub fn read_public(path: &Path) -> Result<String, FileFault> {
+pub fn read_public(path: &Path) -> Result<String, KeyFileError> {
     read(open(path)?)
 }
 
 /// Reads a file that nobody else may see: not readable for all, not writable for the group. That the group may read
 /// is allowed, since services get their secrets so.
-pub fn read_secret(path: &Path) -> Result<String, FileFault> {
+pub fn read_secret(path: &Path) -> Result<String, KeyFileError> {
     let file = open(path)?;
     check_mode(&file)?;
     read(file)
 }
 
-fn open(path: &Path) -> Result<File, FileFault> {
+fn open(path: &Path) -> Result<File, KeyFileError> {
     let file = File::open(path)?;
-    if file.metadata()?.is_dir() { Err(FileFault::Directory) } else { Ok(file) }
+    if file.metadata()?.is_dir() { Err(KeyFileError::Directory) } else { Ok(file) }
 }
 
-fn read(file: File) -> Result<String, FileFault> {
+fn read(file: File) -> Result<String, KeyFileError> {
     let mut bytes = Vec::new();
     file.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > FILE_BYTES {
-        return Err(FileFault::TooLarge);
+        return Err(KeyFileError::TooLarge);
     }
-    String::from_utf8(bytes).map_err(|_| FileFault::NotText)
+    String::from_utf8(bytes).map_err(|_| KeyFileError::NotText)
 }
 
 // The opened file is asked, not its path: a path can be made to point elsewhere in between.
 #[cfg(unix)]
-fn check_mode(file: &File) -> Result<(), FileFault> {
+fn check_mode(file: &File) -> Result<(), KeyFileError> {
     use std::os::unix::fs::PermissionsExt;
     let metadata = file.metadata()?;
     let mode = metadata.permissions().mode() & 0o777;
     // Pipes (`<(command)`) have no lasting name that others could open.
-    if metadata.is_file() && mode & 0o037 != 0 { Err(FileFault::TooOpen(mode)) } else { Ok(()) }
+    if metadata.is_file() && mode & 0o037 != 0 { Err(KeyFileError::TooOpen(mode)) } else { Ok(()) }
 }
 
 #[cfg(not(unix))]
-fn check_mode(_: &File) -> Result<(), FileFault> {
+fn check_mode(_: &File) -> Result<(), KeyFileError> {
     Ok(())
 }
 
 /// Writes a new file that only its owner may read, and makes sure that it is on the disk. An existing file is left
 /// as it is.
-pub fn write_secret(path: &Path, text: &str) -> Result<(), FileFault> {
+pub fn write_secret(path: &Path, text: &str) -> Result<(), KeyFileError> {
     write_new(path, text, 0o600)
 }
 
 /// Writes a new file for everyone to read. An existing file is left as it is.
-pub fn write_public(path: &Path, text: &str) -> Result<(), FileFault> {
+pub fn write_public(path: &Path, text: &str) -> Result<(), KeyFileError> {
     write_new(path, text, 0o644)
 }
 
-fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), FileFault> {
+fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), KeyFileError> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

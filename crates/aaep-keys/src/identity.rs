@@ -15,7 +15,7 @@ pub(crate) const PRINCIPAL_CHARACTERS: usize = 256;
 /// use aaep_keys::Role;
 /// assert_eq!("reply".parse(), Ok(Role::Reply));
 /// assert_eq!(Role::parse_list("subscribe,reply")?.len(), 2);
-/// # Ok::<(), aaep_keys::UnknownRole>(())
+/// # Ok::<(), aaep_keys::ParseRoleError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
@@ -33,15 +33,15 @@ pub enum Role {
 
 /// The name of a role that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownRole(pub String);
+pub struct ParseRoleError(pub String);
 
-impl fmt::Display for UnknownRole {
+impl fmt::Display for ParseRoleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} is no role; use subscribe, reply, audit, admin or produce", self.0)
     }
 }
 
-impl std::error::Error for UnknownRole {}
+impl std::error::Error for ParseRoleError {}
 
 impl Role {
     /// All of them.
@@ -59,17 +59,17 @@ impl Role {
     }
 
     /// Reads roles separated by commas; at least one.
-    pub fn parse_list(text: &str) -> Result<BTreeSet<Role>, UnknownRole> {
+    pub fn parse_list(text: &str) -> Result<BTreeSet<Role>, ParseRoleError> {
         text.split(',').map(|name| name.trim().parse()).collect()
     }
 }
 
 impl FromStr for Role {
-    type Err = UnknownRole;
+    type Err = ParseRoleError;
 
-    fn from_str(text: &str) -> Result<Role, UnknownRole> {
+    fn from_str(text: &str) -> Result<Role, ParseRoleError> {
         let role = Role::ALL.into_iter().find(|r| r.as_str() == text);
-        role.ok_or_else(|| UnknownRole(text.chars().take(64).collect()))
+        role.ok_or_else(|| ParseRoleError(text.chars().take(64).collect()))
     }
 }
 

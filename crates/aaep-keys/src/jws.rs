@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::public::KID_CHARACTERS;
-use crate::{Algorithm, KeyFault, KeySet, SigningKey};
+use crate::{Algorithm, KeyError, KeySet, SigningKey};
 
 /// Most bytes of a header in its encoded form.
 const HEADER_BYTES: usize = 4096;
@@ -19,12 +19,12 @@ const HEADER_BYTES: usize = 4096;
 /// Why signed bytes are not believed. Peers are not told which; logs are.
 ///
 /// ```
-/// use aaep_keys::{JwsFault, KeySet};
+/// use aaep_keys::{JwsError, KeySet};
 /// let nothing_signed = "eyJhbGciOiJub25lIn0.e30.";
-/// assert_eq!(KeySet::default().verify(nothing_signed, 4096), Err(JwsFault::AlgorithmNone));
+/// assert_eq!(KeySet::default().verify(nothing_signed, 4096), Err(JwsError::AlgorithmNone));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JwsFault {
+pub enum JwsError {
     /// Longer than is allowed.
     TooLong,
     /// Not a compact JWS; the part that cannot be read is told.
@@ -43,40 +43,40 @@ pub enum JwsFault {
     BadSignature,
 }
 
-impl JwsFault {
+impl JwsError {
     /// A word for logs and counters.
     pub fn code(&self) -> &'static str {
         match self {
-            JwsFault::TooLong => "too-long",
-            JwsFault::Malformed(_) => "malformed",
-            JwsFault::AlgorithmNone => "alg-none",
-            JwsFault::AlgorithmNotAllowed(_) => "alg-not-allowed",
-            JwsFault::Critical => "critical-header",
-            JwsFault::UnknownKey => "unknown-kid",
-            JwsFault::AlgorithmMismatch => "alg-mismatch",
-            JwsFault::BadSignature => "bad-signature",
+            JwsError::TooLong => "too-long",
+            JwsError::Malformed(_) => "malformed",
+            JwsError::AlgorithmNone => "alg-none",
+            JwsError::AlgorithmNotAllowed(_) => "alg-not-allowed",
+            JwsError::Critical => "critical-header",
+            JwsError::UnknownKey => "unknown-kid",
+            JwsError::AlgorithmMismatch => "alg-mismatch",
+            JwsError::BadSignature => "bad-signature",
         }
     }
 }
 
-impl fmt::Display for JwsFault {
+impl fmt::Display for JwsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            JwsFault::TooLong => f.write_str("it is too long"),
-            JwsFault::Malformed(part) => write!(f, "it is not a compact JWS: its {part} cannot be read"),
-            JwsFault::AlgorithmNone => f.write_str("it is not signed"),
-            JwsFault::AlgorithmNotAllowed(name) => {
+            JwsError::TooLong => f.write_str("it is too long"),
+            JwsError::Malformed(part) => write!(f, "it is not a compact JWS: its {part} cannot be read"),
+            JwsError::AlgorithmNone => f.write_str("it is not signed"),
+            JwsError::AlgorithmNotAllowed(name) => {
                 write!(f, "it is signed with {name:?}; ES256, EdDSA and RS256 are accepted")
             }
-            JwsFault::Critical => f.write_str("its header demands an extension that is not supported"),
-            JwsFault::UnknownKey => f.write_str("it is signed with a key that is not known here"),
-            JwsFault::AlgorithmMismatch => f.write_str("its header names another algorithm than that of the key"),
-            JwsFault::BadSignature => f.write_str("its signature is wrong"),
+            JwsError::Critical => f.write_str("its header demands an extension that is not supported"),
+            JwsError::UnknownKey => f.write_str("it is signed with a key that is not known here"),
+            JwsError::AlgorithmMismatch => f.write_str("its header names another algorithm than that of the key"),
+            JwsError::BadSignature => f.write_str("its signature is wrong"),
         }
     }
 }
 
-impl std::error::Error for JwsFault {}
+impl std::error::Error for JwsError {}
 
 /// Bytes whose signature was verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error
     IgnoredAny::deserialize(deserializer).map(|_| true)
 }
 
-pub(crate) fn sign(key: &SigningKey, typ: &str, payload: &[u8]) -> Result<String, KeyFault> {
+pub(crate) fn sign(key: &SigningKey, typ: &str, payload: &[u8]) -> Result<String, KeyError> {
     let header = NewHeader { alg: key.algorithm().as_str(), kid: key.kid(), typ };
     let header = serde_json::to_vec(&header).expect("a header is made of strings");
     let mut jws = format!("{}.{}", encode(header), encode(payload));
@@ -125,50 +125,50 @@ pub(crate) fn sign(key: &SigningKey, typ: &str, payload: &[u8]) -> Result<String
 
 impl KeySet {
     /// Verifies a compact JWS of at most so many bytes against these keys.
-    pub fn verify(&self, jws: &str, most_bytes: usize) -> Result<Verified, JwsFault> {
+    pub fn verify(&self, jws: &str, most_bytes: usize) -> Result<Verified, JwsError> {
         if jws.len() > most_bytes {
-            return Err(JwsFault::TooLong);
+            return Err(JwsError::TooLong);
         }
-        let (message, signature) = jws.rsplit_once('.').ok_or(JwsFault::Malformed("form"))?;
-        let (header, payload) = message.split_once('.').ok_or(JwsFault::Malformed("form"))?;
+        let (message, signature) = jws.rsplit_once('.').ok_or(JwsError::Malformed("form"))?;
+        let (header, payload) = message.split_once('.').ok_or(JwsError::Malformed("form"))?;
         if payload.contains('.') {
-            return Err(JwsFault::Malformed("form"));
+            return Err(JwsError::Malformed("form"));
         }
         let (header, algorithm) = read_header(header)?;
         let candidates = self.candidates(header.kid.as_deref());
         if candidates.is_empty() {
-            return Err(JwsFault::UnknownKey);
+            return Err(JwsError::UnknownKey);
         }
         // The algorithm is that of the key; the header may only agree.
         let mut candidates = candidates.into_iter().filter(|key| key.algorithm() == algorithm).peekable();
         if candidates.peek().is_none() {
-            return Err(JwsFault::AlgorithmMismatch);
+            return Err(JwsError::AlgorithmMismatch);
         }
-        let signature = decode(signature).ok_or(JwsFault::Malformed("signature"))?;
-        let key = candidates.find(|key| key.verify(message.as_bytes(), &signature)).ok_or(JwsFault::BadSignature)?;
-        let payload = decode(payload).ok_or(JwsFault::Malformed("payload"))?;
+        let signature = decode(signature).ok_or(JwsError::Malformed("signature"))?;
+        let key = candidates.find(|key| key.verify(message.as_bytes(), &signature)).ok_or(JwsError::BadSignature)?;
+        let payload = decode(payload).ok_or(JwsError::Malformed("payload"))?;
         Ok(Verified { payload, key: key.thumbprint().to_owned(), algorithm, typ: header.typ })
     }
 }
 
-fn read_header(text: &str) -> Result<(Header, Algorithm), JwsFault> {
+fn read_header(text: &str) -> Result<(Header, Algorithm), JwsError> {
     if text.len() > HEADER_BYTES {
-        return Err(JwsFault::TooLong);
+        return Err(JwsError::TooLong);
     }
     let header = decode(text).and_then(|bytes| serde_json::from_slice::<Header>(&bytes).ok());
-    let header = header.ok_or(JwsFault::Malformed("header"))?;
+    let header = header.ok_or(JwsError::Malformed("header"))?;
     if header.alg.eq_ignore_ascii_case("none") {
-        return Err(JwsFault::AlgorithmNone);
+        return Err(JwsError::AlgorithmNone);
     }
     let algorithm = header.alg.parse().map_err(|_| {
         let name = header.alg.chars().filter(char::is_ascii_graphic).take(16).collect();
-        JwsFault::AlgorithmNotAllowed(name)
+        JwsError::AlgorithmNotAllowed(name)
     })?;
     if header.crit {
-        return Err(JwsFault::Critical);
+        return Err(JwsError::Critical);
     }
     if header.kid.as_ref().is_some_and(|kid| kid.chars().count() > KID_CHARACTERS) {
-        return Err(JwsFault::Malformed("header"));
+        return Err(JwsError::Malformed("header"));
     }
     Ok((header, algorithm))
 }

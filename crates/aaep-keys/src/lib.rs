@@ -24,29 +24,29 @@
 //! let identity = verifier.verify(&token.sign(&key)?, now).expect("it is fresh");
 //! assert_eq!(identity.principal, "reader-7");
 //! assert!(identity.may(Role::Reply) && !identity.may(Role::Admin));
-//! # Ok::<(), aaep_keys::KeyFault>(())
+//! # Ok::<(), aaep_keys::KeyError>(())
 //! ```
 
 mod algorithm;
-mod fault;
+mod error;
 pub mod file;
-pub mod fixed;
 mod identity;
 pub mod jws;
 pub mod manifest;
 mod public;
 mod set;
-mod signing;
+mod signing_key;
+pub mod static_tokens;
 pub mod token;
 
-pub use algorithm::{Algorithm, UnknownAlgorithm};
-pub use fault::KeyFault;
-pub use file::FileFault;
-pub use fixed::{StaticToken, StaticTokens, TokenFileFault};
-pub use identity::{Identity, Role, UnknownRole};
-pub use jws::{JwsFault, Verified};
-pub use manifest::{ManifestFault, Misfit, VerifiedManifest, sign_manifest, sign_manifest_json, verify_manifest};
+pub use algorithm::{Algorithm, ParseAlgorithmError};
+pub use error::KeyError;
+pub use file::KeyFileError;
+pub use identity::{Identity, ParseRoleError, Role};
+pub use jws::{JwsError, Verified};
+pub use manifest::{ManifestError, Misfit, VerifiedManifest, sign_manifest, sign_manifest_json, verify_manifest};
 pub use public::PublicKey;
 pub use set::KeySet;
-pub use signing::SigningKey;
-pub use token::{NewToken, TokenFault, TokenVerifier};
+pub use signing_key::SigningKey;
+pub use static_tokens::{StaticToken, StaticTokens, TokenFileError};
+pub use token::{NewToken, TokenError, TokenVerifier};

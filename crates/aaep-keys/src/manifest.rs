@@ -8,7 +8,7 @@ use aaep_proto::{Problem, Severity};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Algorithm, JwsFault, KeyFault, KeySet, SigningKey};
+use crate::{Algorithm, JwsError, KeyError, KeySet, SigningKey};
 
 /// Most bytes of a signed manifest.
 pub const MANIFEST_BYTES: usize = 256 * 1024;
@@ -18,41 +18,41 @@ pub const MANIFEST_TYP: &str = "aaep-manifest+jws";
 
 /// Why a manifest is not believed, or cannot be signed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ManifestFault {
+pub enum ManifestError {
     /// The signature is missing, wrong, or not of a known key.
-    Signature(JwsFault),
+    Signature(JwsError),
     /// What is signed is no manifest; the first problem is told.
     NotAManifest(String),
     /// It cannot be signed with this key.
-    Key(KeyFault),
+    Key(KeyError),
 }
 
-impl ManifestFault {
+impl ManifestError {
     /// A word for logs and counters.
     pub fn code(&self) -> &'static str {
         match self {
-            ManifestFault::Signature(fault) => fault.code(),
-            ManifestFault::NotAManifest(_) => "not-a-manifest",
-            ManifestFault::Key(_) => "key",
+            ManifestError::Signature(fault) => fault.code(),
+            ManifestError::NotAManifest(_) => "not-a-manifest",
+            ManifestError::Key(_) => "key",
         }
     }
 }
 
-impl fmt::Display for ManifestFault {
+impl fmt::Display for ManifestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ManifestFault::Signature(fault) => write!(f, "the manifest is not to be believed: {fault}"),
-            ManifestFault::NotAManifest(problem) => write!(f, "this is not a manifest: {problem}"),
-            ManifestFault::Key(fault) => write!(f, "the key {fault}"),
+            ManifestError::Signature(fault) => write!(f, "the manifest is not to be believed: {fault}"),
+            ManifestError::NotAManifest(problem) => write!(f, "this is not a manifest: {problem}"),
+            ManifestError::Key(fault) => write!(f, "the key {fault}"),
         }
     }
 }
 
-impl std::error::Error for ManifestFault {}
+impl std::error::Error for ManifestError {}
 
-impl From<KeyFault> for ManifestFault {
-    fn from(fault: KeyFault) -> ManifestFault {
-        ManifestFault::Key(fault)
+impl From<KeyError> for ManifestError {
+    fn from(fault: KeyError) -> ManifestError {
+        ManifestError::Key(fault)
     }
 }
 
@@ -72,26 +72,26 @@ impl From<KeyFault> for ManifestFault {
 /// assert_eq!(verified.manifest.agent_id, "planner");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn sign_manifest(manifest: &Manifest, key: &SigningKey, at: Timestamp) -> Result<String, ManifestFault> {
+pub fn sign_manifest(manifest: &Manifest, key: &SigningKey, at: Timestamp) -> Result<String, ManifestError> {
     let message = Message::from(manifest.clone());
     let json = serde_json::to_vec(&message).expect("a manifest is made of strings, numbers and lists");
     sign_manifest_json(&json, key, at)
 }
 
 /// Signs a manifest as it was written, with fields that this version does not know. It must keep the rules.
-pub fn sign_manifest_json(json: &[u8], key: &SigningKey, at: Timestamp) -> Result<String, ManifestFault> {
+pub fn sign_manifest_json(json: &[u8], key: &SigningKey, at: Timestamp) -> Result<String, ManifestError> {
     let report = aaep_proto::validate(json);
     if let Some(problem) = report.problems.iter().find(|p| p.severity == Severity::Error) {
-        return Err(ManifestFault::NotAManifest(describe(problem)));
+        return Err(ManifestError::NotAManifest(describe(problem)));
     }
     read(json)?;
     let mut claims: Map<String, Value> =
-        serde_json::from_slice(json).map_err(|error| ManifestFault::NotAManifest(error.to_string()))?;
+        serde_json::from_slice(json).map_err(|error| ManifestError::NotAManifest(error.to_string()))?;
     claims.insert("iat".to_owned(), at.millis().div_euclid(1000).into());
     let claims = serde_json::to_vec(&claims).expect("a map of values is JSON");
     let jws = key.sign(MANIFEST_TYP, &claims)?;
     if jws.len() > MANIFEST_BYTES {
-        return Err(ManifestFault::Signature(JwsFault::TooLong));
+        return Err(ManifestError::Signature(JwsError::TooLong));
     }
     Ok(jws)
 }
@@ -103,11 +103,11 @@ fn describe(problem: &Problem) -> String {
     }
 }
 
-fn read(json: &[u8]) -> Result<Manifest, ManifestFault> {
+fn read(json: &[u8]) -> Result<Manifest, ManifestError> {
     match Message::parse(json) {
         Ok(Message::Manifest(manifest)) => Ok(*manifest),
-        Ok(_) => Err(ManifestFault::NotAManifest("its type is another".to_owned())),
-        Err(error) => Err(ManifestFault::NotAManifest(error.to_string())),
+        Ok(_) => Err(ManifestError::NotAManifest("its type is another".to_owned())),
+        Err(error) => Err(ManifestError::NotAManifest(error.to_string())),
     }
 }
 
@@ -134,11 +134,11 @@ struct Times {
 
 /// Verifies a signed manifest against the keys that are known. It tells who signed; whether that is the producer
 /// one talks to is for [`VerifiedManifest::check`].
-pub fn verify_manifest(jws: &str, keys: &KeySet) -> Result<VerifiedManifest, ManifestFault> {
-    let verified = keys.verify(jws, MANIFEST_BYTES).map_err(ManifestFault::Signature)?;
+pub fn verify_manifest(jws: &str, keys: &KeySet) -> Result<VerifiedManifest, ManifestError> {
+    let verified = keys.verify(jws, MANIFEST_BYTES).map_err(ManifestError::Signature)?;
     let manifest = read(&verified.payload)?;
     let times: Times =
-        serde_json::from_slice(&verified.payload).map_err(|error| ManifestFault::NotAManifest(error.to_string()))?;
+        serde_json::from_slice(&verified.payload).map_err(|error| ManifestError::NotAManifest(error.to_string()))?;
     Ok(VerifiedManifest {
         manifest,
         issued_at: times.iat.map(|seconds| seconds as i64),

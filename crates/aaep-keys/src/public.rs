@@ -14,7 +14,7 @@ use jsonwebtoken::jwk::{
 use jsonwebtoken::{DecodingKey, DecodingKeyKind};
 use serde_json::Value;
 
-use crate::{Algorithm, KeyFault};
+use crate::{Algorithm, KeyError};
 
 /// Most characters of a key's name.
 pub(crate) const KID_CHARACTERS: usize = 256;
@@ -28,7 +28,7 @@ pub(crate) const KID_CHARACTERS: usize = 256;
 /// assert_eq!(jwk["crv"], "Ed25519");
 /// assert_eq!(jwk["kid"], key.kid());
 /// assert_eq!(PublicKey::from_jwk(&jwk)?.thumbprint(), key.kid());
-/// # Ok::<(), aaep_keys::KeyFault>(())
+/// # Ok::<(), aaep_keys::KeyError>(())
 /// ```
 #[derive(Clone)]
 pub struct PublicKey {
@@ -43,22 +43,22 @@ pub struct PublicKey {
 impl PublicKey {
     /// Reads a JSON Web Key. Keys that are not for signatures, or for an algorithm that is not spoken here, are
     /// refused; so are points that are not on their curve.
-    pub fn from_jwk(jwk: &Value) -> Result<PublicKey, KeyFault> {
-        let jwk: Jwk = serde_json::from_value(jwk.clone()).map_err(|_| KeyFault::Unsupported)?;
+    pub fn from_jwk(jwk: &Value) -> Result<PublicKey, KeyError> {
+        let jwk: Jwk = serde_json::from_value(jwk.clone()).map_err(|_| KeyError::Unsupported)?;
         PublicKey::new(jwk)
     }
 
     /// Reads a `PUBLIC KEY` or `RSA PUBLIC KEY` block.
-    pub fn from_pem(text: &str) -> Result<PublicKey, KeyFault> {
-        let block = pem::parse(text).map_err(|_| KeyFault::NotPem)?;
+    pub fn from_pem(text: &str) -> Result<PublicKey, KeyError> {
+        let block = pem::parse(text).map_err(|_| KeyError::NotPem)?;
         PublicKey::from_block(&block)
     }
 
-    pub(crate) fn from_block(block: &pem::Pem) -> Result<PublicKey, KeyFault> {
+    pub(crate) fn from_block(block: &pem::Pem) -> Result<PublicKey, KeyError> {
         match block.tag() {
             "PUBLIC KEY" | "RSA PUBLIC KEY" => {}
-            tag if tag.ends_with("PRIVATE KEY") => return Err(KeyFault::PrivateKey),
-            _ => return Err(KeyFault::Unsupported),
+            tag if tag.ends_with("PRIVATE KEY") => return Err(KeyError::PrivateKey),
+            _ => return Err(KeyError::Unsupported),
         }
         if let Ok(key) = rsa::PublicKey::from_der(block.contents()) {
             return PublicKey::new(rsa_jwk(&key));
@@ -67,20 +67,20 @@ impl PublicKey {
         let (key, algorithm) = DecodingKey::from_ec_pem(text.as_bytes())
             .map(|key| (key, Algorithm::Es256))
             .or_else(|_| DecodingKey::from_ed_pem(text.as_bytes()).map(|key| (key, Algorithm::EdDsa)))
-            .map_err(|_| KeyFault::Unsupported)?;
-        let jwk = Jwk::from_decoding_key(&key, Some(algorithm.into())).map_err(|_| KeyFault::Unsupported)?;
+            .map_err(|_| KeyError::Unsupported)?;
+        let jwk = Jwk::from_decoding_key(&key, Some(algorithm.into())).map_err(|_| KeyError::Unsupported)?;
         PublicKey::new(jwk)
     }
 
-    pub(crate) fn new(mut jwk: Jwk) -> Result<PublicKey, KeyFault> {
+    pub(crate) fn new(mut jwk: Jwk) -> Result<PublicKey, KeyError> {
         let algorithm = algorithm_of(&jwk)?;
         let kid = jwk.common.key_id.take();
         if kid.as_ref().is_some_and(|kid| kid.is_empty() || kid.chars().count() > KID_CHARACTERS) {
-            return Err(KeyFault::Unsupported);
+            return Err(KeyError::Unsupported);
         }
-        let parsed = parse(&jwk, algorithm).ok_or(KeyFault::Unsupported)?;
+        let parsed = parse(&jwk, algorithm).ok_or(KeyError::Unsupported)?;
         provide();
-        let thumbprint = jwk.thumbprint(ThumbprintHash::SHA256).map_err(|_| KeyFault::Unsupported)?;
+        let thumbprint = jwk.thumbprint(ThumbprintHash::SHA256).map_err(|_| KeyError::Unsupported)?;
         Ok(PublicKey { algorithm, kid, thumbprint, jwk, parsed: Arc::new(parsed) })
     }
 
@@ -135,19 +135,19 @@ impl PartialEq for PublicKey {
 impl Eq for PublicKey {}
 
 /// Which algorithm a key is for. What the key says of itself must agree with what it is.
-fn algorithm_of(jwk: &Jwk) -> Result<Algorithm, KeyFault> {
+fn algorithm_of(jwk: &Jwk) -> Result<Algorithm, KeyError> {
     let algorithm = match &jwk.algorithm {
         AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => Algorithm::Es256,
         AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => Algorithm::EdDsa,
         AlgorithmParameters::RSA(_) => Algorithm::Rs256,
-        _ => return Err(KeyFault::Unsupported),
+        _ => return Err(KeyError::Unsupported),
     };
     let common = &jwk.common;
     let declared = KeyAlgorithm::from(jsonwebtoken::Algorithm::from(algorithm));
     let is_ours = common.key_algorithm.is_none_or(|a| a == declared);
     let signs = common.public_key_use.as_ref().is_none_or(|u| *u == PublicKeyUse::Signature);
     let verifies = common.key_operations.as_ref().is_none_or(|o| o.contains(&KeyOperations::Verify));
-    if is_ours && signs && verifies { Ok(algorithm) } else { Err(KeyFault::Unsupported) }
+    if is_ours && signs && verifies { Ok(algorithm) } else { Err(KeyError::Unsupported) }
 }
 
 fn parse(jwk: &Jwk, algorithm: Algorithm) -> Option<ParsedPublicKey> {

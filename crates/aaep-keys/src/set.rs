@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::{KeyFault, PublicKey, file};
+use crate::{KeyError, PublicKey, file};
 
 /// Most keys in a set: enough for any rotation, few enough to try them all.
 pub(crate) const KEYS: usize = 64;
@@ -21,7 +21,7 @@ pub(crate) const KEYS: usize = 64;
 /// let set = KeySet::from_jwks(&published)?;
 /// assert!(set.verify(&old.sign("JWT", b"{}")?, 4096).is_ok());
 /// assert!(set.verify(&new.sign("JWT", b"{}")?, 4096).is_ok());
-/// # Ok::<(), aaep_keys::KeyFault>(())
+/// # Ok::<(), aaep_keys::KeyError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeySet {
@@ -31,54 +31,54 @@ pub struct KeySet {
 impl KeySet {
     /// Reads a JSON Web Key Set, or a single JSON Web Key. Keys that cannot verify signatures here are passed over,
     /// as the RFC asks; a set without any other is an error.
-    pub fn from_jwks(text: &str) -> Result<KeySet, KeyFault> {
-        let value: Value = serde_json::from_str(text).map_err(|_| KeyFault::NotKeySet)?;
+    pub fn from_jwks(text: &str) -> Result<KeySet, KeyError> {
+        let value: Value = serde_json::from_str(text).map_err(|_| KeyError::NotKeySet)?;
         let one = [value.clone()];
         let keys = match (value.get("keys"), value.get("kty")) {
             (Some(Value::Array(keys)), _) => &keys[..],
             (None, Some(_)) => &one[..],
-            _ => return Err(KeyFault::NotKeySet),
+            _ => return Err(KeyError::NotKeySet),
         };
         if keys.len() > KEYS {
-            return Err(KeyFault::TooManyKeys);
+            return Err(KeyError::TooManyKeys);
         }
         // A secret that was published is no longer one; nothing should go on as if it were.
         if keys.iter().any(|key| key.get("d").is_some()) {
-            return Err(KeyFault::PrivateKey);
+            return Err(KeyError::PrivateKey);
         }
         KeySet { keys: keys.iter().filter_map(|key| PublicKey::from_jwk(key).ok()).collect() }.not_empty()
     }
 
     /// Reads one or more public keys in PEM form. They have no names, so they are tried for signatures of any name.
-    pub fn from_pem(text: &str) -> Result<KeySet, KeyFault> {
-        let blocks = pem::parse_many(text).map_err(|_| KeyFault::NotPem)?;
+    pub fn from_pem(text: &str) -> Result<KeySet, KeyError> {
+        let blocks = pem::parse_many(text).map_err(|_| KeyError::NotPem)?;
         if blocks.is_empty() {
-            return Err(KeyFault::NotPem);
+            return Err(KeyError::NotPem);
         }
         if blocks.len() > KEYS {
-            return Err(KeyFault::TooManyKeys);
+            return Err(KeyError::TooManyKeys);
         }
         // Said first, whatever else is in the file: `openssl ecparam` writes the curve before the key.
         if blocks.iter().any(|block| block.tag().ends_with("PRIVATE KEY")) {
-            return Err(KeyFault::PrivateKey);
+            return Err(KeyError::PrivateKey);
         }
         let keys = blocks.iter().map(PublicKey::from_block).collect::<Result<_, _>>()?;
         Ok(KeySet { keys })
     }
 
     /// Reads text of either form.
-    pub fn parse(text: &str) -> Result<KeySet, KeyFault> {
+    pub fn parse(text: &str) -> Result<KeySet, KeyError> {
         match text.trim_start().starts_with('{') {
             true => KeySet::from_jwks(text),
             false => KeySet::from_pem(text).map_err(|fault| match fault {
-                KeyFault::NotPem => KeyFault::NotKeySet,
+                KeyError::NotPem => KeyError::NotKeySet,
                 fault => fault,
             }),
         }
     }
 
     /// Reads a file of either form.
-    pub fn load(path: &Path) -> Result<KeySet, KeyFault> {
+    pub fn load(path: &Path) -> Result<KeySet, KeyError> {
         KeySet::parse(&file::read_public(path)?)
     }
 
@@ -114,8 +114,8 @@ impl KeySet {
         self.keys.iter().filter(|key| key.kid().is_none()).collect()
     }
 
-    fn not_empty(self) -> Result<KeySet, KeyFault> {
-        if self.is_empty() { Err(KeyFault::NoUsableKey) } else { Ok(self) }
+    fn not_empty(self) -> Result<KeySet, KeyError> {
+        if self.is_empty() { Err(KeyError::NoUsableKey) } else { Ok(self) }
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use aaep_proto::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Identity, JwsFault, KeyFault, KeySet, Role, SigningKey};
+use crate::{Identity, JwsError, KeyError, KeySet, Role, SigningKey};
 
 /// Most bytes of a token: what common servers take in one header.
 pub const TOKEN_BYTES: usize = 16 * 1024;
@@ -17,9 +17,9 @@ pub const MOST_LEEWAY_SECONDS: u32 = 300;
 
 /// Why a token is not believed. Peers are told nothing of it; logs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TokenFault {
+pub enum TokenError {
     /// The signature is missing, wrong, or not of a known key.
-    Signature(JwsFault),
+    Signature(JwsError),
     /// It is signed, but the header says that it is no token.
     WrongType,
     /// The claims cannot be read.
@@ -38,59 +38,59 @@ pub enum TokenFault {
     NoSubject,
 }
 
-impl TokenFault {
+impl TokenError {
     /// A word for logs and counters.
     pub fn code(&self) -> &'static str {
         match self {
-            TokenFault::Signature(fault) => fault.code(),
-            TokenFault::WrongType => "wrong-type",
-            TokenFault::Malformed => "malformed-claims",
-            TokenFault::NoExpiry => "no-expiry",
-            TokenFault::Expired => "expired",
-            TokenFault::NotYetValid => "not-yet-valid",
-            TokenFault::WrongIssuer => "wrong-issuer",
-            TokenFault::WrongAudience => "wrong-audience",
-            TokenFault::NoSubject => "no-subject",
+            TokenError::Signature(fault) => fault.code(),
+            TokenError::WrongType => "wrong-type",
+            TokenError::Malformed => "malformed-claims",
+            TokenError::NoExpiry => "no-expiry",
+            TokenError::Expired => "expired",
+            TokenError::NotYetValid => "not-yet-valid",
+            TokenError::WrongIssuer => "wrong-issuer",
+            TokenError::WrongAudience => "wrong-audience",
+            TokenError::NoSubject => "no-subject",
         }
     }
 }
 
-impl fmt::Display for TokenFault {
+impl fmt::Display for TokenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the token is not accepted: ")?;
         f.write_str(match self {
-            TokenFault::Signature(fault) => return fault.fmt(f),
-            TokenFault::WrongType => "it is signed, but it is no token",
-            TokenFault::Malformed => "its claims cannot be read",
-            TokenFault::NoExpiry => "it does not say when it ends",
-            TokenFault::Expired => "it has ended",
-            TokenFault::NotYetValid => "its time has not come; check the clocks",
-            TokenFault::WrongIssuer => "it is from another issuer",
-            TokenFault::WrongAudience => "it is for another audience",
-            TokenFault::NoSubject => "it does not say whom it is about, or uses a reserved name (local, cert:)",
+            TokenError::Signature(fault) => return fault.fmt(f),
+            TokenError::WrongType => "it is signed, but it is no token",
+            TokenError::Malformed => "its claims cannot be read",
+            TokenError::NoExpiry => "it does not say when it ends",
+            TokenError::Expired => "it has ended",
+            TokenError::NotYetValid => "its time has not come; check the clocks",
+            TokenError::WrongIssuer => "it is from another issuer",
+            TokenError::WrongAudience => "it is for another audience",
+            TokenError::NoSubject => "it does not say whom it is about, or uses a reserved name (local, cert:)",
         })
     }
 }
 
-impl std::error::Error for TokenFault {}
+impl std::error::Error for TokenError {}
 
-impl From<JwsFault> for TokenFault {
-    fn from(fault: JwsFault) -> TokenFault {
-        TokenFault::Signature(fault)
+impl From<JwsError> for TokenError {
+    fn from(fault: JwsError) -> TokenError {
+        TokenError::Signature(fault)
     }
 }
 
 /// Checks signed tokens of one issuer for one audience. To rotate keys, make a new one.
 ///
 /// ```
-/// use aaep_keys::{Algorithm, JwsFault, KeySet, SigningKey, TokenFault, TokenVerifier};
+/// use aaep_keys::{Algorithm, JwsError, KeySet, SigningKey, TokenError, TokenVerifier};
 /// use aaep_proto::time::Timestamp;
 /// let key = SigningKey::generate(Algorithm::Es256)?;
 /// let verifier = TokenVerifier::new(KeySet::from_iter([key.public().clone()]), "https://id.example", "aaep");
 /// let fault = verifier.verify("eyJhbGciOiJub25lIn0.e30.", Timestamp::from_millis(0)).unwrap_err();
-/// assert_eq!(fault, TokenFault::Signature(JwsFault::AlgorithmNone));
+/// assert_eq!(fault, TokenError::Signature(JwsError::AlgorithmNone));
 /// assert_eq!(fault.code(), "alg-none");
-/// # Ok::<(), aaep_keys::KeyFault>(())
+/// # Ok::<(), aaep_keys::KeyError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct TokenVerifier {
@@ -113,20 +113,20 @@ impl TokenVerifier {
     }
 
     /// Says whom a token is about at a time. Someone without a role is known, but may do nothing.
-    pub fn verify(&self, token: &str, now: Timestamp) -> Result<Identity, TokenFault> {
+    pub fn verify(&self, token: &str, now: Timestamp) -> Result<Identity, TokenError> {
         let verified = self.keys.verify(token, TOKEN_BYTES)?;
         if !verified.typ.as_deref().is_none_or(is_token_type) {
-            return Err(TokenFault::WrongType);
+            return Err(TokenError::WrongType);
         }
-        let claims: Claims = serde_json::from_slice(&verified.payload).map_err(|_| TokenFault::Malformed)?;
+        let claims: Claims = serde_json::from_slice(&verified.payload).map_err(|_| TokenError::Malformed)?;
         let expires = self.check_time(&claims, now)?;
         if claims.iss.as_deref() != Some(&self.issuer) {
-            return Err(TokenFault::WrongIssuer);
+            return Err(TokenError::WrongIssuer);
         }
         if !claims.aud.is_some_and(|audience| audience.contains(&self.audience)) {
-            return Err(TokenFault::WrongAudience);
+            return Err(TokenError::WrongAudience);
         }
-        let principal = claims.sub.filter(|sub| Identity::is_name(sub)).ok_or(TokenFault::NoSubject)?;
+        let principal = claims.sub.filter(|sub| Identity::is_name(sub)).ok_or(TokenError::NoSubject)?;
         // Tokens carry roles and scopes of other programs too; those mean nothing here.
         let names = claims.roles.iter().flat_map(OneOrMany::iter).map(String::as_str);
         let scopes = claims.scope.iter().flat_map(|scope| scope.split_ascii_whitespace());
@@ -136,17 +136,17 @@ impl TokenVerifier {
 
     /// When what is opened with the token now must end: at its expiry. If it has expired but clocks may differ by that,
     /// when they may no longer.
-    fn check_time(&self, claims: &Claims, now: Timestamp) -> Result<Timestamp, TokenFault> {
+    fn check_time(&self, claims: &Claims, now: Timestamp) -> Result<Timestamp, TokenError> {
         let (now, leeway) = (now.millis() as f64 / 1000.0, f64::from(self.leeway_seconds));
-        let exp = claims.exp.ok_or(TokenFault::NoExpiry)?;
+        let exp = claims.exp.ok_or(TokenError::NoExpiry)?;
         if now - leeway >= exp {
-            return Err(TokenFault::Expired);
+            return Err(TokenError::Expired);
         }
         let end = if now < exp { exp } else { exp + leeway };
         // The cast keeps to the bounds of the number.
         let end = Timestamp::from_millis((end * 1000.0) as i64);
         let is_future = |at: Option<f64>| at.is_some_and(|at| now + leeway < at);
-        if is_future(claims.nbf) || is_future(claims.iat) { Err(TokenFault::NotYetValid) } else { Ok(end) }
+        if is_future(claims.nbf) || is_future(claims.iat) { Err(TokenError::NotYetValid) } else { Ok(end) }
     }
 }
 
@@ -198,7 +198,7 @@ impl OneOrMany {
 ///     issued_at: Timestamp::from_millis(1_779_632_531_000), lifetime_seconds: 60,
 /// };
 /// assert_eq!(token.sign(&SigningKey::generate(Algorithm::EdDsa)?)?.split('.').count(), 3);
-/// # Ok::<(), aaep_keys::KeyFault>(())
+/// # Ok::<(), aaep_keys::KeyError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewToken {
@@ -228,7 +228,7 @@ struct NewClaims<'a> {
 
 impl NewToken {
     /// Signs it.
-    pub fn sign(&self, key: &SigningKey) -> Result<String, KeyFault> {
+    pub fn sign(&self, key: &SigningKey) -> Result<String, KeyError> {
         let iat = self.issued_at.millis().div_euclid(1000);
         let claims = NewClaims {
             iss: &self.issuer,

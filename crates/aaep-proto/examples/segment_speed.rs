@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use aaep_proto::shape::segment::{Segmenter, Segments, Syntax};
+use aaep_proto::shaping::segment::{Segmenter, Segments, Syntax};
 
 const SIZE: usize = 8 << 20;
 

@@ -7,11 +7,11 @@ use bytes::Bytes;
 
 use crate::id::{OutputId, SessionId};
 use crate::message::{Boundary, CoreType, Event, Payload, Urgency};
-use crate::shape::segment::Level;
+use crate::shaping::segment::Level;
 
 /// How an event is treated on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum FrameClass {
     /// Never filtered, never delayed.
     Critical,
     /// The beginning of a session: goes before everything of it.
@@ -93,12 +93,12 @@ const FRAME_BYTES: usize = 1024;
 /// One event, ready to be sent to any number of subscriptions.
 ///
 /// ```
-/// use aaep_proto::frame::{Class, Frame};
+/// use aaep_proto::frame::{FrameClass, Frame};
 /// let event = serde_json::from_str(r#"{"@context":"https://aaep-protocol.org/context/v1",
 ///   "type":"aaep:agent.state.changed","event_id":"evt_1","session_id":"sess_1",
 ///   "timestamp":"2026-05-24T14:22:13Z","producer":{"agent_id":"a"},"from_state":"idle","to_state":"thinking"}"#)?;
 /// let frame = Frame::new(event);
-/// assert_eq!(frame.class(), Class::State);
+/// assert_eq!(frame.class(), FrameClass::State);
 /// assert!(frame.json().starts_with(b"{\"@context\""));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
@@ -106,7 +106,7 @@ const FRAME_BYTES: usize = 1024;
 pub struct Frame {
     event: Event,
     json: Bytes,
-    class: Class,
+    class: FrameClass,
     /// The boundary at the end of a piece of text, if the engine cut it.
     cut: Option<Level>,
     /// The event before it was tailored to a language and a length.
@@ -173,7 +173,7 @@ impl Frame {
     }
 
     /// How it is treated.
-    pub fn class(&self) -> Class {
+    pub fn class(&self) -> FrameClass {
         self.class
     }
 
@@ -236,15 +236,15 @@ impl Frame {
     }
 }
 
-fn class_of(event: &Event) -> Class {
+fn class_of(event: &Event) -> FrameClass {
     if *event.urgency() == Urgency::Critical && event.core_type().is_some() {
-        return Class::Critical;
+        return FrameClass::Critical;
     }
     match event.core_type() {
-        Some(CoreType::SessionStarted) => Class::Started,
-        Some(CoreType::OutputStreaming) => Class::Text,
-        Some(CoreType::StateChanged) => Class::State,
-        Some(CoreType::ProgressUpdated) => Class::Progress,
-        _ => Class::Other,
+        Some(CoreType::SessionStarted) => FrameClass::Started,
+        Some(CoreType::OutputStreaming) => FrameClass::Text,
+        Some(CoreType::StateChanged) => FrameClass::State,
+        Some(CoreType::ProgressUpdated) => FrameClass::Progress,
+        _ => FrameClass::Other,
     }
 }

@@ -17,17 +17,17 @@ pub trait Entropy {
 
 /// Text that is not an identifier of the wanted kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidId {
+pub struct ParseIdError {
     prefix: &'static str,
 }
 
-impl fmt::Display for InvalidId {
+impl fmt::Display for ParseIdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "must be {} followed by 1 to {MAX_TAIL} letters or digits", self.prefix)
     }
 }
 
-impl std::error::Error for InvalidId {}
+impl std::error::Error for ParseIdError {}
 
 /// Whether the text is the prefix followed by 1 to 64 ASCII letters or digits.
 pub(crate) fn is_id(text: &str, prefix: &str) -> bool {
@@ -70,10 +70,10 @@ macro_rules! id {
         }
 
         impl FromStr for $name {
-            type Err = InvalidId;
+            type Err = ParseIdError;
 
-            fn from_str(text: &str) -> Result<Self, InvalidId> {
-                if is_id(text, $prefix) { Ok(Self(text.into())) } else { Err(InvalidId { prefix: $prefix }) }
+            fn from_str(text: &str) -> Result<Self, ParseIdError> {
+                if is_id(text, $prefix) { Ok(Self(text.into())) } else { Err(ParseIdError { prefix: $prefix }) }
             }
         }
 

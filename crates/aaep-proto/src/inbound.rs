@@ -7,7 +7,7 @@ use crate::id::SubscriptionId;
 use crate::json::Json;
 use crate::limits;
 use crate::message::{AAEP_VERSION, Message, MessageType, ReasonCode, SubscriptionRequest};
-use crate::negotiate::Refusal;
+use crate::negotiate::Rejection;
 use crate::rule::{Problem, Rule, Severity};
 use crate::validate::Validator;
 
@@ -15,9 +15,9 @@ use crate::validate::Validator;
 ///
 /// ```
 /// use aaep_proto::inbound::Inbound;
-/// let Inbound::Refused(refusal) = Inbound::read(br#"{"type":"subscription.request","subscriber_id":"reader",
+/// let Inbound::Refused(rejection) = Inbound::read(br#"{"type":"subscription.request","subscriber_id":"reader",
 ///     "aaep_version":"1.0.0","capabilities":{"pace_wpm":5}}"#) else { unreachable!() };
-/// assert_eq!(refusal.message, "capabilities.pace_wpm: pace_wpm must be from 50 to 1000.");
+/// assert_eq!(rejection.message, "capabilities.pace_wpm: pace_wpm must be from 50 to 1000.");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inbound {
@@ -26,11 +26,11 @@ pub enum Inbound {
     /// Another valid message.
     Message(Message),
     /// An invalid request for a subscription, and the answer to it.
-    Refused(Refusal),
+    Refused(Rejection),
     /// An invalid renegotiation: the subscription that it names, if it names one, and the answer to it.
-    RefusedChange(Option<SubscriptionId>, Refusal),
+    RefusedChange(Option<SubscriptionId>, Rejection),
     /// Anything else that is not valid. The refusal says why, for a peer that should have sent a request.
-    Invalid(Refusal),
+    Invalid(Rejection),
 }
 
 impl Inbound {
@@ -40,7 +40,7 @@ impl Inbound {
             Ok(json) => json,
             Err(error) => {
                 let message = format!("This is not JSON: {error}. Send one UTF-8 JSON object.");
-                return Inbound::Invalid(refusal(ReasonCode::Unknown, &message));
+                return Inbound::Invalid(rejection(ReasonCode::Unknown, &message));
             }
         };
         let report = Validator::new().check_json(&json, Some(bytes.len()));
@@ -48,51 +48,51 @@ impl Inbound {
         let fatal = |problem: &&Problem| problem.severity == Severity::Error && problem.rule != Rule::CapabilityLevel2;
         let message = match report.problems.iter().find(fatal) {
             Some(problem) => Err(refusal_of(problem)),
-            None => Message::from_json(&json).map_err(|error| refusal(ReasonCode::Unknown, &error.to_string())),
+            None => Message::from_json(&json).map_err(|error| rejection(ReasonCode::Unknown, &error.to_string())),
         };
         let kind = json.get("type").and_then(Json::text).and_then(MessageType::parse);
         match (message, kind) {
             (Ok(Message::SubscriptionRequest(request)), _) => Inbound::Request(request),
             (Ok(message), _) => Inbound::Message(message),
-            (Err(refusal), Some(MessageType::SubscriptionRequest)) => {
-                Inbound::Refused(other_version(&json).unwrap_or(refusal))
+            (Err(rejection), Some(MessageType::SubscriptionRequest)) => {
+                Inbound::Refused(other_version(&json).unwrap_or(rejection))
             }
-            (Err(refusal), Some(MessageType::SubscriptionRenegotiate)) => {
+            (Err(rejection), Some(MessageType::SubscriptionRenegotiate)) => {
                 let named = json.get("subscription_id").and_then(Json::text).and_then(|id| id.parse().ok());
-                Inbound::RefusedChange(named, refusal)
+                Inbound::RefusedChange(named, rejection)
             }
-            (Err(refusal), _) => Inbound::Invalid(refusal),
+            (Err(rejection), _) => Inbound::Invalid(rejection),
         }
     }
 
     /// The request that a conversation begins with, or the answer to whatever came instead.
-    pub fn into_request(self) -> Result<Box<SubscriptionRequest>, Refusal> {
+    pub fn into_request(self) -> Result<Box<SubscriptionRequest>, Rejection> {
         match self {
             Inbound::Request(request) => Ok(request),
-            Inbound::Refused(refusal) | Inbound::RefusedChange(_, refusal) => Err(refusal),
-            Inbound::Message(_) => Err(refusal(ReasonCode::Unknown, "type: send a subscription.request first.")),
+            Inbound::Refused(rejection) | Inbound::RefusedChange(_, rejection) => Err(rejection),
+            Inbound::Message(_) => Err(rejection(ReasonCode::Unknown, "type: send a subscription.request first.")),
             // What is not valid has no type that could be trusted; the words are about the request that was expected.
             Inbound::Invalid(invalid) if invalid.message.starts_with("This is not JSON") => Err(invalid),
             Inbound::Invalid(_) => {
                 let message = "type: must be subscription.request. Send one valid subscription.request.";
-                Err(refusal(ReasonCode::Unknown, message))
+                Err(rejection(ReasonCode::Unknown, message))
             }
         }
     }
 }
 
 /// The refusal of a request that is written for another major version: its fields are not ours to judge.
-fn other_version(json: &Json<'_>) -> Option<Refusal> {
+fn other_version(json: &Json<'_>) -> Option<Rejection> {
     let wanted = json.get("aaep_version").and_then(Json::text)?;
     let major = |version: &str| version.split('.').next().and_then(|major| major.parse::<u64>().ok());
     let other = major(wanted).is_some_and(|wanted| Some(wanted) != major(AAEP_VERSION));
     let shown: String = wanted.chars().take(limits::NAME_CHARACTERS).collect();
     let message = format!("aaep_version: version {shown} is not spoken here. Ask for {AAEP_VERSION}.");
-    other.then(|| refusal(ReasonCode::VersionUnsupported, &message))
+    other.then(|| rejection(ReasonCode::VersionUnsupported, &message))
 }
 
 /// The refusal that says what a problem says: the field, and what to do.
-fn refusal_of(problem: &Problem) -> Refusal {
+fn refusal_of(problem: &Problem) -> Rejection {
     let field = problem.pointer.trim_start_matches('/').replace('/', ".");
     let reason_code = match field.split('.').next() {
         Some("aaep_version") => ReasonCode::VersionUnsupported,
@@ -100,13 +100,13 @@ fn refusal_of(problem: &Problem) -> Refusal {
         _ => ReasonCode::Unknown,
     };
     let separator = if field.is_empty() { "" } else { ": " };
-    refusal(reason_code, &format!("{field}{separator}{}", problem.message))
+    rejection(reason_code, &format!("{field}{separator}{}", problem.message))
 }
 
 /// A refusal with as much of a text as an answer should repeat.
-fn refusal(reason_code: ReasonCode, message: &str) -> Refusal {
+fn rejection(reason_code: ReasonCode, message: &str) -> Rejection {
     let message: String = message.chars().take(limits::NOTICE_CHARACTERS).collect();
-    Refusal::new(reason_code, message)
+    Rejection::new(reason_code, message)
 }
 
 #[cfg(test)]
@@ -125,8 +125,8 @@ mod tests {
     }
 
     fn refused(changes: &Value) -> (String, String) {
-        let Inbound::Refused(refusal) = Inbound::read(&request(changes)) else { panic!("{changes} is fine") };
-        (refusal.reason_code.as_str().to_owned(), refusal.message)
+        let Inbound::Refused(rejection) = Inbound::read(&request(changes)) else { panic!("{changes} is fine") };
+        (rejection.reason_code.as_str().to_owned(), rejection.message)
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn an_invalid_renegotiation_names_its_subscription_if_it_can() {
         let read = |text: &str| match Inbound::read(text.as_bytes()) {
-            Inbound::RefusedChange(named, refusal) => (named.map(|id| id.to_string()), refusal.message),
+            Inbound::RefusedChange(named, rejection) => (named.map(|id| id.to_string()), rejection.message),
             other => panic!("{other:?}"),
         };
         let (named, message) = read(
@@ -193,10 +193,10 @@ mod tests {
         fn answers_are_messages_that_keep_the_rules(bytes in ".{0,300}", name in "[a-z]{1,300}", long in ".{0,300}") {
             let request = request(&json!({"subscriber_id": null, (name): long}));
             for bytes in [bytes.as_bytes(), request.as_slice()] {
-                let Err(refusal) = Inbound::read(bytes).into_request() else { continue };
-                let message: Message = refusal.to_message().into();
+                let Err(rejection) = Inbound::read(bytes).into_request() else { continue };
+                let message: Message = rejection.to_message().into();
                 let json = serde_json::to_vec(&message).unwrap();
-                prop_assert!(crate::validate(&json).is_valid(), "{}", refusal.message);
+                prop_assert!(crate::validate(&json).is_valid(), "{}", rejection.message);
             }
         }
     }

@@ -16,22 +16,22 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// let tag: LanguageTag = "en-us".parse()?;
 /// assert_eq!(tag, "en-US".parse()?);
 /// assert!("en_US".parse::<LanguageTag>().is_err());
-/// # Ok::<(), aaep_proto::language::InvalidTag>(())
+/// # Ok::<(), aaep_proto::language::ParseLanguageTagError>(())
 /// ```
 #[derive(Clone)]
 pub struct LanguageTag(Box<str>);
 
 /// Text that is not a language tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidTag;
+pub struct ParseLanguageTagError;
 
-impl fmt::Display for InvalidTag {
+impl fmt::Display for ParseLanguageTagError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("must be a language tag such as en-US or yo")
     }
 }
 
-impl std::error::Error for InvalidTag {}
+impl std::error::Error for ParseLanguageTagError {}
 
 /// The syntax of a tag as a regular expression, for the published schemas.
 pub const TAG_PATTERN: &str = "^[a-zA-Z]{1,8}(-[a-zA-Z0-9]{1,8})*$";
@@ -106,7 +106,7 @@ impl LanguageTag {
     /// assert!("ar-EG".parse::<LanguageTag>()?.is_right_to_left());
     /// assert!("az-Arab".parse::<LanguageTag>()?.is_right_to_left());
     /// assert!(!"az".parse::<LanguageTag>()?.is_right_to_left());
-    /// # Ok::<(), aaep_proto::language::InvalidTag>(())
+    /// # Ok::<(), aaep_proto::language::ParseLanguageTagError>(())
     /// ```
     pub fn is_right_to_left(&self) -> bool {
         self.locale().is_some_and(|locale| LocaleDirectionality::new_extended().is_right_to_left(&locale.id))
@@ -187,10 +187,10 @@ pub fn choose<'o>(
 }
 
 impl FromStr for LanguageTag {
-    type Err = InvalidTag;
+    type Err = ParseLanguageTagError;
 
-    fn from_str(text: &str) -> Result<Self, InvalidTag> {
-        if is_tag(text) { Ok(LanguageTag(text.into())) } else { Err(InvalidTag) }
+    fn from_str(text: &str) -> Result<Self, ParseLanguageTagError> {
+        if is_tag(text) { Ok(LanguageTag(text.into())) } else { Err(ParseLanguageTagError) }
     }
 }
 

@@ -30,7 +30,7 @@
 //! let Message::Event(event) = Message::parse(line)? else { unreachable!() };
 //! let Payload::ToolInvoked(tool) = &event.payload else { unreachable!() };
 //! assert_eq!(tool.tool, "fetch_balance");
-//! # Ok::<(), aaep_proto::message::Unreadable>(())
+//! # Ok::<(), aaep_proto::message::MessageError>(())
 //! ```
 
 pub mod confirm;
@@ -50,11 +50,11 @@ pub mod record;
 pub mod rule;
 pub mod schema;
 pub mod sequence;
-pub mod shape;
+pub mod shaping;
 pub mod subscriber;
 pub mod time;
 pub mod validate;
 
 pub use rule::{Problem, Rule, Severity};
-pub use sequence::Sequence;
+pub use sequence::SequenceChecker;
 pub use validate::{Report, Validator, validate};

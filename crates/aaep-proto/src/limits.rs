@@ -65,7 +65,7 @@ pub const REMEMBERED_ORIGINS: usize = 4096;
 /// How long a stream that counts as gone is kept for its return.
 pub const FORGET_SECONDS: u64 = 300;
 /// How long a stream that can be resumed may be away before it counts as gone (decision 2).
-pub const AWAY_SECONDS: u64 = 15;
+pub const RESUME_WINDOW_SECS: u64 = 15;
 /// Event ids that a subscriber remembers to leave out what comes twice.
 pub const HEARD_EVENT_IDS: usize = 8192;
 /// Sessions that a subscriber follows at once; beyond, the longest silent one is let go.

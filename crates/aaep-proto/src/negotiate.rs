@@ -10,7 +10,7 @@ use crate::message::{
     AAEP_VERSION, Boundary, Capabilities, CapabilityFields, CognitiveLoad, EventFilters, ReasonCode,
     SubscriptionRejected, SubscriptionRequest, Verbosity,
 };
-use crate::shape::filter::Filter;
+use crate::shaping::filter::Filter;
 
 /// The extension capability by which a subscriber asks for more time to answer; see `docs/more-time.md`.
 pub const MORE_TIME_PREFIX: &str = "more_time";
@@ -99,7 +99,7 @@ pub struct Agreement {
 
 /// Why there is no agreement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Rejection {
     /// For programs.
     pub reason_code: ReasonCode,
     /// For people.
@@ -108,10 +108,10 @@ pub struct Refusal {
     pub retry_after_seconds: Option<u32>,
 }
 
-impl Refusal {
+impl Rejection {
     /// A refusal for this reason.
-    pub fn new(reason_code: ReasonCode, message: impl Into<String>) -> Refusal {
-        Refusal { reason_code, message: message.into(), retry_after_seconds: None }
+    pub fn new(reason_code: ReasonCode, message: impl Into<String>) -> Rejection {
+        Rejection { reason_code, message: message.into(), retry_after_seconds: None }
     }
 
     /// The message that says so.
@@ -125,13 +125,13 @@ impl Refusal {
     }
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for Rejection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for Rejection {}
 
 /// Decides about a request while so many subscriptions are open.
 ///
@@ -147,12 +147,12 @@ impl std::error::Error for Refusal {}
 /// assert_eq!(agreement.notes.as_deref(), Some("These languages are not available: yo."));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-pub fn negotiate(request: &SubscriptionRequest, offer: &Offer, open: usize) -> Result<Agreement, Refusal> {
+pub fn negotiate(request: &SubscriptionRequest, offer: &Offer, open: usize) -> Result<Agreement, Rejection> {
     let version = agree_version(&request.aaep_version)?;
     if open >= offer.max_subscriptions {
-        let mut refusal = Refusal::new(ReasonCode::RateLimit, "All places are taken. Try again later.");
-        refusal.retry_after_seconds = Some(offer.retry_after_seconds);
-        return Err(refusal);
+        let mut rejection = Rejection::new(ReasonCode::RateLimit, "All places are taken. Try again later.");
+        rejection.retry_after_seconds = Some(offer.retry_after_seconds);
+        return Err(rejection);
     }
     let mut agreement = agree(request.capabilities.clone(), offer)?;
     if request.aaep_version != version {
@@ -166,22 +166,22 @@ pub fn negotiate(request: &SubscriptionRequest, offer: &Offer, open: usize) -> R
 }
 
 /// Decides about a change of terms; what the change does not name stays (5.7.1).
-pub fn renegotiate(terms: &Terms, changes: &Capabilities, offer: &Offer) -> Result<Agreement, Refusal> {
+pub fn renegotiate(terms: &Terms, changes: &Capabilities, offer: &Offer) -> Result<Agreement, Rejection> {
     agree(merge(terms.requested.clone(), changes), offer)
 }
 
 /// Decides again about what was asked for before, by what is offered now.
-pub(crate) fn readmit(requested: Capabilities, offer: &Offer) -> Result<Agreement, Refusal> {
+pub(crate) fn readmit(requested: Capabilities, offer: &Offer) -> Result<Agreement, Rejection> {
     agree(requested, offer)
 }
 
-fn agree_version(wanted: &str) -> Result<String, Refusal> {
+fn agree_version(wanted: &str) -> Result<String, Rejection> {
     let major = |version: &str| version.split('.').next().and_then(|m| m.parse::<u64>().ok());
     if major(wanted) == major(AAEP_VERSION) {
         return Ok(AAEP_VERSION.to_owned());
     }
     let message = format!("aaep_version: version {wanted} is not spoken here. Ask for {AAEP_VERSION}.");
-    Err(Refusal::new(ReasonCode::VersionUnsupported, message))
+    Err(Rejection::new(ReasonCode::VersionUnsupported, message))
 }
 
 /// The capabilities with these changes; what they do not name stays (5.7.1).
@@ -209,13 +209,13 @@ pub(crate) fn merge(mut base: Capabilities, changes: &Capabilities) -> Capabilit
     base
 }
 
-fn agree(requested: Capabilities, offer: &Offer) -> Result<Agreement, Refusal> {
+fn agree(requested: Capabilities, offer: &Offer) -> Result<Agreement, Rejection> {
     check_filter_size(&requested)?;
     let requested = without_unknown_extensions(requested, offer);
     let asked = &requested.fields;
     if asked.accept_signed_manifests_only == Some(true) && !offer.signed_manifest {
         let message = "This producer has no signed manifest. Ask without accept_signed_manifests_only.";
-        return Err(Refusal::new(ReasonCode::ManifestSignatureRequired, message));
+        return Err(Rejection::new(ReasonCode::ManifestSignatureRequired, message));
     }
     let mut notes = Vec::new();
     let extensions = agree_extensions(asked, offer)?;
@@ -245,13 +245,13 @@ fn agree(requested: Capabilities, offer: &Offer) -> Result<Agreement, Refusal> {
 }
 
 /// Validation reports this as well; a request that was built in the same process is not validated.
-fn check_filter_size(requested: &Capabilities) -> Result<(), Refusal> {
+fn check_filter_size(requested: &Capabilities) -> Result<(), Rejection> {
     let Some(filters) = &requested.fields.event_filters else { return Ok(()) };
     for (name, list) in [("include", &filters.include), ("exclude", &filters.exclude)] {
         let (length, most) = (list.as_ref().map_or(0, Vec::len), limits::FILTER_PATTERNS);
         if length > most {
             let message = format!("event_filters.{name} has {length} patterns. Send at most {most}.");
-            return Err(Refusal::new(ReasonCode::CapabilitiesIncompatible, message));
+            return Err(Rejection::new(ReasonCode::CapabilitiesIncompatible, message));
         }
     }
     Ok(())
@@ -328,7 +328,7 @@ fn agree_languages(asked: &CapabilityFields, offer: &Offer, notes: &mut Vec<Stri
     Some(served)
 }
 
-fn agree_boundaries(asked: &CapabilityFields, notes: &mut Vec<String>) -> Result<Vec<Boundary>, Refusal> {
+fn agree_boundaries(asked: &CapabilityFields, notes: &mut Vec<String>) -> Result<Vec<Boundary>, Rejection> {
     let Some(requested) = &asked.coalesce_boundaries else {
         return Ok(vec![Boundary::Sentence, Boundary::Completion]);
     };
@@ -336,7 +336,7 @@ fn agree_boundaries(asked: &CapabilityFields, notes: &mut Vec<String>) -> Result
     if known.is_empty() {
         let message =
             "coalesce_boundaries: none of these is known. Ask for none, word, sentence, paragraph or completion.";
-        return Err(Refusal::new(ReasonCode::CapabilitiesIncompatible, message));
+        return Err(Rejection::new(ReasonCode::CapabilitiesIncompatible, message));
     }
     if !unknown.is_empty() {
         let words: Vec<&str> = unknown.iter().map(Boundary::as_str).collect();
@@ -354,7 +354,7 @@ fn agree_filters(asked: &CapabilityFields) -> EventFilters {
 }
 
 /// The requested levels that can be served. Levels above 1 are for subscribers that can reply (5.3.1.4).
-fn agree_levels(asked: &CapabilityFields, offer: &Offer, notes: &mut Vec<String>) -> Result<Vec<u32>, Refusal> {
+fn agree_levels(asked: &CapabilityFields, offer: &Offer, notes: &mut Vec<String>) -> Result<Vec<u32>, Rejection> {
     let requested = asked.supported_conformance_levels.clone().unwrap_or_else(|| vec![1]);
     let can_reply = asked.supports_confirmation_reply == Some(true);
     let mut levels: Vec<u32> = requested.iter().copied().filter(|l| offer.levels.contains(l)).collect();
@@ -362,14 +362,14 @@ fn agree_levels(asked: &CapabilityFields, offer: &Offer, notes: &mut Vec<String>
         let offered: Vec<String> = offer.levels.iter().map(u32::to_string).collect();
         let message =
             format!("supported_conformance_levels: none of these can be offered. Ask for {}.", offered.join(", "));
-        return Err(Refusal::new(ReasonCode::CapabilitiesIncompatible, message));
+        return Err(Rejection::new(ReasonCode::CapabilitiesIncompatible, message));
     }
     if !can_reply && levels.iter().any(|l| *l > 1) {
         levels.retain(|l| *l == 1);
         if levels.is_empty() {
             let message = "supported_conformance_levels: levels 2 and 3 need supports_confirmation_reply: true. \
                 Set it, or ask for level 1.";
-            return Err(Refusal::new(ReasonCode::CapabilitiesIncompatible, message));
+            return Err(Rejection::new(ReasonCode::CapabilitiesIncompatible, message));
         }
         notes.push("Levels 2 and 3 need supports_confirmation_reply; level 1 is served.".to_owned());
     } else if levels.len() < requested.len() {
@@ -380,7 +380,7 @@ fn agree_levels(asked: &CapabilityFields, offer: &Offer, notes: &mut Vec<String>
 }
 
 /// Extensions that both sides know. Two of them with one prefix cannot share a subscription (chapter 7).
-fn agree_extensions(asked: &CapabilityFields, offer: &Offer) -> Result<Option<Vec<String>>, Refusal> {
+fn agree_extensions(asked: &CapabilityFields, offer: &Offer) -> Result<Option<Vec<String>>, Rejection> {
     let Some(requested) = &asked.supported_extensions else { return Ok(None) };
     let common: Vec<&(String, String)> = offer
         .extensions
@@ -390,7 +390,7 @@ fn agree_extensions(asked: &CapabilityFields, offer: &Offer) -> Result<Option<Ve
     for (i, (prefix, _)) in common.iter().enumerate() {
         if common[..i].iter().any(|(earlier, _)| earlier == prefix) {
             let message = format!("supported_extensions: two of these use the prefix {prefix}. Ask for one of them.");
-            return Err(Refusal::new(ReasonCode::CapabilitiesIncompatible, message));
+            return Err(Rejection::new(ReasonCode::CapabilitiesIncompatible, message));
         }
     }
     Ok(Some(common.into_iter().map(|(_, uri)| uri.clone()).collect()))

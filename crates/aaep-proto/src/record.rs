@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 
 /// What a field may hold.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum FieldType {
     /// Text for people: 1 or more characters up to a bound. It has language variants
     /// (`summary_normal_yo`) and must not carry secrets.
     Human {
@@ -60,7 +60,7 @@ pub enum Kind {
     /// An array.
     List {
         /// What each item may hold.
-        of: &'static Kind,
+        of: &'static FieldType,
         /// Fewest items.
         min: usize,
         /// Most items.
@@ -69,7 +69,7 @@ pub enum Kind {
         unique: bool,
     },
     /// An object with a table of its own.
-    Object(&'static Shape),
+    Object(&'static ObjectSchema),
     /// Any object.
     AnyObject,
     /// Any object whose texts people may hear, so it must not carry secrets.
@@ -99,14 +99,14 @@ pub struct Field {
     /// The name on the wire.
     pub name: &'static str,
     /// What it may hold.
-    pub kind: Kind,
+    pub kind: FieldType,
     /// Whether it must be there.
     pub required: bool,
 }
 
 /// What is done with fields that a table does not name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unknown {
+pub enum UnknownFields {
     /// They break a rule.
     Denied,
     /// They are kept as they are.
@@ -117,20 +117,20 @@ pub enum Unknown {
 
 /// A table: the fields of one object.
 #[derive(Debug)]
-pub struct Shape {
+pub struct ObjectSchema {
     /// The rows in the recommended order.
     pub fields: &'static [Field],
     /// What else may be there.
-    pub unknown: Unknown,
+    pub unknown: UnknownFields,
     /// Fewest fields.
     pub min_fields: usize,
     /// The rules that a violation is reported under.
-    pub rules: &'static Family,
+    pub rules: &'static RuleSet,
 }
 
 /// The rules that the violations of one family of objects are reported under.
 #[derive(Debug)]
-pub struct Family {
+pub struct RuleSet {
     /// A required field is missing.
     pub required: Rule,
     /// A value of the wrong type.
@@ -145,14 +145,14 @@ pub struct Family {
     pub unknown: Rule,
 }
 
-impl Family {
+impl RuleSet {
     /// One rule for everything.
-    pub(crate) const fn all(rule: Rule) -> Family {
-        Family { required: rule, wrong_type: rule, limit: rule, word: rule, format: rule, unknown: rule }
+    pub(crate) const fn all(rule: Rule) -> RuleSet {
+        RuleSet { required: rule, wrong_type: rule, limit: rule, word: rule, format: rule, unknown: rule }
     }
 }
 
-impl Shape {
+impl ObjectSchema {
     /// The row of this name. Fields usually come in the order of the table, so the search starts
     /// where the last one ended.
     pub(crate) fn find(&self, name: &str, cursor: &mut usize) -> Option<usize> {
@@ -171,26 +171,26 @@ impl Shape {
 
 /// A document that lacks what its type needs. The validator says precisely what; this says where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Malformed {
+pub struct DecodeError {
     /// The field that is missing or of the wrong type.
     pub field: &'static str,
 }
 
-impl std::fmt::Display for Malformed {
+impl std::fmt::Display for DecodeError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} is missing or malformed", self.field)
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for DecodeError {}
 
 /// An object of the protocol that has a table.
 pub trait Record: Sized {
     /// Its table.
-    const SHAPE: Shape;
+    const SHAPE: ObjectSchema;
 
     /// Reads it from the fields of an object; fields that the table does not name are left alone.
-    fn read(object: &Object<'_>) -> Result<Self, Malformed>;
+    fn read(object: &Object<'_>) -> Result<Self, DecodeError>;
 
     /// Writes its fields in the order of the table.
     fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
@@ -203,7 +203,7 @@ pub trait FromJson: Sized {
 }
 
 /// The place of a field in a struct: `T` if it must be there, `Option<T>` if it may.
-pub trait Slot: Sized {
+pub trait FieldValue: Sized {
     /// Whether the field must be there.
     const REQUIRED: bool;
     /// Reads the field, or `None` if it is malformed, or missing and required.
@@ -212,7 +212,7 @@ pub trait Slot: Sized {
     fn is_present(&self) -> bool;
 }
 
-impl<T: FromJson> Slot for T {
+impl<T: FromJson> FieldValue for T {
     const REQUIRED: bool = true;
 
     fn read(json: Option<&Json<'_>>) -> Option<Self> {
@@ -224,7 +224,7 @@ impl<T: FromJson> Slot for T {
     }
 }
 
-impl<T: FromJson> Slot for Option<T> {
+impl<T: FromJson> FieldValue for Option<T> {
     const REQUIRED: bool = false;
 
     fn read(json: Option<&Json<'_>>) -> Option<Self> {
@@ -240,8 +240,8 @@ impl<T: FromJson> Slot for Option<T> {
 }
 
 /// Reads one field of an object.
-pub(crate) fn slot<T: Slot>(object: &Object<'_>, name: &'static str) -> Result<T, Malformed> {
-    T::read(object.get(name)).ok_or(Malformed { field: name })
+pub(crate) fn slot<T: FieldValue>(object: &Object<'_>, name: &'static str) -> Result<T, DecodeError> {
+    T::read(object.get(name)).ok_or(DecodeError { field: name })
 }
 
 impl FromJson for String {
@@ -335,12 +335,12 @@ macro_rules! record {
         }
 
         impl $crate::record::Record for $name {
-            const SHAPE: $crate::record::Shape = $crate::record::Shape {
+            const SHAPE: $crate::record::ObjectSchema = $crate::record::ObjectSchema {
                 fields: &[$(
                     $crate::record::Field {
                         name: $crate::record::wire_name!($field $($wire)?),
                         kind: $kind,
-                        required: <$ty as $crate::record::Slot>::REQUIRED,
+                        required: <$ty as $crate::record::FieldValue>::REQUIRED,
                     },
                 )*],
                 unknown: $unknown,
@@ -348,7 +348,7 @@ macro_rules! record {
                 rules: $rules,
             };
 
-            fn read(object: &$crate::json::Object<'_>) -> Result<Self, $crate::record::Malformed> {
+            fn read(object: &$crate::json::Object<'_>) -> Result<Self, $crate::record::DecodeError> {
                 Ok(Self {
                     $( $field: $crate::record::slot(object, $crate::record::wire_name!($field $($wire)?))?, )*
                 })
@@ -356,7 +356,7 @@ macro_rules! record {
 
             fn write<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
                 $(
-                    if $crate::record::Slot::is_present(&self.$field) {
+                    if $crate::record::FieldValue::is_present(&self.$field) {
                         map.serialize_entry($crate::record::wire_name!($field $($wire)?), &self.$field)?;
                     }
                 )*

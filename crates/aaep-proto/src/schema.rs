@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 
 use crate::language::SUFFIX_PATTERN;
 use crate::message::{CORE_CONTEXT, CORE_TYPES, CoreType, Envelope, MANIFEST_TYPE, MessageType};
-use crate::record::{Field, Kind, Record, Shape, Unknown};
+use crate::record::{Field, FieldType, ObjectSchema, Record, UnknownFields};
 
 /// What the `$id` of every schema starts with.
 const BASE: &str = "urn:aaep:schema:1.0:";
 
 /// A schema that can be printed: its name and where it is kept under `schemas/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct SchemaFile {
     /// The name: `agent.session.started`, `subscription.request`, `envelope`, `manifest`.
     pub name: String,
     /// The file under `schemas/`.
@@ -28,7 +28,7 @@ enum Subject {
     Message(MessageType),
 }
 
-impl Entry {
+impl SchemaFile {
     /// The schema itself.
     pub fn schema(&self) -> Value {
         match self.subject {
@@ -46,8 +46,8 @@ impl Entry {
 /// assert_eq!(names.len(), 21);
 /// assert!(names.contains(&"confirmation.reply".to_owned()));
 /// ```
-pub fn all() -> Vec<Entry> {
-    let entry = |name: &str, directory: &str, subject| Entry {
+pub fn all() -> Vec<SchemaFile> {
+    let entry = |name: &str, directory: &str, subject| SchemaFile {
         name: name.to_owned(),
         path: format!("{directory}{name}.schema.json"),
         subject,
@@ -67,7 +67,7 @@ pub fn all() -> Vec<Entry> {
 }
 
 /// The schema of this name, if there is one. A type as it stands on the wire is a name too.
-pub fn find(name: &str) -> Option<Entry> {
+pub fn find(name: &str) -> Option<SchemaFile> {
     let name = if name == MANIFEST_TYPE { "manifest" } else { name.strip_prefix("aaep:").unwrap_or(name) };
     all().into_iter().find(|e| e.name == name)
 }
@@ -159,8 +159,8 @@ fn silent_harm() -> Value {
 }
 
 /// Language variants of the texts for people: `summary_normal_yo`.
-fn variants(shape: &Shape) -> Map<String, Value> {
-    let human = shape.fields.iter().filter(|f| matches!(f.kind, Kind::Human { .. }));
+fn variants(shape: &ObjectSchema) -> Map<String, Value> {
+    let human = shape.fields.iter().filter(|f| matches!(f.kind, FieldType::Human { .. }));
     human.map(|f| (format!("^{}_{SUFFIX_PATTERN}$", f.name), kind(&f.kind))).collect()
 }
 
@@ -212,7 +212,7 @@ fn properties(fields: &[Field]) -> Map<String, Value> {
     fields.iter().map(|f| (f.name.to_owned(), kind(&f.kind))).collect()
 }
 
-fn object(shape: &Shape) -> Map<String, Value> {
+fn object(shape: &ObjectSchema) -> Map<String, Value> {
     let mut schema = Map::new();
     schema.insert("type".into(), "object".into());
     let needed: Vec<Value> = shape.fields.iter().filter(|f| f.required).map(|f| f.name.into()).collect();
@@ -224,49 +224,49 @@ fn object(shape: &Shape) -> Map<String, Value> {
         schema.insert("minProperties".into(), shape.min_fields.into());
     }
     match shape.unknown {
-        Unknown::Denied => schema.insert("additionalProperties".into(), false.into()),
-        Unknown::Objects => {
+        UnknownFields::Denied => schema.insert("additionalProperties".into(), false.into()),
+        UnknownFields::Objects => {
             schema.insert("propertyNames".into(), unreserved());
             schema.insert("additionalProperties".into(), json!({"type": "object"}))
         }
-        Unknown::Allowed => None,
+        UnknownFields::Allowed => None,
     };
     schema
 }
 
-fn kind(kind: &Kind) -> Value {
+fn kind(kind: &FieldType) -> Value {
     match kind {
-        Kind::Human { min, max } | Kind::Name { min, max } | Kind::Text { min, max } => {
+        FieldType::Human { min, max } | FieldType::Name { min, max } | FieldType::Text { min, max } => {
             bounded(json!({"type": "string"}), ("minLength", *min), ("maxLength", *max))
         }
-        Kind::Pattern(pattern) => json!({"type": "string", "pattern": pattern.regex}),
-        Kind::OneOf(words) => json!({"enum": words}),
-        Kind::OneOfIntegers(numbers) => json!({"enum": numbers}),
-        Kind::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
-        Kind::Number { min, max } => json!({"type": "number", "minimum": min, "maximum": max}),
-        Kind::Boolean => json!({"type": "boolean"}),
-        Kind::List { of, min, max, unique } => {
+        FieldType::Pattern(pattern) => json!({"type": "string", "pattern": pattern.regex}),
+        FieldType::OneOf(words) => json!({"enum": words}),
+        FieldType::OneOfIntegers(numbers) => json!({"enum": numbers}),
+        FieldType::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        FieldType::Number { min, max } => json!({"type": "number", "minimum": min, "maximum": max}),
+        FieldType::Boolean => json!({"type": "boolean"}),
+        FieldType::List { of, min, max, unique } => {
             let mut list = json!({"type": "array", "items": self::kind(of)});
             if *unique {
                 list["uniqueItems"] = true.into();
             }
             bounded(list, ("minItems", *min), ("maxItems", *max))
         }
-        Kind::Object(shape) => object(shape).into(),
-        Kind::AnyObject | Kind::HumanObject => json!({"type": "object"}),
-        Kind::Extensions => json!({
+        FieldType::Object(shape) => object(shape).into(),
+        FieldType::AnyObject | FieldType::HumanObject => json!({"type": "object"}),
+        FieldType::Extensions => json!({
             "type": "object",
             "propertyNames": unreserved(),
             "additionalProperties": {"type": "object"}
         }),
-        Kind::Context => {
+        FieldType::Context => {
             let uri = self::kind(&crate::message::kinds::URI);
             json!({"anyOf": [
                 {"const": CORE_CONTEXT},
                 {"type": "array", "minItems": 1, "prefixItems": [{"const": CORE_CONTEXT}], "items": uri}
             ]})
         }
-        Kind::Response => json!({"anyOf": [
+        FieldType::Response => json!({"anyOf": [
             {"type": "string", "minLength": 1, "maxLength": 16384},
             {"type": "boolean"},
             {"type": "number"}

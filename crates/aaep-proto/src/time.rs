@@ -80,7 +80,7 @@ pub struct Now {
 /// let same: Timestamp = "2026-05-24T16:22:11.342+02:00".parse()?;
 /// assert_eq!(at, same);
 /// assert_eq!(same.to_string(), "2026-05-24T16:22:11.342+02:00");
-/// # Ok::<(), aaep_proto::time::InvalidTimestamp>(())
+/// # Ok::<(), aaep_proto::time::ParseTimestampError>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct Timestamp {
@@ -96,15 +96,15 @@ pub struct Timestamp {
 
 /// Text that is not a timestamp the protocol allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidTimestamp;
+pub struct ParseTimestampError;
 
-impl fmt::Display for InvalidTimestamp {
+impl fmt::Display for ParseTimestampError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("must be a date and time like 2026-05-24T14:22:11.342Z with 0, 3 or 6 digits of fraction")
     }
 }
 
-impl std::error::Error for InvalidTimestamp {}
+impl std::error::Error for ParseTimestampError {}
 
 impl Timestamp {
     /// The shape of a timestamp as a regular expression, for the published schemas.
@@ -134,10 +134,10 @@ impl Timestamp {
 }
 
 impl FromStr for Timestamp {
-    type Err = InvalidTimestamp;
+    type Err = ParseTimestampError;
 
-    fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
-        parse(text.as_bytes()).ok_or(InvalidTimestamp)
+    fn from_str(text: &str) -> Result<Self, ParseTimestampError> {
+        parse(text.as_bytes()).ok_or(ParseTimestampError)
     }
 }
 

@@ -4,7 +4,7 @@
 //! table. The mark at the end of the text is always there and not written.
 
 use aaep_proto::language::LanguageTag;
-use aaep_proto::shape::segment::{Level, Mark, Segmenter, Segments, Syntax};
+use aaep_proto::shaping::segment::{Level, Mark, Segmenter, Segments, Syntax};
 use icu_segmenter::GraphemeClusterSegmenter;
 use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization;

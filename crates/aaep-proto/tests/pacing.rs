@@ -8,10 +8,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aaep_proto::frame::{Class, Frame};
+use aaep_proto::frame::{Frame, FrameClass};
 use aaep_proto::message::Boundary;
-use aaep_proto::shape::outbox::{Flow, Outbox, Release, Sending, spoken_words};
-use aaep_proto::shape::text::Cutting;
+use aaep_proto::shaping::outbox::{Flow, Outbox, OutgoingFrame, Release, spoken_words};
+use aaep_proto::shaping::text::BoundarySet;
 use aaep_proto::time::Moment;
 use proptest::prelude::*;
 use serde_json::json;
@@ -90,11 +90,11 @@ fn text_said(position: u64, text: &str) -> String {
 fn said(release: &Release) -> String {
     let state = |f: &Frame, from: &str| format!("state {from}>{}", f.to_state().unwrap());
     match &release.what {
-        Sending::Run(run) => text_said(run.position, &run.text),
-        Sending::State(frame, from) => state(frame, from),
-        Sending::Frame(frame) => match frame.class() {
-            Class::Text => text_said(frame.position().unwrap(), frame.chunk()),
-            Class::State => state(frame, frame.from_state().unwrap()),
+        OutgoingFrame::Run(run) => text_said(run.position, &run.text),
+        OutgoingFrame::State(frame, from) => state(frame, from),
+        OutgoingFrame::Frame(frame) => match frame.class() {
+            FrameClass::Text => text_said(frame.position().unwrap(), frame.chunk()),
+            FrameClass::State => state(frame, frame.from_state().unwrap()),
             _ => frame.event().envelope.event_id.to_string(),
         },
     }
@@ -114,9 +114,9 @@ type Group = (u8, u64);
 /// The group of a frame; one that does not fold is alone in its own.
 fn group_of(waiting: &Waiting) -> Group {
     match waiting.frame.class() {
-        Class::Text => (0, u64::from(waiting.frame.output().unwrap().as_str().ends_with('1'))),
-        Class::State => (1, 0),
-        Class::Progress => (2, 0),
+        FrameClass::Text => (0, u64::from(waiting.frame.output().unwrap().as_str().ends_with('1'))),
+        FrameClass::State => (1, 0),
+        FrameClass::Progress => (2, 0),
         _ => (3, waiting.arrival),
     }
 }
@@ -157,11 +157,11 @@ impl Model {
     }
 
     fn push(&mut self, frame: Arc<Frame>) {
-        if frame.class() == Class::Critical {
-            if let Some(stale) = self.waiting.iter().find(|w| w.frame.class() == Class::State) {
+        if frame.class() == FrameClass::Critical {
+            if let Some(stale) = self.waiting.iter().find(|w| w.frame.class() == FrameClass::State) {
                 self.believed.get_or_insert(stale.frame.from_state().unwrap().to_owned());
             }
-            self.waiting.retain(|w| !matches!(w.frame.class(), Class::State | Class::Progress));
+            self.waiting.retain(|w| !matches!(w.frame.class(), FrameClass::State | FrameClass::Progress));
             let word = frame.event().envelope.event_id.to_string();
             if self.blocked {
                 self.urgent.push(word)
@@ -239,7 +239,7 @@ impl Model {
         let first = self.waiting[used[0]].frame.clone();
         let last = self.waiting[*used.last().unwrap()].frame.clone();
         match first.class() {
-            Class::Text => {
+            FrameClass::Text => {
                 // With a pace, at most twenty seconds of speech go together.
                 let most = self.pace.map_or(u64::MAX, |pace| u64::from(pace) / 3);
                 let (mut text, mut words, mut count) = (String::new(), 0, 0);
@@ -256,7 +256,7 @@ impl Model {
                 let words = spoken_words(&text);
                 Some((used, text_said(first.position().unwrap(), &text), Some(words)))
             }
-            Class::State => {
+            FrameClass::State => {
                 let from = self.believed.as_deref().or(first.from_state()).unwrap();
                 Some((used, format!("state {from}>{}", last.to_state().unwrap()), None))
             }
@@ -267,7 +267,7 @@ impl Model {
 
 /// What the real outbox says.
 fn real(rate: Option<u32>, pace: Option<u32>, steps: &[Step]) -> Vec<Said> {
-    let flow = Flow { rate, pace_wpm: pace, cutting: Cutting::at(&[Boundary::None]) };
+    let flow = Flow { rate, pace_wpm: pace, cutting: BoundarySet::at(&[Boundary::None]) };
     let mut outbox = Outbox::new(flow, Moment::default());
     let mut maker = Maker { count: 0, state: 0, position: [0, 0] };
     let (mut now, mut all) = (0u64, Vec::new());

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use aaep_proto::confirm::{CallDigest, Confirmation, Outcome, PermitError, Verdict};
+use aaep_proto::confirm::{CallDigest, Confirmation, ConfirmationOutcome, PermitError, Resolution};
 use aaep_proto::engine::{
-    AskedQuestion, Binding, Config, Cx, DecidedQuestion, Engine, Entry, Found, Misuse, NotAnnounced, Output, Recorded,
-    Restored, SessionOptions, SessionState, Subscriber, SubscriptionKey,
+    AnnounceError, AskedQuestion, Cx, Engine, EngineConfig, EngineError, EngineOutput, JournalAck, JournalEntry,
+    QuestionStatus, RecoveredState, ResolvedQuestion, ResumePolicy, SessionOptions, SessionSnapshot, SubscriptionKey,
+    SubscriptionRecord,
 };
 use aaep_proto::id::{Entropy, ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use aaep_proto::message::{
@@ -30,52 +31,52 @@ impl Entropy for Counter {
 /// What a store would keep.
 #[derive(Default)]
 struct Keeper {
-    sessions: BTreeMap<SessionId, SessionState>,
+    sessions: BTreeMap<SessionId, SessionSnapshot>,
     asked: BTreeMap<ReplyToken, AskedQuestion>,
-    decided: BTreeMap<ReplyToken, DecidedQuestion>,
+    decided: BTreeMap<ReplyToken, ResolvedQuestion>,
     used: Vec<ReplyToken>,
-    subscribers: BTreeMap<SubscriptionId, Subscriber>,
+    subscribers: BTreeMap<SubscriptionId, SubscriptionRecord>,
     events: Vec<Event>,
 }
 
 impl Keeper {
-    fn keep(&mut self, entry: Entry) {
+    fn keep(&mut self, entry: JournalEntry) {
         match entry {
-            Entry::Event(event) => {
+            JournalEntry::Event(event) => {
                 let id = event.envelope.session_id.clone();
                 if event.core_type().is_some_and(|c| c.is_terminal()) {
                     self.sessions.remove(&id);
-                } else if let Some(state) = SessionState::begin(&event) {
+                } else if let Some(state) = SessionSnapshot::begin(&event) {
                     self.sessions.insert(id, state);
                 } else if let Some(state) = self.sessions.get_mut(&id) {
                     state.observe(&event);
                 }
                 self.events.push(*event);
             }
-            Entry::Named(id, origin) => {
+            JournalEntry::Named(id, origin) => {
                 if let Some(state) = self.sessions.get_mut(&id) {
                     state.origin = Some(origin);
                 }
             }
-            Entry::Asked(asked) => {
+            JournalEntry::Asked(asked) => {
                 if let Some(state) = self.sessions.get_mut(&asked.event.envelope.session_id) {
                     state.ask(&asked);
                 }
                 self.asked.insert(asked.token.clone(), *asked);
             }
-            Entry::Decided(decided) => drop(self.decided.insert(decided.record.reply_token.clone(), *decided)),
-            Entry::Spent(token, call) => {
-                self.keep(Entry::Event(call));
+            JournalEntry::Decided(decided) => drop(self.decided.insert(decided.record.reply_token.clone(), *decided)),
+            JournalEntry::Spent(token, call) => {
+                self.keep(JournalEntry::Event(call));
                 self.used.push(token);
             }
-            Entry::Subscribed(subscriber) => drop(self.subscribers.insert(subscriber.id.clone(), *subscriber)),
-            Entry::Unsubscribed(id) => drop(self.subscribers.remove(&id)),
+            JournalEntry::Subscribed(subscriber) => drop(self.subscribers.insert(subscriber.id.clone(), *subscriber)),
+            JournalEntry::Unsubscribed(id) => drop(self.subscribers.remove(&id)),
             _ => {}
         }
     }
 
     /// As a store hands it over: written as JSON and read again.
-    fn restored(&self) -> Restored {
+    fn restored(&self) -> RecoveredState {
         fn again<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> T {
             serde_json::from_str(&serde_json::to_string(value).unwrap()).unwrap()
         }
@@ -83,7 +84,7 @@ impl Keeper {
         let settled = self.decided.iter().filter_map(|(token, decided)| {
             Some((again(self.asked.get(token)?), again(decided), self.used.contains(token)))
         });
-        Restored {
+        RecoveredState {
             sessions: self.sessions.values().map(again).collect(),
             broken: Vec::new(),
             questions: open.map(again).collect(),
@@ -102,13 +103,13 @@ struct World {
     born: u64,
     keeper: Keeper,
     keeps: bool,
-    decided: Vec<(ReplyToken, Outcome)>,
-    invoked: Vec<Result<ToolCallId, NotAnnounced>>,
+    decided: Vec<(ReplyToken, ConfirmationOutcome)>,
+    invoked: Vec<Result<ToolCallId, AnnounceError>>,
     heard: Vec<Event>,
 }
 
-fn config() -> Config {
-    Config { journal: true, ..Config::new(Producer::new("tester")) }
+fn config() -> EngineConfig {
+    EngineConfig { journal: true, ..EngineConfig::new(Producer::new("tester")) }
 }
 
 impl World {
@@ -132,20 +133,20 @@ impl World {
         let result = input(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy });
         loop {
             match self.engine.poll_output() {
-                Output::Journal(entry) => {
-                    let what = Recorded::of(&entry);
+                EngineOutput::Journal(entry) => {
+                    let what = JournalAck::of(&entry);
                     if self.keeps {
                         self.keeper.keep(*entry);
                     }
                     if let Some(what) = what {
                         let keeps = self.keeps;
-                        self.engine.recorded(&mut Cx { now, entropy: &mut self.entropy }, &what, keeps);
+                        self.engine.handle_journal_ack(&mut Cx { now, entropy: &mut self.entropy }, &what, keeps);
                     }
                 }
-                Output::Decided(token, outcome) => self.decided.push((token, outcome)),
-                Output::Invoked(_, result) => self.invoked.push(result),
-                Output::Event(_, frame) => self.heard.push(frame.event().clone()),
-                Output::Idle(_) => return result,
+                EngineOutput::Decided(token, outcome) => self.decided.push((token, outcome)),
+                EngineOutput::Invoked(_, result) => self.invoked.push(result),
+                EngineOutput::Event(_, frame) => self.heard.push(frame.event().clone()),
+                EngineOutput::Idle(_) => return result,
                 _ => {}
             }
         }
@@ -204,9 +205,9 @@ fn ask() -> Confirmation {
 }
 
 /// Runs the script; restarts before these steps. Answers what came of it.
-fn script(restarts: &[usize]) -> (Verdict, usize, Vec<String>) {
+fn script(restarts: &[usize]) -> (Resolution, usize, Vec<String>) {
     let mut world = World::new();
-    let key = world.act(|e, cx| e.subscribe(cx, &request(), "user", Binding::Resumable)).unwrap();
+    let key = world.act(|e, cx| e.subscribe(cx, &request(), "user", ResumePolicy::Resumable)).unwrap();
     let reader = world.engine.subscription_id(key).unwrap().clone();
     let mut session = None;
     let mut token = None;
@@ -225,7 +226,9 @@ fn script(restarts: &[usize]) -> (Verdict, usize, Vec<String>) {
             (3, _, Some(token)) => world.reply(&reader, token, Decision::Accept),
             (4, Some(id), _) => {
                 // Whoever asks again is attached to what was decided.
-                let Some((of, Found::Decided(outcome))) = world.engine.find_question("agent/evt_1") else { panic!() };
+                let Some((of, QuestionStatus::Decided(outcome))) = world.engine.find_question("agent/evt_1") else {
+                    panic!()
+                };
                 assert_eq!(of, *id);
                 let tool =
                     ToolInvoked { tool: "delete".into(), summary_normal: "Deleting.".into(), ..Default::default() };
@@ -237,7 +240,9 @@ fn script(restarts: &[usize]) -> (Verdict, usize, Vec<String>) {
                 world.act(|e, cx| e.complete_tool(cx, id, done)).unwrap();
             }
             (5, Some(id), _) => {
-                let Some((_, Found::Decided(again))) = world.engine.find_question("agent/evt_1") else { panic!() };
+                let Some((_, QuestionStatus::Decided(again))) = world.engine.find_question("agent/evt_1") else {
+                    panic!()
+                };
                 assert!(again.permit.is_none(), "a permit that was used is not given again");
                 world.act(|e, cx| e.complete_session(cx, id, "Done.")).unwrap();
             }
@@ -246,7 +251,7 @@ fn script(restarts: &[usize]) -> (Verdict, usize, Vec<String>) {
     }
     assert_eq!(world.decided.len(), 1, "restarts before {restarts:?}");
     let types = world.keeper.events.iter().map(|e| e.core_type().map_or("", |c| c.as_str()).to_owned()).collect();
-    (world.decided[0].1.verdict, ran, types)
+    (world.decided[0].1.resolution, ran, types)
 }
 
 fn completed(call: &aaep_proto::id::ToolCallId) -> serde_json::Value {
@@ -258,7 +263,7 @@ fn completed(call: &aaep_proto::id::ToolCallId) -> serde_json::Value {
 #[test]
 fn a_restart_before_any_step_changes_nothing() {
     let without = script(&[]);
-    assert_eq!((without.0, without.1), (Verdict::Accepted, 1));
+    assert_eq!((without.0, without.1), (Resolution::Accepted, 1));
     for step in 0..6 {
         assert_eq!(script(&[step]), without, "a restart before step {step}");
     }
@@ -266,7 +271,7 @@ fn a_restart_before_any_step_changes_nothing() {
 }
 
 fn asked(world: &mut World) -> (SubscriptionId, SessionId, ReplyToken) {
-    let key = world.act(|e, cx| e.subscribe(cx, &request(), "user", Binding::Resumable)).unwrap();
+    let key = world.act(|e, cx| e.subscribe(cx, &request(), "user", ResumePolicy::Resumable)).unwrap();
     let reader = world.engine.subscription_id(key).unwrap().clone();
     let session = world.act(|e, cx| e.start_session(cx, SessionOptions::new("Working."))).unwrap();
     let token = world.act(|e, cx| e.ask(cx, &session, ask())).unwrap();
@@ -291,7 +296,7 @@ fn a_question_has_the_time_that_is_left_and_not_more() {
     world.wait(19_000);
     assert!(world.decided.is_empty());
     world.wait(1_000);
-    assert_eq!(world.decided[0].1.verdict, Verdict::TimedOut);
+    assert_eq!(world.decided[0].1.resolution, Resolution::TimedOut);
     assert_eq!(world.decided[0].1.decision, Decision::Reject);
 }
 
@@ -302,7 +307,7 @@ fn a_question_whose_time_ran_out_meanwhile_ends_as_timed_out() {
     world.millis += 60_000;
     world.restart();
     let (decided, outcome) = &world.decided[0];
-    assert_eq!((decided, outcome.verdict), (&token, Verdict::TimedOut));
+    assert_eq!((decided, outcome.resolution), (&token, Resolution::TimedOut));
     assert!(outcome.permit.is_none());
     assert!(world.engine.has_session(&session));
     assert_eq!(world.engine.open_questions(), 0);
@@ -325,7 +330,7 @@ fn a_session_whose_agent_does_not_come_back_ends_and_says_so() {
 #[test]
 fn an_agent_goes_on_with_what_it_left_undone() {
     let mut world = World::new();
-    let key = world.act(|e, cx| e.subscribe(cx, &request(), "user", Binding::Resumable)).unwrap();
+    let key = world.act(|e, cx| e.subscribe(cx, &request(), "user", ResumePolicy::Resumable)).unwrap();
     let reader = world.engine.subscription_id(key).unwrap().clone();
     let options = SessionOptions { origin: Some("agent/one".to_owned()), ..SessionOptions::new("Working.") };
     let session = world.act(|e, cx| e.start_session(cx, options)).unwrap();
@@ -344,7 +349,8 @@ fn an_agent_goes_on_with_what_it_left_undone() {
     assert_eq!(left.guarded.into_iter().collect::<Vec<_>>(), ["delete"]);
     let [(tool, digest, permit)] = <[_; 1]>::try_from(left.permits).unwrap();
     assert_eq!((tool.as_str(), digest), ("delete", CallDigest::of("delete", &json!({"id": 1}))));
-    let Some((_, Found::Decided(Outcome { permit: Some(other), .. }))) = world.engine.find_question("agent/evt_1")
+    let Some((_, QuestionStatus::Decided(ConfirmationOutcome { permit: Some(other), .. }))) =
+        world.engine.find_question("agent/evt_1")
     else {
         panic!("it can be found by its question too")
     };
@@ -352,7 +358,7 @@ fn an_agent_goes_on_with_what_it_left_undone() {
     let used = world.act(|e, cx| e.invoke_irreversible(cx, &session, (delete.clone(), &json!({"id": 1})), permit));
     used.unwrap();
     let again = world.act(|e, cx| e.invoke_irreversible(cx, &session, (delete, &json!({"id": 1})), other));
-    assert!(matches!(again, Err(Misuse::WrongPermit(_))), "{again:?}");
+    assert!(matches!(again, Err(EngineError::WrongPermit(_))), "{again:?}");
     world.restart();
     assert!(world.engine.adopt_session(&session).unwrap().permits.is_empty());
     // Whoever takes up what goes on already gets nothing twice.
@@ -367,11 +373,11 @@ fn what_cannot_be_kept_is_not_done() {
     world.keeps = false;
     world.reply(&reader, &token, Decision::Accept);
     let (_, outcome) = &world.decided[0];
-    assert_eq!((outcome.verdict, &outcome.decision), (Verdict::NotRecorded, &Decision::Reject));
+    assert_eq!((outcome.resolution, &outcome.decision), (Resolution::NotRecorded, &Decision::Reject));
     assert!(outcome.permit.is_none());
     world.heard.clear();
     world.act(|e, cx| e.ask(cx, &session, ask())).unwrap();
-    assert_eq!(world.decided[1].1.verdict, Verdict::NotRecorded);
+    assert_eq!(world.decided[1].1.resolution, Resolution::NotRecorded);
     let put = world.heard.iter().any(|event| matches!(event.payload, Payload::AwaitingConfirmation(_)));
     assert!(!put, "what cannot be put on record is not put to the user");
 }
@@ -390,7 +396,7 @@ fn a_call_that_cannot_be_put_on_record_is_not_announced() {
     world.heard.clear();
     world.keeps = false;
     world.act(|e, cx| e.invoke_irreversible(cx, &session, (delete(), &json!({"id": 1})), permit)).unwrap();
-    assert_eq!(world.invoked, [Err(NotAnnounced::NotRecorded)]);
+    assert_eq!(world.invoked, [Err(AnnounceError::NotRecorded)]);
     let invoked = |event: &Event| matches!(event.payload, Payload::ToolInvoked(_));
     assert!(!world.heard.iter().any(invoked), "{:?}", world.heard);
     world.keeps = true;
@@ -413,28 +419,30 @@ fn a_call_is_announced_only_after_it_is_on_record() {
     let mut events = 0;
     loop {
         match world.engine.poll_output() {
-            Output::Idle(_) => break,
-            Output::Journal(entry) => waits = waits.or(Recorded::of(&entry)),
-            Output::Event(_, frame) => events += usize::from(matches!(frame.event().payload, Payload::ToolInvoked(_))),
-            Output::Invoked(..) => panic!("it is not on record"),
+            EngineOutput::Idle(_) => break,
+            EngineOutput::Journal(entry) => waits = waits.or(JournalAck::of(&entry)),
+            EngineOutput::Event(_, frame) => {
+                events += usize::from(matches!(frame.event().payload, Payload::ToolInvoked(_)))
+            }
+            EngineOutput::Invoked(..) => panic!("it is not on record"),
             _ => {}
         }
     }
-    assert_eq!((events, &waits), (0, &Some(Recorded::Spent(token))));
+    assert_eq!((events, &waits), (0, &Some(JournalAck::Spent(token))));
     assert!(world.engine.complete_session(cx, &session, "Done.").is_err());
     // The permit cannot be had once more meanwhile.
-    let Some((_, Found::Decided(again))) = world.engine.find_question("agent/evt_1") else { panic!() };
+    let Some((_, QuestionStatus::Decided(again))) = world.engine.find_question("agent/evt_1") else { panic!() };
     assert!(again.permit.is_none());
-    world.engine.recorded(cx, &waits.unwrap(), true);
-    let outputs: Vec<Output> = std::iter::from_fn(|| match world.engine.poll_output() {
-        Output::Idle(_) => None,
+    world.engine.handle_journal_ack(cx, &waits.unwrap(), true);
+    let outputs: Vec<EngineOutput> = std::iter::from_fn(|| match world.engine.poll_output() {
+        EngineOutput::Idle(_) => None,
         other => Some(other),
     })
     .collect();
     let heard = outputs.iter().position(
-        |output| matches!(output, Output::Event(_, frame) if matches!(frame.event().payload, Payload::ToolInvoked(_))),
+        |output| matches!(output, EngineOutput::Event(_, frame) if matches!(frame.event().payload, Payload::ToolInvoked(_))),
     );
-    let told = outputs.iter().position(|output| matches!(output, Output::Invoked(_, Ok(id)) if *id == call));
+    let told = outputs.iter().position(|output| matches!(output, EngineOutput::Invoked(_, Ok(id)) if *id == call));
     assert!(heard.is_some() && heard < told, "{outputs:?}");
 }
 
@@ -456,11 +464,11 @@ fn permits_expire_over_restarts() {
         } else {
             world.wait(seconds * 1000);
         }
-        let Some((_, Found::Decided(found))) = world.engine.find_question("agent/evt_1") else { panic!() };
+        let Some((_, QuestionStatus::Decided(found))) = world.engine.find_question("agent/evt_1") else { panic!() };
         assert_eq!(found.permit.is_some(), usable, "{seconds}");
         let Some(permit) = permit else { continue };
         let result = world.act(|e, cx| e.invoke_irreversible(cx, &session, (delete(), &json!({"id": 1})), permit));
-        let expired = Err(Misuse::WrongPermit(PermitError::Expired));
+        let expired = Err(EngineError::WrongPermit(PermitError::Expired));
         if usable { drop(result.unwrap()) } else { assert_eq!(result, expired) }
     }
 }
@@ -469,7 +477,7 @@ fn permits_expire_over_restarts() {
 #[test]
 fn a_restart_makes_no_permit_of_a_plain_yes() {
     let mut world = World::new();
-    let key = world.act(|e, cx| e.subscribe(cx, &request(), "user", Binding::Resumable)).unwrap();
+    let key = world.act(|e, cx| e.subscribe(cx, &request(), "user", ResumePolicy::Resumable)).unwrap();
     let reader = world.engine.subscription_id(key).unwrap().clone();
     let session = world.act(|e, cx| e.start_session(cx, SessionOptions::new("Working."))).unwrap();
     let plain = Confirmation::new("Delete it.", "It is gone.").for_call("delete", &json!({"id": 1}));
@@ -479,6 +487,6 @@ fn a_restart_makes_no_permit_of_a_plain_yes() {
     assert_eq!((&outcome.decision, &outcome.permit), (&Decision::Accept, &None));
     world.restart();
     assert!(world.engine.adopt_session(&session).unwrap().permits.is_empty());
-    let Some((_, Found::Decided(found))) = world.engine.find_question("agent/evt_1") else { panic!() };
+    let Some((_, QuestionStatus::Decided(found))) = world.engine.find_question("agent/evt_1") else { panic!() };
     assert_eq!((found.decision, found.permit), (Decision::Accept, None));
 }

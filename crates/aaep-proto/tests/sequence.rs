@@ -4,20 +4,20 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
 use aaep_proto::message::{CoreType, Message};
-use aaep_proto::sequence::View;
-use aaep_proto::{Rule, Sequence, Severity, limits};
+use aaep_proto::sequence::SequenceView;
+use aaep_proto::{Rule, SequenceChecker, Severity, limits};
 use serde_json::{Value, json};
 
 /// A stream under test: each line is one event or reply of session `s`, unless it says otherwise.
 struct Stream {
-    sequence: Sequence,
+    sequence: SequenceChecker,
     second: u64,
     found: Vec<(usize, Rule)>,
     lines: usize,
 }
 
 impl Stream {
-    fn new(sequence: Sequence) -> Stream {
+    fn new(sequence: SequenceChecker) -> Stream {
         Stream { sequence, second: 0, found: Vec::new(), lines: 0 }
     }
 
@@ -70,7 +70,7 @@ fn envelope(kind: &str, line: usize) -> Value {
 
 /// Says all lines and compares what was found: the line (from 0) and the rule.
 #[track_caller]
-fn check_with(sequence: Sequence, lines: &[(&str, Value)], expected: &[(usize, Rule)]) {
+fn check_with(sequence: SequenceChecker, lines: &[(&str, Value)], expected: &[(usize, Rule)]) {
     let mut stream = Stream::new(sequence);
     for (kind, fields) in lines {
         stream.say(kind, fields.clone());
@@ -80,7 +80,7 @@ fn check_with(sequence: Sequence, lines: &[(&str, Value)], expected: &[(usize, R
 
 #[track_caller]
 fn check(lines: &[(&str, Value)], expected: &[(usize, Rule)]) {
-    check_with(Sequence::new(), lines, expected);
+    check_with(SequenceChecker::new(), lines, expected);
 }
 
 fn none() -> Value {
@@ -141,7 +141,7 @@ fn an_extension_event_before_the_start_is_not_a_start() {
 #[test]
 fn seq_started_once() {
     check_with(
-        Sequence::with_view(View::WHOLE.midway()),
+        SequenceChecker::with_view(SequenceView::WHOLE.midway()),
         &[("handoff", none()), ("start", none()), ("done", none())],
         &[(1, Rule::StartedOnce)],
     );
@@ -223,7 +223,7 @@ fn ids_are_unique_per_producer() {
 
 #[test]
 fn a_lost_event_stops_the_check_of_its_session() {
-    let mut stream = Stream::new(Sequence::new());
+    let mut stream = Stream::new(SequenceChecker::new());
     stream.say("start", none()).say("ask", none());
     let lost = stream.sequence.lose(&"sess_s".parse().unwrap());
     assert_eq!(lost.iter().map(|p| p.rule).collect::<Vec<_>>(), [Rule::Forgotten]);
@@ -370,7 +370,7 @@ fn seq_irreversible_unconfirmed() {
     );
     // Where replies are seen, an open question is no agreement.
     check_with(
-        Sequence::new().with_replies(),
+        SequenceChecker::new().with_replies(),
         &[("start", none()), ("ask", none()), ("tool", irreversible())],
         &[(2, Rule::IrreversibleUnconfirmed)],
     );
@@ -383,17 +383,17 @@ fn seq_irreversible_unconfirmed() {
     let default = json!({"default_decision": "accept", "risk_level": "low"});
     let late = json!({"irreversible": true, "timestamp": "2026-05-24T14:05:00Z"});
     check_with(
-        Sequence::new().with_replies(),
+        SequenceChecker::new().with_replies(),
         &[("start", none()), ("ask", default.clone()), ("tool", late.clone())],
         &[],
     );
     check_with(
-        Sequence::new().with_replies(),
+        SequenceChecker::new().with_replies(),
         &[("start", none()), ("ask", default), ("tool", irreversible())],
         &[(2, Rule::IrreversibleUnconfirmed)],
     );
     check_with(
-        Sequence::new().with_replies(),
+        SequenceChecker::new().with_replies(),
         &[("start", none()), ("ask", none()), ("tool", late)],
         &[(2, Rule::IrreversibleUnconfirmed)],
     );
@@ -436,7 +436,7 @@ fn seq_irreversible_not_asked() {
     );
     // Who joins midway may have missed the right question.
     check_with(
-        Sequence::with_view(View::WHOLE.midway()),
+        SequenceChecker::with_view(SequenceView::WHOLE.midway()),
         &[("ask", json!({"irreversible": false})), ("accept", none()), ("tool", irreversible())],
         &[],
     );
@@ -460,7 +460,7 @@ fn seq_irreversible_by_default() {
             );
         }
         check_with(
-            Sequence::new().with_replies(),
+            SequenceChecker::new().with_replies(),
             &[("start", none()), ("ask", accept(risk)), ("tool", late.clone())],
             &[(2, Rule::IrreversibleByDefault)],
         );
@@ -470,7 +470,7 @@ fn seq_irreversible_by_default() {
     // The one default that 6.4.1 allows.
     let low = accept(Some("low"));
     check(&[("start", none()), ("ask", low.clone()), ("state", outcome("timed_out")), ("tool", irreversible())], &[]);
-    check_with(Sequence::new().with_replies(), &[("start", none()), ("ask", low), ("tool", late)], &[]);
+    check_with(SequenceChecker::new().with_replies(), &[("start", none()), ("ask", low), ("tool", late)], &[]);
     // A default of reject starts nothing.
     check(
         &[("start", none()), ("ask", none()), ("state", outcome("timed_out")), ("tool", irreversible())],
@@ -483,7 +483,7 @@ fn an_outcome_that_is_told_settles_its_own_question_only() {
     let second = json!({"action": "Burn.", "reply_token": "rpl_2"});
     let told = json!({"from_state": "awaiting_input", "to_state": "calling_tool",
         "extensions": {"consent": {"reply_token": "rpl_2", "outcome": "rejected"}}});
-    let mut stream = Stream::new(Sequence::new());
+    let mut stream = Stream::new(SequenceChecker::new());
     stream.say("start", none()).say("ask", none()).say("ask", second).say("state", told);
     stream.say("tool", irreversible()).say("tool", irreversible());
     // The first question is open and permits one call; the second was refused.
@@ -524,7 +524,7 @@ fn seq_tool_after_reject() {
     );
     // Where replies are seen, there was none.
     check_with(
-        Sequence::new().with_replies(),
+        SequenceChecker::new().with_replies(),
         &[
             ("start", none()),
             ("ask", none()),
@@ -600,7 +600,7 @@ fn seq_pending_at_end() {
 
 #[test]
 fn seq_unended() {
-    let mut stream = Stream::new(Sequence::new());
+    let mut stream = Stream::new(SequenceChecker::new());
     stream.say("start", none()).say("start", json!({"session_id": "sess_t"})).say("done", none());
     let unended = stream.sequence.finish();
     assert_eq!(unended.len(), 1);
@@ -683,7 +683,7 @@ fn reply_response_kind() {
 
 #[test]
 fn seq_forgotten() {
-    let mut stream = Stream::new(Sequence::new());
+    let mut stream = Stream::new(SequenceChecker::new());
     for i in 0..=limits::OPEN_SESSIONS {
         stream.say("start", json!({"session_id": format!("sess_{i}"), "timestamp": "2026-05-24T14:00:00Z"}));
     }
@@ -696,7 +696,7 @@ fn seq_forgotten() {
 
 #[test]
 fn memory_stays_bounded_over_many_sessions() {
-    let mut stream = Stream::new(Sequence::new());
+    let mut stream = Stream::new(SequenceChecker::new());
     let at = "2026-05-24T14:00:00Z";
     for i in 0..20_000 {
         let id = format!("sess_{i}");
@@ -711,7 +711,7 @@ fn memory_stays_bounded_over_many_sessions() {
 
 #[test]
 fn many_outputs_one_after_the_other_are_followed() {
-    let mut stream = Stream::new(Sequence::new());
+    let mut stream = Stream::new(SequenceChecker::new());
     let at = "2026-05-24T14:00:00Z";
     let piece = |i: usize, position: u64, complete: bool| json!({"output_id": format!("out_{i}"), "chunk": "ab", "position": position, "complete": complete, "timestamp": at});
     stream.say("start", json!({"timestamp": at}));
@@ -732,7 +732,7 @@ fn many_outputs_one_after_the_other_are_followed() {
 
 #[test]
 fn many_settled_questions_do_not_hide_a_new_one() {
-    let mut stream = Stream::new(Sequence::new());
+    let mut stream = Stream::new(SequenceChecker::new());
     let at = "2026-05-24T14:00:00Z";
     let with = |i: usize| json!({"reply_token": format!("rpl_{i}"), "timestamp": at});
     stream.say("start", json!({"timestamp": at}));
@@ -749,7 +749,7 @@ fn many_settled_questions_do_not_hide_a_new_one() {
 
 #[test]
 fn open_questions_without_end_are_not_judged_wrongly() {
-    let mut stream = Stream::new(Sequence::new().with_replies());
+    let mut stream = Stream::new(SequenceChecker::new().with_replies());
     let at = "2026-05-24T14:00:00Z";
     let with = |i: usize| json!({"reply_token": format!("rpl_{i}"), "timestamp": at, "action": format!("Do {i}.")});
     stream.say("start", json!({"timestamp": at}));
@@ -782,10 +782,14 @@ fn sessions_may_interleave() {
 
 #[test]
 fn a_partial_view_is_not_held_against_the_producer() {
-    let no_tools = View::of(|core| core != CoreType::ToolInvoked);
-    check_with(Sequence::with_view(no_tools), &[("start", none()), ("tool done", none()), ("done", none())], &[]);
+    let no_tools = SequenceView::of(|core| core != CoreType::ToolInvoked);
     check_with(
-        Sequence::with_view(View::WHOLE.midway()),
+        SequenceChecker::with_view(no_tools),
+        &[("start", none()), ("tool done", none()), ("done", none())],
+        &[],
+    );
+    check_with(
+        SequenceChecker::with_view(SequenceView::WHOLE.midway()),
         &[("tool done", none()), ("chunk", chunk("rest", 100)), ("state", step("writing_output", "idle"))],
         &[],
     );

@@ -1,11 +1,11 @@
 //! What peers may occupy: places and memory, per principal and in all.
 
 use aaep::message::{ReasonCode, SubscriptionRequest};
-use aaep::{Binding, Lease, Link, Refusal};
+use aaep::{Lease, Link, Rejection, ResumePolicy};
 use aaep_proto::occupancy::memory_of_terms;
 
 use crate::config::Limits;
-use crate::hub::{Hub, Peer};
+use crate::context::{Peer, ServerContext};
 use crate::memory_budget::{Account, MemoryBudget, Part, Reservation};
 use crate::quota::{Place, Quota, QuotaLimits};
 
@@ -78,26 +78,26 @@ impl Admission {
     }
 
     /// What a subscription of this principal occupies, or why there is no room for it.
-    fn lease(&self, principal: &str, bytes: usize) -> Result<SubscriptionLease, Refusal> {
-        let place = self.subscriptions.acquire(principal).map_err(|error| refusal(error.to_string()))?;
+    fn lease(&self, principal: &str, bytes: usize) -> Result<SubscriptionLease, Rejection> {
+        let place = self.subscriptions.acquire(principal).map_err(|error| rejection(error.to_string()))?;
         let mut lease = SubscriptionLease { memory: self.subscriber_memory(principal), _place: place };
         lease.resize(bytes)?;
         Ok(lease)
     }
 }
 
-impl Hub {
+impl ServerContext {
     /// Serves a subscriber within what its principal may occupy.
     pub(crate) async fn subscribe(
         &self,
         request: &SubscriptionRequest,
         peer: &Peer,
-        binding: Binding,
-    ) -> Result<Link, Refusal> {
+        binding: ResumePolicy,
+    ) -> Result<Link, Rejection> {
         let bytes = memory_of_terms(&request.capabilities);
-        let lease = self.admission.lease(peer.principal(), bytes).inspect_err(|refusal| {
+        let lease = self.admission.lease(peer.principal(), bytes).inspect_err(|rejection| {
             self.metrics.refused_subscription();
-            tracing::info!(principal = peer.principal(), reason = %refusal.message, "a subscription was refused");
+            tracing::info!(principal = peer.principal(), reason = %rejection.message, "a subscription was refused");
         })?;
         self.producer.subscribe_leased(request, peer.principal(), binding, Box::new(lease)).await
     }
@@ -111,11 +111,11 @@ struct SubscriptionLease {
 }
 
 impl Lease for SubscriptionLease {
-    fn resize(&mut self, bytes: usize) -> Result<(), Refusal> {
-        self.memory.resize(SUBSCRIPTION_BYTES + bytes).map_err(|error| refusal(error.message().to_owned()))
+    fn resize(&mut self, bytes: usize) -> Result<(), Rejection> {
+        self.memory.resize(SUBSCRIPTION_BYTES + bytes).map_err(|error| rejection(error.message().to_owned()))
     }
 }
 
-fn refusal(message: String) -> Refusal {
-    Refusal { reason_code: ReasonCode::RateLimit, message, retry_after_seconds: Some(RETRY_AFTER_SECONDS) }
+fn rejection(message: String) -> Rejection {
+    Rejection { reason_code: ReasonCode::RateLimit, message, retry_after_seconds: Some(RETRY_AFTER_SECONDS) }
 }

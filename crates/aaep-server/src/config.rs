@@ -37,7 +37,7 @@ pub struct Config {
     pub origins: Vec<String>,
     /// Encryption.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tls: Option<Tls>,
+    pub tls: Option<TlsConfig>,
     /// Who may do what.
     pub auth: Auth,
     /// The signed manifest.
@@ -75,7 +75,7 @@ impl Default for Config {
 /// Encryption: certificate and key as PEM files. They are read again when they change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tls {
+pub struct TlsConfig {
     /// The certificate chain.
     pub cert: PathBuf,
     /// Its private key.
@@ -386,7 +386,7 @@ impl Config {
         let path = || Some(PathBuf::new());
         Config {
             agent_name: Some(String::new()),
-            tls: Some(Tls { client_ca: path(), ..Tls::default() }),
+            tls: Some(TlsConfig { client_ca: path(), ..TlsConfig::default() }),
             auth: Auth { tokens: path(), jwks: path(), ..Auth::default() },
             manifest: Signing { key: path(), other_keys: path() },
             transports: Transports {
@@ -455,12 +455,12 @@ mod tests {
         let open = Config { listen: "0.0.0.0:8377".parse().unwrap(), ..Config::default() };
         let error = open.check().unwrap_err().to_string();
         assert!(error.contains("--tls-cert") && error.contains("--tokens") && error.contains("127.0.0.1"), "{error}");
-        let encrypted = Config { tls: Some(Tls::default()), ..open.clone() };
+        let encrypted = Config { tls: Some(TlsConfig::default()), ..open.clone() };
         assert!(encrypted.check().unwrap_err().to_string().contains("credentials"));
         let auth = Auth { tokens: Some("t".into()), ..Auth::default() };
         assert!(Config { auth: auth.clone(), ..open }.check().unwrap_err().to_string().contains("certificate"));
         assert_eq!(Config { auth, ..encrypted.clone() }.check(), Ok(()));
-        let mutual = Tls { client_ca: Some("ca".into()), ..Tls::default() };
+        let mutual = TlsConfig { client_ca: Some("ca".into()), ..TlsConfig::default() };
         assert_eq!(Config { tls: Some(mutual), ..encrypted }.check(), Ok(()));
         assert_eq!(Config::default().check(), Ok(()));
         let grpc = Transports { grpc: "0.0.0.0:1".parse().ok(), ..Transports::default() };

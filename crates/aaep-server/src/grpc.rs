@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use aaep::id::SubscriptionId;
-use aaep::{Binding, Outgoing, Refusal};
+use aaep::{Outbound, Rejection, ResumePolicy};
 use aaep_grpc::v1::aaep_service_server::{AaepService, AaepServiceServer};
 use aaep_grpc::v1::{AaepMessage, GetManifestRequest, Manifest};
 use aaep_keys::Role;
@@ -23,12 +23,12 @@ use tonic::service::Routes;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_health::server::{HealthReporter, health_reporter};
 
+use crate::auth::{Connection, bearer};
+use crate::close_notice::CloseNotifier;
 use crate::config::ConfigError;
-use crate::conversation::{Coming, Received, Sink, Source, converse_with};
-use crate::farewell::Farewell;
-use crate::gate::{Connection, bearer};
+use crate::connection::{Received, Sink, Source, SubscribeMode, converse_with};
+use crate::context::{Close, Peer, TOO_LARGE, TOO_MANY, TOO_SLOW, stopped, unauthenticated};
 use crate::http::App;
-use crate::hub::{Close, Peer, TOO_LARGE, TOO_MANY, TOO_SLOW, stopped, unauthenticated};
 use crate::metered::{MeteredBody, Unfinished};
 use crate::metrics::Transport;
 use crate::rate::Purpose;
@@ -104,7 +104,7 @@ impl AaepService for Service {
     ) -> Result<Response<Self::SubscribeStream>, Status> {
         let peer = match self.identify(&request) {
             Ok(peer) => peer,
-            Err((refusal, status)) => return Ok(Response::new(rejected(&refusal, status))),
+            Err((rejection, status)) => return Ok(Response::new(rejected(&rejection, status))),
         };
         let deadline = deadline(request.metadata())?;
         let coming = self.coming(&peer, request.metadata()).await?;
@@ -118,7 +118,7 @@ impl AaepService for Service {
             limit: hub.limits.message_bytes,
             quiet: hub.limits.silence() / 2,
         };
-        let sink = Out { to: to.clone(), farewell: Farewell::default(), refused: None };
+        let sink = Out { to: to.clone(), farewell: CloseNotifier::default(), refused: None };
         tokio::spawn(async move {
             let talk = converse_with(&hub, (&peer, coming), source, sink);
             let late = tokio::time::timeout(deadline.unwrap_or(Duration::MAX), talk).await.is_err();
@@ -138,7 +138,7 @@ impl AaepService for Service {
 
 impl Service {
     /// Who calls, within its rate.
-    fn identify<T>(&self, request: &Request<T>) -> Result<Peer, (Refusal, Status)> {
+    fn identify<T>(&self, request: &Request<T>) -> Result<Peer, (Rejection, Status)> {
         let connection = request.extensions().get::<Connection>();
         let certificate = connection.and_then(|connection| connection.certificate.as_ref());
         let headers = request.metadata().clone().into_headers();
@@ -149,9 +149,9 @@ impl Service {
         })?;
         if self.0.hub.rates.take(peer.principal(), Purpose::Subscribe).is_err() {
             self.0.hub.metrics.rate_limited();
-            let mut refusal = Refusal::new(ReasonCode::RateLimit, "Too many requests. Wait a second.");
-            refusal.retry_after_seconds = Some(1);
-            return Err((refusal, Status::resource_exhausted(TOO_MANY)));
+            let mut rejection = Rejection::new(ReasonCode::RateLimit, "Too many requests. Wait a second.");
+            rejection.retry_after_seconds = Some(1);
+            return Err((rejection, Status::resource_exhausted(TOO_MANY)));
         }
         if !self.0.gate.is_open() {
             connection.iter().for_each(|connection| connection.place.authenticated());
@@ -161,10 +161,11 @@ impl Service {
 
     /// Whether the caller comes anew or back: 8.7 wants a stream to be known again that returns within a short time. A
     /// caller that means to return says so, since its questions wait for it then.
-    async fn coming(&self, peer: &Peer, metadata: &MetadataMap) -> Result<Coming, Status> {
+    async fn coming(&self, peer: &Peer, metadata: &MetadataMap) -> Result<SubscribeMode, Status> {
         let Some(id) = read::<SubscriptionId>(metadata, SUBSCRIPTION)? else {
-            let binding = if metadata.contains_key(RESUMABLE) { Binding::Resumable } else { Binding::Connection };
-            return Ok(Coming::Anew(binding));
+            let binding =
+                if metadata.contains_key(RESUMABLE) { ResumePolicy::Resumable } else { ResumePolicy::Connection };
+            return Ok(SubscribeMode::Anew(binding));
         };
         let last = metadata.get(LAST_EVENT).and_then(|last| last.to_str().ok()).filter(|last| !last.is_empty());
         let may = if peer.may(Role::Subscribe) {
@@ -173,13 +174,13 @@ impl Service {
             None
         };
         // Whose it is or whether it ever was is not told.
-        may.map(Coming::Back).ok_or_else(|| Status::not_found("there is no such subscription; subscribe anew"))
+        may.map(SubscribeMode::Back).ok_or_else(|| Status::not_found("there is no such subscription; subscribe anew"))
     }
 }
 
 /// The stream of who is not let in: the answer to its request, then the status.
-fn rejected(refusal: &Refusal, status: Status) -> <Service as AaepService>::SubscribeStream {
-    let message: Message = refusal.to_message().into();
+fn rejected(rejection: &Rejection, status: Status) -> <Service as AaepService>::SubscribeStream {
+    let message: Message = rejection.to_message().into();
     // Messages hold text, numbers and maps with text keys only: they can always be written.
     let json = serde_json::to_vec(&message).unwrap_or_default().into();
     let message = AaepMessage { json, message_type: "subscription.rejected".to_owned() };
@@ -246,7 +247,7 @@ impl Source for In {
 
 struct Out {
     to: mpsc::Sender<Result<AaepMessage, Status>>,
-    farewell: Farewell,
+    farewell: CloseNotifier,
     refused: Option<ReasonCode>,
 }
 
@@ -269,18 +270,18 @@ impl Out {
 }
 
 impl Sink for Out {
-    async fn send(&mut self, batch: &[Outgoing]) -> io::Result<()> {
+    async fn send(&mut self, batch: &[Outbound]) -> io::Result<()> {
         for item in batch {
             match item {
-                Outgoing::Event(frame) => self.say(frame.json().clone(), frame.event().type_name()).await?,
-                Outgoing::Message(message) => {
+                Outbound::Event(frame) => self.say(frame.json().clone(), frame.event().type_name()).await?,
+                Outbound::Message(message) => {
                     self.farewell.note(message);
                     if let Message::SubscriptionRejected(rejected) = &**message {
                         self.refused = Some(rejected.reason_code.clone());
                     }
                     self.say_message(message).await?;
                 }
-                Outgoing::Closed(_) => {}
+                Outbound::Closed(_) => {}
             }
         }
         Ok(())

@@ -20,12 +20,12 @@ use tokio::task::JoinSet;
 use tokio_rustls::{Accept, TlsAcceptor};
 use tower::Service;
 
+use crate::auth::Connection;
 use crate::config::Limits;
+use crate::context::{ServerContext, stopped};
 use crate::credentials::Certificate;
 use crate::frames::FrameLimit;
-use crate::gate::Connection;
-use crate::http::{Handover, Heir, carry, lend};
-use crate::hub::{Hub, stopped};
+use crate::http::{Takeover, TakeoverTarget, carry, lend};
 use crate::idle::{Due, IdleTimer, Tracked};
 use crate::places::{Origin, Place, Places};
 
@@ -41,7 +41,7 @@ const STREAMS: u32 = 64;
 
 /// Everything that a connection needs.
 pub(crate) struct Listener {
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) hub: Arc<ServerContext>,
     pub(crate) router: Router,
     pub(crate) tls: Option<TlsAcceptor>,
 }
@@ -137,16 +137,16 @@ impl Listener {
         connection: Connection,
         stopping: watch::Receiver<bool>,
     ) {
-        let handover = Handover::default();
+        let handover = Takeover::default();
         let (owner, lent) = lend(FrameLimit::new(stream), handover.clone());
         // In boxes, of which the first is gone when the second comes.
         let ended = Box::pin(self.http(lent, &handover, connection, stopping)).await;
         let result = match ended {
-            Ok(Some(Heir::Events(events))) => match owner.take() {
+            Ok(Some(TakeoverTarget::Events(events))) => match owner.take() {
                 Some(stream) => carry(stream, events, self.hub.limits.write_timeout()).await.map_err(Into::into),
                 None => Ok(()),
             },
-            Ok(Some(Heir::Talk(upgrade, talk))) => {
+            Ok(Some(TakeoverTarget::Talk(upgrade, talk))) => {
                 if let Some((stream, read)) = owner.take_upgraded(upgrade).await {
                     Box::pin(talk.hold(stream, read)).await;
                 }
@@ -164,10 +164,10 @@ impl Listener {
     async fn http(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        handover: &Handover,
+        handover: &Takeover,
         connection: Connection,
         mut stopping: watch::Receiver<bool>,
-    ) -> Result<Option<Heir>, Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<Option<TakeoverTarget>, Box<dyn std::error::Error + Send + Sync>> {
         // What is known of the connection goes with each request: a router of its own would cost every idle one 15 KiB.
         let service = service_fn(|mut request: Request<Incoming>| {
             if request.version() == Version::HTTP_11 {
@@ -235,7 +235,7 @@ fn prepare(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
 
 /// A place for a new connection, if there is one. While others have to go for it, connections are accepted no faster than
 /// those that are open get their turn: a peer that has sent its request is read before it counts as silent.
-pub(crate) async fn admit(hub: &Hub, places: &Arc<Places>, origin: Origin) -> Option<Arc<Place>> {
+pub(crate) async fn admit(hub: &ServerContext, places: &Arc<Places>, origin: Origin) -> Option<Arc<Place>> {
     let admitted = places.admit(origin)?;
     if admitted.evicted {
         hub.metrics.evicted_connection();

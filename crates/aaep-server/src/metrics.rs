@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use aaep::{Measures, Outgoing, ReplyCounts};
+use aaep::{Outbound, ProducerStats, ReplyStats};
 
 use crate::clock;
 use crate::memory_budget::MemoryBudget;
@@ -93,12 +93,12 @@ impl Metrics {
 
     /// Counts a batch that is about to be written. Its age is taken from its first event: one look at the clock for
     /// each write, not for each event.
-    pub(crate) fn delivered(&self, transport: Transport, batch: &[Outgoing]) {
-        let events = batch.iter().filter(|item| matches!(item, Outgoing::Event(_))).count();
+    pub(crate) fn delivered(&self, transport: Transport, batch: &[Outbound]) {
+        let events = batch.iter().filter(|item| matches!(item, Outbound::Event(_))).count();
         self.events[transport as usize].fetch_add(events as u64, Relaxed);
         self.writes[transport as usize].fetch_add(1, Relaxed);
         let first = batch.iter().find_map(|item| match item {
-            Outgoing::Event(frame) => Some(frame.event().envelope.timestamp),
+            Outbound::Event(frame) => Some(frame.event().envelope.timestamp),
             _ => None,
         });
         if let Some(at) = first {
@@ -152,7 +152,7 @@ impl Metrics {
     }
 
     /// All numbers as text.
-    pub(crate) fn render(&self, measures: &Measures, replies: &ReplyCounts, memory: &MemoryBudget) -> String {
+    pub(crate) fn render(&self, measures: &ProducerStats, replies: &ReplyStats, memory: &MemoryBudget) -> String {
         let mut page = Page::default();
         let counts = &measures.counts;
         page.gauge("aaep_subscriptions", "Subscriptions that are open.", measures.presence.subscriptions as u64);
@@ -163,7 +163,7 @@ impl Metrics {
         page.gauge("aaep_events_held", "Events that wait for the pace of their subscription.", measures.held as u64);
         page.gauge("aaep_queue_depth", "Events that wait for a reader to take them.", measures.queued as u64);
         page.gauge("aaep_subscriptions_blocked", "Readers that do not keep up.", measures.blocked as u64);
-        let fails = u64::from(measures.storage_fails);
+        let fails = u64::from(measures.storage_failing);
         page.gauge("aaep_storage_fails", "1 while the store cannot be written.", fails);
         page.counter("aaep_sessions_total", "Sessions that began.", counts.sessions);
         page.counter("aaep_events_in_total", "Events that agents said.", counts.published);
@@ -179,8 +179,8 @@ impl Metrics {
         page.counter("aaep_memory_refused_total", "Requests for memory above the budget.", memory.refusals());
         self.render_transports(&mut page);
         page.head("aaep_decisions_total", "Questions by how they ended.", "counter");
-        for (verdict, count) in &replies.decided {
-            page.row("aaep_decisions_total", Some(("verdict", verdict.as_str())), *count);
+        for (resolution, count) in &replies.decided {
+            page.row("aaep_decisions_total", Some(("verdict", resolution.as_str())), *count);
         }
         page.head("aaep_replies_ignored_total", "Replies that did not count, by why.", "counter");
         for (fault, count) in &replies.ignored {

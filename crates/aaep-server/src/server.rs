@@ -14,13 +14,13 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use crate::agents::{self, Agents};
+use crate::auth::Authenticator;
 use crate::config::{Config, ConfigError};
-use crate::gate::Gate;
+use crate::context::{ServerContext, stopped};
+use crate::extra_listeners::{BoundAddresses, ExtraListeners};
 use crate::http::{self, App};
-use crate::hub::{Hub, stopped};
 use crate::listener::Listener;
-use crate::others::{Others, Places};
-use crate::signing::Published;
+use crate::published_manifest::Published;
 use crate::tls::Certificates;
 
 /// How often files are looked at that may change while the server runs.
@@ -122,16 +122,16 @@ impl Server {
     pub async fn start(self) -> Result<Running, ConfigError> {
         let Server { config, producer, mut more, agents } = self;
         config.check()?;
-        let gate = Arc::new(Gate::new(&config)?);
+        let gate = Arc::new(Authenticator::new(&config)?);
         let certificates = config.tls.as_ref().map(|tls| Certificates::load(tls, &gate)).transpose()?;
         let tls = certificates.as_ref().map(|c| c.server_config(&[b"h2", b"http/1.1"])).transpose()?;
         let cannot = |e: std::io::Error| ConfigError(format!("cannot listen on {}: {e}", config.listen));
         let listener = TcpListener::bind(config.listen).await.map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
-        let others = Others::open(&config).await?;
+        let others = ExtraListeners::open(&config).await?;
         let places = others.places.clone();
         let (stop, stopping) = watch::channel(false);
-        let hub = Hub::new(producer.clone(), config.limits.clone(), stopping.clone());
+        let hub = ServerContext::new(producer.clone(), config.limits.clone(), stopping.clone());
         let hub = Arc::new(if gate.is_open() { hub } else { hub.with_principals() });
         let ended = |_| ConfigError("the producer has ended".to_owned());
         let manifest = producer.manifest(transports(&config, &others)).await.map_err(ended)?;
@@ -157,7 +157,7 @@ impl Server {
 }
 
 /// The transports that are switched on, by their names in the manifest.
-fn transports(config: &Config, others: &Others) -> Vec<String> {
+fn transports(config: &Config, others: &ExtraListeners) -> Vec<String> {
     let named = [(config.transports.sse, "sse"), (config.transports.websocket, "websocket")];
     let http = named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name);
     http.chain(others.names()).map(str::to_owned).collect()
@@ -189,8 +189,8 @@ async fn look_after(app: App, certificates: Option<Arc<Certificates>>, mut stopp
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
-    places: Places,
-    hub: Arc<Hub>,
+    places: BoundAddresses,
+    hub: Arc<ServerContext>,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
     config: Config,

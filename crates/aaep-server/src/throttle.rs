@@ -7,8 +7,8 @@ use aaep_keys::Role;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::conversation::{Received, Source};
-use crate::hub::{Close, Hub, Peer, TOO_MANY};
+use crate::connection::{Received, Source};
+use crate::context::{Close, Peer, ServerContext, TOO_MANY};
 use crate::rate::{Control, ControlFrames, EXCESS_SECONDS, Level, Purpose};
 
 /// The longest time for which a connection is not read before it is tried again.
@@ -27,7 +27,7 @@ pub(crate) struct Throttle {
 impl Throttle {
     /// Waits until a message is within the rate; nothing more is read meanwhile, so the peer has to wait too. A reply to
     /// an open question never waits. The peer that goes on in spite of this for ten seconds' worth of messages is closed.
-    pub(crate) async fn pass(&mut self, hub: &Hub, peer: &Peer, bytes: &[u8]) -> Result<(), Close> {
+    pub(crate) async fn pass(&mut self, hub: &ServerContext, peer: &Peer, bytes: &[u8]) -> Result<(), Close> {
         let mut pause = match hub.rates.take(peer.principal(), Purpose::Reply) {
             Ok(Level::Calm) => {
                 self.in_a_row = 0;
@@ -56,7 +56,7 @@ impl Throttle {
 }
 
 /// Whether this is a reply to a question that is open, by someone who may reply. It is not read any further here.
-pub(crate) fn answers_open_question(hub: &Hub, peer: &Peer, bytes: &[u8]) -> bool {
+pub(crate) fn answers_open_question(hub: &ServerContext, peer: &Peer, bytes: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Reply {
         reply_token: String,
@@ -106,8 +106,8 @@ mod tests {
     use crate::config::Limits;
     use crate::metrics::Transport;
 
-    fn hub(requests_per_second: u32) -> Hub {
-        Hub::alone(Producer::builder("a").build()).within(Limits { requests_per_second, ..Limits::default() })
+    fn hub(requests_per_second: u32) -> ServerContext {
+        ServerContext::alone(Producer::builder("a").build()).within(Limits { requests_per_second, ..Limits::default() })
     }
 
     #[tokio::test(start_paused = true)]

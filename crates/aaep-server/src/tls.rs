@@ -16,14 +16,14 @@ use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
 
-use crate::config::{ConfigError, Tls};
+use crate::auth::Authenticator;
+use crate::config::{ConfigError, TlsConfig};
 use crate::credentials::FromFile;
-use crate::gate::Gate;
 
 /// The certificate in use, and how to get the next one.
 #[derive(Debug)]
 pub(crate) struct Certificates {
-    files: Tls,
+    files: TlsConfig,
     provider: Arc<CryptoProvider>,
     clients: Option<Arc<FromFile<Arc<dyn ClientCertVerifier>>>>,
     current: RwLock<(Arc<CertifiedKey>, Changed)>,
@@ -32,7 +32,7 @@ pub(crate) struct Certificates {
 type Changed = [Option<SystemTime>; 2];
 
 impl Certificates {
-    pub(crate) fn load(files: &Tls, gate: &Gate) -> Result<Arc<Certificates>, ConfigError> {
+    pub(crate) fn load(files: &TlsConfig, gate: &Authenticator) -> Result<Arc<Certificates>, ConfigError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let changed = changed(files);
         let current = RwLock::new((Arc::new(read(files, &provider)?), changed));
@@ -129,7 +129,7 @@ pub(crate) fn client_verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>
     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().map_err(|e| e.to_string())
 }
 
-fn changed(files: &Tls) -> Changed {
+fn changed(files: &TlsConfig) -> Changed {
     [&files.cert, &files.key].map(|path| std::fs::metadata(path).and_then(|m| m.modified()).ok())
 }
 
@@ -139,7 +139,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     if list.is_empty() { Err("there is no certificate in it".to_owned()) } else { Ok(list) }
 }
 
-fn read(files: &Tls, provider: &CryptoProvider) -> Result<CertifiedKey, ConfigError> {
+fn read(files: &TlsConfig, provider: &CryptoProvider) -> Result<CertifiedKey, ConfigError> {
     let unread = |e: String| ConfigError(format!("tls.cert: cannot read {}: {e}", files.cert.display()));
     let chain = certificates(&files.cert).map_err(unread)?;
     let told = |e: &dyn std::fmt::Display| ConfigError(format!("tls.key: cannot use {}: {e}", files.key.display()));

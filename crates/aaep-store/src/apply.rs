@@ -4,30 +4,32 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aaep_proto::confirm::AuditRecord;
-use aaep_proto::engine::{AskedQuestion, DecidedQuestion, Entry, OutputKind, SessionState, Subscriber};
+use aaep_proto::engine::{
+    AskedQuestion, JournalEntry, OutputFormat, ResolvedQuestion, SessionSnapshot, SubscriptionRecord,
+};
 use aaep_proto::id::{EventId, OutputId, ReplyToken, SessionId};
 use aaep_proto::message::{CoreType, Decision, Event};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::checksum;
 use crate::schema::{ENDING, EVENT, FINISHED, OPEN, PERMITTED, SETTLED, SPENT, TEXT};
-use crate::sum;
 
 /// A failure while rows are written.
 pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is active, as it is on the disk after the last commit.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct LogWriter {
     /// The number of the last record.
     pub(crate) last: i64,
     /// Sessions that go on, with the number of their first record.
-    pub(crate) live: BTreeMap<SessionId, (i64, SessionState)>,
+    pub(crate) live: BTreeMap<SessionId, (i64, SessionSnapshot)>,
     /// Checksums of all active rows, by table and key.
     pub(crate) sums: BTreeMap<(char, String), i64>,
     dirty: BTreeSet<SessionId>,
 }
 
-impl Ledger {
+impl LogWriter {
     /// What all active rows add up to.
     pub(crate) fn total(&self) -> i64 {
         self.sums.values().fold(0, |total, sum| total.wrapping_add(*sum))
@@ -39,36 +41,36 @@ impl Ledger {
         self.last
     }
 
-    pub(crate) fn apply(&mut self, to: &Connection, entry: &Entry, at: i64) -> Result<(), Failed> {
+    pub(crate) fn apply(&mut self, to: &Connection, entry: &JournalEntry, at: i64) -> Result<(), Failed> {
         match entry {
-            Entry::Event(event) => self.event(to, event, at),
-            Entry::Named(session, origin) => {
+            JournalEntry::Event(event) => self.event(to, event, at),
+            JournalEntry::Named(session, origin) => {
                 self.change(session, |state| state.origin = Some(origin.clone()));
                 Ok(())
             }
-            Entry::Opened(session, output, kind) => {
+            JournalEntry::Opened(session, output, kind) => {
                 self.change(session, |state| drop(state.outputs.insert(output.clone(), kind.clone())));
                 Ok(())
             }
-            Entry::Text(session, output, position, text) => {
+            JournalEntry::Text(session, output, position, text) => {
                 let place = (session, Some(output), i64::try_from(*position)?);
                 Ok(self.log(to, (at, TEXT), place, text)?)
             }
-            Entry::Finished(session, output) => self.finish(to, at, session, output),
-            Entry::Asked(asked) => self.ask(to, asked),
-            Entry::Decided(decided) => self.decide(to, decided),
-            Entry::Spent(token, call) => {
+            JournalEntry::Finished(session, output) => self.finish(to, at, session, output),
+            JournalEntry::Asked(asked) => self.ask(to, asked),
+            JournalEntry::Decided(decided) => self.decide(to, decided),
+            JournalEntry::Spent(token, call) => {
                 self.event(to, call, at)?;
                 self.spend(to, token)
             }
-            Entry::Subscribed(subscriber) => self.subscribe(to, subscriber),
-            Entry::Held(id, held) => self.hold(to, id.as_str(), *held),
-            Entry::Unsubscribed(id) => {
+            JournalEntry::Subscribed(subscriber) => self.subscribe(to, subscriber),
+            JournalEntry::Held(id, held) => self.hold(to, id.as_str(), *held),
+            JournalEntry::Unsubscribed(id) => {
                 to.prepare_cached("DELETE FROM subscriptions WHERE id = ?")?.execute([id.as_str()])?;
                 self.sums.remove(&('u', id.to_string()));
                 Ok(())
             }
-            Entry::Sent(event, reached) => self.sent(to, event, reached.as_ref()),
+            JournalEntry::Sent(event, reached) => self.sent(to, event, reached.as_ref()),
         }
     }
 
@@ -79,7 +81,7 @@ impl Ledger {
         for id in std::mem::take(&mut self.dirty) {
             let Some((first, state)) = self.live.get(&id) else { continue };
             let body = serde_json::to_string(state)?;
-            let sum = sum::row(&[*first], &[id.as_str(), &body]);
+            let sum = checksum::row(&[*first], &[id.as_str(), &body]);
             to.prepare_cached(sql)?.execute(params![id.as_str(), first, body, sum])?;
             self.sums.insert(('s', id.to_string()), sum);
         }
@@ -106,7 +108,7 @@ impl Ledger {
         open.iter().try_for_each(|(session, output)| self.finish(to, at, session, output))
     }
 
-    fn change(&mut self, session: &SessionId, change: impl FnOnce(&mut SessionState)) {
+    fn change(&mut self, session: &SessionId, change: impl FnOnce(&mut SessionSnapshot)) {
         if let Some((_, state)) = self.live.get_mut(session) {
             change(state);
             self.dirty.insert(session.clone());
@@ -121,7 +123,7 @@ impl Ledger {
         body: &str,
     ) -> rusqlite::Result<()> {
         let (seq, output) = (self.next(), output.map_or("", OutputId::as_str));
-        let sum = sum::row(&[seq, at, kind, position], &[session.as_str(), output, body]);
+        let sum = checksum::row(&[seq, at, kind, position], &[session.as_str(), output, body]);
         let mut insert = to.prepare_cached("INSERT INTO log VALUES(?, ?, ?, ?, ?, ?, ?, ?)")?;
         insert.execute(params![seq, at, kind, session.as_str(), output, position, body, sum])?;
         Ok(())
@@ -137,7 +139,7 @@ impl Ledger {
             self.live.remove(session);
             to.prepare_cached("DELETE FROM sessions WHERE id = ?")?.execute([session.as_str()])?;
             self.sums.remove(&('s', session.to_string()));
-        } else if let Some(state) = SessionState::begin(event) {
+        } else if let Some(state) = SessionSnapshot::begin(event) {
             self.live.insert(session.clone(), (self.last, state));
             self.dirty.insert(session.clone());
         } else {
@@ -149,7 +151,7 @@ impl Ledger {
     fn finish(&mut self, to: &Connection, at: i64, session: &SessionId, output: &OutputId) -> Result<(), Failed> {
         let mut kind = None;
         self.change(session, |state| kind = state.outputs.remove(output));
-        let kind = kind.unwrap_or_else(|| OutputKind { content_type: "text/plain".to_owned(), language: None });
+        let kind = kind.unwrap_or_else(|| OutputFormat { content_type: "text/plain".to_owned(), language: None });
         Ok(self.log(to, (at, FINISHED), (session, Some(output), 0), &serde_json::to_string(&kind)?)?)
     }
 
@@ -157,7 +159,7 @@ impl Ledger {
         let seq = self.next();
         let (output, reached) = reached.map_or(("", 0), |(output, reached)| (output.as_str(), *reached));
         let reached = i64::try_from(reached)?;
-        let sum = sum::row(&[seq, reached], &[event.as_str(), output]);
+        let sum = checksum::row(&[seq, reached], &[event.as_str(), output]);
         let mut insert = to.prepare_cached("INSERT INTO sent VALUES(?, ?, ?, ?, ?)")?;
         insert.execute(params![seq, event.as_str(), output, reached, sum])?;
         Ok(())
@@ -176,7 +178,7 @@ impl Ledger {
         self.put(to, &row)
     }
 
-    fn decide(&mut self, to: &Connection, decided: &DecidedQuestion) -> Result<(), Failed> {
+    fn decide(&mut self, to: &Connection, decided: &ResolvedQuestion) -> Result<(), Failed> {
         let AuditRecord { reply_token, session_id, decided_at, decision, .. } = &decided.record;
         let known = QuestionRow::get(to, reply_token.as_str())?;
         let row = QuestionRow {
@@ -224,7 +226,7 @@ impl Ledger {
         Ok(())
     }
 
-    fn subscribe(&mut self, to: &Connection, subscriber: &Subscriber) -> Result<(), Failed> {
+    fn subscribe(&mut self, to: &Connection, subscriber: &SubscriptionRecord) -> Result<(), Failed> {
         let known = SubscriptionRow::get(to, subscriber.id.as_str())?;
         let row = SubscriptionRow {
             id: subscriber.id.to_string(),
@@ -270,7 +272,7 @@ impl QuestionRow {
 
     pub(crate) fn sum(&self) -> i64 {
         let numbers = [self.state, self.decided_at];
-        sum::row(&numbers, &[&self.token, &self.session, &self.asked, &self.decided])
+        checksum::row(&numbers, &[&self.token, &self.session, &self.asked, &self.decided])
     }
 
     /// Reads a row; nothing if its checksum is wrong.
@@ -311,7 +313,7 @@ pub(crate) struct SubscriptionRow {
 
 impl SubscriptionRow {
     pub(crate) fn sum(&self) -> i64 {
-        sum::row(&[self.opened, i64::from(self.held), self.changed], &[&self.id, &self.body])
+        checksum::row(&[self.opened, i64::from(self.held), self.changed], &[&self.id, &self.body])
     }
 
     pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(SubscriptionRow, i64)> {

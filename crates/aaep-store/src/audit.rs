@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use aaep::AuditRecord;
-use aaep_proto::engine::DecidedQuestion;
+use aaep_proto::engine::ResolvedQuestion;
 use aaep_proto::id::SessionId;
 use aaep_proto::time::Timestamp;
 use rusqlite::{Connection, params};
@@ -67,7 +67,7 @@ impl Audit {
         let mut damaged = 0;
         for row in rows {
             let row = row.map_err(wrong)?;
-            let decided = row.as_ref().and_then(|row| serde_json::from_str::<DecidedQuestion>(&row.decided).ok());
+            let decided = row.as_ref().and_then(|row| serde_json::from_str::<ResolvedQuestion>(&row.decided).ok());
             match (row, decided) {
                 (Some(row), Some(decided)) => take(decided.record, row.state == SPENT),
                 _ => damaged += 1,

@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::error::StoreError;
-use crate::mark::{self, Mark};
+use crate::high_water::{self, HighWaterFile};
 use crate::schema::{self, FILE};
 use crate::whole::{self, Contents};
 use crate::{check, private, read};
@@ -40,7 +40,7 @@ pub fn backup(from: &Path, to: &Path) -> Result<Backup, StoreError> {
     private::directory(to)?;
     copy(from, &source, to).inspect_err(|_| {
         // What is left of it would be in the way of the next attempt.
-        for name in [FILE, mark::FILE] {
+        for name in [FILE, high_water::FILE] {
             let _ = std::fs::remove_file(to.join(name));
         }
         if !existed {
@@ -83,7 +83,7 @@ fn copy(from: &Path, source: &Connection, to: &Path) -> Result<Backup, StoreErro
     let decisions = decisions.map_err(|e| StoreError::sql(to, &e))?;
     drop(copied);
     // The mark comes last: without it the copy is not used.
-    let mut mark = Mark::open(to).map_err(failed)?;
+    let mut mark = HighWaterFile::open(to).map_err(failed)?;
     mark.set(u64::try_from(last).unwrap_or(0)).and_then(|()| mark.sync(to)).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
     Ok(Backup { decisions: u64::try_from(decisions).unwrap_or(0), bytes })

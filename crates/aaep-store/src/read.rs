@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use aaep_proto::engine::{AskedQuestion, DecidedQuestion, Restored, SessionState, Subscriber};
+use aaep_proto::engine::{AskedQuestion, RecoveredState, ResolvedQuestion, SessionSnapshot, SubscriptionRecord};
 use aaep_proto::id::{ReplyToken, SubscriptionId};
 use aaep_proto::limits;
 use rusqlite::Connection;
 
-use crate::apply::{Ledger, QuestionRow, SubscriptionRow};
+use crate::apply::{LogWriter, QuestionRow, SubscriptionRow};
+use crate::checksum;
 use crate::error::StoreError;
 use crate::schema::{OPEN, PERMITTED, SPENT};
-use crate::sum;
 
 /// How far a subscription was served when the process ended.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +24,8 @@ pub(crate) struct Point {
 /// Everything that a start reads.
 #[derive(Debug, Default)]
 pub(crate) struct Start {
-    pub(crate) ledger: Ledger,
-    pub(crate) restored: Restored,
+    pub(crate) ledger: LogWriter,
+    pub(crate) restored: RecoveredState,
     pub(crate) points: BTreeMap<SubscriptionId, Point>,
 }
 
@@ -77,7 +77,7 @@ fn read(from: &Connection, start: &mut Start) -> Result<i64, Wrong> {
             return Err(Wrong::Record("a subscription"));
         }
         start.ledger.sums.insert(('u', row.id.clone()), sum);
-        let subscriber: Subscriber = parse(&row.body, "a subscription")?;
+        let subscriber: SubscriptionRecord = parse(&row.body, "a subscription")?;
         let point = Point { opened: row.opened, held: row.held, changed: row.changed };
         start.points.insert(subscriber.id.clone(), point);
         start.restored.subscriptions.push(subscriber);
@@ -92,10 +92,10 @@ fn read_sessions(from: &Connection, start: &mut Start, hole: Option<i64>) -> Res
     })?;
     for row in rows {
         let (id, first, body, sum) = row?;
-        if sum::row(&[first], &[&id, &body]) != sum {
+        if checksum::row(&[first], &[&id, &body]) != sum {
             return Err(Wrong::Record("a session"));
         }
-        let state: SessionState = parse(&body, "a session")?;
+        let state: SessionSnapshot = parse(&body, "a session")?;
         start.ledger.sums.insert(('s', id), sum);
         start.ledger.live.insert(state.started.envelope.session_id.clone(), (first, state.clone()));
         // What happened to it in between nobody knows.
@@ -116,7 +116,7 @@ fn read_settled(from: &Connection, start: &mut Start) -> Result<(), Wrong> {
                 continue;
             }
             let asked: AskedQuestion = parse(&row.asked, "a question")?;
-            let decided: DecidedQuestion = parse(&row.decided, "a decision")?;
+            let decided: ResolvedQuestion = parse(&row.decided, "a decision")?;
             start.restored.settled.push((asked, decided, row.state == SPENT));
         }
     }

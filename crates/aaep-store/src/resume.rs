@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use aaep::{Missed, Past};
-use aaep_proto::engine::OutputKind;
+use aaep::{MissedEvents, ReplayItem};
+use aaep_proto::engine::OutputFormat;
 use aaep_proto::id::{EventId, OutputId, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::checksum;
 use crate::read::Point;
 use crate::schema::{ENDING, FINISHED, TEXT};
-use crate::sum;
 
 /// More than this is told in sum.
 const RECORDS: i64 = 1024;
@@ -28,21 +28,21 @@ struct Record {
 }
 
 /// Looks it up, up to this record. Errors of the database count as not known.
-pub(crate) fn missed(from: &Connection, point: Point, last: Option<&EventId>, until: i64) -> Missed {
+pub(crate) fn missed(from: &Connection, point: Point, last: Option<&EventId>, until: i64) -> MissedEvents {
     let exact = last.and_then(|last| exactly(from, point, last, until).ok().flatten());
     match exact {
-        Some(past) => Missed { past, gap: false },
-        None => Missed { past: endings(from, point, until).unwrap_or_default(), gap: true },
+        Some(past) => MissedEvents { past, gap: false },
+        None => MissedEvents { past: endings(from, point, until).unwrap_or_default(), gap: true },
     }
 }
 
-fn exactly(from: &Connection, point: Point, last: &EventId, until: i64) -> rusqlite::Result<Option<Vec<Past>>> {
+fn exactly(from: &Connection, point: Point, last: &EventId, until: i64) -> rusqlite::Result<Option<Vec<ReplayItem>>> {
     let sql = "SELECT seq, output, reached, sum FROM sent WHERE event = ? AND seq <= ? ORDER BY seq LIMIT 1";
     let sent = from.prepare_cached(sql)?.query_row(params![last.as_str(), until], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?))
     });
     let Some((seq, output, reached, check)) = sent.optional()? else { return Ok(None) };
-    let sound = sum::row(&[seq, reached], &[last.as_str(), &output]) == check;
+    let sound = checksum::row(&[seq, reached], &[last.as_str(), &output]) == check;
     // Something waited for it when this was sent, or may have.
     let all_before = !point.held && seq >= point.changed;
     let holes: bool =
@@ -77,7 +77,7 @@ fn record(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Record>> {
     let (seq, at, kind): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
     let (session, output, position): (String, String, i64) = (row.get(3)?, row.get(4)?, row.get(5)?);
     let (body, check): (String, i64) = (row.get(6)?, row.get(7)?);
-    if sum::row(&[seq, at, kind, position], &[&session, &output, &body]) != check {
+    if checksum::row(&[seq, at, kind, position], &[&session, &output, &body]) != check {
         return Ok(None);
     }
     Ok(session.parse().ok().map(|session| Record { kind, session, output, position, body }))
@@ -116,7 +116,7 @@ struct Texts {
 
 impl Texts {
     /// What a record means for the subscriber; nothing if that cannot be told.
-    fn take(&mut self, record: Record) -> Option<Option<Past>> {
+    fn take(&mut self, record: Record) -> Option<Option<ReplayItem>> {
         match record.kind {
             TEXT => {
                 let fresh = (record.position == 0).then_some((0, String::new()));
@@ -134,25 +134,25 @@ impl Texts {
             }
             FINISHED => {
                 let (start, text) = self.known.remove(&record.output)?;
-                let kind: OutputKind = serde_json::from_str(&record.body).ok()?;
+                let kind: OutputFormat = serde_json::from_str(&record.body).ok()?;
                 let output: OutputId = record.output.parse().ok()?;
                 let position = u64::try_from(start).ok()?;
-                Some(Some(Past::Output { session: record.session, output, kind, position, text }))
+                Some(Some(ReplayItem::Output { session: record.session, output, kind, position, text }))
             }
-            _ => serde_json::from_str(&record.body).ok().map(|event| Some(Past::Event(Box::new(event)))),
+            _ => serde_json::from_str(&record.body).ok().map(|event| Some(ReplayItem::Event(Box::new(event)))),
         }
     }
 }
 
-fn endings(from: &Connection, point: Point, until: i64) -> rusqlite::Result<Vec<Past>> {
+fn endings(from: &Connection, point: Point, until: i64) -> rusqlite::Result<Vec<ReplayItem>> {
     let sql = "SELECT seq, at, kind, session, output, position, body, sum FROM log
         WHERE kind = 3 AND seq > ? AND seq <= ? ORDER BY seq DESC LIMIT ?";
     debug_assert_eq!(ENDING, 3, "the index is on this");
     let mut select = from.prepare_cached(sql)?;
     let rows = select.query_map(params![point.opened, until, ENDINGS], record)?;
-    let mut past: Vec<Past> = rows
+    let mut past: Vec<ReplayItem> = rows
         .filter_map(|row| serde_json::from_str(&row.ok()??.body).ok())
-        .map(|event| Past::Event(Box::new(event)))
+        .map(|event| ReplayItem::Event(Box::new(event)))
         .collect();
     past.reverse();
     Ok(past)

@@ -84,12 +84,12 @@ pub(crate) fn used(connection: &Connection) -> rusqlite::Result<u64> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 mod tests {
-    use aaep_proto::engine::Entry;
+    use aaep_proto::engine::JournalEntry;
     use aaep_proto::id::EventId;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::apply::Ledger;
+    use crate::apply::LogWriter;
     use crate::read::{self, Point};
     use crate::{resume, schema};
 
@@ -97,7 +97,7 @@ mod tests {
     struct World {
         dir: tempfile::TempDir,
         connection: Connection,
-        ledger: Ledger,
+        ledger: LogWriter,
         count: u32,
     }
 
@@ -105,10 +105,10 @@ mod tests {
         fn new() -> World {
             let dir = tempfile::tempdir().unwrap();
             let connection = schema::open(dir.path(), crate::whole::Contents::Nothing).unwrap();
-            World { dir, connection, ledger: Ledger::default(), count: 0 }
+            World { dir, connection, ledger: LogWriter::default(), count: 0 }
         }
 
-        fn keep(&mut self, day: i64, entry: &Entry) {
+        fn keep(&mut self, day: i64, entry: &JournalEntry) {
             self.ledger.apply(&self.connection, entry, day * DAY_MILLIS).unwrap();
             self.ledger.seal(&self.connection).unwrap();
         }
@@ -120,8 +120,8 @@ mod tests {
             let envelope = json!({"@context": "https://aaep-protocol.org/context/v1", "event_id": id,
                 "session_id": session, "timestamp": "2026-05-24T14:22:13Z", "producer": {"agent_id": "a"}});
             event.as_object_mut().unwrap().extend(envelope.as_object().unwrap().clone());
-            self.keep(day, &Entry::Event(Box::new(serde_json::from_value(event).unwrap())));
-            self.keep(day, &Entry::Sent(id.clone(), None));
+            self.keep(day, &JournalEntry::Event(Box::new(serde_json::from_value(event).unwrap())));
+            self.keep(day, &JournalEntry::Sent(id.clone(), None));
             id
         }
 
@@ -144,16 +144,16 @@ mod tests {
                 "event_id": "evt_asked", "session_id": session, "timestamp": time(day), "producer": {"agent_id": "a"},
                 "action": "Dig.", "consequence": "A hole.", "reply_token": token, "timeout_seconds": 60,
                 "default_decision": "reject"}});
-            self.keep(day, &Entry::Asked(Box::new(serde_json::from_value(asked).unwrap())));
+            self.keep(day, &JournalEntry::Asked(Box::new(serde_json::from_value(asked).unwrap())));
         }
 
         fn decide(&mut self, day: i64, session: &str, token: &str, decision: &str) {
-            let verdict = if decision == "accept" { "accepted" } else { "rejected" };
+            let resolution = if decision == "accept" { "accepted" } else { "rejected" };
             let decided = json!({"record": {"reply_token": token, "session_id": session, "asked_at": time(day),
-                "decided_at": time(day), "verdict": verdict, "decision": decision, "principal": "user",
+                "decided_at": time(day), "verdict": resolution, "decision": decision, "principal": "user",
                 "decided_by": null, "subscription_id": null, "shown": "Dig.", "consequence": "A hole.", "call": null},
                 "modified": null, "response": null});
-            self.keep(day, &Entry::Decided(Box::new(serde_json::from_value(decided).unwrap())));
+            self.keep(day, &JournalEntry::Decided(Box::new(serde_json::from_value(decided).unwrap())));
         }
 
         fn let_go(&mut self, day: i64, retention: Retention) {

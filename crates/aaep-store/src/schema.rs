@@ -6,7 +6,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
 use crate::whole::Contents;
-use crate::{heard, private};
+use crate::{private, seen};
 
 pub(crate) const FILE: &str = "aaep.db";
 
@@ -68,7 +68,7 @@ pub(crate) fn open(dir: &Path, contents: Contents) -> Result<Connection, StoreEr
         (false, false, _) => return Err(StoreError::Foreign(dir.to_owned())),
     }
     tune(&connection).map_err(|e| wrong(&e))?;
-    connection.execute_batch(heard::TABLE).map_err(|e| wrong(&e))?;
+    connection.execute_batch(seen::TABLE).map_err(|e| wrong(&e))?;
     Ok(connection)
 }
 

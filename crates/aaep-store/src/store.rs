@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use aaep::{Done, Entry, Heard, Journal, Missed, Restored};
+use aaep::{CommitCallback, Journal, JournalEntry, MissedEvents, RecoveredState, SeenEvent};
 use aaep_proto::id::{EventId, SubscriptionId};
 
 use crate::error::StoreError;
-use crate::mark::Mark;
+use crate::high_water::HighWaterFile;
 use crate::read::{self, Point, Start};
 use crate::retention::Retention;
 use crate::writer::{self, Shared, Writer};
-use crate::{check, heard, private, resume, schema, whole};
+use crate::{check, private, resume, schema, seen, whole};
 
 /// A directory that keeps what must survive a restart. One process at a time can have it. Dropping it writes what
 /// waits.
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Store {
 
 impl Store {
     /// Opens a directory, or makes it, and reads what goes on. Refuses what is damaged.
-    pub fn open(dir: &Path, retention: Retention) -> Result<(Store, Restored), StoreError> {
+    pub fn open(dir: &Path, retention: Retention) -> Result<(Store, RecoveredState), StoreError> {
         let io = |e: std::io::Error| StoreError::io(dir, &e);
         private::directory(dir)?;
         let lock = private::open(&dir.join("lock")).map_err(io)?;
@@ -57,7 +57,7 @@ impl Store {
         })?;
         let contents = whole::contents(dir)?;
         // The mark is there before the database: a database without one is not whole.
-        let mut mark = Mark::open(dir).map_err(io)?;
+        let mut mark = HighWaterFile::open(dir).map_err(io)?;
         let connection = schema::open(dir, contents)?;
         let checked = check::at_start(dir, &connection)?;
         let Start { mut ledger, restored, points } = read::start(dir, &connection)?;
@@ -93,12 +93,12 @@ impl Store {
 }
 
 impl Journal for Store {
-    fn record(&self, entries: Vec<Entry>, done: Option<Done>) {
+    fn record(&self, entries: Vec<JournalEntry>, done: Option<CommitCallback>) {
         self.shared.record(entries, done);
     }
 
-    fn missed(&self, subscription: &SubscriptionId, last: Option<&EventId>) -> Missed {
-        let nothing = Missed { past: Vec::new(), gap: true };
+    fn missed(&self, subscription: &SubscriptionId, last: Option<&EventId>) -> MissedEvents {
+        let nothing = MissedEvents { past: Vec::new(), gap: true };
         let Some(point) = self.points.get(subscription) else { return nothing };
         match schema::open_to_read(&self.dir) {
             Ok(connection) => resume::missed(&connection, *point, last, self.restart),
@@ -109,18 +109,18 @@ impl Journal for Store {
         }
     }
 
-    fn works(&self) -> bool {
+    fn is_healthy(&self) -> bool {
         self.shared.works()
     }
 
-    fn keep_heard(&self, heard: Vec<Heard>) {
-        self.shared.keep_heard(heard);
+    fn record_seen(&self, heard: Vec<SeenEvent>) {
+        self.shared.record_seen(heard);
     }
 
-    fn heard_before(&self, agent: &str) -> Vec<Heard> {
+    fn seen_events(&self, agent: &str) -> Vec<SeenEvent> {
         let failed = |e: rusqlite::Error| StoreError::sql(&self.dir, &e);
         let found = schema::open_to_read(&self.dir)
-            .and_then(|connection| heard::of_agent(&connection, agent, self.restart, writer::now()).map_err(failed));
+            .and_then(|connection| seen::of_agent(&connection, agent, self.restart, writer::now()).map_err(failed));
         found.unwrap_or_else(|error| {
             tracing::warn!(%error, "what an agent said before the restart cannot be read");
             Vec::new()

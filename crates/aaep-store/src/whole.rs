@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::error::StoreError;
-use crate::mark::Reached;
+use crate::high_water::Reached;
 use crate::schema::FILE;
 
 /// What a directory holds, by its mark and its files.

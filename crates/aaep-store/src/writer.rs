@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use aaep::{Done, Entry, Heard};
+use aaep::{CommitCallback, JournalEntry, SeenEvent};
 use rusqlite::Connection;
 
-use crate::apply::{Failed, Ledger};
-use crate::mark::Mark;
+use crate::apply::{Failed, LogWriter};
+use crate::high_water::HighWaterFile;
 use crate::retention::{self, Retention};
-use crate::{heard, read};
+use crate::{read, seen};
 
 /// How long a record may wait for others if nobody waits for it.
 const GATHER: Duration = Duration::from_millis(20);
@@ -30,10 +30,10 @@ const WAITING: usize = 200_000;
 /// What waits to be written.
 #[derive(Default)]
 struct Waiting {
-    entries: VecDeque<Entry>,
-    done: Vec<Done>,
+    entries: VecDeque<JournalEntry>,
+    done: Vec<CommitCallback>,
     /// Names of events, to be written after the entries.
-    heard: Vec<Heard>,
+    heard: Vec<SeenEvent>,
     /// Whether records had to be let go.
     lost: bool,
     ended: bool,
@@ -56,7 +56,7 @@ impl Shared {
         !self.fails.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn record(&self, entries: Vec<Entry>, done: Option<Done>) {
+    pub(crate) fn record(&self, entries: Vec<JournalEntry>, done: Option<CommitCallback>) {
         let mut waiting = self.lock();
         if waiting.ended {
             drop(waiting);
@@ -76,7 +76,7 @@ impl Shared {
         }
     }
 
-    pub(crate) fn keep_heard(&self, heard: Vec<Heard>) {
+    pub(crate) fn record_seen(&self, heard: Vec<SeenEvent>) {
         let mut waiting = self.lock();
         // Without them an event that is sent again is emitted again, which is better than to run out of memory.
         if !waiting.ended && waiting.heard.len() + heard.len() <= WAITING {
@@ -96,14 +96,14 @@ impl Shared {
 pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) connection: Connection,
-    pub(crate) ledger: Ledger,
-    pub(crate) mark: Mark,
+    pub(crate) ledger: LogWriter,
+    pub(crate) mark: HighWaterFile,
     pub(crate) retention: Retention,
     pub(crate) dir: PathBuf,
     /// Records that could not be written yet, and whether some had to be let go.
-    pub(crate) held: VecDeque<Entry>,
+    pub(crate) held: VecDeque<JournalEntry>,
     /// Names of events that could not be written yet.
-    pub(crate) heard: Vec<Heard>,
+    pub(crate) heard: Vec<SeenEvent>,
     pub(crate) lost: bool,
 }
 
@@ -127,7 +127,7 @@ impl Writer {
     }
 
     /// Waits for records, and a little for more of them if nobody waits.
-    fn gather(&mut self, look: Instant) -> (Vec<Done>, bool) {
+    fn gather(&mut self, look: Instant) -> (Vec<CommitCallback>, bool) {
         let shared = self.shared.clone();
         let mut waiting = shared.lock();
         let begun = Instant::now();
@@ -153,7 +153,7 @@ impl Writer {
         (std::mem::take(&mut waiting.done), waiting.ended)
     }
 
-    fn write(&mut self, done: Vec<Done>) {
+    fn write(&mut self, done: Vec<CommitCallback>) {
         let result = self.commit();
         let works = result.is_ok();
         if let Err(error) = result {
@@ -184,7 +184,7 @@ impl Writer {
             self.ledger.hole(&transaction)?;
         }
         for heard in &self.heard {
-            heard::keep(&mut self.ledger, &transaction, heard, at)?;
+            seen::keep(&mut self.ledger, &transaction, heard, at)?;
         }
         self.ledger.seal(&transaction)?;
         transaction.commit()?;
@@ -199,7 +199,7 @@ impl Writer {
             let dir = self.dir.display();
             tracing::error!(%dir, %error, "the store cannot be written: questions are answered with no until it can");
         }
-        self.held.retain(|entry| !entry.is_binding());
+        self.held.retain(|entry| !entry.is_durable());
         if self.held.len() > WAITING {
             self.held.clear();
             self.lost = true;
@@ -216,7 +216,7 @@ impl Writer {
 
     fn let_go(&mut self) -> bool {
         let steps = retention::step(&self.connection, self.retention, now());
-        match steps.and_then(|more| Ok(heard::step(&self.connection, now())? || more)) {
+        match steps.and_then(|more| Ok(seen::step(&self.connection, now())? || more)) {
             Ok(more) => more,
             Err(error) => {
                 tracing::warn!(%error, "old records cannot be removed");

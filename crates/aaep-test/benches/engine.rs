@@ -11,10 +11,10 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use aaep_proto::engine::{Binding, Config, Cx, Engine, Output, SessionOptions};
+use aaep_proto::engine::{Cx, Engine, EngineConfig, EngineOutput, ResumePolicy, SessionOptions};
 use aaep_proto::id::Entropy;
 use aaep_proto::message::{Message, Producer, SubscriptionRequest};
-use aaep_proto::shape::segment::{Segmenter, Segments, Syntax};
+use aaep_proto::shaping::segment::{Segmenter, Segments, Syntax};
 use aaep_proto::time::{Moment, Now, Timestamp};
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let mut config = Config::new(Producer::new("bench"));
+        let mut config = EngineConfig::new(Producer::new("bench"));
         config.offer.max_subscriptions = usize::MAX;
         World { engine: Engine::new(config), entropy: Seeded(1), micros: 0 }
     }
@@ -76,8 +76,8 @@ impl World {
         let mut events = 0;
         loop {
             match self.engine.poll_output() {
-                Output::Idle(_) => return events,
-                Output::Event(_, frame) => {
+                EngineOutput::Idle(_) => return events,
+                EngineOutput::Event(_, frame) => {
                     black_box(&frame);
                     events += 1;
                 }
@@ -88,7 +88,7 @@ impl World {
 
     fn join(&mut self, capabilities: Value) {
         let request = request(capabilities);
-        self.act(|engine, cx| engine.subscribe(cx, &request, "user", Binding::Connection)).unwrap();
+        self.act(|engine, cx| engine.subscribe(cx, &request, "user", ResumePolicy::Connection)).unwrap();
     }
 }
 

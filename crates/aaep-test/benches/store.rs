@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use aaep::message::{Capabilities, Payload};
-use aaep::{Entry, Journal, Outgoing, Producer};
+use aaep::{Journal, JournalEntry, Outbound, Producer};
 use aaep_store::{Retention, Store};
 use aaep_test::aaep_release;
 
@@ -43,12 +43,12 @@ fn main() {
 async fn run(producer: Producer) -> Duration {
     let mut readers = Vec::new();
     for n in 0..SUBSCRIBERS {
-        let mut link = producer.listen(&format!("reader{n}"), Capabilities::default()).await.expect("a place");
+        let mut link = producer.subscribe_local(&format!("reader{n}"), Capabilities::default()).await.expect("a place");
         readers.push(tokio::spawn(async move {
             let mut batch = Vec::new();
             while link.recv_many(&mut batch, 256).await > 0 {
-                let ended = |item: &Outgoing| match item {
-                    Outgoing::Event(frame) => matches!(frame.event().payload, Payload::SessionCompleted(_)),
+                let ended = |item: &Outbound| match item {
+                    Outbound::Event(frame) => matches!(frame.event().payload, Payload::SessionCompleted(_)),
                     _ => false,
                 };
                 if batch.drain(..).any(|item| ended(&item)) {
@@ -61,7 +61,7 @@ async fn run(producer: Producer) -> Duration {
     let begun = Instant::now();
     for n in 0..EVENTS {
         session.progress(1, &format!("Step {n} of many is done, and there is more to come.")).await.expect("said");
-        producer.ready().await;
+        producer.wait_for_capacity().await;
     }
     session.complete("Done.").await.expect("said");
     for reader in readers {
@@ -77,7 +77,7 @@ fn decisions(runtime: &tokio::runtime::Runtime, dir: &Path) {
     let begun = Instant::now();
     for n in 0..count {
         let (tell, told) = tokio::sync::oneshot::channel();
-        let entry = Entry::Sent(format!("evt_{n}").parse().expect("an id"), None);
+        let entry = JournalEntry::Sent(format!("evt_{n}").parse().expect("an id"), None);
         store.record(vec![entry], Some(Box::new(move |kept| _ = tell.send(kept))));
         assert!(runtime.block_on(told).expect("an answer"));
     }
@@ -97,7 +97,7 @@ fn cold_start(dir: &Path) {
     let (store, _) = Store::open(dir, Retention::default()).expect("a store");
     for _ in 0..(mib << 20) / size / 10_000 {
         let (tell, told) = std::sync::mpsc::channel();
-        let entries = vec![Entry::Event(Box::new(event.clone())); 10_000];
+        let entries = vec![JournalEntry::Event(Box::new(event.clone())); 10_000];
         store.record(entries, Some(Box::new(move |kept| _ = tell.send(kept))));
         assert!(told.recv().expect("an answer"));
     }

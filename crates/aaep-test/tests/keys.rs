@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-use aaep_keys::{KeySet, Role, StaticTokens, TokenFault, TokenVerifier, verify_manifest};
+use aaep_keys::{KeySet, Role, StaticTokens, TokenError, TokenVerifier, verify_manifest};
 use aaep_proto::time::Timestamp;
 use aaep_test::{aaep, example};
 use serde_json::{Value, json};
@@ -233,7 +233,7 @@ fn a_new_token_opens_the_server_it_is_for() {
     let token = place.out(&["token", "new", "--key", "key.pem", "--subject", "reader-7"], "");
     let identity = ours.verify(token.trim_end(), now()).unwrap();
     assert_eq!((identity.principal.as_str(), identity.roles), ("reader-7", [Role::Subscribe, Role::Reply].into()));
-    assert_eq!(ours.verify(token.trim_end(), now().plus_seconds(3600 + 60)), Err(TokenFault::Expired));
+    assert_eq!(ours.verify(token.trim_end(), now().plus_seconds(3600 + 60)), Err(TokenError::Expired));
 
     let args = ["token", "new", "--key", "key.pem", "--subject", "agent", "--role", "produce"];
     let more = ["--audience", "hub", "--issuer", "https://id.example", "--expires", "2d", "--json"];
@@ -241,7 +241,7 @@ fn a_new_token_opens_the_server_it_is_for() {
     let token = made["token"].as_str().unwrap();
     let hub = TokenVerifier::new(place.keys("key.pem.pub.json"), "https://id.example", "hub");
     assert!(hub.verify(token, now().plus_seconds(47 * 3600)).unwrap().may(Role::Produce));
-    assert_eq!(ours.verify(token, now()), Err(TokenFault::WrongIssuer));
+    assert_eq!(ours.verify(token, now()), Err(TokenError::WrongIssuer));
     let expires: Timestamp = made["expires_at"].as_str().unwrap().parse().unwrap();
     assert!(expires > now().plus_seconds(47 * 3600) && expires <= now().plus_seconds(48 * 3600));
 }

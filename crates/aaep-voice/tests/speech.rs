@@ -423,7 +423,7 @@ async fn a_message_that_never_ends_does_not_silence_the_rest() {
         "." if taken.fetch_add(1, Ordering::Relaxed) == 0 => Some("225-9\r\n225 OK\r\n".into()),
         line => Some(obedient(line)),
     });
-    let voice = connect(VoiceConfig { patience: Duration::ZERO, ..config }).await;
+    let voice = connect(VoiceConfig { timeout: Duration::ZERO, ..config }).await;
     let mut events = voice.events();
     let stuck = voice.say(message("Stuck.", "a")).unwrap();
     let good = voice.say(message("Good.", "b")).unwrap();

@@ -1,9 +1,9 @@
 //! The smallest useful agent: it asks, acts only on a yes, and tells what it did. Someone listens and agrees.
-use aaep::{Confirmation, Link, Outgoing, Producer, message::Decision, message::Payload};
+use aaep::{Confirmation, Link, Outbound, Producer, message::Decision, message::Payload};
 use serde_json::{from_value, json, to_value};
 async fn listen(mut link: Link) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     while let Some(outgoing) = link.recv().await {
-        let Outgoing::Event(frame) = outgoing else { continue };
+        let Outbound::Event(frame) = outgoing else { continue };
         let said = to_value(frame.event())?;
         println!("{} {}", said["summary_normal"].as_str().or(said["chunk"].as_str()).unwrap_or("..."), said["type"]);
         if let Payload::AwaitingConfirmation(ask) = &frame.event().payload {
@@ -15,7 +15,7 @@ async fn listen(mut link: Link) -> Result<(), Box<dyn std::error::Error + Send +
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let producer = Producer::builder("banker").name("Banker").build();
-    let link = producer.listen("console", from_value(json!({"supports_confirmation_reply": true}))?).await?;
+    let link = producer.subscribe_local("console", from_value(json!({"supports_confirmation_reply": true}))?).await?;
     let listener = tokio::spawn(listen(link));
     let (session, call) = (producer.session("Moving your money.").await?, json!({"amount": 500}));
     let ask = Confirmation::new("Move 500 dollars.", "It cannot be undone.").for_call("transfer", &call).irreversible();

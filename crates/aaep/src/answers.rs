@@ -3,19 +3,19 @@
 use aaep_proto::engine::SubscriptionKey;
 use aaep_proto::id::SubscriptionId;
 use aaep_proto::inbound::Inbound;
-use aaep_proto::negotiate::Refusal;
+use aaep_proto::negotiate::Rejection;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::driver::Desk;
+use crate::driver::DriverState;
 use crate::error::Error;
 use crate::producer::Producer;
 
-impl Desk {
+impl DriverState {
     /// A subscriber sent something invalid by its link: the answer goes there.
     pub(crate) fn hear_invalid(&mut self, key: SubscriptionKey, message: &Inbound, place: OwnedSemaphorePermit) {
         // A subscription that has ended needs no answer.
         let _ = self.act(|engine, cx| match message {
-            Inbound::RefusedChange(named, refusal) => engine.refuse_renegotiation(cx, key, named.as_ref(), refusal),
+            Inbound::RefusedChange(named, rejection) => engine.refuse_renegotiation(cx, key, named.as_ref(), rejection),
             Inbound::Refused(_) => engine.refuse_second_request(key),
             _ => Ok(()),
         });
@@ -26,9 +26,9 @@ impl Desk {
 
     /// A principal sent an invalid renegotiation by another way than the link of its subscription. The caller answers
     /// it, so the link only learns of the end. Answers whether there was such a subscription.
-    fn refuse_from(&mut self, principal: &str, id: &SubscriptionId, refusal: &Refusal) -> bool {
+    fn refuse_from(&mut self, principal: &str, id: &SubscriptionId, rejection: &Rejection) -> bool {
         let Some(key) = self.engine().find_subscription(id, principal) else { return false };
-        let refused = self.act(|engine, cx| engine.refuse_renegotiation(cx, key, Some(id), refusal)).is_ok();
+        let refused = self.act(|engine, cx| engine.refuse_renegotiation(cx, key, Some(id), rejection)).is_ok();
         self.drain_but(|to, message| (to != key).then_some(message));
         refused
     }
@@ -41,9 +41,9 @@ impl Producer {
         &self,
         principal: &str,
         id: &SubscriptionId,
-        refusal: &Refusal,
+        rejection: &Rejection,
     ) -> Result<bool, Error> {
-        let (principal, id, refusal) = (principal.to_owned(), id.clone(), refusal.clone());
-        self.handle.call(move |desk| desk.refuse_from(&principal, &id, &refusal)).await
+        let (principal, id, rejection) = (principal.to_owned(), id.clone(), rejection.clone());
+        self.handle.call(move |desk| desk.refuse_from(&principal, &id, &rejection)).await
     }
 }

@@ -2,14 +2,14 @@
 //! use of the permit is on record.
 
 use aaep_proto::confirm::Permit;
-use aaep_proto::engine::{Misuse, NotAnnounced};
+use aaep_proto::engine::{AnnounceError, EngineError};
 use aaep_proto::id::{ReplyToken, SessionId, ToolCallId};
 use aaep_proto::message::{Localized, ToolCompleted, ToolInvoked, ToolStatus};
 use aaep_proto::time::Moment;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::driver::{Desk, Handle, Waiter};
+use crate::driver::{DriverState, Handle, Waiter};
 use crate::error::Error;
 
 /// Told once whether a call was announced, and when. It runs in the driver: if nobody waits for the call any more, this
@@ -24,8 +24,8 @@ pub(crate) struct IrreversibleCall {
     pub(crate) permit: Permit,
 }
 
-impl Desk {
-    fn invoke_irreversible(&mut self, call: IrreversibleCall, announced: Announced) -> Result<(), Misuse> {
+impl DriverState {
+    fn invoke_irreversible(&mut self, call: IrreversibleCall, announced: Announced) -> Result<(), EngineError> {
         let IrreversibleCall { session, invoked, arguments, permit } = call;
         let token = permit.token().clone();
         self.act(|engine, cx| engine.invoke_irreversible(cx, &session, (invoked, &arguments), permit))?;
@@ -33,13 +33,13 @@ impl Desk {
         Ok(())
     }
 
-    pub(crate) fn hear_announced(&mut self, token: &ReplyToken, result: Result<ToolCallId, NotAnnounced>) {
+    pub(crate) fn hear_announced(&mut self, token: &ReplyToken, result: Result<ToolCallId, AnnounceError>) {
         let Some(Waiter::Call(announced)) = self.waiting.remove(token) else { return };
         let now = self.clock.now().moment;
         announced(
             result.map_err(|error| match error {
-                NotAnnounced::NotRecorded => Error::NotRecorded,
-                NotAnnounced::Misuse(misuse) => Error::Misuse(misuse),
+                AnnounceError::NotRecorded => Error::NotRecorded,
+                AnnounceError::Misuse(misuse) => Error::Misuse(misuse),
             }),
             now,
         );

@@ -69,14 +69,14 @@ pub(crate) fn wall() -> Timestamp {
 }
 
 /// One timer that is set again and again.
-pub(crate) struct Alarm {
+pub(crate) struct DeadlineTimer {
     sleep: Pin<Box<Sleep>>,
     at: Option<Moment>,
 }
 
-impl Alarm {
-    pub(crate) fn new() -> Alarm {
-        Alarm { sleep: Box::pin(tokio::time::sleep(Duration::ZERO)), at: None }
+impl DeadlineTimer {
+    pub(crate) fn new() -> DeadlineTimer {
+        DeadlineTimer { sleep: Box::pin(tokio::time::sleep(Duration::ZERO)), at: None }
     }
 
     /// Sets it for this moment, or for never.

@@ -5,23 +5,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use aaep_proto::confirm::{Answer, AuditRecord, Clarification, Confirmation, Outcome};
-use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Misuse, Output, Restored, SubscriptionKey};
+use aaep_proto::confirm::{AuditRecord, Clarification, ClarificationOutcome, Confirmation, ConfirmationOutcome};
+use aaep_proto::engine::{
+    CloseInfo, Cx, Engine, EngineConfig, EngineError, EngineOutput, RecoveredState, ResumePolicy, SubscriptionKey,
+};
 use aaep_proto::id::{ReplyToken, SessionId, SubscriptionId};
 use aaep_proto::message::Message;
 use aaep_proto::time::Moment;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use crate::backpressure::Backpressure;
 use crate::calls::Announced;
-use crate::clock::{Alarm, Clock};
+use crate::clock::{Clock, DeadlineTimer};
 use crate::error::Error;
-use crate::journal::{Journal, Kept, Missed, Recorder};
+use crate::fairness::YieldBudget;
+use crate::journal::{CommitResult, Journal, MissedEvents, Recorder};
 use crate::lease::Shedding;
-use crate::link::{Link, News, Outgoing, Port};
-use crate::pressure::Pressure;
+use crate::link::{Link, LinkEvent, LinkTx, Outbound};
 use crate::replies;
 use crate::stats::Stats;
-use crate::turns::Turns;
 
 /// Commands that may wait. Who comes after waits for a place.
 const MAILBOX: usize = 256;
@@ -37,7 +39,7 @@ const LINGER_SECONDS: u64 = 30;
 
 /// One change. Its place in the mailbox is free again when it is done.
 pub(crate) struct Command {
-    act: Box<dyn FnOnce(&mut Desk) + Send>,
+    act: Box<dyn FnOnce(&mut DriverState) + Send>,
     _place: Option<OwnedSemaphorePermit>,
 }
 
@@ -49,9 +51,9 @@ pub(crate) struct Command {
 pub(crate) struct Handle {
     commands: mpsc::UnboundedSender<Command>,
     places: Arc<Semaphore>,
-    pub(crate) news: mpsc::UnboundedSender<News>,
+    pub(crate) news: mpsc::UnboundedSender<LinkEvent>,
     pub(crate) reply_places: Arc<Semaphore>,
-    pub(crate) pressure: Pressure,
+    pub(crate) pressure: Backpressure,
 }
 
 impl Handle {
@@ -59,7 +61,7 @@ impl Handle {
     /// in the task; a result that must be cleaned up does it in its `Drop`.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&mut Desk) -> T + Send + 'static,
+        act: impl FnOnce(&mut DriverState) -> T + Send + 'static,
     ) -> Result<T, Error> {
         let place = self.places.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
         let (reply, result) = oneshot::channel();
@@ -69,7 +71,7 @@ impl Handle {
 
     /// Makes a change without waiting, even where nothing can wait. To be used at most once for
     /// anything that was made by [`Handle::call`], which keeps the queue bounded.
-    pub(crate) fn tell(&self, act: impl FnOnce(&mut Desk) + Send + 'static) {
+    pub(crate) fn tell(&self, act: impl FnOnce(&mut DriverState) + Send + 'static) {
         // Without the task there is nobody left to tell.
         let _ = self.send(None, act);
     }
@@ -82,7 +84,7 @@ impl Handle {
     fn send(
         &self,
         place: Option<OwnedSemaphorePermit>,
-        act: impl FnOnce(&mut Desk) + Send + 'static,
+        act: impl FnOnce(&mut DriverState) + Send + 'static,
     ) -> Result<(), Error> {
         self.commands.send(Command { act: Box::new(act), _place: place }).map_err(|_| Error::Gone)
     }
@@ -90,27 +92,27 @@ impl Handle {
 
 /// Who waits for the end of a question, or for the announcement of the call that it permitted.
 pub(crate) enum Waiter {
-    Decision(oneshot::Sender<Outcome>),
-    Answer(oneshot::Sender<Answer>),
+    Decision(oneshot::Sender<ConfirmationOutcome>),
+    Answer(oneshot::Sender<ClarificationOutcome>),
     Call(Announced),
 }
 
 /// What the task works on.
-pub(crate) struct Desk {
+pub(crate) struct DriverState {
     engine: Engine,
     pub(crate) clock: Clock,
-    pub(crate) ports: BTreeMap<SubscriptionKey, Port>,
+    pub(crate) ports: BTreeMap<SubscriptionKey, LinkTx>,
     pub(crate) waiting: BTreeMap<ReplyToken, Waiter>,
     audit: mpsc::Sender<AuditRecord>,
-    news: mpsc::UnboundedSender<News>,
+    news: mpsc::UnboundedSender<LinkEvent>,
     pub(crate) stats: Arc<Stats>,
-    pressure: Pressure,
+    pressure: Backpressure,
     pub(crate) recorder: Option<Recorder>,
     /// Subscriptions from before the restart that have not come back.
     pub(crate) restored: BTreeSet<SubscriptionKey>,
     /// Set when the end is near.
     leaving: Option<Leaving>,
-    turns: Turns,
+    turns: YieldBudget,
     pub(crate) shedding: Shedding,
 }
 
@@ -129,25 +131,25 @@ const ENDED: (&str, &str) = ("producer_ended", "The agent has ended.");
 const SHUT_DOWN: (&str, &str) = ("producer_shutdown", "The producer shuts down.");
 
 /// What is kept, and what was.
-pub(crate) type Memory = (Arc<dyn Journal>, Restored);
+pub(crate) type JournalSetup = (Arc<dyn Journal>, RecoveredState);
 
 /// How the task is set up.
-pub(crate) struct Setup {
-    pub(crate) config: Config,
-    pub(crate) memory: Option<Memory>,
+pub(crate) struct DriverConfig {
+    pub(crate) config: EngineConfig,
+    pub(crate) memory: Option<JournalSetup>,
     pub(crate) waiting_limit: usize,
 }
 
 /// Starts the task in the current runtime.
-pub(crate) fn start(setup: Setup, stats: Arc<Stats>) -> (Handle, mpsc::Receiver<AuditRecord>) {
+pub(crate) fn start(setup: DriverConfig, stats: Arc<Stats>) -> (Handle, mpsc::Receiver<AuditRecord>) {
     let (commands, mailbox) = mpsc::unbounded_channel();
     let (news, heard) = mpsc::unbounded_channel();
     let (audit, log) = mpsc::channel(AUDIT);
-    let pressure = Pressure::new();
+    let pressure = Backpressure::new();
     let (keep, kept) = mpsc::unbounded_channel();
-    let Setup { mut config, memory, waiting_limit } = setup;
+    let DriverConfig { mut config, memory, waiting_limit } = setup;
     config.journal = memory.is_some();
-    let mut desk = Desk {
+    let mut desk = DriverState {
         engine: Engine::new(config),
         clock: Clock::new(),
         ports: BTreeMap::new(),
@@ -159,7 +161,7 @@ pub(crate) fn start(setup: Setup, stats: Arc<Stats>) -> (Handle, mpsc::Receiver<
         recorder: None,
         restored: BTreeSet::new(),
         leaving: None,
-        turns: Turns::default(),
+        turns: YieldBudget::default(),
         shedding: Shedding::new(waiting_limit),
     };
     if let Some((journal, restored)) = memory {
@@ -173,12 +175,12 @@ pub(crate) fn start(setup: Setup, stats: Arc<Stats>) -> (Handle, mpsc::Receiver<
 }
 
 async fn drive(
-    mut desk: Desk,
+    mut desk: DriverState,
     mut mailbox: mpsc::UnboundedReceiver<Command>,
-    mut heard: mpsc::UnboundedReceiver<News>,
-    mut kept: mpsc::UnboundedReceiver<Kept>,
+    mut heard: mpsc::UnboundedReceiver<LinkEvent>,
+    mut kept: mpsc::UnboundedReceiver<CommitResult>,
 ) {
-    let mut alarm = Alarm::new();
+    let mut alarm = DeadlineTimer::new();
     let mut closed = false;
     loop {
         // Whatever agents want next, the users' answers go first.
@@ -211,7 +213,7 @@ async fn drive(
     }
 }
 
-impl Desk {
+impl DriverState {
     /// Changes the engine, now.
     pub(crate) fn act<T>(&mut self, act: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
         let now = self.clock.now();
@@ -228,7 +230,7 @@ impl Desk {
         &mut self,
         session: &SessionId,
         ask: Confirmation,
-    ) -> Result<(ReplyToken, oneshot::Receiver<Outcome>), Misuse> {
+    ) -> Result<(ReplyToken, oneshot::Receiver<ConfirmationOutcome>), EngineError> {
         let token = self.act(|engine, cx| engine.ask(cx, session, ask))?;
         let (decided, outcome) = oneshot::channel();
         self.waiting.insert(token.clone(), Waiter::Decision(decided));
@@ -240,7 +242,7 @@ impl Desk {
         &mut self,
         session: &SessionId,
         ask: Clarification,
-    ) -> Result<(ReplyToken, oneshot::Receiver<Answer>), Misuse> {
+    ) -> Result<(ReplyToken, oneshot::Receiver<ClarificationOutcome>), EngineError> {
         let token = self.act(|engine, cx| engine.clarify(cx, session, ask))?;
         let (answered, answer) = oneshot::channel();
         self.waiting.insert(token.clone(), Waiter::Answer(answered));
@@ -254,12 +256,12 @@ impl Desk {
         &mut self,
         (id, principal): (&SubscriptionId, &str),
         last: Option<&str>,
-        before: Option<Missed>,
+        before: Option<MissedEvents>,
     ) -> Option<Link> {
         let key = self.engine.find_subscription(id, principal)?;
-        let link = self.link(key, Binding::Resumable);
+        let link = self.link(key, ResumePolicy::Resumable);
         if self.restored.remove(&key) {
-            self.bring_back(key, before.unwrap_or(Missed { past: Vec::new(), gap: true }));
+            self.bring_back(key, before.unwrap_or(MissedEvents { past: Vec::new(), gap: true }));
             self.act(|engine, cx| engine.reconnect(cx, key)).ok()?;
             return link;
         }
@@ -276,15 +278,15 @@ impl Desk {
             self.act(|engine, cx| engine.sum_up(cx, key, (&sessions, &questions)));
         }
         self.act(|engine, cx| engine.reconnect(cx, key)).ok()?;
-        let full = self.ports.get(&key).is_some_and(Port::is_full);
+        let full = self.ports.get(&key).is_some_and(LinkTx::is_full);
         self.set_blocked(key, full);
         link
     }
 
-    pub(crate) fn link(&mut self, key: SubscriptionKey, binding: Binding) -> Option<Link> {
+    pub(crate) fn link(&mut self, key: SubscriptionKey, binding: ResumePolicy) -> Option<Link> {
         let id = self.engine.subscription_id(key)?.clone();
         let news = self.news.clone();
-        let port = self.ports.entry(key).or_insert_with(|| Port::new(binding == Binding::Resumable));
+        let port = self.ports.entry(key).or_insert_with(|| LinkTx::new(binding == ResumePolicy::Resumable));
         port.connect(self.pressure.connect());
         Some(port.link(key, id, news))
     }
@@ -320,57 +322,57 @@ impl Desk {
     ) -> Option<Moment> {
         loop {
             match self.engine.poll_output() {
-                Output::Event(key, frame) => {
+                EngineOutput::Event(key, frame) => {
                     if let Some(recorder) = &mut self.recorder
-                        && self.ports.get(&key).is_some_and(Port::is_resumable)
+                        && self.ports.get(&key).is_some_and(LinkTx::is_resumable)
                     {
                         recorder.sent(&frame);
                     }
                     self.stats.note_question(&self.engine, &frame);
-                    self.push(key, Outgoing::Event(frame));
+                    self.push(key, Outbound::Event(frame));
                 }
-                Output::Message(key, message) => {
+                EngineOutput::Message(key, message) => {
                     if let Some(message) = hand(key, message) {
-                        self.push(key, Outgoing::Message(message));
+                        self.push(key, Outbound::Message(message));
                     }
                 }
-                Output::Closed(key, closing) => {
-                    self.push(key, Outgoing::Closed(closing));
+                EngineOutput::Closed(key, closing) => {
+                    self.push(key, Outbound::Closed(closing));
                     self.ports.remove(&key);
                     self.restored.remove(&key);
                 }
-                Output::Decided(token, outcome) => {
+                EngineOutput::Decided(token, outcome) => {
                     if let Some(Waiter::Decision(waiter)) = self.waiting.remove(&token) {
                         // Nobody waits for what was withdrawn.
                         let _ = waiter.send(outcome);
                     }
                 }
-                Output::Answered(token, answer) => {
+                EngineOutput::Answered(token, answer) => {
                     if let Some(Waiter::Answer(waiter)) = self.waiting.remove(&token) {
                         let _ = waiter.send(answer);
                     }
                 }
-                Output::Invoked(token, result) => self.hear_announced(&token, result),
-                Output::Audit(record) => {
-                    self.stats.decided(record.verdict);
+                EngineOutput::Invoked(token, result) => self.hear_announced(&token, result),
+                EngineOutput::Audit(record) => {
+                    self.stats.decided(record.resolution);
                     self.stats.settled(&record.reply_token);
                     self.keep(*record);
                 }
-                Output::Journal(entry) => {
+                EngineOutput::Journal(entry) => {
                     if let Some(recorder) = &mut self.recorder {
                         recorder.note(*entry);
                     }
                 }
-                Output::Ignored(subscription, fault) => {
+                EngineOutput::Ignored(subscription, fault) => {
                     self.stats.ignored(fault);
                     tracing::info!(%subscription, ?fault, "a reply was ignored");
                 }
-                Output::Idle(due) => return due,
+                EngineOutput::Idle(due) => return due,
             }
         }
     }
 
-    fn push(&mut self, key: SubscriptionKey, item: Outgoing) {
+    fn push(&mut self, key: SubscriptionKey, item: Outbound) {
         let Some(port) = self.ports.get(&key) else { return };
         let full = port.push(item);
         self.turns.count();
@@ -395,8 +397,8 @@ impl Desk {
 
     fn keep(&mut self, record: AuditRecord) {
         if let Err(mpsc::error::TrySendError::Full(record)) = self.audit.try_send(record) {
-            let (token, verdict) = (&record.reply_token, record.verdict.as_str());
-            tracing::warn!(%token, verdict, "the audit log is not read: a record was lost");
+            let (token, resolution) = (&record.reply_token, record.resolution.as_str());
+            tracing::warn!(%token, resolution, "the audit log is not read: a record was lost");
         }
     }
 
@@ -408,7 +410,7 @@ impl Desk {
 
     fn is_done(&self) -> bool {
         let Some(leaving) = self.leaving else { return false };
-        let waits = |(key, port): &(&SubscriptionKey, &Port)| port.reader.is_some() && self.engine.waiting(**key) > 0;
+        let waits = |(key, port): &(&SubscriptionKey, &LinkTx)| port.reader.is_some() && self.engine.waiting(**key) > 0;
         // Who reads gets everything, however slowly it was asked for; who does not read is not waited for long.
         let late = self.clock.now().moment >= leaving.latest;
         !self.ports.iter().filter(waits).any(|(_, port)| !late || (leaving.keeps_on && !port.blocked))
@@ -417,7 +419,7 @@ impl Desk {
     async fn close_all(&mut self) {
         let (reason_code, message) = self.leaving.map_or(ENDED, |leaving| leaving.reason);
         for key in self.ports.keys().copied().collect::<Vec<_>>() {
-            let closing = Closing { reason_code, message: message.to_owned() };
+            let closing = CloseInfo { reason_code, message: message.to_owned() };
             self.act(|engine, cx| engine.close_subscription(cx, key, closing));
         }
         let kept = self.until_kept();

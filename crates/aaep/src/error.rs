@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-use aaep_proto::engine::Misuse;
+use aaep_proto::engine::EngineError;
 
 /// Why something was not said.
 ///
 /// ```
-/// use aaep::{Error, Misuse};
+/// use aaep::{Error, EngineError};
 /// assert_eq!(Error::Gone.to_string(), "the producer has ended");
-/// assert_eq!(Error::from(Misuse::UnknownSession), Error::Misuse(Misuse::UnknownSession));
+/// assert_eq!(Error::from(EngineError::UnknownSession), Error::Misuse(EngineError::UnknownSession));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Error {
     /// It must not be said. Nothing was sent and nothing has changed.
-    Misuse(Misuse),
+    Misuse(EngineError),
     /// It could not be put on record, so it must not be done.
     NotRecorded,
     /// The producer's task has ended, together with its runtime.
@@ -33,8 +33,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-impl From<Misuse> for Error {
-    fn from(misuse: Misuse) -> Error {
+impl From<EngineError> for Error {
+    fn from(misuse: EngineError) -> Error {
         Error::Misuse(misuse)
     }
 }

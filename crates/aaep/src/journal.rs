@@ -2,64 +2,64 @@
 
 use std::sync::Arc;
 
-use aaep_proto::engine::{Entry, Past, Recorded};
+use aaep_proto::engine::{JournalAck, JournalEntry, ReplayItem};
 use aaep_proto::frame::Frame;
 use aaep_proto::id::{EventId, SubscriptionId};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::heard::Heard;
+use crate::seen::SeenEvent;
 
 /// Told once whether something is kept.
-pub type Done = Box<dyn FnOnce(bool) + Send>;
+pub type CommitCallback = Box<dyn FnOnce(bool) + Send>;
 
 /// Keeps what must survive a restart. `aaep-store` has one that keeps it in a directory.
 ///
 /// ```
-/// use aaep::{Done, Entry, Journal, Missed};
+/// use aaep::{CommitCallback, JournalEntry, Journal, MissedEvents};
 /// use aaep::id::{EventId, SubscriptionId};
 ///
 /// /// Keeps nothing and says so: every question is answered with no.
 /// struct Nowhere;
 ///
 /// impl Journal for Nowhere {
-///     fn record(&self, _entries: Vec<Entry>, done: Option<Done>) {
+///     fn record(&self, _entries: Vec<JournalEntry>, done: Option<CommitCallback>) {
 ///         if let Some(done) = done {
 ///             done(false);
 ///         }
 ///     }
-///     fn missed(&self, _subscription: &SubscriptionId, _last: Option<&EventId>) -> Missed {
-///         Missed { past: Vec::new(), gap: true }
+///     fn missed(&self, _subscription: &SubscriptionId, _last: Option<&EventId>) -> MissedEvents {
+///         MissedEvents { past: Vec::new(), gap: true }
 ///     }
-///     fn works(&self) -> bool {
+///     fn is_healthy(&self) -> bool {
 ///         false
 ///     }
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let producer = aaep::Producer::builder("gardener").journal(Nowhere, aaep::Restored::default()).build();
+/// let producer = aaep::Producer::builder("gardener").journal(Nowhere, aaep::RecoveredState::default()).build();
 /// let session = producer.session("Planning your garden.").await?;
 /// let outcome = session.confirm(aaep::Confirmation::new("Order seeds.", "They cost 12 dollars.")).await?;
-/// assert_eq!(outcome.verdict, aaep::Verdict::NotRecorded);
+/// assert_eq!(outcome.resolution, aaep::Resolution::NotRecorded);
 /// # Ok(())
 /// # }
 /// ```
 pub trait Journal: Send + Sync + 'static {
     /// Keeps these, in this order, all of them or none. Must not block. If somebody waits for it, tells them whether
     /// these and all before them are kept, so that no crash can take them back.
-    fn record(&self, entries: Vec<Entry>, done: Option<Done>);
+    fn record(&self, entries: Vec<JournalEntry>, done: Option<CommitCallback>);
 
     /// What a subscription that was there before the restart has missed since this event, up to the restart. May block.
-    fn missed(&self, subscription: &SubscriptionId, last: Option<&EventId>) -> Missed;
+    fn missed(&self, subscription: &SubscriptionId, last: Option<&EventId>) -> MissedEvents;
 
     /// Whether what was recorded last could be kept.
-    fn works(&self) -> bool;
+    fn is_healthy(&self) -> bool;
 
     /// Keeps the names of events, after everything that was recorded before. Must not block.
-    fn keep_heard(&self, _heard: Vec<Heard>) {}
+    fn record_seen(&self, _heard: Vec<SeenEvent>) {}
 
     /// The events of an agent from before the restart, the oldest first. May block.
-    fn heard_before(&self, _agent: &str) -> Vec<Heard> {
+    fn seen_events(&self, _agent: &str) -> Vec<SeenEvent> {
         Vec::new()
     }
 }
@@ -67,19 +67,19 @@ pub trait Journal: Send + Sync + 'static {
 /// What a subscription missed before a restart.
 ///
 /// ```
-/// assert!(!aaep::Missed::default().gap);
+/// assert!(!aaep::MissedEvents::default().gap);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Missed {
+pub struct MissedEvents {
     /// What is known of it, in order.
-    pub past: Vec<Past>,
+    pub past: Vec<ReplayItem>,
     /// Whether there was more. Then this is only how sessions ended that have ended since.
     pub gap: bool,
 }
 
 /// What came back from the journal: who waited, and whether it is kept.
-pub(crate) struct Kept {
-    pub(crate) what: Vec<Recorded>,
+pub(crate) struct CommitResult {
+    pub(crate) what: Vec<JournalAck>,
     pub(crate) works: bool,
 }
 
@@ -87,10 +87,10 @@ pub(crate) struct Kept {
 pub(crate) struct Recorder {
     pub(crate) journal: Arc<dyn Journal>,
     /// What the last change brought about.
-    entries: Vec<Entry>,
+    entries: Vec<JournalEntry>,
     /// Who waits for it.
     tickets: Vec<oneshot::Sender<bool>>,
-    kept: mpsc::UnboundedSender<Kept>,
+    kept: mpsc::UnboundedSender<CommitResult>,
     /// The last event that was noted as sent: those who share it come one after the other.
     sent: Option<EventId>,
     /// Whether the last word from the journal was good.
@@ -98,11 +98,11 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(journal: Arc<dyn Journal>, kept: mpsc::UnboundedSender<Kept>) -> Recorder {
+    pub(crate) fn new(journal: Arc<dyn Journal>, kept: mpsc::UnboundedSender<CommitResult>) -> Recorder {
         Recorder { journal, entries: Vec::new(), tickets: Vec::new(), kept, sent: None, works: true }
     }
 
-    pub(crate) fn note(&mut self, entry: Entry) {
+    pub(crate) fn note(&mut self, entry: JournalEntry) {
         self.entries.push(entry);
     }
 
@@ -114,12 +114,12 @@ impl Recorder {
         }
         let reached = frame.position().map(|position| position + frame.chunk().chars().count() as u64);
         self.sent = Some(id.clone());
-        self.entries.push(Entry::Sent(id.clone(), frame.output().cloned().zip(reached)));
+        self.entries.push(JournalEntry::Sent(id.clone(), frame.output().cloned().zip(reached)));
     }
 
     /// Whether somebody waits for what the last change brought about.
-    pub(crate) fn is_binding(&self) -> bool {
-        self.entries.iter().any(Entry::is_binding)
+    pub(crate) fn is_durable(&self) -> bool {
+        self.entries.iter().any(JournalEntry::is_durable)
     }
 
     /// Resolves when everything up to and including the last change is kept, or could not be.
@@ -136,7 +136,7 @@ impl Recorder {
         }
         let entries = std::mem::take(&mut self.entries);
         let tickets = std::mem::take(&mut self.tickets);
-        let what: Vec<Recorded> = entries.iter().filter_map(Recorded::of).collect();
+        let what: Vec<JournalAck> = entries.iter().filter_map(JournalAck::of).collect();
         if what.is_empty() && tickets.is_empty() && self.works {
             return self.journal.record(entries, None);
         }
@@ -147,7 +147,7 @@ impl Recorder {
                 let _ = ticket.send(works);
             }
             // Without the task there is nobody left to tell.
-            let _ = kept.send(Kept { what, works });
+            let _ = kept.send(CommitResult { what, works });
         };
         self.journal.record(entries, Some(Box::new(done)));
     }

@@ -1,23 +1,23 @@
 //! What subscriptions occupy: each holds a lease from its beginning to its end, and when the events that wait for readers
 //! use too much memory, the subscriptions that are furthest behind are ended.
 
-use aaep_proto::engine::{Binding, Closing, SubscriptionKey};
+use aaep_proto::engine::{CloseInfo, ResumePolicy, SubscriptionKey};
 use aaep_proto::message::{Message, SubscriptionRequest};
-use aaep_proto::negotiate::Refusal;
+use aaep_proto::negotiate::Rejection;
 use aaep_proto::occupancy::memory_after_change;
 
-use crate::driver::Desk;
-use crate::link::{Link, Port};
+use crate::driver::DriverState;
+use crate::link::{Link, LinkTx};
 
 /// What a subscription occupies, in the books of who serves it. A subscription holds it to its end, also while it has no
 /// connection; dropping it gives back what it stands for.
 ///
 /// ```
-/// use aaep::{Lease, Refusal};
+/// use aaep::{Lease, Rejection};
 /// #[derive(Debug)]
 /// struct Unlimited;
 /// impl Lease for Unlimited {
-///     fn resize(&mut self, _bytes: usize) -> Result<(), Refusal> {
+///     fn resize(&mut self, _bytes: usize) -> Result<(), Rejection> {
 ///         Ok(())
 ///     }
 /// }
@@ -25,7 +25,7 @@ use crate::link::{Link, Port};
 /// ```
 pub trait Lease: std::fmt::Debug + Send {
     /// The subscription is about to occupy so many bytes in all. A refusal rejects the change that it comes from.
-    fn resize(&mut self, bytes: usize) -> Result<(), Refusal>;
+    fn resize(&mut self, bytes: usize) -> Result<(), Rejection>;
 }
 
 /// Whoever has less than this unread keeps up.
@@ -46,15 +46,15 @@ impl Shedding {
     }
 }
 
-impl Desk {
+impl DriverState {
     /// Opens a subscription and its link.
     pub(crate) fn subscribe(
         &mut self,
         request: &SubscriptionRequest,
         principal: &str,
-        binding: Binding,
+        binding: ResumePolicy,
         lease: Option<Box<dyn Lease>>,
-    ) -> Result<Option<Link>, Refusal> {
+    ) -> Result<Option<Link>, Rejection> {
         let key = self.act(|engine, cx| engine.subscribe(cx, request, principal, binding))?;
         let link = self.link(key, binding);
         if let Some(port) = self.ports.get_mut(&key) {
@@ -74,8 +74,8 @@ impl Desk {
         let Some(lease) = self.ports.get_mut(&key).and_then(|port| port.lease.as_mut()) else { return false };
         match lease.resize(bytes) {
             Ok(()) => false,
-            Err(refusal) => {
-                self.act(|engine, cx| engine.reject_renegotiation(cx, key, &refusal));
+            Err(rejection) => {
+                self.act(|engine, cx| engine.reject_renegotiation(cx, key, &rejection));
                 true
             }
         }
@@ -101,7 +101,7 @@ impl Desk {
                 port.discard();
             }
             let message = "Too much is waiting for all subscribers, and this one does not keep up.".to_owned();
-            self.act(|engine, cx| engine.close_subscription(cx, key, Closing { reason_code: "too_slow", message }));
+            self.act(|engine, cx| engine.close_subscription(cx, key, CloseInfo { reason_code: "too_slow", message }));
             self.take_outputs();
             self.shedding.ended += 1;
             ended = true;
@@ -115,7 +115,7 @@ impl Desk {
     }
 
     fn furthest_behind(&self) -> Option<SubscriptionKey> {
-        let unread = |(key, port): (&SubscriptionKey, &Port)| {
+        let unread = |(key, port): (&SubscriptionKey, &LinkTx)| {
             (port.unread_bytes() + self.engine().held_memory_bytes(*key), *key)
         };
         let furthest = self.ports.iter().map(unread).max()?;

@@ -29,53 +29,53 @@
 //! it a task, the time and random bytes.
 
 mod answers;
-mod ask;
+mod backpressure;
 mod calls;
 mod clock;
 mod driver;
 mod error;
-mod heard;
+mod fairness;
 mod history;
 mod journal;
 mod lease;
 mod link;
 mod link_sender;
 mod output;
-mod pressure;
 mod producer;
+mod question;
+mod recovery;
+mod replay;
 mod replies;
-mod restart;
+mod seen;
 mod session;
 mod stats;
-mod tell;
 mod tool;
-mod turns;
 
-pub use ask::Question;
 pub use error::{Error, ToolError};
-pub use heard::Heard;
-pub use journal::{Done, Journal, Missed};
+pub use journal::{CommitCallback, Journal, MissedEvents};
 pub use lease::Lease;
-pub use link::{Link, Outgoing};
+pub use link::{Link, Outbound};
 pub use link_sender::LinkSender;
 pub use output::Output;
 pub use producer::{AuditLog, Builder, Producer};
-pub use restart::{Attached, Waiting};
+pub use question::Question;
+pub use recovery::{PendingQuestion, RecoveredQuestion};
+pub use seen::SeenEvent;
 pub use session::Session;
-pub use stats::{Measures, ReplyCounts};
+pub use stats::{ProducerStats, ReplyStats};
 pub use tool::{Permitted, Reversible, Tool, Unpermitted};
 
 pub use aaep_proto::confirm::{
-    Acceptance, Answer, AuditRecord, CallDigest, Clarification, Confirmation, Outcome, Permit, PermitError,
-    UnanswerableQuestion, UnsafeDefault, Verdict,
+    Acceptance, AuditRecord, CallDigest, Clarification, ClarificationOutcome, Confirmation, ConfirmationOutcome,
+    Permit, PermitError, Resolution, UnanswerableError, UnsafeDefaultError,
 };
 pub use aaep_proto::engine::{
-    Binding, Closing, Counts, Entry, Misuse, OutputKind, Past, Presence, ReplyFault, Restored, SessionOptions,
-    Unfinished, WhenAlone,
+    CloseInfo, EngineError, EngineStats, JournalEntry, NoSubscriberPolicy, OutputFormat, PendingWork, RecoveredState,
+    ReplayItem, ReplyRejection, ResumePolicy, SessionOptions, SubscriberCounts,
 };
 pub use aaep_proto::frame::Frame;
 pub use aaep_proto::language::LanguageTag;
-pub use aaep_proto::negotiate::{Offer, Refusal};
+pub use aaep_proto::negotiate::{Offer, Rejection};
 pub use aaep_proto::{id, message};
 
 /// The README shows code; here it is compiled.

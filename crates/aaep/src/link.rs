@@ -5,19 +5,19 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use aaep_proto::engine::{Closing, SubscriptionKey};
+use aaep_proto::engine::{CloseInfo, SubscriptionKey};
 use aaep_proto::frame::Frame;
 use aaep_proto::id::{ReplyToken, SubscriptionId};
 use aaep_proto::inbound::Inbound;
 use aaep_proto::message::{Decision, Message, Response};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use crate::backpressure::Connected;
 use crate::clock::Arrival;
 use crate::error::Error;
 use crate::history::{History, Rewound};
 use crate::lease::Lease;
 use crate::link_sender::LinkSender;
-use crate::pressure::Connected;
 use crate::replies::Answered;
 
 /// How much waits in a link before its subscription is held back.
@@ -40,24 +40,24 @@ const REPLIES: usize = 16;
 /// What the producer sends.
 ///
 /// ```
-/// use aaep::Outgoing;
-/// fn is_event(outgoing: &Outgoing) -> bool {
-///     matches!(outgoing, Outgoing::Event(_))
+/// use aaep::Outbound;
+/// fn is_event(outgoing: &Outbound) -> bool {
+///     matches!(outgoing, Outbound::Event(_))
 /// }
 /// # let _ = is_event;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outgoing {
+pub enum Outbound {
     /// An event, typed and as JSON. Subscriptions with the same terms share it.
     Event(Arc<Frame>),
     /// A message of the handshake.
     Message(Box<Message>),
     /// The subscription has ended; this is the last.
-    Closed(Closing),
+    Closed(CloseInfo),
 }
 
 /// What comes from the far end of a link.
-pub(crate) enum News {
+pub(crate) enum LinkEvent {
     /// The subscriber sent a message by its link.
     Said(SubscriptionKey, Received),
     /// A principal sent a message by another way than the link of its subscription.
@@ -97,7 +97,7 @@ pub(crate) struct Queue {
 }
 
 struct Waiting {
-    items: VecDeque<Outgoing>,
+    items: VecDeque<Outbound>,
     /// What was taken, for a subscription that may come back for it.
     history: Option<Box<History>>,
     /// Which reader may take them, counted from 1.
@@ -144,7 +144,7 @@ impl Queue {
 
     /// Adds to the queue; answers whether it is full now. Nothing is ever turned away: what comes after
     /// full is what the engine had already let go.
-    fn push(&self, item: Outgoing) -> bool {
+    fn push(&self, item: Outbound) -> bool {
         let mut state = self.lock();
         state.items.push_back(item);
         state.wake();
@@ -157,7 +157,7 @@ impl Queue {
         self.lock().items.len() >= QUEUE
     }
 
-    fn take(&self, cx: &mut Context<'_>, reader: u64, into: &mut Vec<Outgoing>, limit: usize) -> Poll<Taken> {
+    fn take(&self, cx: &mut Context<'_>, reader: u64, into: &mut Vec<Outbound>, limit: usize) -> Poll<Taken> {
         let mut state = self.lock();
         if state.reader != reader {
             return Poll::Ready(Taken::default());
@@ -173,7 +173,7 @@ impl Queue {
         }
         if let Some(history) = history {
             let events = items.iter().take(count).filter_map(|item| match item {
-                Outgoing::Event(frame) => Some(frame),
+                Outbound::Event(frame) => Some(frame),
                 _ => None,
             });
             events.for_each(|frame| history.push(frame));
@@ -189,14 +189,14 @@ impl Queue {
         let mut state = self.lock();
         let Some(history) = &mut state.history else { return };
         let again = change(history.rewind(last));
-        again.into_iter().rev().for_each(|frame| state.items.push_front(Outgoing::Event(frame)));
+        again.into_iter().rev().for_each(|frame| state.items.push_front(Outbound::Event(frame)));
     }
 
     /// About how many bytes of events wait for the reader.
     fn unread_bytes(&self) -> usize {
         let state = self.lock();
         let waiting = state.items.iter().filter_map(|item| match item {
-            Outgoing::Event(frame) => Some(frame.memory_bytes()),
+            Outbound::Event(frame) => Some(frame.memory_bytes()),
             _ => None,
         });
         waiting.sum()
@@ -233,18 +233,18 @@ impl Queue {
 }
 
 /// How many items a reader takes at once.
-fn batch_length(items: &VecDeque<Outgoing>, limit: usize) -> usize {
+fn batch_length(items: &VecDeque<Outbound>, limit: usize) -> usize {
     let mut bytes = 0;
-    let fits = |item: &&Outgoing| {
+    let fits = |item: &&Outbound| {
         let before = bytes;
-        bytes += if let Outgoing::Event(frame) = item { frame.json().len() } else { 0 };
+        bytes += if let Outbound::Event(frame) = item { frame.json().len() } else { 0 };
         before == 0 || bytes <= BATCH_BYTES
     };
     items.iter().take(limit).take_while(fits).count()
 }
 
 /// The producer's end of a link.
-pub(crate) struct Port {
+pub(crate) struct LinkTx {
     queue: Arc<Queue>,
     said: Arc<Semaphore>,
     replies: Arc<Semaphore>,
@@ -260,10 +260,10 @@ pub(crate) struct Port {
     pub(crate) lease: Option<Box<dyn Lease>>,
 }
 
-impl Port {
-    pub(crate) fn new(resumable: bool) -> Port {
+impl LinkTx {
+    pub(crate) fn new(resumable: bool) -> LinkTx {
         let said = Arc::new(Semaphore::new(SAID));
-        Port {
+        LinkTx {
             queue: Arc::new(Queue::new(resumable)),
             said,
             replies: Arc::new(Semaphore::new(REPLIES)),
@@ -277,7 +277,12 @@ impl Port {
     }
 
     /// The far end, for a new reader.
-    pub(crate) fn link(&mut self, key: SubscriptionKey, id: SubscriptionId, news: mpsc::UnboundedSender<News>) -> Link {
+    pub(crate) fn link(
+        &mut self,
+        key: SubscriptionKey,
+        id: SubscriptionId,
+        news: mpsc::UnboundedSender<LinkEvent>,
+    ) -> Link {
         let reader = self.queue.next_reader();
         self.reader = Some(reader);
         let sender = LinkSender { key, id, news, said: self.said.clone(), replies: self.replies.clone() };
@@ -285,7 +290,7 @@ impl Port {
     }
 
     /// Sends; answers whether the queue is full now.
-    pub(crate) fn push(&self, item: Outgoing) -> bool {
+    pub(crate) fn push(&self, item: Outbound) -> bool {
         self.queue.push(item)
     }
 
@@ -366,7 +371,7 @@ impl Port {
     }
 }
 
-impl Drop for Port {
+impl Drop for LinkTx {
     fn drop(&mut self) {
         self.queue.close();
     }
@@ -378,12 +383,12 @@ impl Drop for Port {
 /// if it is resumable, leaves it for [`Producer::resume`](crate::Producer::resume).
 ///
 /// ```
-/// use aaep::{Outgoing, Producer, message::{Capabilities, Message}};
+/// use aaep::{Outbound, Producer, message::{Capabilities, Message}};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let producer = Producer::builder("gardener").build();
 /// let mut link = producer.listen("console", Capabilities::default()).await.expect("a place");
-/// let Some(Outgoing::Message(first)) = link.recv().await else { unreachable!() };
+/// let Some(Outbound::Message(first)) = link.recv().await else { unreachable!() };
 /// assert!(matches!(*first, Message::SubscriptionAccepted(_)));
 /// # Ok(())
 /// # }
@@ -407,9 +412,9 @@ impl Link {
         &self.sender.id
     }
 
-    /// The next thing that the producer sends. Nothing comes after [`Outgoing::Closed`], or after
+    /// The next thing that the producer sends. Nothing comes after [`Outbound::Closed`], or after
     /// another link has taken this one's place. Giving up waiting loses nothing.
-    pub async fn recv(&mut self) -> Option<Outgoing> {
+    pub async fn recv(&mut self) -> Option<Outbound> {
         let mut one = Vec::with_capacity(1);
         self.recv_many(&mut one, 1).await;
         one.pop()
@@ -417,16 +422,16 @@ impl Link {
 
     /// Waits for something, then takes all that waits, up to a limit; answers how many that are. None means the same
     /// as for [`Link::recv`]. Giving up waiting loses nothing.
-    pub async fn recv_many(&mut self, into: &mut Vec<Outgoing>, limit: usize) -> usize {
+    pub async fn recv_many(&mut self, into: &mut Vec<Outbound>, limit: usize) -> usize {
         std::future::poll_fn(|cx| self.poll_many(cx, into, limit)).await
     }
 
     /// The same for those who cannot await: the task is woken when there is something new.
-    pub fn poll_many(&mut self, cx: &mut Context<'_>, into: &mut Vec<Outgoing>, limit: usize) -> Poll<usize> {
+    pub fn poll_many(&mut self, cx: &mut Context<'_>, into: &mut Vec<Outbound>, limit: usize) -> Poll<usize> {
         let taken = std::task::ready!(self.queue.take(cx, self.reader, into, limit));
         if taken.room {
             // Without a producer there is nobody left to tell.
-            let _ = self.sender.news.send(News::Room(self.sender.key));
+            let _ = self.sender.news.send(LinkEvent::Room(self.sender.key));
         }
         Poll::Ready(taken.count)
     }
@@ -455,7 +460,7 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         // Without a producer there is nobody left to tell.
-        let _ = self.sender.news.send(News::Gone(self.sender.key, self.reader));
+        let _ = self.sender.news.send(LinkEvent::Gone(self.sender.key, self.reader));
     }
 }
 
@@ -471,7 +476,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_does_not_read_cannot_go_on_talking() {
         let producer = Producer::builder("patient").build();
-        let mut link = producer.listen("flood", Capabilities::default()).await.unwrap();
+        let mut link = producer.subscribe_local("flood", Capabilities::default()).await.unwrap();
         let id = link.id().clone();
         let ask = || SubscriptionRenegotiate {
             subscription_id: id.clone(),
@@ -485,7 +490,7 @@ mod tests {
         }
         assert!(said >= QUEUE, "it is held back too early: {said}");
         for _ in 0..said {
-            assert!(matches!(link.recv().await, Some(Outgoing::Message(_))));
+            assert!(matches!(link.recv().await, Some(Outbound::Message(_))));
         }
         assert!(tokio::time::timeout(Duration::from_secs(1), link.send(ask().into())).await.is_ok());
     }

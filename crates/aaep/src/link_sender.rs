@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::clock::{self, Arrival};
 use crate::error::Error;
-use crate::link::{News, Received, is_reply};
+use crate::link::{LinkEvent, Received, is_reply};
 
 /// The half of a [`Link`](crate::Link) that speaks. It keeps nothing alive.
 ///
@@ -25,7 +25,7 @@ use crate::link::{News, Received, is_reply};
 pub struct LinkSender {
     pub(crate) key: SubscriptionKey,
     pub(crate) id: SubscriptionId,
-    pub(crate) news: mpsc::UnboundedSender<News>,
+    pub(crate) news: mpsc::UnboundedSender<LinkEvent>,
     pub(crate) said: Arc<Semaphore>,
     pub(crate) replies: Arc<Semaphore>,
 }
@@ -38,14 +38,14 @@ impl LinkSender {
         let places = if is_reply(&message) { &self.replies } else { &self.said };
         let place = places.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
         let received = Received { message: Box::new(message), arrived, place };
-        self.news.send(News::Said(self.key, received)).map_err(|_| Error::Gone)
+        self.news.send(LinkEvent::Said(self.key, received)).map_err(|_| Error::Gone)
     }
 
     /// Has an invalid message of the subscriber answered. A request is rejected because there is a subscription already;
     /// a rejected renegotiation ends the subscription, unless it names another one. Anything else gets no answer.
     pub async fn send_invalid(&self, message: Inbound) -> Result<(), Error> {
         let place = self.said.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
-        self.news.send(News::Invalid(self.key, Box::new(message), place)).map_err(|_| Error::Gone)
+        self.news.send(LinkEvent::Invalid(self.key, Box::new(message), place)).map_err(|_| Error::Gone)
     }
 
     /// Answers a confirmation, now.

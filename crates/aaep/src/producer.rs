@@ -4,20 +4,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aaep_proto::confirm::AuditRecord;
-use aaep_proto::engine::{Binding, Config, Presence, Restored, SessionOptions, WhenAlone};
+use aaep_proto::engine::{
+    EngineConfig, NoSubscriberPolicy, RecoveredState, ResumePolicy, SessionOptions, SubscriberCounts,
+};
 use aaep_proto::id::{ReplyToken, SubscriptionId};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{self, AAEP_VERSION, Capabilities, Manifest, Message, ReasonCode, SubscriptionRequest};
-use aaep_proto::negotiate::{Offer, Refusal};
+use aaep_proto::negotiate::{Offer, Rejection};
 use tokio::sync::mpsc;
 
-use crate::driver::{self, Handle, Memory, Setup};
+use crate::driver::{self, DriverConfig, Handle, JournalSetup};
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::lease::Lease;
 use crate::link::Link;
 use crate::session::Session;
-use crate::stats::{Measures, ReplyCounts, Stats};
+use crate::stats::{ProducerStats, ReplyStats, Stats};
 
 /// An agent that can be heard. Clones are the same agent.
 ///
@@ -47,7 +49,7 @@ impl Producer {
     /// Begins to describe an agent by its stable name.
     pub fn builder(agent_id: impl Into<String>) -> Builder {
         Builder {
-            config: Config::new(message::Producer::new(agent_id)),
+            config: EngineConfig::new(message::Producer::new(agent_id)),
             languages: Vec::new(),
             memory: None,
             waiting_limit: usize::MAX,
@@ -74,8 +76,8 @@ impl Producer {
     }
 
     /// Who listens, and whether anyone could answer. Nobody, after the agent has ended.
-    pub async fn presence(&self) -> Presence {
-        self.handle.call(|desk| desk.engine().presence()).await.unwrap_or_default()
+    pub async fn subscriber_counts(&self) -> SubscriberCounts {
+        self.handle.call(|desk| desk.engine().subscriber_counts()).await.unwrap_or_default()
     }
 
     /// Serves a subscriber. The principal is who it is, as the transport proved it; the binding says
@@ -85,8 +87,8 @@ impl Producer {
         &self,
         request: &SubscriptionRequest,
         principal: &str,
-        binding: Binding,
-    ) -> Result<Link, Refusal> {
+        binding: ResumePolicy,
+    ) -> Result<Link, Rejection> {
         self.subscribe_holding(request, principal, binding, None).await
     }
 
@@ -96,9 +98,9 @@ impl Producer {
         &self,
         request: &SubscriptionRequest,
         principal: &str,
-        binding: Binding,
+        binding: ResumePolicy,
         lease: Box<dyn Lease>,
-    ) -> Result<Link, Refusal> {
+    ) -> Result<Link, Rejection> {
         self.subscribe_holding(request, principal, binding, Some(lease)).await
     }
 
@@ -106,12 +108,12 @@ impl Producer {
         &self,
         request: &SubscriptionRequest,
         principal: &str,
-        binding: Binding,
+        binding: ResumePolicy,
         lease: Option<Box<dyn Lease>>,
-    ) -> Result<Link, Refusal> {
+    ) -> Result<Link, Rejection> {
         let (request, principal) = (request.clone(), principal.to_owned());
         let link = self.handle.call(move |desk| desk.subscribe(&request, &principal, binding, lease)).await;
-        link.unwrap_or(Ok(None))?.ok_or_else(|| Refusal {
+        link.unwrap_or(Ok(None))?.ok_or_else(|| Rejection {
             reason_code: ReasonCode::TransportUnavailable,
             message: "The agent has ended.".to_owned(),
             retry_after_seconds: None,
@@ -119,7 +121,7 @@ impl Producer {
     }
 
     /// Serves a subscriber in this process. It is its own principal.
-    pub async fn listen(&self, subscriber_id: &str, capabilities: Capabilities) -> Result<Link, Refusal> {
+    pub async fn subscribe_local(&self, subscriber_id: &str, capabilities: Capabilities) -> Result<Link, Rejection> {
         let request = SubscriptionRequest {
             aaep_version: AAEP_VERSION.to_owned(),
             subscriber_id: subscriber_id.to_owned(),
@@ -130,7 +132,7 @@ impl Producer {
             capabilities,
             extensions: None,
         };
-        self.subscribe(&request, subscriber_id, Binding::Connection).await
+        self.subscribe(&request, subscriber_id, ResumePolicy::Connection).await
     }
 
     /// A new link to a subscription of this principal, in place of the one it had. It goes on after the event that
@@ -154,7 +156,7 @@ impl Producer {
     /// A reply, a renegotiation or a close that came by another way than the link of its subscription. It counts only
     /// if that subscription is this principal's. A reply counts from the moment of this call, however long it waits. What the
     /// producer answers, if it does, is handed back.
-    pub async fn hear(&self, principal: &str, message: Message) -> Result<Option<Message>, Error> {
+    pub async fn handle_message(&self, principal: &str, message: Message) -> Result<Option<Message>, Error> {
         let (answer, kept) = self.handle.hear(principal, message).await?;
         if let Some(kept) = kept {
             // Kept or not, the sender learns the outcome from the events.
@@ -182,12 +184,12 @@ impl Producer {
     /// Waits while every connected subscriber is behind. An agent that emits much text, progress or state waits for this
     /// before each event. As soon as one subscriber keeps up, agents go on: for the others events are folded, and those for
     /// whom too much waits are closed. Emit questions and other critical events without waiting.
-    pub async fn ready(&self) {
+    pub async fn wait_for_capacity(&self) {
         self.handle.pressure.relieved().await;
     }
 
     /// Where it stands, in numbers. Nothing after it has ended.
-    pub async fn measure(&self) -> Option<Measures> {
+    pub async fn stats(&self) -> Option<ProducerStats> {
         self.handle.call(|desk| desk.measure()).await.ok()
     }
 
@@ -198,7 +200,7 @@ impl Producer {
     }
 
     /// How questions ended and which replies were ignored.
-    pub fn replies(&self) -> ReplyCounts {
+    pub fn reply_stats(&self) -> ReplyStats {
         self.stats.replies()
     }
 
@@ -221,14 +223,14 @@ impl Producer {
 /// Describes an agent. Made by [`Producer::builder`].
 ///
 /// ```
-/// use aaep::{Producer, WhenAlone};
+/// use aaep::{Producer, NoSubscriberPolicy};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let producer = Producer::builder("gardener")
 ///     .name("Gardener")
 ///     .language("de".parse()?)
 ///     .language("en".parse()?)
-///     .when_alone(WhenAlone::DefaultAtOnce)
+///     .no_subscriber_policy(NoSubscriberPolicy::ApplyDefault)
 ///     .build();
 /// # drop(producer);
 /// # Ok(())
@@ -236,9 +238,9 @@ impl Producer {
 /// ```
 #[must_use]
 pub struct Builder {
-    config: Config,
+    config: EngineConfig,
     languages: Vec<LanguageTag>,
-    memory: Option<Memory>,
+    memory: Option<JournalSetup>,
     waiting_limit: usize,
 }
 
@@ -274,14 +276,14 @@ impl Builder {
     }
 
     /// What happens to a question when nobody is there to hear it.
-    pub fn when_alone(mut self, when_alone: WhenAlone) -> Builder {
-        self.config.when_alone = when_alone;
+    pub fn no_subscriber_policy(mut self, no_subscriber_policy: NoSubscriberPolicy) -> Builder {
+        self.config.no_subscriber_policy = no_subscriber_policy;
         self
     }
 
     /// How long a subscriber that may come back can be away before it counts as gone.
-    pub fn away(mut self, time: Duration) -> Builder {
-        self.config.away_seconds = time.as_secs();
+    pub fn resume_window(mut self, time: Duration) -> Builder {
+        self.config.resume_window_secs = time.as_secs();
         self
     }
 
@@ -292,7 +294,7 @@ impl Builder {
     }
 
     /// Keeps what must survive a restart there, and takes up what was kept.
-    pub fn journal(mut self, journal: impl Journal, restored: Restored) -> Builder {
+    pub fn journal(mut self, journal: impl Journal, restored: RecoveredState) -> Builder {
         self.memory = Some((Arc::new(journal), restored));
         self
     }
@@ -315,7 +317,7 @@ impl Builder {
         }
         let language = self.config.offer.languages.first().cloned();
         let stats = Arc::new(Stats::default());
-        let setup = Setup { config: self.config, memory: self.memory, waiting_limit: self.waiting_limit };
+        let setup = DriverConfig { config: self.config, memory: self.memory, waiting_limit: self.waiting_limit };
         let (handle, records) = driver::start(setup, stats.clone());
         Producer { handle, language, audit: Arc::new(Mutex::new(Some(AuditLog { records }))), stats }
     }
@@ -326,15 +328,15 @@ impl Builder {
 /// Read it: if more than a thousand records wait, later ones are lost, and that is logged.
 ///
 /// ```
-/// use aaep::{Clarification, Producer, Verdict, WhenAlone};
+/// use aaep::{Clarification, Producer, Resolution, NoSubscriberPolicy};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let producer = Producer::builder("gardener").when_alone(WhenAlone::DefaultAtOnce).build();
+/// let producer = Producer::builder("gardener").no_subscriber_policy(NoSubscriberPolicy::ApplyDefault).build();
 /// let mut audit = producer.audit().expect("nobody took it before");
 /// let session = producer.session("Planning your garden.").await?;
 /// session.clarify(Clarification::yes_no("Is there shade?")).await?;
 /// let record = audit.recv().await.expect("a record");
-/// assert_eq!((record.shown.as_str(), record.verdict), ("Is there shade?", Verdict::NobodyCouldAnswer));
+/// assert_eq!((record.shown.as_str(), record.resolution), ("Is there shade?", Resolution::NobodyCouldAnswer));
 /// # Ok(())
 /// # }
 /// ```

@@ -4,15 +4,15 @@
 //! before it lets a deadline pass. So a user's answer waits for at most one command of an agent, counts from when it
 //! arrived, and counts before the disconnection that follows it.
 
-use aaep_proto::engine::ReplyFault;
+use aaep_proto::engine::ReplyRejection;
 use aaep_proto::id::SubscriptionId;
 use aaep_proto::message::Message;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Arrival;
-use crate::driver::{Desk, Handle};
+use crate::driver::{DriverState, Handle};
 use crate::error::Error;
-use crate::link::{Heard, News, Received, is_reply};
+use crate::link::{Heard, LinkEvent, Received, is_reply};
 
 /// Messages of subscribers, by another way than their links, that may wait.
 pub(crate) const WAITING: usize = 256;
@@ -28,14 +28,14 @@ impl Handle {
         let (answer, answered) = oneshot::channel();
         let received = Received { message: Box::new(message), arrived, place };
         let heard = Heard { principal: principal.to_owned(), received, answer };
-        self.news.send(News::Heard(Box::new(heard))).map_err(|_| Error::Gone)?;
+        self.news.send(LinkEvent::Heard(Box::new(heard))).map_err(|_| Error::Gone)?;
         answered.await.map_err(|_| Error::Gone)
     }
 }
 
-impl Desk {
+impl DriverState {
     /// Handles what has arrived from subscribers, up to a limit.
-    pub(crate) fn hear_all(&mut self, heard: &mut mpsc::UnboundedReceiver<News>, limit: usize) {
+    pub(crate) fn hear_all(&mut self, heard: &mut mpsc::UnboundedReceiver<LinkEvent>, limit: usize) {
         for _ in 0..limit {
             let Ok(news) = heard.try_recv() else { return };
             self.hear(news);
@@ -43,9 +43,9 @@ impl Desk {
         }
     }
 
-    pub(crate) fn hear(&mut self, news: News) {
+    pub(crate) fn hear(&mut self, news: LinkEvent) {
         match news {
-            News::Said(key, Received { message, arrived, place }) => {
+            LinkEvent::Said(key, Received { message, arrived, place }) => {
                 let arrived = self.clock.moment(arrived);
                 if !self.reject_oversized(key, &message) {
                     // A subscription that has ended has nothing to say.
@@ -55,20 +55,20 @@ impl Desk {
                     port.heard(place);
                 }
             }
-            News::Heard(heard) => {
+            LinkEvent::Heard(heard) => {
                 let Heard { principal, received, answer } = *heard;
                 let answered = self.hear_from(&principal, (&received.message, received.arrived));
                 let kept = self.until_binding_kept();
                 // The sender may have gone away meanwhile.
                 let _ = answer.send((answered, kept));
             }
-            News::Invalid(key, message, place) => self.hear_invalid(key, &message, place),
-            News::Room(key) => {
+            LinkEvent::Invalid(key, message, place) => self.hear_invalid(key, &message, place),
+            LinkEvent::Room(key) => {
                 if self.ports.get(&key).is_some_and(|port| port.blocked && !port.is_full()) {
                     self.set_blocked(key, false);
                 }
             }
-            News::Gone(key, reader) => {
+            LinkEvent::Gone(key, reader) => {
                 let Some(port) = self.ports.get_mut(&key).filter(|port| port.reader == Some(reader)) else { return };
                 port.disconnect();
                 self.act(|engine, cx| engine.disconnect(cx, key));
@@ -81,7 +81,7 @@ impl Desk {
     fn hear_from(&mut self, principal: &str, (message, arrived): (&Message, Arrival)) -> Option<Box<Message>> {
         let id = subscription_of(message)?;
         let Some(key) = self.engine().find_subscription(id, principal) else {
-            self.stats.ignored(ReplyFault::WrongSubscription);
+            self.stats.ignored(ReplyRejection::WrongSubscription);
             tracing::info!(subscription = %id, principal, "a message about no subscription of this sender was ignored");
             return None;
         };

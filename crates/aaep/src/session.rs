@@ -1,12 +1,12 @@
 //! One task of the agent, from its beginning to exactly one end.
 
 use aaep_proto::confirm::Permit;
-use aaep_proto::engine::{Cx, Engine, Misuse, OutputKind};
+use aaep_proto::engine::{Cx, Engine, EngineError, OutputFormat};
 use aaep_proto::id::{EventId, SessionId, ToolCallId};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{
-    Aside, CancelledBy, ErrorCategory, HandoffRequested, HandoffTarget, Localized, Payload, Progress, ProgressUpdated,
-    ToolCompleted, ToolInvoked,
+    CancelledBy, ErrorCategory, EventMeta, HandoffRequested, HandoffTarget, Localized, Payload, Progress,
+    ProgressUpdated, ToolCompleted, ToolInvoked,
 };
 use aaep_proto::record::Decimal;
 use serde_json::Value;
@@ -53,7 +53,7 @@ impl Session {
     /// Makes a change to this session.
     async fn act<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&mut Engine, &mut Cx<'_>, &SessionId) -> Result<T, Misuse> + Send + 'static,
+        act: impl FnOnce(&mut Engine, &mut Cx<'_>, &SessionId) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, Error> {
         let id = self.id.clone();
         Ok(self.handle.call(move |desk| desk.act(|engine, cx| act(engine, cx, &id))).await??)
@@ -145,15 +145,15 @@ impl Session {
 
     /// Begins an output of another kind, or in another language.
     pub async fn output_in(&self, content_type: &str, language: Option<LanguageTag>) -> Result<Output, Error> {
-        let kind = OutputKind { content_type: content_type.to_owned(), language };
-        self.output_with(kind, Aside::default()).await
+        let kind = OutputFormat { content_type: content_type.to_owned(), language };
+        self.output_with(kind, EventMeta::default()).await
     }
 
     /// The same with what goes beside each of its pieces.
-    pub async fn output_with(&self, kind: OutputKind, aside: Aside) -> Result<Output, Error> {
+    pub async fn output_with(&self, kind: OutputFormat, meta: EventMeta) -> Result<Output, Error> {
         let (handle, id) = (self.handle.clone(), self.id.clone());
         let opened = self.handle.call(move |desk| {
-            let output = desk.act(|engine, cx| engine.open_output_with(cx, &id, kind, aside))?;
+            let output = desk.act(|engine, cx| engine.open_output_with(cx, &id, kind, meta))?;
             Ok::<_, Error>(Output::new(handle, id, output))
         });
         opened.await?
@@ -168,14 +168,14 @@ impl Session {
     }
 
     /// Any of the three endings, with texts in several languages.
-    pub async fn end(mut self, ending: Localized<Payload>) -> Result<(), Error> {
+    pub async fn end_with(mut self, ending: Localized<Payload>) -> Result<(), Error> {
         self.act(move |engine, cx, id| engine.end_localized(cx, id, ending)).await?;
         self.ended = true;
         Ok(())
     }
 
     /// The same, but if it is refused the session goes on.
-    pub async fn try_end(&mut self, ending: Localized<Payload>) -> Result<(), Error> {
+    pub async fn try_end_with(&mut self, ending: Localized<Payload>) -> Result<(), Error> {
         self.act(move |engine, cx, id| engine.end_localized(cx, id, ending)).await?;
         self.ended = true;
         Ok(())

@@ -3,30 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use aaep_proto::confirm::Verdict;
-use aaep_proto::engine::{Counts, Engine, Presence, ReplyFault};
+use aaep_proto::confirm::Resolution;
+use aaep_proto::engine::{Engine, EngineStats, ReplyRejection, SubscriberCounts};
 use aaep_proto::frame::Frame;
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::Payload;
 
-use crate::driver::Desk;
-use crate::link::Port;
+use crate::driver::DriverState;
+use crate::link::LinkTx;
 
 /// What happened to questions and replies. Both are rare beside events, so a lock will do.
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
-    decided: Mutex<BTreeMap<Verdict, u64>>,
-    ignored: Mutex<BTreeMap<ReplyFault, u64>>,
+    decided: Mutex<BTreeMap<Resolution, u64>>,
+    ignored: Mutex<BTreeMap<ReplyRejection, u64>>,
     /// Questions that were put to someone and have not ended. The engine bounds how many there are.
     open: Mutex<BTreeSet<ReplyToken>>,
 }
 
 impl Stats {
-    pub(crate) fn decided(&self, verdict: Verdict) {
-        *self.decided.lock().unwrap_or_else(PoisonError::into_inner).entry(verdict).or_default() += 1;
+    pub(crate) fn decided(&self, resolution: Resolution) {
+        *self.decided.lock().unwrap_or_else(PoisonError::into_inner).entry(resolution).or_default() += 1;
     }
 
-    pub(crate) fn ignored(&self, fault: ReplyFault) {
+    pub(crate) fn ignored(&self, fault: ReplyRejection) {
         *self.ignored.lock().unwrap_or_else(PoisonError::into_inner).entry(fault).or_default() += 1;
     }
 
@@ -54,8 +54,8 @@ impl Stats {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).contains(token)
     }
 
-    pub(crate) fn replies(&self) -> ReplyCounts {
-        ReplyCounts {
+    pub(crate) fn replies(&self) -> ReplyStats {
+        ReplyStats {
             decided: self.decided.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             ignored: self.ignored.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
@@ -65,15 +65,15 @@ impl Stats {
 /// How questions ended and which replies were ignored, since the start.
 ///
 /// ```
-/// let counts = aaep::ReplyCounts::default();
+/// let counts = aaep::ReplyStats::default();
 /// assert!(counts.ignored.is_empty());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReplyCounts {
+pub struct ReplyStats {
     /// Questions by how they ended.
-    pub decided: BTreeMap<Verdict, u64>,
+    pub decided: BTreeMap<Resolution, u64>,
     /// Replies by why they were ignored.
-    pub ignored: BTreeMap<ReplyFault, u64>,
+    pub ignored: BTreeMap<ReplyRejection, u64>,
 }
 
 /// Where a producer stands. Made by [`Producer::measure`](crate::Producer::measure).
@@ -86,11 +86,11 @@ pub struct ReplyCounts {
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Measures {
+pub struct ProducerStats {
     /// Who listens.
-    pub presence: Presence,
+    pub presence: SubscriberCounts,
     /// What has happened since the start.
-    pub counts: Counts,
+    pub counts: EngineStats,
     /// Sessions that go on.
     pub sessions: usize,
     /// Questions that wait.
@@ -102,25 +102,25 @@ pub struct Measures {
     /// Links whose reader does not keep up.
     pub blocked: usize,
     /// Whether what must survive a restart cannot be kept at the moment: every question is answered with no.
-    pub storage_fails: bool,
+    pub storage_failing: bool,
     /// Subscriptions that were ended because too much waited for all readers.
     pub shed: u64,
     /// About how many bytes of events wait for readers or are kept for those that come back.
     pub waiting_bytes: usize,
 }
 
-impl Desk {
+impl DriverState {
     /// What there is to count.
-    pub(crate) fn measure(&self) -> Measures {
-        let depths = self.ports.values().map(Port::depth);
-        Measures {
-            presence: self.engine().presence(),
-            counts: self.engine().counts(),
+    pub(crate) fn measure(&self) -> ProducerStats {
+        let depths = self.ports.values().map(LinkTx::depth);
+        ProducerStats {
+            presence: self.engine().subscriber_counts(),
+            counts: self.engine().stats(),
             sessions: self.engine().open_sessions(),
             questions: self.engine().open_questions(),
             held: self.ports.keys().map(|key| self.engine().waiting(*key)).sum(),
             queued: depths.sum(),
-            storage_fails: self.recorder.as_ref().is_some_and(|recorder| !recorder.journal.works()),
+            storage_failing: self.recorder.as_ref().is_some_and(|recorder| !recorder.journal.is_healthy()),
             blocked: self.ports.values().filter(|port| port.blocked).count(),
             shed: self.shedding.ended,
             waiting_bytes: self.engine().config().frames.bytes(),

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use aaep_proto::confirm::Permit;
-use aaep_proto::engine::{Cx, Engine, Misuse};
+use aaep_proto::engine::{Cx, Engine, EngineError};
 use aaep_proto::id::{SessionId, ToolCallId};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{ErrorCategory, Localized, RiskLevel, ToolCompleted, ToolInvoked, ToolStatus};
@@ -159,7 +159,7 @@ impl<'s, K> Tool<'s, K> {
     }
 
     /// How long it may take, for those who wait.
-    pub fn expected(mut self, time: Duration) -> Self {
+    pub fn expected_duration(mut self, time: Duration) -> Self {
         self.invoked.payload.expected_duration_ms = u64::try_from(time.as_millis()).ok();
         self
     }
@@ -177,7 +177,7 @@ impl<'s, K> Tool<'s, K> {
     }
 
     /// What to say when it has worked.
-    pub fn done(mut self, text: impl Into<String>) -> Self {
+    pub fn success_summary(mut self, text: impl Into<String>) -> Self {
         self.done = Some(text.into());
         self
     }
@@ -294,7 +294,7 @@ fn complete(
     mut completed: ToolCompleted,
 ) {
     completed.duration_ms = Some(cx.now.moment.since(started) / 1000);
-    if let Err(Misuse::Invalid(_)) = engine.complete_tool(cx, session, completed.clone()) {
+    if let Err(EngineError::Invalid(_)) = engine.complete_tool(cx, session, completed.clone()) {
         completed.summary_normal = None;
         completed.error_message = completed.error_message.map(|_| "The tool failed.".to_owned());
         // The session may have ended meanwhile, and the call with it.

@@ -8,8 +8,8 @@ use super::Announcer;
 use super::session::{News, Session, State};
 use super::tools::tool_count;
 use super::words::Text;
-use crate::listenable::phrases_for;
 use crate::phrases::{Phrases, say};
+use crate::speakable::phrases_for;
 use crate::utterance::{Priority, Utterance};
 
 impl Announcer {
@@ -97,7 +97,7 @@ impl Announcer {
         let title = session.title.as_ref()?;
         let phrases = phrases_for(&title.language, &self.profile.languages);
         let text = say!(phrases, "agent-says", agent = &session.agent, text = &title.text);
-        Some(Text::new(crate::listenable::sentence(&text), title.language.clone()))
+        Some(Text::new(crate::speakable::sentence(&text), title.language.clone()))
     }
 
     /// What a session does now.

@@ -7,8 +7,8 @@ use aaep_proto::message::{
 
 use super::words::{Text, field, headline};
 use super::{Announcer, Draft, fingerprint};
-use crate::listenable::{phrases_for, sentence};
 use crate::phrases::say;
+use crate::speakable::{phrases_for, sentence};
 use crate::utterance::{Earcon, Priority};
 
 impl Announcer {

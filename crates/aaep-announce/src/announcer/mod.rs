@@ -1,11 +1,11 @@
 //! The state machine between events and utterances.
 
+mod connection_notice;
 mod digest;
 mod endings;
+mod heartbeat;
 mod output;
 mod prompt;
-mod pulse;
-mod remarks;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -21,12 +21,12 @@ use aaep_proto::message::{
 };
 use aaep_proto::time::Moment;
 
+pub use connection_notice::ConnectionNotice;
 pub use prompt::PromptEnd;
-pub use remarks::Remark;
 
-use crate::listenable::{phrases_for, sentence, speakable};
 use crate::phrases::{Phrases, say};
 use crate::profile::Profile;
+use crate::speakable::{phrases_for, sentence, speakable};
 use crate::utterance::{Earcon, Priority, Utterance};
 use output::{Output, portions};
 use prompt::Prompt;

@@ -3,11 +3,11 @@
 use aaep_proto::escape::Escapes;
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{Boundary, OutputStreaming};
-use aaep_proto::shape::text::{Cursor, Cutting, OutputText};
+use aaep_proto::shaping::text::{BoundarySet, Cursor, OutputText};
 
 use super::words::spoken_words;
-use crate::listenable::{Blocks, Style, is_sentence, sentence};
 use crate::profile::Profile;
+use crate::speakable::{Blocks, Style, is_sentence, sentence};
 
 /// The most bytes that wait for the end of an output when the user wants it whole.
 const WHOLE: usize = 16 * 1024;
@@ -109,7 +109,7 @@ impl Output {
         let language: Option<LanguageTag> = self.language.parse().ok();
         let fresh = || (OutputText::new("text/markdown", language.as_ref(), false), Cursor::default());
         let (output, cursor) = self.loose.get_or_insert_with(fresh);
-        let cutting = Cutting::at(&[Boundary::Sentence, Boundary::Completion]);
+        let cutting = BoundarySet::at(&[Boundary::Sentence, Boundary::Completion]);
         let mut rest = text;
         while !rest.is_empty() {
             rest = output.write_step(rest);
@@ -159,7 +159,7 @@ fn sentences(text: &str, language: &str, most: u64) -> Vec<String> {
     }
     let language: Option<LanguageTag> = language.parse().ok();
     let mut output = OutputText::new("text/plain", language.as_ref(), false);
-    let (mut cursor, cutting) = (Cursor::default(), Cutting::at(&[Boundary::Sentence, Boundary::Completion]));
+    let (mut cursor, cutting) = (Cursor::default(), BoundarySet::at(&[Boundary::Sentence, Boundary::Completion]));
     let mut parts = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {

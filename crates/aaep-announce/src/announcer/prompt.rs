@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 use super::session::agent_name;
 use super::words::{Text, field, headline};
 use super::{Announcer, Draft, PROMPTS};
-use crate::listenable::{self, exactly, phrases_for, sentence};
 use crate::phrases::{Phrases, say};
-use crate::profile::Kind;
+use crate::profile::SubscriberKind;
+use crate::speakable::{self, exactly, phrases_for, sentence};
 use crate::utterance::{Earcon, Priority, Utterance};
 
 /// The most warnings about one question, and the most entries of its context.
@@ -45,7 +45,7 @@ pub(super) struct Prompt {
 /// let mut announcer = Announcer::new(Profile::default());
 /// let said = announcer.prompt_ended(Moment::from_millis(0), &"rpl_1".parse()?, PromptEnd::Answered);
 /// assert!(said.is_empty(), "nobody asked that");
-/// # Ok::<(), aaep_proto::id::InvalidId>(())
+/// # Ok::<(), aaep_proto::id::ParseIdError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptEnd {
@@ -223,7 +223,7 @@ impl Announcer {
                 _ => return None,
             };
             let phrases = phrases_for(language.as_str(), &self.profile.languages);
-            let name = listenable::name(name, &self.profile);
+            let name = speakable::name(name, &self.profile);
             let value = exactly(&value, language.as_str(), &self.profile);
             Some(sentence(&say!(phrases, "context-entry", name = &name, value = &value)))
         };
@@ -250,7 +250,7 @@ impl Announcer {
         let time = phrases.duration(seconds.into());
         let mut parts = vec![say!(phrases, "time-to-answer", time = &time), default];
         if self.profile.can_reply() {
-            let verb = if self.profile.kind == Kind::VoiceControl { "say" } else { "answer" };
+            let verb = if self.profile.kind == SubscriberKind::VoiceControl { "say" } else { "answer" };
             parts.extend(answers.iter().map(|way| phrases.say(&format!("{verb}-{way}"))));
         }
         parts
@@ -365,7 +365,7 @@ pub(super) fn deception(phrases: &Phrases, found: &Deception) -> Text {
             let letters = word.chars().enumerate().filter(|(_, c)| strange(*c)).take(4);
             let letters: Vec<String> =
                 letters.map(|(i, c)| say!(phrases, "letter", number = i + 1, code = &code(c))).collect();
-            let word: String = word.chars().filter(|c| !listenable::is_unspeakable(*c)).take(40).collect();
+            let word: String = word.chars().filter(|c| !speakable::is_unspeakable(*c)).take(40).collect();
             say!(phrases, "look-alike", word = &word, letters = &letters.join(", "))
         }
     };

@@ -7,9 +7,9 @@ use aaep_proto::time::Moment;
 
 use super::output::Output;
 use super::words::Text;
-use crate::listenable;
 use crate::phrases::Phrases;
 use crate::profile::Profile;
+use crate::speakable;
 
 /// The most tools and outputs that are open at once in one session.
 const TOOLS: usize = 64;
@@ -145,8 +145,8 @@ impl Session {
 /// The name of the agent behind an event, fit to be said.
 pub(super) fn agent_name(event: &Event, profile: &Profile) -> String {
     let producer = &event.envelope.producer;
-    let name = producer.agent_name.as_deref().map(|n| listenable::name(n, profile)).filter(|n| !n.is_empty());
-    let id = || listenable::name(&producer.agent_id.replace('-', " "), profile);
+    let name = producer.agent_name.as_deref().map(|n| speakable::name(n, profile)).filter(|n| !n.is_empty());
+    let id = || speakable::name(&producer.agent_id.replace('-', " "), profile);
     let found = name.unwrap_or_else(id);
     if found.is_empty() { Phrases::for_languages(&profile.languages).say("agent-unknown") } else { found }
 }

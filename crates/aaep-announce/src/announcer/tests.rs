@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::profile::Kind;
+use crate::profile::SubscriberKind;
 
 /// A listener with a clock that moves by hand.
 struct Listener {
@@ -143,9 +143,10 @@ fn context_and_ways_to_undo_are_said() {
     assert_eq!(texts(&said)[2], "fee: 2. to account: 123 456 78.");
     assert_eq!(texts(&said)[3], "This can be undone with effort. Low risk.");
     assert!(texts(&said)[4].contains("Without an answer it will be done."));
-    let voice = Listener::new(Profile::preset(Kind::VoiceControl)).hear("awaiting.confirmation", question.clone());
+    let voice =
+        Listener::new(Profile::preset(SubscriberKind::VoiceControl)).hear("awaiting.confirmation", question.clone());
     assert!(voice.last().unwrap().text.ends_with("Say yes or no."));
-    let captions = Listener::new(Profile::preset(Kind::Captions)).hear("awaiting.confirmation", question);
+    let captions = Listener::new(Profile::preset(SubscriberKind::Captions)).hear("awaiting.confirmation", question);
     assert!(captions.last().unwrap().text.ends_with("it will be done."));
 }
 
@@ -187,15 +188,15 @@ fn the_same_question_is_said_once_and_again_only_after_the_connection_was_lost()
     let mut listener = reader();
     listener.hear("awaiting.confirmation", transfer());
     assert!(listener.hear("awaiting.confirmation", transfer()).is_empty());
-    let lost = listener.announcer.remark(listener.now(), &Remark::ConnectionLost { agent: "Bank".into() });
+    let lost = listener.announcer.remark(listener.now(), &ConnectionNotice::ConnectionLost { agent: "Bank".into() });
     assert_eq!(texts(&lost), ["The connection to Bank is lost."]);
-    let ended = listener.announcer.remark(listener.now(), &Remark::ConnectionEnded { agent: "Bank".into() });
+    let ended = listener.announcer.remark(listener.now(), &ConnectionNotice::ConnectionEnded { agent: "Bank".into() });
     assert_eq!(
         (texts(&ended), ended[0].earcon),
         (vec!["Bank has ended the connection."], None),
         "nothing to worry about"
     );
-    listener.announcer.remark(listener.now(), &Remark::ConnectionBack { agent: "Bank".into() });
+    listener.announcer.remark(listener.now(), &ConnectionNotice::ConnectionBack { agent: "Bank".into() });
     let again = listener.hear("awaiting.confirmation", transfer());
     assert_eq!(texts(&again), ["Bank still asks: Move $500.00 from savings to checking."]);
 }
@@ -381,13 +382,13 @@ fn signs_of_life_decay_and_a_stall_is_remarked_upon() {
 fn there_are_no_signs_of_life_after_the_end_or_without_a_connection() {
     let mut listener = reader();
     listener.hear("session.started", json!({"summary_normal": "Testing."}));
-    listener.announcer.remark(Moment::default(), &Remark::ConnectionLost { agent: "Bank".into() });
+    listener.announcer.remark(Moment::default(), &ConnectionNotice::ConnectionLost { agent: "Bank".into() });
     assert_eq!(listener.pass(4000), []);
-    listener.announcer.remark(listener.now(), &Remark::ConnectionBack { agent: "Bank".into() });
+    listener.announcer.remark(listener.now(), &ConnectionNotice::ConnectionBack { agent: "Bank".into() });
     assert!(listener.pass(30)[0].1.starts_with("Still working"));
     listener.hear("session.completed", json!({"summary_normal": "Done."}));
     assert_eq!(listener.announcer.next_deadline(), None);
-    let mut logger = Listener::new(Profile::preset(Kind::Logger));
+    let mut logger = Listener::new(Profile::preset(SubscriberKind::Logger));
     logger.hear("session.started", json!({"summary_normal": "Testing."}));
     assert_eq!(logger.pass(4000), []);
 }
@@ -415,7 +416,7 @@ fn background_is_a_notification_and_low_load_leaves_it_out() {
     let state =
         || json!({"from_state": "idle", "to_state": "thinking", "summary_normal": "Hm.", "urgency": "background"});
     assert_eq!(reader().hear("state.changed", state())[0].priority, Priority::Notification);
-    let mut calm = Listener::new(Profile::preset(Kind::Braille));
+    let mut calm = Listener::new(Profile::preset(SubscriberKind::Braille));
     assert!(calm.hear("state.changed", state()).is_empty());
     assert!(calm.hear("tool.invoked", json!({"tool": "t", "summary_normal": "T."})).is_empty());
     let chunk = |text: &str, position: u64, complete: bool| json!({"chunk": text, "position": position, "complete": complete, "coalesce_hint": "sentence", "output_id": "out_1"});
@@ -518,13 +519,13 @@ fn an_output_may_change_its_language() {
 fn remarks_are_said_once_and_a_changed_key_interrupts() {
     let mut announcer = Announcer::new(Profile::default());
     let now = Moment::default();
-    assert_eq!(texts(&announcer.remark(now, &Remark::Gap)), ["Warning: some messages were lost."]);
-    assert!(announcer.remark(now, &Remark::Gap).is_empty());
-    let key = announcer.remark(now, &Remark::KeyChanged { agent: "Ba\u{200B}nk".into() });
+    assert_eq!(texts(&announcer.remark(now, &ConnectionNotice::Gap)), ["Warning: some messages were lost."]);
+    assert!(announcer.remark(now, &ConnectionNotice::Gap).is_empty());
+    let key = announcer.remark(now, &ConnectionNotice::KeyChanged { agent: "Ba\u{200B}nk".into() });
     assert!(key[0].text.starts_with("Warning: Bank shows a different key") && key[0].interrupts);
     assert_eq!(key[0].earcon, Some(Earcon::Warning));
     let hidden = aaep_proto::validate::Deception::Hidden('\u{200B}');
-    let said = announcer.remark(now, &Remark::HiddenCharacters(hidden));
+    let said = announcer.remark(now, &ConnectionNotice::HiddenCharacters(hidden));
     assert_eq!(texts(&said), ["Warning: this text has a hidden character, U+200B."]);
 }
 

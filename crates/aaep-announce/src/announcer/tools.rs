@@ -7,8 +7,8 @@ use aaep_proto::time::Moment;
 use super::session::{Run, State};
 use super::words::Text;
 use super::{Announcer, Draft, priority_of};
-use crate::listenable::{self, phrases_for};
 use crate::phrases::say;
+use crate::speakable::{self, phrases_for};
 use crate::utterance::Priority;
 use aaep_proto::message::Verbosity;
 
@@ -18,7 +18,7 @@ const TOLD: u64 = 2;
 impl Announcer {
     pub(super) fn tool_invoked(&mut self, now: Moment, event: &Event, tool: &ToolInvoked) -> Vec<Draft> {
         let id = &event.envelope.session_id;
-        let (text, name) = (self.summary(event), listenable::name(&tool.tool, &self.profile));
+        let (text, name) = (self.summary(event), speakable::name(&tool.tool, &self.profile));
         let little = self.wants_little();
         let Some(session) = self.sessions.get_mut(id) else { return Vec::new() };
         session.enter(now, State::Working);
@@ -48,7 +48,7 @@ impl Announcer {
     }
 
     fn failure(&self, event: &Event, tool: &ToolCompleted) -> Text {
-        let name = listenable::name(&tool.tool, &self.profile);
+        let name = speakable::name(&tool.tool, &self.profile);
         let message = tool.error_message.as_deref().filter(|m| !m.trim().is_empty());
         let message = message.and_then(|m| super::words::field(event, "error_message", m, &self.profile));
         let reason = self.summary(event).or_else(|| message.map(|m| self.spoken(&m))).filter(|r| !r.text.is_empty());

@@ -128,7 +128,7 @@ pub(crate) fn spoken_words(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::Kind;
+    use crate::profile::SubscriberKind;
     use serde_json::{Value, json};
 
     fn event(fields: Value) -> Event {
@@ -141,7 +141,7 @@ mod tests {
 
     fn profile(languages: &[&str], verbosity: Verbosity) -> Profile {
         let languages = languages.iter().map(|l| l.parse().unwrap()).collect();
-        Profile { languages, verbosity, ..Profile::preset(Kind::ScreenReader) }
+        Profile { languages, verbosity, ..Profile::preset(SubscriberKind::ScreenReader) }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The same sessions for everyone: few words or many, in each language, fast and slow.
 
-use aaep_announce::{Kind, Profile};
+use aaep_announce::{Profile, SubscriberKind};
 use aaep_proto::confirm::{Clarification, Confirmation};
 use aaep_proto::message::{CognitiveLoad, ErrorCategory, SessionErrored, ToolStatus, Verbosity};
 use serde_json::json;
@@ -28,7 +28,7 @@ fn everyone() -> impl Iterator<Item = Profile> {
                 verbosity: verbosity.clone(),
                 cognitive_load,
                 pace_wpm: 180,
-                ..Profile::preset(Kind::ScreenReader)
+                ..Profile::preset(SubscriberKind::ScreenReader)
             })
         })
     })

@@ -7,7 +7,7 @@ mod everyone;
 mod voice;
 mod world;
 
-use aaep_announce::listenable::is_unspeakable;
+use aaep_announce::speakable::is_unspeakable;
 use aaep_announce::{Earcon, Priority, Profile, Utterance};
 use aaep_proto::confirm::{Clarification, Confirmation};
 use aaep_proto::engine::SessionOptions;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use aaep_announce::{Announcer, Pacer, Profile, Utterance};
-use aaep_proto::confirm::{Outcome, Permit};
-use aaep_proto::engine::{Binding, Config, Cx, Engine, Output, SubscriptionKey};
+use aaep_proto::confirm::{ConfirmationOutcome, Permit};
+use aaep_proto::engine::{Cx, Engine, EngineConfig, EngineOutput, ResumePolicy, SubscriptionKey};
 use aaep_proto::id::{Entropy, ReplyToken};
 use aaep_proto::message::{Event, Message, Payload, Producer, SubscriptionRequest};
 use aaep_proto::time::{Moment, Now, Timestamp};
@@ -42,7 +42,7 @@ pub(crate) struct World {
 impl World {
     /// A listener with this profile, subscribed with its capabilities to an agent that speaks these languages.
     pub(crate) fn new(profile: Profile, languages: &[&str]) -> World {
-        let mut config = Config::new(Producer::new("helper").with_name("Helper"));
+        let mut config = EngineConfig::new(Producer::new("helper").with_name("Helper"));
         config.offer.languages = languages.iter().map(|l| l.parse().unwrap()).collect();
         let request = SubscriptionRequest {
             aaep_version: "1.0.0".into(),
@@ -66,7 +66,7 @@ impl World {
             asked: Vec::new(),
             sent: String::new(),
         };
-        let key = world.act(|engine, cx| engine.subscribe(cx, &request, "user", Binding::Connection)).unwrap();
+        let key = world.act(|engine, cx| engine.subscribe(cx, &request, "user", ResumePolicy::Connection)).unwrap();
         world.key = Some(key);
         world
     }
@@ -85,14 +85,14 @@ impl World {
         let result = input(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy });
         loop {
             match self.engine.poll_output() {
-                Output::Event(_, frame) => {
+                EngineOutput::Event(_, frame) => {
                     let event: Event = serde_json::from_slice(frame.json()).unwrap();
                     self.hear(&event);
                 }
-                Output::Decided(token, Outcome { permit: Some(permit), .. }) => {
+                EngineOutput::Decided(token, ConfirmationOutcome { permit: Some(permit), .. }) => {
                     self.permits.insert(token, permit);
                 }
-                Output::Idle(_) => return result,
+                EngineOutput::Idle(_) => return result,
                 _ => {}
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use aaep_proto::message::{Event, EventFilters, Payload};
-use aaep_proto::shape::filter::Filter;
+use aaep_proto::shaping::filter::Filter;
 
 /// Which events are written down. What is not given lets everything through.
 pub(super) struct Choice {

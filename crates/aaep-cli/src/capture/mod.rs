@@ -8,11 +8,11 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use aaep_client::{Ended, Heard, Notice, Options, Subscriber, Tls};
+use aaep_client::{ConnectOptions, EndReason, Notice, Subscriber, SubscriberEvent, TlsOptions};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{Capabilities, CapabilityFields, EventFilters, Message, Verbosity};
 
-use crate::Outcome;
+use crate::CommandStatus;
 use crate::output::{Progress, complain, count};
 use crate::serve::{runtime, told_to_stop};
 use choice::Choice;
@@ -80,7 +80,7 @@ enum End {
     Unreachable(String),
 }
 
-pub(crate) fn run(args: Args) -> io::Result<Outcome> {
+pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
     let options = match options(&args) {
         Ok(options) => options,
         Err(reason) => return Ok(failed(&reason)),
@@ -97,12 +97,12 @@ pub(crate) fn run(args: Args) -> io::Result<Outcome> {
     runtime()?.block_on(capture.run(&args.url, options, args.time))
 }
 
-fn failed(reason: &str) -> Outcome {
+fn failed(reason: &str) -> CommandStatus {
     complain(reason);
-    Outcome::Failed
+    CommandStatus::Failed
 }
 
-fn options(args: &Args) -> Result<Options, String> {
+fn options(args: &Args) -> Result<ConnectOptions, String> {
     let read = |path: &PathBuf| {
         std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.to_string_lossy()))
     };
@@ -114,18 +114,18 @@ fn options(args: &Args) -> Result<Options, String> {
     };
     // It does not say that it could answer: nobody may wait for an answer that never comes.
     let capabilities = Capabilities { fields, ..Capabilities::default() };
-    let mut options = Options::new("aaep-capture", capabilities);
+    let mut options = ConnectOptions::new("aaep-capture", capabilities);
     options.config.request.subscriber_name = Some("aaep capture".to_owned());
     options.config.max_events_per_second = u32::MAX;
-    options.verbatim = true;
-    options.allow_plain = args.allow_plain;
+    options.raw = true;
+    options.allow_insecure = args.allow_plain;
     options.command = (!args.command.is_empty()).then(|| args.command.clone());
     if let Some(path) = &args.token_file {
         let token = String::from_utf8(read(path)?).map_err(|_| "the token is not text".to_owned())?;
         options = options.bearer(token.trim().to_owned());
     }
     if let Some(path) = &args.ca {
-        options = options.tls(Tls { authorities: read(path)?, ..Tls::default() });
+        options = options.tls(TlsOptions { authorities: read(path)?, ..TlsOptions::default() });
     }
     Ok(options)
 }
@@ -142,7 +142,7 @@ struct Capture {
 }
 
 impl Capture {
-    async fn run(mut self, url: &str, options: Options, time: Option<Duration>) -> io::Result<Outcome> {
+    async fn run(mut self, url: &str, options: ConnectOptions, time: Option<Duration>) -> io::Result<CommandStatus> {
         let mut stop = Box::pin(told_to_stop());
         let mut subscriber = match Subscriber::connect(url, options) {
             Ok(subscriber) => subscriber,
@@ -174,33 +174,35 @@ impl Capture {
     }
 
     /// Takes what was heard; answers how it ended, if it did.
-    fn take(&mut self, heard: Option<Heard>) -> io::Result<Option<End>> {
+    fn take(&mut self, heard: Option<SubscriberEvent>) -> io::Result<Option<End>> {
         Ok(Some(match heard {
-            Some(Heard::Message(bytes)) => return self.message(&bytes),
-            Some(Heard::Accepted(_)) => {
+            Some(SubscriberEvent::Message(bytes)) => return self.message(&bytes),
+            Some(SubscriberEvent::Accepted(_)) => {
                 self.began = true;
                 return Ok(None);
             }
-            Some(Heard::Notice(Notice::Malformed(why))) => {
+            Some(SubscriberEvent::Notice(Notice::Malformed(why))) => {
                 complain(format_args!("a message could not be read: {why}"));
                 self.unread += 1;
                 return Ok(None);
             }
-            Some(Heard::Notice(notice @ (Notice::Disconnected(_) | Notice::NoAnswer | Notice::Rejected(_)))) => {
-                self.broken(notice.to_string())
-            }
-            Some(Heard::Notice(Notice::KeyChanged(agent))) => {
+            Some(SubscriberEvent::Notice(
+                notice @ (Notice::Disconnected(_) | Notice::NoAnswer | Notice::Rejected(_)),
+            )) => self.broken(notice.to_string()),
+            Some(SubscriberEvent::Notice(Notice::KeyChanged(agent))) => {
                 complain(Notice::KeyChanged(agent));
                 return Ok(None);
             }
-            Some(Heard::Ended(ended)) => match ended {
-                Ended::Closed => End::Enough,
-                Ended::Rejected(rejected) => {
+            Some(SubscriberEvent::Ended(ended)) => match ended {
+                EndReason::Closed => End::Enough,
+                EndReason::Rejected(rejected) => {
                     End::Unreachable(format!("The agent does not serve: {}", rejected.reason_message))
                 }
-                Ended::Refused(why) | Ended::Unfit(why) => self.broken(format!("The agent cannot be heard: {why}")),
+                EndReason::Refused(why) | EndReason::ManifestMismatch(why) => {
+                    self.broken(format!("The agent cannot be heard: {why}"))
+                }
             },
-            Some(Heard::Skipped(number)) => End::Broken(format!("{} were lost.", count(number, "event"))),
+            Some(SubscriberEvent::Skipped(number)) => End::Broken(format!("{} were lost.", count(number, "event"))),
             Some(_) => return Ok(None),
             None => self.broken("The connection has ended.".to_owned()),
         }))
@@ -237,27 +239,27 @@ impl Capture {
         }
     }
 
-    fn conclude(self, end: End) -> io::Result<Outcome> {
+    fn conclude(self, end: End) -> io::Result<CommandStatus> {
         let written = count(self.sink.written(), "event");
         match end {
             End::Unreachable(why) => Ok(failed(&why)),
             End::Broken(why) => {
                 complain(format_args!("{why} The recording has {written} and is not complete."));
-                Ok(Outcome::No)
+                Ok(CommandStatus::No)
             }
             End::Enough | End::Complete if self.unread > 0 => {
                 complain(format_args!(
                     "{} could not be read and are not in the recording",
                     count(self.unread, "message")
                 ));
-                Ok(Outcome::No)
+                Ok(CommandStatus::No)
             }
             End::Enough | End::Complete => {
                 if io::stderr().is_terminal() {
                     // Nobody is left to tell when standard error is closed.
                     let _ = writeln!(io::stderr(), "Captured {written}.");
                 }
-                Ok(Outcome::Yes)
+                Ok(CommandStatus::Yes)
             }
         }
     }
@@ -299,10 +301,10 @@ mod tests {
         let slow = End::Broken("The agent ended it because this was too slow: Why.".to_owned());
         assert_eq!(close("too_slow"), Some(slow));
         assert_eq!(close("violation"), Some(End::Broken("The agent ended it: Why.".to_owned())));
-        let lost = capture.take(Some(Heard::Notice(Notice::Disconnected("it broke".into())))).unwrap();
+        let lost = capture.take(Some(SubscriberEvent::Notice(Notice::Disconnected("it broke".into())))).unwrap();
         assert!(matches!(lost, Some(End::Broken(_))));
         capture.began = false;
-        let lost = capture.take(Some(Heard::Notice(Notice::Disconnected("it broke".into())))).unwrap();
+        let lost = capture.take(Some(SubscriberEvent::Notice(Notice::Disconnected("it broke".into())))).unwrap();
         assert!(matches!(lost, Some(End::Unreachable(_))));
     }
 

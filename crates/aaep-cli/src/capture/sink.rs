@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use crate::output::{PlainJson, count};
+use crate::output::{EscapedJson, count};
 
 /// How much is looked at to find where the last whole line ends.
 const LOOK: u64 = 64 * 1024;
@@ -68,7 +68,7 @@ impl Sink {
                 if out.is_terminal() {
                     // What an agent says must not give orders to it.
                     let text = String::from_utf8_lossy(&self.line).trim_end().replace('\t', " ");
-                    writeln!(out, "{}", PlainJson(text))?;
+                    writeln!(out, "{}", EscapedJson(text))?;
                 } else {
                     out.write_all(&self.line)?;
                 }

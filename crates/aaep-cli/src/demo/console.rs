@@ -8,8 +8,8 @@ use aaep::Producer;
 use aaep_announce::Profile;
 use aaep_voice::Sounds;
 
-use crate::Outcome;
-use crate::listen::{Local, Outlets, Shell, Terminal, keyboard};
+use crate::CommandStatus;
+use crate::listen::{ListenSession, Local, Outlets, Runner, keyboard};
 
 /// How long the last events may take to be heard.
 const LAST_EVENTS: Duration = Duration::from_secs(30);
@@ -22,7 +22,7 @@ pub(super) async fn run(
     sessions: Option<usize>,
     play: impl Future<Output = ()>,
     stop: impl Future<Output = ()>,
-) -> io::Result<Outcome> {
+) -> io::Result<CommandStatus> {
     let mut out = io::stdout();
     writeln!(out, "The demo serves at {url}")?;
     writeln!(out, "Listen from another terminal: aaep listen {url}")?;
@@ -34,11 +34,11 @@ pub(super) async fn run(
     if io::stdout().is_terminal() {
         outlets.sounds = Sounds::bell(io::stdout());
     }
-    let mut terminal = Terminal::new(profile, &[url.to_owned()]);
+    let mut terminal = ListenSession::new(profile, &[url.to_owned()]);
     if let Some(sessions) = sessions {
         terminal = terminal.leave_after(sessions);
     }
-    let mut shell = Shell::new(terminal, source, outlets);
+    let mut shell = Runner::new(terminal, source, outlets);
     let (typed, lines) = tokio::sync::mpsc::channel(16);
     keyboard(typed);
     shell.lines = lines;
@@ -49,5 +49,5 @@ pub(super) async fn run(
         () = async { play.await; tokio::time::sleep(LAST_EVENTS).await } => {}
     }
     shell.finish(true).await?;
-    Ok(Outcome::Yes)
+    Ok(CommandStatus::Yes)
 }

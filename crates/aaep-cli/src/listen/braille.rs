@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::command::LINE;
-use super::shell::Typed;
-use super::shown::{Kind, Shown};
+use super::line::{Kind, Shown};
+use super::runner::Typed;
 
 /// Lines that can be gone back to.
 const LINES: usize = 200;

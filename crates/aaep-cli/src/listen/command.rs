@@ -1,6 +1,6 @@
 //! What the user types: a word or a letter, then Enter.
 
-use super::shown::Kind;
+use super::line::Kind;
 
 /// The longest line that is read; more than anyone types.
 pub(crate) const LINE: usize = 16 * 1024;

@@ -1,15 +1,15 @@
 //! What other processes of the user may ask a running terminal: what waits, and to answer it.
 
-use aaep_client::Answer;
+use aaep_client::PromptAnswer;
 use aaep_proto::time::Moment;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::answer_router::{AnswerRouter, Verdict};
 use super::command::{Command, parse};
-use super::guard::{Guard, Verdict};
+use super::session::ListenSession;
 use super::speak::own;
-use super::terminal::Terminal;
 
 /// What is wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ pub(crate) struct Request {
     pub(crate) answer: oneshot::Sender<Outcome>,
 }
 
-impl Terminal {
+impl ListenSession {
     /// Does what another process wants. Who names a number has seen the question; who names none gets only what is
     /// harmless, and only if there is no doubt.
     pub(crate) fn request(&mut self, now: Moment, wish: &Wish) -> Outcome {
@@ -90,7 +90,7 @@ impl Terminal {
         };
         drop(open);
         // The same rules as for a question that was just put to this process.
-        let mut guard = Guard::default();
+        let mut guard = AnswerRouter::default();
         guard.asked(self.guard.since(only).unwrap_or(now), only);
         match guard.answer(now, None) {
             Verdict::To(number) if self.guard.is_open(number) => Ok(number),
@@ -98,7 +98,7 @@ impl Terminal {
         }
     }
 
-    fn settle(&self, number: u32, named: Option<u32>, words: &str) -> Result<(u32, Answer), String> {
+    fn settle(&self, number: u32, named: Option<u32>, words: &str) -> Result<(u32, PromptAnswer), String> {
         let question = self.questions.get(number).ok_or_else(|| own!(self, "own-no-such-question"))?;
         if named.is_none() && question.needs_care() && matches!(parse(words), Command::Yes { .. }) {
             return Err(own!(self, "own-needs-care", number = number));

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use aaep::{Binding, Link, Outgoing, Producer};
-use aaep_client::{Answer, Heard, PromptId, ReplyError};
+use aaep::{Link, Outbound, Producer, ResumePolicy};
+use aaep_client::{PromptAnswer, PromptId, ReplyError, SubscriberEvent};
 use aaep_proto::id::Entropy;
 use aaep_proto::message::{Capabilities, Message};
-use aaep_proto::subscriber::{Config, Cx, Loss, Output, Subscriber};
+use aaep_proto::subscriber::{Cx, DisconnectReason, Subscriber, SubscriberConfig, SubscriberOutput};
 use aaep_proto::time::{Moment, Now, Timestamp};
 use tokio::time::Instant;
 
@@ -23,7 +23,7 @@ pub(crate) struct Local {
     clock: Clock,
     link: Option<Link>,
     to_send: VecDeque<Message>,
-    heard: VecDeque<Heard>,
+    heard: VecDeque<SubscriberEvent>,
 }
 
 struct Clock {
@@ -52,7 +52,7 @@ impl Entropy for Clock {
 impl Local {
     /// Listens to this producer.
     pub(crate) fn new(producer: Producer, capabilities: Capabilities) -> Local {
-        let machine = Subscriber::new(Config::new(PRINCIPAL, capabilities));
+        let machine = Subscriber::new(SubscriberConfig::new(PRINCIPAL, capabilities));
         let clock = Clock { start: Instant::now() };
         let (to_send, heard) = (VecDeque::new(), VecDeque::new());
         let mut local = Local { producer, machine, clock, link: None, to_send, heard };
@@ -66,32 +66,32 @@ impl Local {
         let result = input(&mut self.machine, &mut Cx { now, entropy: &mut self.clock });
         loop {
             let heard = match self.machine.poll_output() {
-                Output::Idle(_) => return result,
-                Output::Connect(_) => {
+                SubscriberOutput::Idle(_) => return result,
+                SubscriberOutput::Connect(_) => {
                     let now = self.clock.now();
                     self.machine.connected(&mut Cx { now, entropy: &mut self.clock }, false);
                     continue;
                 }
-                Output::Send(message) => {
+                SubscriberOutput::Send(message) => {
                     self.to_send.push_back(*message);
                     continue;
                 }
-                Output::Disconnect => {
+                SubscriberOutput::Disconnect => {
                     continue;
                 }
-                Output::Probe => continue,
-                Output::RetryAt(at) => Heard::Retrying(self.clock.instant(at)),
-                Output::Accepted(accepted) => Heard::Accepted(accepted),
-                Output::Event(event) => Heard::Event(event),
-                Output::PromptOpened(prompt) => {
+                SubscriberOutput::Probe => continue,
+                SubscriberOutput::RetryAt(at) => SubscriberEvent::Retrying(self.clock.instant(at)),
+                SubscriberOutput::Accepted(accepted) => SubscriberEvent::Accepted(accepted),
+                SubscriberOutput::Event(event) => SubscriberEvent::Event(event),
+                SubscriberOutput::PromptOpened(prompt) => {
                     let deadline = self.clock.instant(prompt.deadline);
-                    Heard::PromptOpened(prompt, deadline)
+                    SubscriberEvent::PromptOpened(prompt, deadline)
                 }
-                Output::PromptMoved(id, at) => Heard::PromptMoved(id, self.clock.instant(at)),
-                Output::PromptEnded(id, end) => Heard::PromptEnded(id, end),
-                Output::Gap(gap) => Heard::Gap(gap),
-                Output::Notice(notice) => Heard::Notice(notice),
-                Output::Ended(ended) => Heard::Ended(ended),
+                SubscriberOutput::PromptMoved(id, at) => SubscriberEvent::PromptMoved(id, self.clock.instant(at)),
+                SubscriberOutput::PromptEnded(id, end) => SubscriberEvent::PromptEnded(id, end),
+                SubscriberOutput::Gap(gap) => SubscriberEvent::Gap(gap),
+                SubscriberOutput::Notice(notice) => SubscriberEvent::Notice(notice),
+                SubscriberOutput::Ended(ended) => SubscriberEvent::Ended(ended),
             };
             self.heard.push_back(heard);
         }
@@ -101,9 +101,11 @@ impl Local {
     async fn send(&mut self) {
         while let Some(message) = self.to_send.front() {
             if let Message::SubscriptionRequest(request) = message {
-                match self.producer.subscribe(request, PRINCIPAL, Binding::Connection).await {
+                match self.producer.subscribe(request, PRINCIPAL, ResumePolicy::Connection).await {
                     Ok(link) => self.link = Some(link),
-                    Err(refusal) => self.act(|machine, cx| machine.disconnected(cx, Loss::Refused(refusal.message))),
+                    Err(rejection) => {
+                        self.act(|machine, cx| machine.disconnected(cx, DisconnectReason::Refused(rejection.message)))
+                    }
                 }
             } else if let Some(link) = &self.link {
                 // If the producer is gone, the link tells.
@@ -113,23 +115,25 @@ impl Local {
         }
     }
 
-    fn take(&mut self, outgoing: Option<Outgoing>) {
+    fn take(&mut self, outgoing: Option<Outbound>) {
         match outgoing {
-            Some(Outgoing::Event(frame)) => self.act(|machine, cx| machine.handle_bytes(cx, frame.json())),
-            Some(Outgoing::Message(message)) => {
+            Some(Outbound::Event(frame)) => self.act(|machine, cx| machine.handle_bytes(cx, frame.json())),
+            Some(Outbound::Message(message)) => {
                 let bytes = serde_json::to_vec(&*message).unwrap_or_default();
                 self.act(|machine, cx| machine.handle_bytes(cx, &bytes));
             }
-            Some(Outgoing::Closed(_)) | None => {
+            Some(Outbound::Closed(_)) | None => {
                 self.link = None;
-                self.act(|machine, cx| machine.disconnected(cx, Loss::Refused("The agent has ended.".to_owned())));
+                self.act(|machine, cx| {
+                    machine.disconnected(cx, DisconnectReason::Refused("The agent has ended.".to_owned()))
+                });
             }
         }
     }
 }
 
 impl Source for Local {
-    async fn next(&mut self) -> Option<(usize, Heard)> {
+    async fn next(&mut self) -> Option<(usize, SubscriberEvent)> {
         loop {
             self.send().await;
             if let Some(heard) = self.heard.pop_front() {
@@ -150,7 +154,7 @@ impl Source for Local {
         }
     }
 
-    async fn reply(&mut self, _: usize, id: PromptId, answer: Answer) -> Result<(), ReplyError> {
+    async fn reply(&mut self, _: usize, id: PromptId, answer: PromptAnswer) -> Result<(), ReplyError> {
         let result = self.act(|machine, cx| machine.reply(cx, id, answer)).map_err(ReplyError::Refused);
         self.send().await;
         result
@@ -168,7 +172,7 @@ impl Source for Local {
     }
 }
 
-async fn recv(link: &mut Option<Link>) -> Option<Outgoing> {
+async fn recv(link: &mut Option<Link>) -> Option<Outbound> {
     match link {
         Some(link) => link.recv().await,
         None => std::future::pending().await,
@@ -193,23 +197,23 @@ mod tests {
     async fn a_question_is_heard_and_answered_in_one_process() {
         let producer = Producer::builder("gardener").build();
         let mut local = Local::new(producer.clone(), Profile::default().capabilities());
-        assert!(matches!(local.next().await, Some((0, Heard::Accepted(_)))));
+        assert!(matches!(local.next().await, Some((0, SubscriberEvent::Accepted(_)))));
         let session = producer.session("Pruning.").await.unwrap();
         let asking = tokio::spawn(async move {
             let outcome = session.confirm(Confirmation::new("Cut the tree.", "It is gone.").irreversible()).await;
             outcome.unwrap().decision == Decision::Accept
         });
         loop {
-            if let Some((0, Heard::PromptOpened(prompt, _))) = local.next().await {
-                local.reply(0, prompt.id, Answer::accept()).await.unwrap();
-                assert!(local.reply(0, prompt.id, Answer::accept()).await.is_err(), "once is enough");
+            if let Some((0, SubscriberEvent::PromptOpened(prompt, _))) = local.next().await {
+                local.reply(0, prompt.id, PromptAnswer::accept()).await.unwrap();
+                assert!(local.reply(0, prompt.id, PromptAnswer::accept()).await.is_err(), "once is enough");
                 break;
             }
         }
         assert!(asking.await.unwrap());
         local.close().await;
         while let Some((_, heard)) = local.next().await {
-            if matches!(heard, Heard::Ended(_)) {
+            if matches!(heard, SubscriberEvent::Ended(_)) {
                 return;
             }
         }

@@ -3,26 +3,26 @@
 //! `terminal.rs` is the core and `obey.rs` what it does with what is typed; `guard.rs` decides which question an answer
 //! is for; `shell.rs` brings the core to clocks, keyboard and network through the seam of `source.rs`.
 
+mod answer_router;
 #[cfg(unix)]
 mod braille;
 mod command;
+mod commands;
 pub(crate) mod control;
-mod guard;
 mod hook;
+mod line;
 mod local;
-mod obey;
 mod outlets;
 mod questions;
+mod runner;
+mod session;
 mod settings;
-mod shell;
-mod shown;
 #[cfg(unix)]
 pub(crate) mod socket;
 mod source;
 mod speak;
 #[cfg(test)]
-mod stage;
-mod terminal;
+mod test_support;
 #[cfg(test)]
 mod tests;
 mod transcript;
@@ -30,16 +30,16 @@ mod transcript;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use aaep_announce::{Kind, Phrases, Profile};
-use aaep_client::{Options, Tls};
+use aaep_announce::{Phrases, Profile, SubscriberKind};
+use aaep_client::{ConnectOptions, TlsOptions};
 use aaep_voice::{Sounds, VoiceConfig};
 
 pub(crate) use local::Local;
 pub(crate) use outlets::Outlets;
-pub(crate) use shell::{Shell, keyboard};
-pub(crate) use terminal::Terminal;
+pub(crate) use runner::{Runner, keyboard};
+pub(crate) use session::ListenSession;
 
-use crate::Outcome;
+use crate::CommandStatus;
 use crate::output::complain;
 use crate::serve::{runtime, told_to_stop};
 use hook::Hooks;
@@ -92,20 +92,20 @@ pub(crate) struct Args {
     plain: bool,
 }
 
-pub(crate) fn run(args: Args) -> io::Result<Outcome> {
+pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
     runtime()?.block_on(async {
         match listen(args).await {
             Ok(outcome) => outcome,
             Err(mistake) => {
                 complain(mistake);
-                Ok(Outcome::Failed)
+                Ok(CommandStatus::Failed)
             }
         }
     })
 }
 
 /// Listens; the outer error is a mistake in the call or in the environment.
-async fn listen(args: Args) -> Result<io::Result<Outcome>, String> {
+async fn listen(args: Args) -> Result<io::Result<CommandStatus>, String> {
     let profile = settings::profile(args.profile.as_deref())?;
     let options = options(&args, &profile)?;
     let mut outlets = outlets(&args, &profile)?;
@@ -113,12 +113,12 @@ async fn listen(args: Args) -> Result<io::Result<Outcome>, String> {
     let told = if args.speak { Some(outlets.turn_voice(true, words).await) } else { None };
     let source =
         Clients::connect(&args.addresses, &options).map_err(|(address, error)| format!("{address}: {error}"))?;
-    let mut terminal = Terminal::new(profile, &args.addresses);
+    let mut terminal = ListenSession::new(profile, &args.addresses);
     if args.on_prompt.is_some() {
         terminal = terminal.ask_command();
     }
     told.into_iter().for_each(|told| terminal.note(told));
-    let mut shell = Shell::new(terminal, source, outlets);
+    let mut shell = Runner::new(terminal, source, outlets);
     shell.hooks = Hooks::new(args.on_prompt);
     let (typed, lines) = tokio::sync::mpsc::channel(16);
     if io::stdin().is_terminal() {
@@ -141,28 +141,28 @@ async fn listen(args: Args) -> Result<io::Result<Outcome>, String> {
     Ok(work(&mut shell).await)
 }
 
-async fn work(shell: &mut Shell<Clients>) -> io::Result<Outcome> {
+async fn work(shell: &mut Runner<Clients>) -> io::Result<CommandStatus> {
     shell.run(told_to_stop()).await?;
     shell.finish(false).await?;
-    Ok(if shell.terminal.was_refused() { Outcome::No } else { Outcome::Yes })
+    Ok(if shell.terminal.was_refused() { CommandStatus::No } else { CommandStatus::Yes })
 }
 
-fn options(args: &Args, profile: &Profile) -> Result<Options, String> {
+fn options(args: &Args, profile: &Profile) -> Result<ConnectOptions, String> {
     let mut capabilities = profile.capabilities();
     if args.signed_only {
         capabilities.fields.accept_signed_manifests_only = Some(true);
     }
     // Two terminals of one user are two listeners.
-    let mut options = Options::new(format!("aaep-listen-{}", std::process::id()), capabilities);
+    let mut options = ConnectOptions::new(format!("aaep-listen-{}", std::process::id()), capabilities);
     options.config.request.subscriber_name = Some("aaep listen".to_owned());
     options.config.request.subscriber_version = Some(env!("CARGO_PKG_VERSION").to_owned());
-    options.allow_plain = args.plain;
+    options.allow_insecure = args.plain;
     if let Some(token) = token(args)? {
         options = options.bearer(token);
     }
     if let Some(path) = &args.ca {
         let authorities = std::fs::read(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-        options = options.tls(Tls { authorities, ..Tls::default() });
+        options = options.tls(TlsOptions { authorities, ..TlsOptions::default() });
     }
     if let Some(directory) = settings::state_directory() {
         options = options.remember_keys(directory.join("known-keys.json"));
@@ -202,7 +202,7 @@ fn outlets(args: &Args, profile: &Profile) -> Result<Outlets, String> {
 
 /// The user's own settings of the voice apply, unless the profile says otherwise.
 fn voice_config(profile: &Profile) -> VoiceConfig {
-    let usual = Profile::preset(Kind::ScreenReader).pace_wpm;
+    let usual = Profile::preset(SubscriberKind::ScreenReader).pace_wpm;
     let pace = u16::try_from(profile.pace_wpm).ok().filter(|pace| *pace != 0 && u32::from(*pace) != usual);
     VoiceConfig { component: "listen".to_owned(), words_per_minute: pace, ..VoiceConfig::default() }
 }

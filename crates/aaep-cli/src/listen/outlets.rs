@@ -7,9 +7,9 @@ use aaep_voice::{Sounds, Voice, VoiceConfig};
 use serde_json::Value;
 use tokio::sync::mpsc::{self, error::TrySendError};
 
-use super::shown::Shown;
+use super::line::Shown;
 use super::transcript::Record;
-use crate::output::PlainJson;
+use crate::output::EscapedJson;
 
 /// All the ways out. Only lines are always there.
 pub(crate) struct Outlets {
@@ -44,7 +44,7 @@ impl Outlets {
         let line = if self.json {
             let mut json = shown.json();
             json["time"] = time.into();
-            PlainJson(json).to_string()
+            EscapedJson(json).to_string()
         } else {
             shown.line()
         };
@@ -67,7 +67,7 @@ impl Outlets {
     pub(crate) fn tell(&mut self, time: &str, mut object: Value) -> io::Result<()> {
         if self.json {
             object["time"] = time.into();
-            writeln!(self.out, "{}", PlainJson(object))?;
+            writeln!(self.out, "{}", EscapedJson(object))?;
             self.out.flush()?;
         }
         Ok(())

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use aaep_announce::{Phrases, Utterance};
-use aaep_client::{Answer, PromptId};
+use aaep_client::{PromptAnswer, PromptId};
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::{
     AwaitingClarification, AwaitingConfirmation, Event, Payload, Response, ResponseKind, Reversibility, RiskLevel,
 };
-use aaep_proto::subscriber::weight_of;
+use aaep_proto::subscriber::memory_size;
 use aaep_proto::time::Moment;
 use aaep_proto::validate::find_deception;
 use serde_json::{Value, json};
@@ -87,16 +87,16 @@ impl Question {
     }
 
     /// What these words answer, or what would be an answer.
-    pub(crate) fn answer(&self, words: &str) -> Result<Answer, Takes> {
+    pub(crate) fn answer(&self, words: &str) -> Result<PromptAnswer, Takes> {
         let words = words.trim();
         let command = parse(words);
         match &self.event.payload {
             Payload::AwaitingConfirmation(_) => match command {
-                Command::Yes { named: None, .. } => Ok(Answer::accept()),
-                Command::No { named: None } => Ok(Answer::reject()),
+                Command::Yes { named: None, .. } => Ok(PromptAnswer::accept()),
+                Command::No { named: None } => Ok(PromptAnswer::reject()),
                 _ => Err(Takes("takes-yes-no", 0)),
             },
-            Payload::AwaitingClarification(asked) => clarify(asked, words, &command).map(Answer::response),
+            Payload::AwaitingClarification(asked) => clarify(asked, words, &command).map(PromptAnswer::response),
             _ => Err(Takes("takes-nothing", 0)),
         }
     }
@@ -234,7 +234,7 @@ impl Questions {
     pub(crate) fn add(&mut self, source: usize, event: Arc<Event>, deadline: Moment, said: Vec<Utterance>) -> u32 {
         self.next += 1;
         let number = self.next;
-        let bytes = weight_of(&event) + said.iter().map(|utterance| utterance.text.len()).sum::<usize>();
+        let bytes = memory_size(&event) + said.iter().map(|utterance| utterance.text.len()).sum::<usize>();
         let id = None;
         self.all.push(Question {
             number,
@@ -335,23 +335,23 @@ mod tests {
         let choices = json!([{"value": "train", "label": "By train"}, {"value": "bus", "label": "By bus"}]);
         let choice =
             question(json!({"question": "Q", "choices": choices, "accepted_response_kinds": ["multiple_choice"]}));
-        let text = |t: &str| Ok(Answer::response(Response::Text(t.into())));
+        let text = |t: &str| Ok(PromptAnswer::response(Response::Text(t.into())));
         assert_eq!(choice.answer("2"), text("bus"));
         assert_eq!(choice.answer("by TRAIN"), text("train"));
         assert!(choice.answer("3").unwrap_err().say(Phrases::for_languages(&[])).contains("1 to 2"));
         assert!(choice.answer("0").is_err() && choice.answer("plane").is_err());
         let yes_no = question(json!({"question": "Q", "accepted_response_kinds": ["yes_no"]}));
-        assert_eq!(yes_no.answer("ja"), Ok(Answer::response(Response::Boolean(true))));
+        assert_eq!(yes_no.answer("ja"), Ok(PromptAnswer::response(Response::Boolean(true))));
         assert!(yes_no.answer("perhaps").is_err());
         let number = question(json!({"question": "Q", "accepted_response_kinds": ["numeric"]}));
-        assert_eq!(number.answer("2,5"), Ok(Answer::response(Response::Number(2.5))));
+        assert_eq!(number.answer("2,5"), Ok(PromptAnswer::response(Response::Number(2.5))));
         assert!(number.answer("two").is_err() && number.answer("1e999").is_err());
         let free = question(json!({"question": "Q", "accepted_response_kinds": ["freetext"]}));
         assert_eq!(free.answer(" Lagos "), text("Lagos"));
         assert_eq!(free.answer("no"), text("no"));
         assert!(free.answer("  ").is_err());
         let consent = question(json!({"action": "A"}));
-        assert_eq!(consent.answer("no"), Ok(Answer::reject()));
+        assert_eq!(consent.answer("no"), Ok(PromptAnswer::reject()));
         assert!(consent.answer("go ahead").is_err());
     }
 

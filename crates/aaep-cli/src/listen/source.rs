@@ -1,14 +1,16 @@
 //! The seam between the terminal and whatever it listens to.
 
-use aaep_client::{Answer, ConnectError, Heard, Options, ProducerId, PromptId, ReplyError, Subscribers};
+use aaep_client::{
+    ConnectError, ConnectOptions, ProducerId, PromptAnswer, PromptId, ReplyError, SubscriberEvent, Subscribers,
+};
 use aaep_proto::message::Capabilities;
 
 /// Producers that can be heard and answered, named by numbers from 0.
 pub(crate) trait Source {
     /// What is heard next, and from whom; nothing when all have ended. Giving up waiting loses nothing.
-    async fn next(&mut self) -> Option<(usize, Heard)>;
+    async fn next(&mut self) -> Option<(usize, SubscriberEvent)>;
     /// Answers a question.
-    async fn reply(&mut self, source: usize, id: PromptId, answer: Answer) -> Result<(), ReplyError>;
+    async fn reply(&mut self, source: usize, id: PromptId, answer: PromptAnswer) -> Result<(), ReplyError>;
     /// Asks all producers for other terms.
     async fn renegotiate(&mut self, changes: &Capabilities);
     /// Ends listening.
@@ -23,7 +25,7 @@ pub(crate) struct Clients {
 
 impl Clients {
     /// Begins to listen at these addresses.
-    pub(crate) fn connect(addresses: &[String], options: &Options) -> Result<Clients, (String, ConnectError)> {
+    pub(crate) fn connect(addresses: &[String], options: &ConnectOptions) -> Result<Clients, (String, ConnectError)> {
         let mut subscribers = Subscribers::new();
         let mut ids = Vec::new();
         for address in addresses {
@@ -35,7 +37,7 @@ impl Clients {
 }
 
 impl Source for Clients {
-    async fn next(&mut self) -> Option<(usize, Heard)> {
+    async fn next(&mut self) -> Option<(usize, SubscriberEvent)> {
         loop {
             let (id, heard) = self.subscribers.recv().await?;
             if let Some(source) = self.ids.iter().position(|known| *known == id) {
@@ -44,14 +46,14 @@ impl Source for Clients {
         }
     }
 
-    async fn reply(&mut self, source: usize, id: PromptId, answer: Answer) -> Result<(), ReplyError> {
-        let voice = self.ids.get(source).and_then(|producer| self.subscribers.voice(*producer));
+    async fn reply(&mut self, source: usize, id: PromptId, answer: PromptAnswer) -> Result<(), ReplyError> {
+        let voice = self.ids.get(source).and_then(|producer| self.subscribers.handle(*producer));
         voice.ok_or(ReplyError::Over)?.reply(id, answer).await
     }
 
     async fn renegotiate(&mut self, changes: &Capabilities) {
         for id in &self.ids {
-            if let Some(voice) = self.subscribers.voice(*id) {
+            if let Some(voice) = self.subscribers.handle(*id) {
                 voice.renegotiate(changes.clone()).await;
             }
         }

@@ -4,9 +4,9 @@ use aaep_announce::{Phrases, Priority, Utterance};
 use aaep_proto::escape::without_escapes;
 use aaep_proto::time::Moment;
 
-use super::shown::{Act, Kind, Shown};
-use super::terminal::{Terminal, about};
-use crate::output::Plain;
+use super::line::{Effect, Kind, Shown};
+use super::session::{ListenSession, about};
+use crate::output::Escaped;
 
 /// The terminal's own words: `own!(terminal, "own-no-question", number = number)`.
 macro_rules! own {
@@ -16,7 +16,7 @@ macro_rules! own {
 }
 pub(super) use own;
 
-impl Terminal {
+impl ListenSession {
     /// Shows and says.
     pub(super) fn utter(&mut self, source: usize, kind: Kind, number: Option<u32>, said: Vec<Utterance>) {
         let mut spoken = Vec::new();
@@ -25,7 +25,7 @@ impl Terminal {
             let utterance = shown.utterance.clone();
             self.show(shown);
             if let Some(utterance) = utterance {
-                self.out.extend(utterance.earcon.map(Act::Sound));
+                self.out.extend(utterance.earcon.map(Effect::Sound));
                 spoken.push(utterance);
             }
         }
@@ -35,27 +35,27 @@ impl Terminal {
     /// Hands over what is said: at once if the user waits for it, else as fast as it can be said.
     pub(super) fn say(&mut self, said: Vec<Utterance>, at_once: bool) {
         let said = self.pacer.say(self.now, said, at_once);
-        self.out.extend(said.into_iter().map(Act::Say));
+        self.out.extend(said.into_iter().map(Effect::Say));
     }
 
     /// The voice has said something, or left it out.
     pub(crate) fn voice_said(&mut self, now: Moment) {
         self.observe(now);
         let said = self.pacer.has_said(now);
-        self.out.extend(said.into_iter().map(Act::Say));
+        self.out.extend(said.into_iter().map(Effect::Say));
     }
 
     /// Ends, after all that waits is handed to the voice.
     pub(super) fn leave(&mut self) {
         let last = self.pacer.flush();
-        self.out.extend(last.into_iter().map(Act::Say));
-        self.out.push(Act::Leave);
+        self.out.extend(last.into_iter().map(Effect::Say));
+        self.out.push(Effect::Leave);
     }
 
     /// Silence.
     pub(super) fn hush(&mut self) {
         self.pacer.hush();
-        self.out.push(Act::Hush);
+        self.out.push(Effect::Hush);
     }
 
     pub(super) fn observe(&mut self, now: Moment) {
@@ -75,7 +75,7 @@ impl Terminal {
 
     pub(super) fn show(&mut self, shown: Shown) {
         self.transcript.push(&shown);
-        self.out.push(Act::Show(shown));
+        self.out.push(Effect::Show(shown));
     }
 
     /// The words for the terminal's own remarks, in the user's language.
@@ -104,7 +104,7 @@ impl Terminal {
     }
 
     fn own(&mut self, kind: Kind, text: String, language: &str) {
-        let utterance = Utterance::new(Plain(&text).to_string(), language, Priority::Message);
+        let utterance = Utterance::new(Escaped(&text).to_string(), language, Priority::Message);
         self.show(Shown::own(kind, text));
         self.say(vec![utterance], kind == Kind::Reply);
     }

@@ -1,13 +1,13 @@
 //! What the terminal does with what is heard and typed.
 
 use aaep_announce::Priority;
-use aaep_client::{Answer, ReplyError, ReplyRefused};
+use aaep_client::{PromptAnswer, PromptReplyError, ReplyError};
 use aaep_proto::message::{Decision, Response};
 use serde_json::json;
 
 use super::control::Wish;
-use super::shown::Act;
-use super::stage::{Stage, has};
+use super::line::Effect;
+use super::test_support::{Stage, has};
 
 #[test]
 fn a_question_is_put_whole_and_answered_once() {
@@ -20,7 +20,7 @@ fn a_question_is_put_whole_and_answered_once() {
     assert!(has(&lines, "Answer yes or no."), "{lines:?}");
     stage.wait(2000);
     stage.line("yes");
-    assert_eq!(stage.answers(), [(1, Answer::accept())]);
+    assert_eq!(stage.answers(), [(1, PromptAnswer::accept())]);
     let lines = stage.lines();
     assert!(has(&lines, "Answer 1: Your answer was sent."), "{lines:?}");
     stage.line("yes");
@@ -40,12 +40,12 @@ fn what_cannot_be_undone_needs_the_whole_word() {
         stage.wait(2000);
     }
     stage.line("n");
-    assert_eq!(stage.answers(), [(1, Answer::reject())], "saying no is never dangerous");
+    assert_eq!(stage.answers(), [(1, PromptAnswer::reject())], "saying no is never dangerous");
     stage.lines();
     stage.ask_lightly("rpl_2");
     stage.wait(2000);
     stage.line("y");
-    assert_eq!(stage.answers(), [(2, Answer::accept())]);
+    assert_eq!(stage.answers(), [(2, PromptAnswer::accept())]);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn an_answer_that_came_with_a_new_question_goes_nowhere() {
     assert!(has(&lines, "Question 1: Agent 0 asks: Delete all."), "it is put again: {lines:?}");
     stage.wait(1000);
     stage.line("yes");
-    assert_eq!(stage.answers(), [(1, Answer::accept())]);
+    assert_eq!(stage.answers(), [(1, PromptAnswer::accept())]);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_question_replaced_while_it_is_read_is_not_answered_by_the_old_yes() {
     assert!(has(&stage.lines(), "Question 1 is over: another question took its place."));
     stage.wait(4000);
     stage.line("yes");
-    assert_eq!(stage.answers(), [(2, Answer::accept())]);
+    assert_eq!(stage.answers(), [(2, PromptAnswer::accept())]);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn an_answer_to_a_question_settled_elsewhere_goes_nowhere() {
     stage.ask(0, "rpl_1", "Delete all.");
     stage.wait(5000);
     stage.event(0, "state.changed", json!({"from_state": "awaiting_input", "to_state": "thinking"}));
-    assert!(stage.acts.contains(&Act::Unsay("0/rpl_1".into())), "stale speech is taken back");
+    assert!(stage.acts.contains(&Effect::Unsay("0/rpl_1".into())), "stale speech is taken back");
     assert!(has(&stage.lines(), "The question was answered elsewhere."));
     stage.line("yes");
     assert_eq!(stage.answers(), []);
@@ -123,14 +123,14 @@ fn with_several_questions_the_number_decides() {
     assert!(has(&lines, "more than one question waits"), "{lines:?}");
     assert!(has(&lines, "Question 1: Agent 0 asks: Paint it red.") && has(&lines, "Question 2: "), "{lines:?}");
     stage.line("no 2");
-    assert_eq!(stage.answers(), [(2, Answer::reject())]);
+    assert_eq!(stage.answers(), [(2, PromptAnswer::reject())]);
     stage.lines();
     stage.line("yes");
     assert_eq!(stage.answers(), [], "what was in mind is settled, so the other is put first");
     assert!(has(&stage.lines(), "Question 1: Agent 0 asks: Paint it red."));
     stage.wait(1000);
     stage.line("yes");
-    assert_eq!(stage.answers(), [(1, Answer::accept())]);
+    assert_eq!(stage.answers(), [(1, PromptAnswer::accept())]);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn clarifications_take_numbers_choices_and_words() {
         stage.wait(5000);
         stage.acts.clear();
         stage.line(line);
-        assert_eq!(stage.answers(), [(number as u32 + 1, Answer::response(response))], "{kind}");
+        assert_eq!(stage.answers(), [(number as u32 + 1, PromptAnswer::response(response))], "{kind}");
     }
 }
 
@@ -212,12 +212,15 @@ fn a_muted_agent_is_heard_only_when_it_matters() {
 fn the_headline_is_important_and_the_rest_is_not() {
     let mut stage = Stage::new(&["http://a"]);
     stage.ask(0, "rpl_1", "Delete all.");
-    let said: Vec<_> =
-        stage.acts.iter().filter_map(|act| if let Act::Say(said) = act { Some(said.clone()) } else { None }).collect();
+    let said: Vec<_> = stage
+        .acts
+        .iter()
+        .filter_map(|act| if let Effect::Say(said) = act { Some(said.clone()) } else { None })
+        .collect();
     let question: Vec<_> = said.iter().filter(|said| said.about.as_deref() == Some("0/rpl_1")).collect();
     assert_eq!(question[0].priority, Priority::Important);
     assert!(question[1..].iter().all(|said| said.priority == Priority::Message), "{question:?}");
-    let question = stage.acts.iter().position(|act| matches!(act, Act::Sound(_)));
+    let question = stage.acts.iter().position(|act| matches!(act, Effect::Sound(_)));
     assert!(question.is_some(), "a sound goes with it");
 }
 
@@ -237,7 +240,7 @@ fn other_windows_answer_by_number_and_lightly_without() {
     assert!(stage.terminal.request(now, &Wish::Accept { number: Some(1) }).ok);
     assert!(!stage.terminal.request(now, &Wish::Reject { number: Some(1) }).ok, "an answer is on its way");
     stage.perform();
-    assert_eq!(stage.answers(), [(1, Answer::accept())]);
+    assert_eq!(stage.answers(), [(1, PromptAnswer::accept())]);
     stage.lines();
     stage.ask_lightly("rpl_2");
     let now = stage.now();
@@ -246,7 +249,7 @@ fn other_windows_answer_by_number_and_lightly_without() {
     let now = stage.now();
     assert!(stage.terminal.request(now, &Wish::Accept { number: None }).ok);
     stage.perform();
-    assert_eq!(stage.answers(), [(2, Answer::accept())]);
+    assert_eq!(stage.answers(), [(2, PromptAnswer::accept())]);
 }
 
 #[test]
@@ -265,7 +268,7 @@ fn the_users_command_answers_or_leaves_it_to_them() {
         let now = stage.now();
         stage.terminal.command_answered(now, number, answer.map(str::to_owned).map_err(str::to_owned));
         stage.perform();
-        let expected = sent.map(|decision| Answer::Decision { decision, rationale: None, modified_action: None });
+        let expected = sent.map(|decision| PromptAnswer::Decision { decision, rationale: None, modified_action: None });
         assert_eq!(
             stage.answers(),
             expected.map(|answer| (number, answer)).into_iter().collect::<Vec<_>>(),
@@ -284,16 +287,17 @@ fn an_answer_that_cannot_be_sent_leaves_the_question_open() {
     stage.wait(2000);
     let now = stage.now();
     stage.terminal.line(now, "yes");
-    let Some(Act::Reply { number, .. }) = stage.terminal.take().into_iter().find(|a| matches!(a, Act::Reply { .. }))
+    let Some(Effect::Reply { number, .. }) =
+        stage.terminal.take().into_iter().find(|a| matches!(a, Effect::Reply { .. }))
     else {
         panic!("no answer was sent")
     };
-    stage.terminal.sent(now, number, Err(ReplyError::Refused(ReplyRefused::NotConnected)));
+    stage.terminal.sent(now, number, Err(ReplyError::Refused(PromptReplyError::NotConnected)));
     stage.perform();
     assert!(has(&stage.lines(), "Nothing was sent to question 1. "));
     stage.wait(2000);
     stage.line("yes");
-    assert_eq!(stage.answers(), [(1, Answer::accept())]);
+    assert_eq!(stage.answers(), [(1, PromptAnswer::accept())]);
 }
 
 #[test]
@@ -301,9 +305,9 @@ fn leaving_with_a_letter_asks_first_if_a_question_waits() {
     let mut stage = Stage::new(&["http://a"]);
     stage.ask(0, "rpl_1", "Delete all.");
     stage.line("q");
-    assert!(!stage.acts.contains(&Act::Leave));
+    assert!(!stage.acts.contains(&Effect::Leave));
     stage.line("close");
-    assert!(stage.acts.contains(&Act::Leave));
+    assert!(stage.acts.contains(&Effect::Leave));
 }
 
 #[test]
@@ -312,7 +316,7 @@ fn hearing_less_and_more_changes_the_terms() {
     stage.line("terser");
     stage.line("more time");
     let mut terms =
-        stage.acts.iter().filter_map(|act| if let Act::Renegotiate(terms) = act { Some(terms) } else { None });
+        stage.acts.iter().filter_map(|act| if let Effect::Renegotiate(terms) = act { Some(terms) } else { None });
     let last = terms.next_back().unwrap();
     assert_eq!(serde_json::to_value(last).unwrap()["preferred_verbosity"], "terse");
     assert_eq!(serde_json::to_value(last).unwrap()["more_time"], json!({"factor": 2}));
@@ -326,15 +330,18 @@ fn the_terminal_speaks_the_language_of_its_user() {
     stage.wait(2000);
     stage.lines();
     stage.line("y");
-    let said: Vec<_> =
-        stage.acts.iter().filter_map(|act| if let Act::Say(said) = act { Some(said.clone()) } else { None }).collect();
+    let said: Vec<_> = stage
+        .acts
+        .iter()
+        .filter_map(|act| if let Effect::Say(said) = act { Some(said.clone()) } else { None })
+        .collect();
     assert_eq!(said[0].language, "de");
     assert_eq!(said[0].text, "Frage 1 braucht das ganze Wort. Tippe yes, um zuzustimmen. Nichts wurde gesendet.");
     stage.wait(2000);
     stage.line("nein 7");
     assert!(has(&stage.lines(), "Nichts wurde gesendet. Es gibt keine Frage 7."));
     stage.line("nein");
-    assert_eq!(stage.answers(), [(1, Answer::reject())]);
+    assert_eq!(stage.answers(), [(1, PromptAnswer::reject())]);
     stage.lines();
     stage.line("repeat 1");
     assert!(has(&stage.lines(), "Frage 1 ist vorbei: du hast sie beantwortet."));
@@ -356,7 +363,7 @@ fn more_time_counts_from_the_next_question_and_says_so() {
 fn speech_does_not_run_ahead_while_lines_are_shown_at_once() {
     let mut stage = Stage::new(&["http://a"]);
     let words = |stage: &Stage| -> usize {
-        let said = |act: &Act| if let Act::Say(said) = act { said.text.split_whitespace().count() } else { 0 };
+        let said = |act: &Effect| if let Effect::Say(said) = act { said.text.split_whitespace().count() } else { 0 };
         stage.acts.iter().map(said).sum()
     };
     stage.lines();
@@ -369,7 +376,8 @@ fn speech_does_not_run_ahead_while_lines_are_shown_at_once() {
     let lines = stage.lines();
     assert_eq!(lines.iter().map(|line| line.matches("Seven words").count()).sum::<usize>(), 40, "{lines:?}");
     stage.ask(0, "rpl_1", "Delete all.");
-    let says = |stage: &Stage, part: &str| stage.acts.iter().any(|a| matches!(a, Act::Say(u) if u.text.contains(part)));
+    let says =
+        |stage: &Stage, part: &str| stage.acts.iter().any(|a| matches!(a, Effect::Say(u) if u.text.contains(part)));
     assert!(says(&stage, "Delete all.") && says(&stage, "Answer yes or no."));
     let mut rest = 0;
     for _ in 0..30 {
@@ -378,7 +386,7 @@ fn speech_does_not_run_ahead_while_lines_are_shown_at_once() {
         let now = stage.now();
         stage.terminal.tick(now);
         stage.perform();
-        rest += stage.acts.iter().filter(|a| matches!(a, Act::Say(u) if u.text.contains("Seven words"))).count();
+        rest += stage.acts.iter().filter(|a| matches!(a, Effect::Say(u) if u.text.contains("Seven words"))).count();
     }
     assert!(rest >= 4, "{rest}");
     // Who wants silence gets it.
@@ -414,7 +422,7 @@ fn a_flood_of_questions_is_bounded_and_none_is_answered() {
     stage.line("yes 100");
     assert!(has(&stage.lines(), "Nothing was sent. Question 100 is over"));
     stage.line("no 1");
-    assert_eq!(stage.answers(), [(1, Answer::reject())]);
+    assert_eq!(stage.answers(), [(1, PromptAnswer::reject())]);
 }
 
 #[test]
@@ -428,5 +436,5 @@ fn large_questions_are_not_all_kept() {
     stage.wait(5000);
     stage.acts.clear();
     stage.line("no 1");
-    assert_eq!(stage.answers(), [(1, Answer::reject())]);
+    assert_eq!(stage.answers(), [(1, PromptAnswer::reject())]);
 }

@@ -5,8 +5,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::shown::{Kind, Shown};
-use crate::output::Plain;
+use super::line::{Kind, Shown};
+use crate::output::Escaped;
 
 /// Entries that can be walked. Older ones are in the file, if there is one.
 const ENTRIES: usize = 2000;
@@ -85,7 +85,7 @@ impl Record {
     /// Writes an entry. Each is one write, so that two listeners can share a file.
     pub(crate) fn write(&mut self, time: &str, shown: &Shown) -> io::Result<()> {
         let number = shown.number.map(|number| format!(" {number}")).unwrap_or_default();
-        let line = format!("{time} {}{number} {}\n", shown.kind.name(), Plain(&shown.text));
+        let line = format!("{time} {}{number} {}\n", shown.kind.name(), Escaped(&shown.text));
         self.file.write_all(line.as_bytes())
     }
 }

@@ -3,7 +3,7 @@
 mod ids;
 mod play;
 mod recording;
-mod story;
+mod summary;
 mod svg;
 mod timeline;
 
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use aaep_proto::message::Event;
 
-use crate::Outcome;
-use crate::output::{Patient, Plain, complain, count};
+use crate::CommandStatus;
+use crate::output::{Escaped, IgnoreBrokenPipe, complain, count};
 use crate::serve::Flags;
 use recording::{Entry, Recording};
 
@@ -76,7 +76,7 @@ struct Survey {
     first: Option<Box<Event>>,
 }
 
-pub(crate) fn run(args: Args) -> io::Result<Outcome> {
+pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
     let name = args.file.to_string_lossy().into_owned();
     let recording = match Recording::open(&args.file) {
         Ok(recording) => recording,
@@ -88,7 +88,7 @@ pub(crate) fn run(args: Args) -> io::Result<Outcome> {
     };
     if survey.bad > 0 && !args.skip_bad {
         complain("nothing was sent; mend the file, or leave these lines out with --skip-bad");
-        return Ok(Outcome::No);
+        return Ok(CommandStatus::No);
     }
     let Some(first) = survey.first else {
         return Ok(failed(&format!("{name} holds no event; there is nothing to tell")));
@@ -99,9 +99,9 @@ pub(crate) fn run(args: Args) -> io::Result<Outcome> {
     play::run(args, recording, &first)
 }
 
-fn failed(reason: &str) -> Outcome {
+fn failed(reason: &str) -> CommandStatus {
     complain(reason);
-    Outcome::Failed
+    CommandStatus::Failed
 }
 
 /// Reads all of it once, so that nothing is sent of a file that cannot be used.
@@ -131,8 +131,8 @@ fn look_through(recording: &Recording, name: &str, skip: bool) -> io::Result<Sur
 }
 
 /// Words and pictures instead of a telling.
-fn tell_about(args: &Args, recording: &Recording) -> io::Result<Outcome> {
-    let mut tale = story::Tale::default();
+fn tell_about(args: &Args, recording: &Recording) -> io::Result<CommandStatus> {
+    let mut tale = summary::SummaryBuilder::default();
     let mut reader = recording.read()?;
     while let Some((_, entry)) = reader.next()? {
         match entry {
@@ -142,7 +142,7 @@ fn tell_about(args: &Args, recording: &Recording) -> io::Result<Outcome> {
         }
     }
     let tale = tale.finish();
-    let mut out = Patient::new(io::stdout().lock());
+    let mut out = IgnoreBrokenPipe::new(io::stdout().lock());
     if let Some(path) = &args.svg {
         let picture = svg::draw(&tale);
         if path.as_os_str() == "-" {
@@ -151,7 +151,7 @@ fn tell_about(args: &Args, recording: &Recording) -> io::Result<Outcome> {
             return Ok(failed(&format!("cannot write {}: {error}", path.to_string_lossy())));
         } else if !args.describe {
             for line in tale.state_lines() {
-                writeln!(out, "{}", Plain(&line))?;
+                writeln!(out, "{}", Escaped(&line))?;
             }
         }
     }
@@ -162,7 +162,7 @@ fn tell_about(args: &Args, recording: &Recording) -> io::Result<Outcome> {
         tale.write(&mut out)?;
     }
     out.flush()?;
-    Ok(Outcome::Yes)
+    Ok(CommandStatus::Yes)
 }
 
 /// Whoever reads the file sees all of it or what was there before.

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use aaep::{Error, Producer};
 use aaep_proto::message::Event;
-use aaep_server::{Close, Config, ConfigError, Hub, Layer, Server, stdio};
+use aaep_server::{Close, Config, ConfigError, Layer, Server, ServerContext, stdio};
 use tokio::time::Instant;
 
 use super::ids::{FreshIds, System};
 use super::recording::{Entry, Recording};
 use super::{Args, failed};
-use crate::Outcome;
-use crate::linger::linger;
+use crate::CommandStatus;
+use crate::drain::linger;
 use crate::output::complain;
 use crate::serve::{runtime, start_logging, told_to_stop};
 
@@ -54,7 +54,7 @@ enum End {
     Gone,
 }
 
-pub(super) fn run(args: Args, recording: Recording, first: &Event) -> io::Result<Outcome> {
+pub(super) fn run(args: Args, recording: Recording, first: &Event) -> io::Result<CommandStatus> {
     let Args { server, stdio, speed, no_delay, repeat, fresh_ids, wait, .. } = args;
     let config = match configure(server.config_over(base(first)), stdio) {
         Ok(config) => config,
@@ -99,7 +99,7 @@ fn configure(config: Result<Config, ConfigError>, alone: bool) -> Result<Config,
 }
 
 /// Tells it to everyone who comes.
-async fn serve(teller: Teller, config: Config) -> io::Result<Outcome> {
+async fn serve(teller: Teller, config: Config) -> io::Result<CommandStatus> {
     let secure = config.tls.is_some();
     let server = match Server::new(config, teller.producer.clone()).start().await {
         Ok(server) => server,
@@ -117,7 +117,7 @@ async fn serve(teller: Teller, config: Config) -> io::Result<Outcome> {
     out.flush()?;
     let outcome = tokio::select! {
         outcome = teller.tell() => outcome,
-        () = &mut stop => Outcome::Yes,
+        () = &mut stop => CommandStatus::Yes,
     };
     tokio::select! {
         () = server.stop(OVER) => {}
@@ -128,9 +128,9 @@ async fn serve(teller: Teller, config: Config) -> io::Result<Outcome> {
 }
 
 /// Tells it to the program that started this one.
-async fn serve_parent(teller: Teller) -> io::Result<Outcome> {
+async fn serve_parent(teller: Teller) -> io::Result<CommandStatus> {
     let producer = teller.producer.clone();
-    let hub = Hub::alone(producer.clone());
+    let hub = ServerContext::alone(producer.clone());
     let telling = async {
         let outcome = teller.tell().await;
         producer.shut_down(LINGER, OVER).await;
@@ -145,40 +145,40 @@ async fn serve_parent(teller: Teller) -> io::Result<Outcome> {
         }
         close = &mut serving => {
             let good = [Close::CLEAN, Close::BY_SUBSCRIBER].contains(&close.code);
-            Ok(if good { Outcome::Yes } else { Outcome::No })
+            Ok(if good { CommandStatus::Yes } else { CommandStatus::No })
         }
         () = told_to_stop() => {
             let ending = async { tokio::join!(producer.shut_down(LATE, OVER), serving) };
             // A parent that takes nothing is not waited for.
             let _ = tokio::time::timeout(LATE * 2, ending).await;
-            Ok(Outcome::Yes)
+            Ok(CommandStatus::Yes)
         }
     }
 }
 
 impl Teller {
     /// Tells it, and tells of replies meanwhile.
-    async fn tell(self) -> Outcome {
+    async fn tell(self) -> CommandStatus {
         let mut replies = Replies { producer: self.producer.clone(), told: 0 };
         let outcome = tokio::select! {
             outcome = self.tell_all() => outcome,
-            () = replies.watch() => Outcome::Yes,
+            () = replies.watch() => CommandStatus::Yes,
         };
         replies.note();
         outcome
     }
 
     /// From the first subscriber to the last event, as often as it was asked for.
-    async fn tell_all(mut self) -> Outcome {
+    async fn tell_all(mut self) -> CommandStatus {
         let mut left_out = 0;
         loop {
             if !self.someone_listens().await {
-                return Outcome::Yes;
+                return CommandStatus::Yes;
             }
             match self.tell_once().await {
                 End::Told(bad) => left_out += bad,
                 End::Unreadable(error) => return failed(&format!("the recording cannot be read: {error}")),
-                End::Gone => return Outcome::Yes,
+                End::Gone => return CommandStatus::Yes,
             }
             if !self.repeat {
                 break;
@@ -188,12 +188,12 @@ impl Teller {
             tokio::time::sleep(LOOK).await;
         }
         linger(&self.producer).await;
-        if left_out > 0 { Outcome::No } else { Outcome::Yes }
+        if left_out > 0 { CommandStatus::No } else { CommandStatus::Yes }
     }
 
     /// Waits for subscribers; answers whether the producer is still there.
     async fn someone_listens(&self) -> bool {
-        while let Some(measures) = self.producer.measure().await {
+        while let Some(measures) = self.producer.stats().await {
             if measures.presence.subscriptions >= self.wait {
                 return true;
             }
@@ -226,7 +226,7 @@ impl Teller {
                     Some(ids) => ids.rename(&event),
                     None => event,
                 };
-                match self.producer.tell(event).await {
+                match self.producer.replay_event(event).await {
                     Ok(()) => {}
                     Err(Error::Misuse(misuse)) => {
                         left_out += 1;
@@ -253,7 +253,7 @@ impl Replies {
 
     /// Says that a reply came and was not used.
     fn note(&mut self) {
-        let ignored: u64 = self.producer.replies().ignored.values().sum();
+        let ignored: u64 = self.producer.reply_stats().ignored.values().sum();
         if ignored > self.told {
             let words = match ignored - self.told {
                 1 => "a reply was ignored".to_owned(),

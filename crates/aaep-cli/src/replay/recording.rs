@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use aaep_proto::framing::{Mixed, Piece};
+use aaep_proto::framing::{AutoDecoder, Decoded};
 use aaep_proto::json::Json;
 use aaep_proto::message::{Event, Message};
 use aaep_proto::{Severity, Validator, limits};
@@ -53,7 +53,7 @@ impl Recording {
             Recording::File(path) => Box::new(File::open(path)?),
             Recording::Kept(bytes) => Box::new(Cursor::new(bytes)),
         };
-        let mixed = Mixed::new(limits::MESSAGE_BYTES);
+        let mixed = AutoDecoder::new(limits::MESSAGE_BYTES);
         Ok(Reader {
             input,
             mixed,
@@ -77,7 +77,7 @@ fn keep(input: impl Read) -> Result<Recording, String> {
 /// Reads documents, with the lines they begin on.
 pub(super) struct Reader<'r> {
     input: Box<dyn Read + Send + 'r>,
-    mixed: Mixed,
+    mixed: AutoDecoder,
     validator: Validator,
     buffer: Vec<u8>,
     found: VecDeque<(u64, Entry)>,
@@ -100,7 +100,7 @@ impl Reader<'_> {
                 Err(error) => return Err(error),
             };
             let (found, validator) = (&mut self.found, &self.validator);
-            let sink = |line, piece: Piece<'_>| found.push_back((line, judge(validator, piece)));
+            let sink = |line, piece: Decoded<'_>| found.push_back((line, judge(validator, piece)));
             if length == 0 {
                 self.ended = true;
                 self.mixed.finish(sink);
@@ -112,16 +112,16 @@ impl Reader<'_> {
 }
 
 /// What a document is worth. Only what keeps the rules is told again.
-fn judge(validator: &Validator, piece: Piece<'_>) -> Entry {
+fn judge(validator: &Validator, piece: Decoded<'_>) -> Entry {
     let bytes = match piece {
-        Piece::Document(bytes) => bytes,
-        Piece::TooLong(length) => {
+        Decoded::Document(bytes) => bytes,
+        Decoded::TooLong(length) => {
             return Entry::Bad(format!(
                 "{length} bytes are more than the {} that one event may have.",
                 limits::MESSAGE_BYTES
             ));
         }
-        Piece::Broken(message) => return Entry::Bad(format!("This is not JSON: {message}.")),
+        Decoded::Broken(message) => return Entry::Bad(format!("This is not JSON: {message}.")),
     };
     let json = match Json::parse(bytes) {
         Ok(json) => json,

@@ -3,9 +3,9 @@
 
 use std::fmt::Write;
 
-use super::story::{Session, Story, seconds};
+use super::summary::{Session, Summary, seconds};
 use super::timeline::Span;
-use crate::output::Plain;
+use crate::output::Escaped;
 
 const WIDTH: u32 = 960;
 /// Where the lanes begin: the names of states stand before it.
@@ -27,7 +27,7 @@ const STYLE: &str = "text{font:14px sans-serif;fill:#111}.name{font-weight:bold;
 rect.back{fill:#111}}";
 
 /// Draws the story's states.
-pub(super) fn draw(story: &Story) -> String {
+pub(super) fn draw(story: &Summary) -> String {
     let shown = &story.sessions[..story.sessions.len().min(SESSIONS)];
     let height = TOP + shown.iter().map(|session| height(&lanes(session))).sum::<u32>();
     let title = match shown {
@@ -135,7 +135,7 @@ fn escape(text: &str) -> String {
         if index > 0 {
             safe.push('\n');
         }
-        for c in Plain(part).to_string().chars() {
+        for c in Escaped(part).to_string().chars() {
             match c {
                 '&' => safe.push_str("&amp;"),
                 '<' => safe.push_str("&lt;"),

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use aaep_proto::message::Message;
-use aaep_proto::subscriber::Loss;
+use aaep_proto::subscriber::DisconnectReason;
 use tokio::sync::mpsc;
 
 use super::{Incoming, Outgoing};
@@ -13,7 +13,7 @@ use super::{Incoming, Outgoing};
 /// The half that hears.
 pub(super) trait Source: Send + 'static {
     /// The next thing, or why there is none any more.
-    fn next(&mut self) -> impl Future<Output = Result<Incoming, Loss>> + Send;
+    fn next(&mut self) -> impl Future<Output = Result<Incoming, DisconnectReason>> + Send;
 }
 
 /// The half that speaks.
@@ -46,7 +46,7 @@ pub(super) async fn speak(
     mut sink: impl Sink,
     mut said: mpsc::Receiver<Outgoing>,
     heard: mpsc::Sender<Incoming>,
-    patience: Duration,
+    timeout: Duration,
 ) {
     while let Some(outgoing) = said.recv().await {
         let sending = async {
@@ -55,14 +55,14 @@ pub(super) async fn speak(
                 Outgoing::Probe => sink.probe().await,
             }
         };
-        let why = match tokio::time::timeout(patience, sending).await {
+        let why = match tokio::time::timeout(timeout, sending).await {
             Ok(Ok(())) => continue,
             Ok(Err(error)) => error.to_string(),
             Err(_) => "it takes nothing any more".to_owned(),
         };
         // The task hears of it from one half or the other; the queue may be full of what came in.
-        let _ = heard.send(Incoming::Lost(Loss::Broken(why))).await;
+        let _ = heard.send(Incoming::Lost(DisconnectReason::Broken(why))).await;
         return;
     }
-    let _ = tokio::time::timeout(patience, sink.close()).await;
+    let _ = tokio::time::timeout(timeout, sink.close()).await;
 }

@@ -11,7 +11,7 @@ use aaep_grpc::v1::AaepMessage;
 use aaep_grpc::v1::aaep_service_client::AaepServiceClient;
 use aaep_proto::limits;
 use aaep_proto::message::Message;
-use aaep_proto::subscriber::{Handshake, Loss};
+use aaep_proto::subscriber::{DisconnectReason, HandshakeMode};
 use futures_util::stream;
 use http::{HeaderValue, Uri};
 use hyper_util::rt::TokioIo;
@@ -21,8 +21,8 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 
 use super::frames::{Sink, Source, hear, speak};
-use super::{Incoming, Wire, to_json};
-use crate::address::Site;
+use super::{Connection, Incoming, to_json};
+use crate::address::HttpOrigin;
 use crate::net::{Dialer, Stream, loss};
 
 /// What a message may be larger than its JSON.
@@ -32,18 +32,22 @@ const ENVELOPE: usize = 1024;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Opens the stream.
-pub(crate) async fn open(mut dialer: Dialer, site: Site, token: Option<HeaderValue>) -> Result<Wire, Loss> {
-    let patience = dialer.patience;
+pub(crate) async fn open(
+    mut dialer: Dialer,
+    site: HttpOrigin,
+    token: Option<HeaderValue>,
+) -> Result<Connection, DisconnectReason> {
+    let timeout = dialer.timeout;
     let mut tls = rustls::ClientConfig::clone(&dialer.tls);
     tls.alpn_protocols = vec![b"h2".to_vec()];
     dialer.tls = Arc::new(tls);
-    let wrong = |error: &dyn std::fmt::Display| Loss::Refused(error.to_string());
+    let wrong = |error: &dyn std::fmt::Display| DisconnectReason::Refused(error.to_string());
     // The connector encrypts, so the library need not know how; the origin says that it is done.
     let plain = Uri::try_from(format!("http://{}:{}", site.host, site.port)).map_err(|e| wrong(&e))?;
     let origin = Uri::try_from(site.uri("/")).map_err(|e| wrong(&e))?;
     let endpoint = Endpoint::from(plain)
         .origin(origin)
-        .connect_timeout(patience)
+        .connect_timeout(timeout)
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE)
         .keep_alive_while_idle(true);
@@ -56,7 +60,7 @@ pub(crate) async fn open(mut dialer: Dialer, site: Site, token: Option<HeaderVal
         request.metadata_mut().insert("authorization", token);
     }
     // The connection looks after signs of life itself; nothing of them is seen here.
-    let (mut wire, ends) = Wire::new(Handshake::Full, false);
+    let (mut wire, ends) = Connection::new(HandshakeMode::Full, false);
     let heard = ends.heard.clone();
     wire.tasks.spawn(async move {
         // A producer may wait for the request before it answers, so this must not hold up what is said.
@@ -67,7 +71,7 @@ pub(crate) async fn open(mut dialer: Dialer, site: Site, token: Option<HeaderVal
             Err(status) => drop(heard.send(Incoming::Lost(farewell(&status))).await),
         }
     });
-    wire.tasks.spawn(speak(Out(Some(to)), ends.said, ends.heard, patience));
+    wire.tasks.spawn(speak(Out(Some(to)), ends.said, ends.heard, timeout));
     Ok(wire)
 }
 
@@ -75,7 +79,7 @@ pub(crate) async fn open(mut dialer: Dialer, site: Site, token: Option<HeaderVal
 #[derive(Clone)]
 struct Fixed {
     dialer: Dialer,
-    site: Site,
+    site: HttpOrigin,
 }
 
 impl tower::Service<Uri> for Fixed {
@@ -94,24 +98,26 @@ impl tower::Service<Uri> for Fixed {
 }
 
 /// What the end of a call means.
-fn farewell(status: &Status) -> Loss {
+fn farewell(status: &Status) -> DisconnectReason {
     match status.code() {
         Code::Unauthenticated => {
-            Loss::Refused(format!("the credentials are missing or not valid. {}", status.message()))
+            DisconnectReason::Refused(format!("the credentials are missing or not valid. {}", status.message()))
         }
-        Code::PermissionDenied => Loss::Refused(format!("the credentials do not allow it. {}", status.message())),
-        Code::Unimplemented => Loss::Refused("the host does not know this service".to_owned()),
-        code => Loss::Broken(format!("{code}. {}", status.message())),
+        Code::PermissionDenied => {
+            DisconnectReason::Refused(format!("the credentials do not allow it. {}", status.message()))
+        }
+        Code::Unimplemented => DisconnectReason::Refused("the host does not know this service".to_owned()),
+        code => DisconnectReason::Broken(format!("{code}. {}", status.message())),
     }
 }
 
 struct In(Streaming<AaepMessage>);
 
 impl Source for In {
-    async fn next(&mut self) -> Result<Incoming, Loss> {
+    async fn next(&mut self) -> Result<Incoming, DisconnectReason> {
         match self.0.message().await {
             Ok(Some(message)) => Ok(Incoming::Message(message.json)),
-            Ok(None) => Err(Loss::Broken("the producer ended the stream".to_owned())),
+            Ok(None) => Err(DisconnectReason::Broken("the producer ended the stream".to_owned())),
             Err(status) => Err(farewell(&status)),
         }
     }

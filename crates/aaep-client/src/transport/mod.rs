@@ -1,9 +1,9 @@
-//! The transports. Each makes a [`Wire`]: what comes in, what goes out, both bounded, and read and written at the same
+//! The transports. Each makes a [`Connection`]: what comes in, what goes out, both bounded, and read and written at the same
 //! time, so that nothing that a producer does or leaves undone holds up a reply.
 
 pub(crate) mod frames;
 pub(crate) mod grpc;
-pub(crate) mod minimal;
+pub(crate) mod level1;
 pub(crate) mod sse;
 pub(crate) mod stdio;
 pub(crate) mod unix;
@@ -11,7 +11,7 @@ pub(crate) mod websocket;
 
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::Message;
-use aaep_proto::subscriber::{Handshake, Loss};
+use aaep_proto::subscriber::{DisconnectReason, HandshakeMode};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -23,8 +23,8 @@ const INCOMING: usize = 16;
 const ABSURD: usize = 64 * 1024 * 1024;
 
 /// Why a connection is given up on which a message goes on and on.
-fn endless() -> Loss {
-    Loss::Broken("a message does not end".to_owned())
+fn endless() -> DisconnectReason {
+    DisconnectReason::Broken("a message does not end".to_owned())
 }
 
 /// What waits to be written. A person answers slowly; whoever does not take this much is not there any more.
@@ -42,7 +42,7 @@ pub(crate) enum Incoming {
     /// A reply could not be delivered.
     Undelivered(ReplyToken),
     /// The connection has ended; this is the last.
-    Lost(Loss),
+    Lost(DisconnectReason),
 }
 
 /// What a transport is told to do.
@@ -56,29 +56,32 @@ pub(crate) enum Outgoing {
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct Connection {
     pub(crate) incoming: mpsc::Receiver<Incoming>,
     /// When this is dropped, the transport sends what waits, says goodbye and ends.
     pub(crate) outgoing: mpsc::Sender<Outgoing>,
     pub(crate) resumed: bool,
-    pub(crate) handshake: Handshake,
+    pub(crate) handshake: HandshakeMode,
     pub(crate) gives_signs_of_life: bool,
     /// Ends with the wire, if it did not end by itself.
     pub(crate) tasks: JoinSet<()>,
 }
 
 /// The far ends of a wire's queues.
-pub(crate) struct Ends {
+pub(crate) struct TransportChannels {
     pub(crate) heard: mpsc::Sender<Incoming>,
     pub(crate) said: mpsc::Receiver<Outgoing>,
 }
 
-impl Wire {
-    pub(crate) fn new(handshake: Handshake, gives_signs_of_life: bool) -> (Wire, Ends) {
+impl Connection {
+    pub(crate) fn new(handshake: HandshakeMode, gives_signs_of_life: bool) -> (Connection, TransportChannels) {
         let (heard, incoming) = mpsc::channel(INCOMING);
         let (outgoing, said) = mpsc::channel(OUTGOING);
         let tasks = JoinSet::new();
-        (Wire { incoming, outgoing, resumed: false, handshake, gives_signs_of_life, tasks }, Ends { heard, said })
+        (
+            Connection { incoming, outgoing, resumed: false, handshake, gives_signs_of_life, tasks },
+            TransportChannels { heard, said },
+        )
     }
 }
 

@@ -1,9 +1,9 @@
 //! Server-Sent Events and POST (appendix B.1).
 
-use aaep_proto::framing::Sse;
+use aaep_proto::framing::SseDecoder;
 use aaep_proto::limits;
 use aaep_proto::message::Message;
-use aaep_proto::subscriber::{Handshake, Loss, Resume};
+use aaep_proto::subscriber::{DisconnectReason, HandshakeMode, ResumePoint};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{Response, StatusCode};
@@ -12,16 +12,20 @@ use hyper::body::Incoming as Body;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{ABSURD, Ends, Incoming, Outgoing, Wire, endless, to_json, token_of};
-use crate::address::Site;
-use crate::http::{Http, refusal};
+use super::{ABSURD, Connection, Incoming, Outgoing, TransportChannels, endless, to_json, token_of};
+use crate::address::HttpOrigin;
+use crate::http::{Http, rejection};
 
 /// Posts that may be under way at once: a stuck one must not hold up the next.
 const AT_ONCE: usize = 8;
 
 /// Opens the wire. If a stream can be taken up again, it is; else a request must come first.
-pub(crate) async fn open(http: Http, site: Site, resume: Option<Resume>) -> Result<Wire, Loss> {
-    let (mut wire, ends) = Wire::new(Handshake::Full, true);
+pub(crate) async fn open(
+    http: Http,
+    site: HttpOrigin,
+    resume: Option<ResumePoint>,
+) -> Result<Connection, DisconnectReason> {
+    let (mut wire, ends) = Connection::new(HandshakeMode::Full, true);
     let mut first = None;
     if let Some(resume) = resume {
         let path = events_path(&site, resume.subscription_id.as_str());
@@ -33,7 +37,7 @@ pub(crate) async fn open(http: Http, site: Site, resume: Option<Resume>) -> Resu
             }
             // The producer has forgotten it.
             StatusCode::NOT_FOUND | StatusCode::GONE | StatusCode::BAD_REQUEST => {}
-            other => return Err(refusal(other)),
+            other => return Err(rejection(other)),
         }
     }
     let speaker = Speaker { http, site, heard: ends.heard.clone() };
@@ -41,20 +45,20 @@ pub(crate) async fn open(http: Http, site: Site, resume: Option<Resume>) -> Resu
     Ok(wire)
 }
 
-fn events_path(site: &Site, subscription: &str) -> String {
+fn events_path(site: &HttpOrigin, subscription: &str) -> String {
     format!("{}/aaep/v1/events?subscription_id={subscription}", site.path)
 }
 
 #[derive(Clone)]
 struct Speaker {
     http: Http,
-    site: Site,
+    site: HttpOrigin,
     heard: mpsc::Sender<Incoming>,
 }
 
 impl Speaker {
     /// Sends what is said, each in a task of its own, and reads the stream beside it.
-    async fn speak(self, mut ends: Ends, first: Option<Response<Body>>) {
+    async fn speak(self, mut ends: TransportChannels, first: Option<Response<Body>>) {
         let mut reading = JoinSet::new();
         if let Some(response) = first {
             reading.spawn(read(response, self.heard.clone()));
@@ -110,7 +114,7 @@ impl Speaker {
         None
     }
 
-    async fn take_terms(&self, answer: Result<crate::http::Answer, Loss>) -> Option<String> {
+    async fn take_terms(&self, answer: Result<crate::http::Answer, DisconnectReason>) -> Option<String> {
         let answer = match answer {
             Ok(answer) => answer,
             Err(loss) => {
@@ -120,7 +124,7 @@ impl Speaker {
         };
         // Both terms and refusals are messages; anything else comes from someone in between.
         let Ok(message) = Message::parse(&answer.body) else {
-            let _ = self.heard.send(Incoming::Lost(refusal(answer.status))).await;
+            let _ = self.heard.send(Incoming::Lost(rejection(answer.status))).await;
             return None;
         };
         let path = match &message {
@@ -141,7 +145,7 @@ impl Speaker {
     async fn listen(self, path: String) {
         match self.http.stream(&self.site, &path, None).await {
             Ok(response) if response.status() == StatusCode::OK => read(response, self.heard).await,
-            Ok(response) => drop(self.heard.send(Incoming::Lost(refusal(response.status()))).await),
+            Ok(response) => drop(self.heard.send(Incoming::Lost(rejection(response.status()))).await),
             Err(loss) => drop(self.heard.send(Incoming::Lost(loss)).await),
         }
     }
@@ -158,23 +162,23 @@ pub(super) async fn read(response: Response<Body>, heard: mpsc::Sender<Incoming>
     let _ = heard.send(Incoming::Lost(lost)).await;
 }
 
-async fn read_all(response: Response<Body>, heard: &mpsc::Sender<Incoming>) -> Loss {
+async fn read_all(response: Response<Body>, heard: &mpsc::Sender<Incoming>) -> DisconnectReason {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.trim_start().starts_with("text/event-stream") {
-        return Loss::Broken("the answer is not a stream of events".to_owned());
+        return DisconnectReason::Broken("the answer is not a stream of events".to_owned());
     }
     let mut body = response.into_body();
-    let mut sse = Sse::new(limits::MESSAGE_BYTES);
+    let mut sse = SseDecoder::new(limits::MESSAGE_BYTES);
     let mut events = Vec::new();
     loop {
         let data = match body.frame().await {
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             Some(Err(error)) => return crate::net::loss(&error),
-            None => return Loss::Broken("the stream ended".to_owned()),
+            None => return DisconnectReason::Broken("the stream ended".to_owned()),
         };
         // Also a comment says that the producer is there.
         if heard.send(Incoming::Alive).await.is_err() {
-            return Loss::Broken("nobody listens".to_owned());
+            return DisconnectReason::Broken("nobody listens".to_owned());
         }
         sse.push(&data, |event| events.push(event));
         for event in events.drain(..) {
@@ -183,7 +187,7 @@ async fn read_all(response: Response<Body>, heard: &mpsc::Sender<Incoming>) -> L
                 None => Incoming::Message(event.data.into()),
             };
             if heard.send(incoming).await.is_err() {
-                return Loss::Broken("nobody listens".to_owned());
+                return DisconnectReason::Broken("nobody listens".to_owned());
             }
         }
         if sse.skipped() > ABSURD {

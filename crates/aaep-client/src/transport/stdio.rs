@@ -6,18 +6,18 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aaep_proto::framing::{Line, Lines};
+use aaep_proto::framing::{Line, LineDecoder};
 use aaep_proto::json::Json;
 use aaep_proto::limits;
 use aaep_proto::message::Message;
-use aaep_proto::subscriber::{Handshake, Loss};
+use aaep_proto::subscriber::{DisconnectReason, HandshakeMode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, Command};
 use tokio::sync::{Mutex, mpsc};
 
 use super::frames::{Sink, Source, hear, speak};
-use super::{ABSURD, Incoming, Wire, endless};
+use super::{ABSURD, Connection, Incoming, endless};
 
 /// The call around a message has its own length.
 const ENVELOPE: usize = 1024;
@@ -26,35 +26,35 @@ const ENVELOPE: usize = 1024;
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Runs the command.
-pub(crate) async fn open(words: &[OsString], patience: Duration) -> Result<Wire, Loss> {
+pub(crate) async fn open(words: &[OsString], timeout: Duration) -> Result<Connection, DisconnectReason> {
     let Some((program, arguments)) = words.split_first() else {
-        return Err(Loss::Refused("no command was given".to_owned()));
+        return Err(DisconnectReason::Refused("no command was given".to_owned()));
     };
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
-            Loss::Refused(format!("the command cannot be run: {error}"))
+            DisconnectReason::Refused(format!("the command cannot be run: {error}"))
         }
-        _ => Loss::Broken(format!("the command cannot be run: {error}")),
+        _ => DisconnectReason::Broken(format!("the command cannot be run: {error}")),
     })?;
     let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
-        return Err(Loss::Broken("the command cannot be talked to".to_owned()));
+        return Err(DisconnectReason::Broken("the command cannot be talked to".to_owned()));
     };
-    let (mut wire, ends) = Wire::new(Handshake::Full, true);
+    let (mut wire, ends) = Connection::new(HandshakeMode::Full, true);
     let stdin = Arc::new(Mutex::new(Some(stdin)));
     let source = In::new(stdout, stdin.clone());
     wire.tasks.spawn(hear(source, ends.heard.clone()));
     wire.tasks.spawn(log(stderr));
     let sink = Out { stdin, child, calls: 0 };
-    wire.tasks.spawn(speak(sink, ends.said, ends.heard, patience.max(FAREWELL * 2)));
+    wire.tasks.spawn(speak(sink, ends.said, ends.heard, timeout.max(FAREWELL * 2)));
     Ok(wire)
 }
 
 /// What the command says for people goes to the log.
 async fn log(mut stderr: ChildStderr) {
-    let mut lines = Lines::new(4096);
+    let mut lines = LineDecoder::new(4096);
     let mut buffer = vec![0; 4096];
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
         lines.push(&buffer[..read], |_, line| {
@@ -78,7 +78,7 @@ async fn write(stdin: &SharedStdin, value: &Value) -> io::Result<()> {
 
 struct In<R> {
     stdout: R,
-    lines: Lines,
+    lines: LineDecoder,
     /// What was read and not yet handed on.
     ready: std::collections::VecDeque<Result<Vec<u8>, usize>>,
     /// Answers to pings go out beside everything else: a command that does not read must not stop our reading.
@@ -97,7 +97,7 @@ impl<R> In<R> {
                 }
             }
         });
-        let lines = Lines::new(limits::MESSAGE_BYTES + ENVELOPE);
+        let lines = LineDecoder::new(limits::MESSAGE_BYTES + ENVELOPE);
         In { stdout, lines, ready: Default::default(), answers, _answering: answering }
     }
 
@@ -136,14 +136,14 @@ impl<R> In<R> {
             Some(message) => Incoming::Message(message.to_string().into()),
             None => {
                 let why = error.get("message").and_then(Value::as_str).unwrap_or("the command reports an error");
-                Incoming::Lost(Loss::Broken(why.to_owned()))
+                Incoming::Lost(DisconnectReason::Broken(why.to_owned()))
             }
         }
     }
 }
 
 impl<R: AsyncRead + Send + Unpin + 'static> Source for In<R> {
-    async fn next(&mut self) -> Result<Incoming, Loss> {
+    async fn next(&mut self) -> Result<Incoming, DisconnectReason> {
         loop {
             match self.ready.pop_front() {
                 Some(Ok(line)) if line.is_empty() => continue,
@@ -157,9 +157,10 @@ impl<R: AsyncRead + Send + Unpin + 'static> Source for In<R> {
                 None => {}
             }
             let mut buffer = [0; 16 * 1024];
-            let read = self.stdout.read(&mut buffer).await.map_err(|error| Loss::Broken(error.to_string()))?;
+            let read =
+                self.stdout.read(&mut buffer).await.map_err(|error| DisconnectReason::Broken(error.to_string()))?;
             if read == 0 {
-                return Err(Loss::Broken("the command has ended".to_owned()));
+                return Err(DisconnectReason::Broken("the command has ended".to_owned()));
             }
             if self.lines.skipped() > ABSURD {
                 return Err(endless());

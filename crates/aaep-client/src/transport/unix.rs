@@ -5,49 +5,49 @@ use std::path::Path;
 
 use aaep_proto::limits;
 use aaep_proto::message::Message;
-use aaep_proto::subscriber::{Handshake, Loss};
+use aaep_proto::subscriber::{DisconnectReason, HandshakeMode};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 use super::frames::{Sink, Source, hear, speak};
-use super::{ABSURD, Incoming, Wire, to_json};
-use crate::options::Options;
+use super::{ABSURD, Connection, Incoming, to_json};
+use crate::options::ConnectOptions;
 
 /// Opens the socket, if it belongs to the same user.
-pub(crate) async fn open(path: &Path, options: &Options) -> Result<Wire, Loss> {
-    let connecting = tokio::time::timeout(options.patience, UnixStream::connect(path));
+pub(crate) async fn open(path: &Path, options: &ConnectOptions) -> Result<Connection, DisconnectReason> {
+    let connecting = tokio::time::timeout(options.timeout, UnixStream::connect(path));
     let stream = match connecting.await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
-            return Err(Loss::Refused("the socket belongs to another user".to_owned()));
+            return Err(DisconnectReason::Refused("the socket belongs to another user".to_owned()));
         }
-        Ok(Err(error)) => return Err(Loss::Broken(error.to_string())),
-        Err(_) => return Err(Loss::Broken("the producer does not answer".to_owned())),
+        Ok(Err(error)) => return Err(DisconnectReason::Broken(error.to_string())),
+        Err(_) => return Err(DisconnectReason::Broken("the producer does not answer".to_owned())),
     };
     // Whoever could put a socket in this place could ask for consent in the agent's name.
-    let owner = stream.peer_cred().map_err(|error| Loss::Broken(error.to_string()))?.uid();
+    let owner = stream.peer_cred().map_err(|error| DisconnectReason::Broken(error.to_string()))?.uid();
     if owner != rustix::process::getuid().as_raw() && !options.allow_other_user {
-        return Err(Loss::Refused("the producer runs as another user".to_owned()));
+        return Err(DisconnectReason::Refused("the producer runs as another user".to_owned()));
     }
     let (read, write) = stream.into_split();
-    let (mut wire, ends) = Wire::new(Handshake::Full, false);
+    let (mut wire, ends) = Connection::new(HandshakeMode::Full, false);
     wire.tasks.spawn(hear(In(read), ends.heard.clone()));
-    wire.tasks.spawn(speak(Out(write), ends.said, ends.heard, options.patience));
+    wire.tasks.spawn(speak(Out(write), ends.said, ends.heard, options.timeout));
     Ok(wire)
 }
 
 struct In<R>(R);
 
 impl<R: AsyncRead + Send + Unpin + 'static> Source for In<R> {
-    async fn next(&mut self) -> Result<Incoming, Loss> {
+    async fn next(&mut self) -> Result<Incoming, DisconnectReason> {
         let ended = |error: io::Error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => Loss::Broken("the connection ended".to_owned()),
-            _ => Loss::Broken(error.to_string()),
+            io::ErrorKind::UnexpectedEof => DisconnectReason::Broken("the connection ended".to_owned()),
+            _ => DisconnectReason::Broken(error.to_string()),
         };
         let length = self.0.read_u32().await.map_err(ended)? as usize;
         if length > ABSURD {
-            return Err(Loss::Broken("what comes is not in the form of messages".to_owned()));
+            return Err(DisconnectReason::Broken("what comes is not in the form of messages".to_owned()));
         }
         if length > limits::MESSAGE_BYTES {
             // It is skipped, so that the next one can be read.
@@ -59,7 +59,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Source for In<R> {
         let mut bytes = Vec::with_capacity(length.min(16 * 1024));
         let read = (&mut self.0).take(length as u64).read_to_end(&mut bytes).await.map_err(ended)?;
         if read < length {
-            return Err(Loss::Broken("the connection ended".to_owned()));
+            return Err(DisconnectReason::Broken("the connection ended".to_owned()));
         }
         Ok(Incoming::Message(Bytes::from(bytes)))
     }

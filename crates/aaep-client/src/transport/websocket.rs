@@ -4,7 +4,7 @@ use std::io;
 
 use aaep_proto::limits;
 use aaep_proto::message::Message;
-use aaep_proto::subscriber::{Handshake, Loss};
+use aaep_proto::subscriber::{DisconnectReason, HandshakeMode};
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
@@ -17,9 +17,9 @@ use tokio_tungstenite::tungstenite::{self, Error};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::frames::{Sink, Source, hear, speak};
-use super::{Incoming, Wire, to_json};
-use crate::address::Site;
-use crate::http::refusal;
+use super::{Connection, Incoming, to_json};
+use crate::address::HttpOrigin;
+use crate::http::rejection;
 use crate::net::{Dialer, Stream, loss};
 
 const SUBPROTOCOL: &str = "aaep.v1";
@@ -28,8 +28,12 @@ const SUBPROTOCOL: &str = "aaep.v1";
 const PATH: &str = "/aaep/v1/ws";
 
 /// Opens the socket.
-pub(crate) async fn open(dialer: Dialer, site: Site, token: Option<HeaderValue>) -> Result<Wire, Loss> {
-    let patience = dialer.patience;
+pub(crate) async fn open(
+    dialer: Dialer,
+    site: HttpOrigin,
+    token: Option<HeaderValue>,
+) -> Result<Connection, DisconnectReason> {
+    let timeout = dialer.timeout;
     let opening = async {
         match upgrade(&dialer, &site, token.clone(), true).await {
             // A producer that knows no subprotocols is served as well; offering one to it is an error to the library.
@@ -39,22 +43,22 @@ pub(crate) async fn open(dialer: Dialer, site: Site, token: Option<HeaderValue>)
             other => other,
         }
     };
-    let socket = match tokio::time::timeout(patience, opening).await {
+    let socket = match tokio::time::timeout(timeout, opening).await {
         Ok(Ok(socket)) => socket,
-        Ok(Err(Error::Http(response))) => return Err(refusal(response.status())),
+        Ok(Err(Error::Http(response))) => return Err(rejection(response.status())),
         Ok(Err(error)) => return Err(loss(&error)),
-        Err(_) => return Err(Loss::Broken("the host does not answer".to_owned())),
+        Err(_) => return Err(DisconnectReason::Broken("the host does not answer".to_owned())),
     };
     let (sink, source) = socket.split();
-    let (mut wire, ends) = Wire::new(Handshake::Full, true);
+    let (mut wire, ends) = Connection::new(HandshakeMode::Full, true);
     wire.tasks.spawn(hear(In(source), ends.heard.clone()));
-    wire.tasks.spawn(speak(Out(sink), ends.said, ends.heard, patience));
+    wire.tasks.spawn(speak(Out(sink), ends.said, ends.heard, timeout));
     Ok(wire)
 }
 
 async fn upgrade(
     dialer: &Dialer,
-    site: &Site,
+    site: &HttpOrigin,
     token: Option<HeaderValue>,
     offer: bool,
 ) -> Result<WebSocketStream<Stream>, Error> {
@@ -80,27 +84,29 @@ async fn upgrade(
 struct In(SplitStream<WebSocketStream<Stream>>);
 
 impl Source for In {
-    async fn next(&mut self) -> Result<Incoming, Loss> {
+    async fn next(&mut self) -> Result<Incoming, DisconnectReason> {
         match self.0.next().await {
             Some(Ok(tungstenite::Message::Text(text))) => Ok(Incoming::Message(Bytes::from(text))),
             Some(Ok(tungstenite::Message::Binary(_))) => Ok(Incoming::Unreadable("it is not a text.".to_owned())),
             Some(Ok(tungstenite::Message::Close(frame))) => Err(farewell(frame.as_ref())),
             Some(Ok(_)) => Ok(Incoming::Alive),
-            Some(Err(Error::Capacity(error))) => Err(Loss::Broken(format!("a message is too large: {error}"))),
+            Some(Err(Error::Capacity(error))) => {
+                Err(DisconnectReason::Broken(format!("a message is too large: {error}")))
+            }
             Some(Err(error)) => Err(loss(&error)),
-            None => Err(Loss::Broken("the connection ended".to_owned())),
+            None => Err(DisconnectReason::Broken("the connection ended".to_owned())),
         }
     }
 }
 
 /// What the close codes of the protocol mean.
-fn farewell(frame: Option<&CloseFrame>) -> Loss {
-    let Some(frame) = frame else { return Loss::Broken("the producer ended the connection".to_owned()) };
+fn farewell(frame: Option<&CloseFrame>) -> DisconnectReason {
+    let Some(frame) = frame else { return DisconnectReason::Broken("the producer ended the connection".to_owned()) };
     let reason = frame.reason.as_str();
     match u16::from(frame.code) {
-        4002 => Loss::Refused(format!("the credentials are missing or not valid. {reason}")),
-        4003 => Loss::Refused(format!("the credentials do not allow it. {reason}")),
-        code => Loss::Broken(format!("the producer ended the connection with code {code}. {reason}")),
+        4002 => DisconnectReason::Refused(format!("the credentials are missing or not valid. {reason}")),
+        4003 => DisconnectReason::Refused(format!("the credentials do not allow it. {reason}")),
+        code => DisconnectReason::Broken(format!("the producer ended the connection with code {code}. {reason}")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use aaep_client::{Answer, Ended, NoticeKind, Subscriber};
+use aaep_client::{EndReason, NoticeKind, PromptAnswer, Subscriber};
 use aaep_grpc::v1::aaep_service_server::{AaepService, AaepServiceServer};
 use aaep_grpc::v1::{AaepMessage, GetManifestRequest, Manifest};
 use futures_util::{Stream, stream};
@@ -78,7 +78,7 @@ async fn a_question_over_grpc_is_answered_and_a_broken_call_made_again() {
     call.send(&accepted("sub_1"));
     call.send(&question("evt_1", "rpl_1"));
     let asked = subscriber.wait_for("the question", prompt).await;
-    subscriber.reply(asked.id, Answer::accept()).await.unwrap();
+    subscriber.reply(asked.id, PromptAnswer::accept()).await.unwrap();
     assert_eq!(call.next().await.unwrap()["reply_token"], "rpl_1");
     call.to.send(Err(Status::unavailable("restarting"))).ok();
     drop(call);
@@ -87,7 +87,7 @@ async fn a_question_over_grpc_is_answered_and_a_broken_call_made_again() {
     assert_eq!(call.next().await.unwrap()["type"], "subscription.request");
     call.send(&accepted("sub_2"));
     subscriber.wait_for("terms", live).await;
-    let voice = subscriber.voice();
+    let voice = subscriber.handle();
     let closing = tokio::spawn(async move { voice.close("done").await });
     assert_eq!(call.next().await.unwrap()["type"], "subscription.close");
     assert!(call.next().await.is_none(), "the stream is ended");
@@ -107,5 +107,5 @@ async fn credentials_that_do_not_suffice_end_it() {
     subscriber.wait_for("the refusal", notice(NoticeKind::Rejected)).await;
     let call = in_time("a call", calls.recv()).await.unwrap();
     call.to.send(Err(Status::unauthenticated("who?"))).ok();
-    assert!(matches!(subscriber.wait_for("the end", end).await, Ended::Refused(_)));
+    assert!(matches!(subscriber.wait_for("the end", end).await, EndReason::Refused(_)));
 }

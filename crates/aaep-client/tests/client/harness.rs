@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use aaep_client::{Heard, Notice, NoticeKind, Options, Prompt, PromptEnd, PromptId, Subscriber};
+use aaep_client::{ConnectOptions, Notice, NoticeKind, Prompt, PromptEnd, PromptId, Subscriber, SubscriberEvent};
 use aaep_proto::message::Capabilities;
 use aaep_proto::time::Timestamp;
 use bytes::Bytes;
@@ -39,8 +39,8 @@ pub fn capabilities(value: Value) -> Capabilities {
     serde_json::from_value(value).unwrap()
 }
 
-pub fn options() -> Options {
-    Options::new("reader", capabilities(replying()))
+pub fn options() -> ConnectOptions {
+    ConnectOptions::new("reader", capabilities(replying()))
 }
 
 pub fn accepted(id: &str) -> Value {
@@ -84,17 +84,17 @@ pub fn question(id: &str, token: &str) -> Value {
 
 /// What a subscriber hears, with what was passed over on the way.
 pub trait Listening {
-    fn hear(&mut self) -> impl Future<Output = Heard>;
+    fn hear(&mut self) -> impl Future<Output = SubscriberEvent>;
 
-    fn wait_for<T>(&mut self, what: &str, pick: impl FnMut(Heard) -> Option<T>) -> impl Future<Output = T>;
+    fn wait_for<T>(&mut self, what: &str, pick: impl FnMut(SubscriberEvent) -> Option<T>) -> impl Future<Output = T>;
 }
 
 impl Listening for Subscriber {
-    async fn hear(&mut self) -> Heard {
+    async fn hear(&mut self) -> SubscriberEvent {
         in_time("anything", self.recv()).await.expect("it is over")
     }
 
-    async fn wait_for<T>(&mut self, what: &str, mut pick: impl FnMut(Heard) -> Option<T>) -> T {
+    async fn wait_for<T>(&mut self, what: &str, mut pick: impl FnMut(SubscriberEvent) -> Option<T>) -> T {
         let mut passed = Vec::new();
         let waiting = async {
             loop {
@@ -111,28 +111,30 @@ impl Listening for Subscriber {
     }
 }
 
-pub fn event_id(heard: Heard) -> Option<String> {
-    if let Heard::Event(event) = heard { Some(event.envelope.event_id.to_string()) } else { None }
+pub fn event_id(heard: SubscriberEvent) -> Option<String> {
+    if let SubscriberEvent::Event(event) = heard { Some(event.envelope.event_id.to_string()) } else { None }
 }
 
-pub fn prompt(heard: Heard) -> Option<Prompt> {
-    if let Heard::PromptOpened(prompt, _) = heard { Some(*prompt) } else { None }
+pub fn prompt(heard: SubscriberEvent) -> Option<Prompt> {
+    if let SubscriberEvent::PromptOpened(prompt, _) = heard { Some(*prompt) } else { None }
 }
 
-pub fn prompt_end(heard: Heard) -> Option<(PromptId, PromptEnd)> {
-    if let Heard::PromptEnded(id, end) = heard { Some((id, end)) } else { None }
+pub fn prompt_end(heard: SubscriberEvent) -> Option<(PromptId, PromptEnd)> {
+    if let SubscriberEvent::PromptEnded(id, end) = heard { Some((id, end)) } else { None }
 }
 
-pub fn notice(kind: NoticeKind) -> impl FnMut(Heard) -> Option<Notice> {
-    move |heard| if let Heard::Notice(notice) = heard { Some(notice).filter(|n| n.kind() == kind) } else { None }
+pub fn notice(kind: NoticeKind) -> impl FnMut(SubscriberEvent) -> Option<Notice> {
+    move |heard| {
+        if let SubscriberEvent::Notice(notice) = heard { Some(notice).filter(|n| n.kind() == kind) } else { None }
+    }
 }
 
-pub fn end(heard: Heard) -> Option<aaep_client::Ended> {
-    if let Heard::Ended(ended) = heard { Some(ended) } else { None }
+pub fn end(heard: SubscriberEvent) -> Option<aaep_client::EndReason> {
+    if let SubscriberEvent::Ended(ended) = heard { Some(ended) } else { None }
 }
 
-pub fn live(heard: Heard) -> Option<()> {
-    matches!(heard, Heard::Accepted(_)).then_some(())
+pub fn live(heard: SubscriberEvent) -> Option<()> {
+    matches!(heard, SubscriberEvent::Accepted(_)).then_some(())
 }
 
 /// What an HTTP producer saw.

@@ -1,13 +1,15 @@
 //! Server-Sent Events and POST.
 
-use aaep_client::{Answer, Ended, Gap, Handshake, Heard, NoticeKind, Options, PromptEnd, Subscriber};
+use aaep_client::{
+    ConnectOptions, EndReason, Gap, Handshake, NoticeKind, PromptAnswer, PromptEnd, Subscriber, SubscriberEvent,
+};
 use aaep_proto::limits;
 use hyper::Method;
 use serde_json::json;
 
 use crate::harness::*;
 
-fn always() -> Options {
+fn always() -> ConnectOptions {
     options().handshake(Handshake::Always)
 }
 
@@ -30,7 +32,7 @@ async fn a_question_comes_and_the_answer_goes_out() {
     subscriber.wait_for("terms", live).await;
     let asked = subscriber.wait_for("the question", prompt).await;
     assert!(asked.can_answer);
-    subscriber.reply(asked.id, Answer::reject()).await.unwrap();
+    subscriber.reply(asked.id, PromptAnswer::reject()).await.unwrap();
     let reply = producer.expect(Method::POST, "/aaep/v1/replies").await;
     assert_eq!(reply.headers["authorization"], "Bearer t0ken");
     let told = ["type", "reply_token", "decision", "subscription_id"].map(|name| reply.body[name].as_str().unwrap());
@@ -57,7 +59,7 @@ async fn a_broken_stream_is_taken_up_after_the_last_event() {
     stream.send(&event("evt_3", "state.changed", json!({"from_state": "idle", "to_state": "awaiting_input"})));
     let heard = subscriber.wait_for("the next event", event_id).await;
     assert_eq!(heard, "evt_3", "what came before is not heard again");
-    subscriber.reply(asked.id, Answer::accept()).await.unwrap();
+    subscriber.reply(asked.id, PromptAnswer::accept()).await.unwrap();
     assert_eq!(producer.expect(Method::POST, "/aaep/v1/replies").await.body["subscription_id"], "sub_1");
 }
 
@@ -72,7 +74,8 @@ async fn a_forgotten_subscription_is_asked_for_anew() {
     producer.expect(Method::GET, "/aaep/v1/events?subscription_id=sub_1").await.empty(404);
     let stream = producer.serve("sub_2").await;
     stream.send(&started("evt_2"));
-    let away = subscriber.wait_for("the gap", |heard| if let Heard::Gap(gap) = heard { Some(gap) } else { None });
+    let away =
+        subscriber.wait_for("the gap", |heard| if let SubscriberEvent::Gap(gap) = heard { Some(gap) } else { None });
     assert_eq!(away.await, Gap::Away);
     assert_eq!(subscriber.wait_for("the event", event_id).await, "evt_2");
 }
@@ -87,15 +90,15 @@ async fn a_stuck_post_does_not_hold_up_the_next_and_a_failed_one_is_asked_for_ag
         stream.send(&question(&format!("evt_{n}"), &format!("rpl_{n}")));
         asked.push(subscriber.wait_for("a question", prompt).await.id);
     }
-    subscriber.reply(asked[0], Answer::accept()).await.unwrap();
+    subscriber.reply(asked[0], PromptAnswer::accept()).await.unwrap();
     let stuck = producer.expect(Method::POST, "/aaep/v1/replies").await;
-    subscriber.reply(asked[1], Answer::accept()).await.unwrap();
+    subscriber.reply(asked[1], PromptAnswer::accept()).await.unwrap();
     let second = producer.expect(Method::POST, "/aaep/v1/replies").await;
     assert_eq!(second.body["reply_token"], "rpl_1");
     second.empty(503);
     let again = subscriber.wait_for("the question again", prompt).await;
     assert_eq!(again.token().unwrap().as_str(), "rpl_1");
-    subscriber.reply(again.id, Answer::reject()).await.unwrap();
+    subscriber.reply(again.id, PromptAnswer::reject()).await.unwrap();
     assert_eq!(producer.expect(Method::POST, "/aaep/v1/replies").await.body["decision"], "reject");
     drop(stuck);
 }
@@ -107,13 +110,13 @@ async fn refusals_are_told() {
     let rejected =
         json!({"type": "subscription.rejected", "reason_code": "version_unsupported", "reason_message": "No."});
     producer.next().await.json(422, &rejected);
-    let Ended::Rejected(why) = subscriber.wait_for("the end", end).await else { panic!() };
+    let EndReason::Rejected(why) = subscriber.wait_for("the end", end).await else { panic!() };
     assert_eq!(why.reason_message, "No.");
     assert!(subscriber.recv().await.is_none());
 
     let mut subscriber = Subscriber::connect(&producer.url(), always()).unwrap();
     producer.next().await.json(401, &json!({"title": "Unauthorized"}));
-    assert!(matches!(subscriber.wait_for("the end", end).await, Ended::Refused(_)));
+    assert!(matches!(subscriber.wait_for("the end", end).await, EndReason::Refused(_)));
 }
 
 #[tokio::test]
@@ -129,17 +132,17 @@ async fn renegotiation_is_answered_and_close_comes_last() {
     terms["honored_capabilities"]["max_events_per_second"] = json!(2);
     change.json(200, &terms);
     let rate = subscriber.wait_for("new terms", |heard| match heard {
-        Heard::Accepted(accepted) => accepted.honored_capabilities.fields.max_events_per_second,
+        SubscriberEvent::Accepted(accepted) => accepted.honored_capabilities.fields.max_events_per_second,
         _ => None,
     });
     assert_eq!(rate.await, 2);
-    let voice = subscriber.voice();
+    let voice = subscriber.handle();
     let closing = tokio::spawn(async move { voice.close("user_left").await });
     let close = producer.expect(Method::POST, "/aaep/v1/replies").await;
     assert_eq!((&close.body["type"], &close.body["reason_code"]), (&json!("subscription.close"), &json!("user_left")));
     close.empty(204);
     in_time("the close", closing).await.unwrap();
-    assert_eq!(subscriber.wait_for("the end", end).await, Ended::Closed);
+    assert_eq!(subscriber.wait_for("the end", end).await, EndReason::Closed);
     assert!(in_time("nothing", subscriber.recv()).await.is_none());
     drop(stream);
 }
@@ -166,7 +169,7 @@ async fn what_cannot_be_read_is_told_and_what_follows_is_heard() {
     subscriber.wait_for("the notice", notice(NoticeKind::Malformed)).await;
     stream.send(&started("evt_1"));
     assert_eq!(subscriber.wait_for("the event", event_id).await, "evt_1");
-    assert_eq!(subscriber.counts().await.malformed, 2);
+    assert_eq!(subscriber.stats().await.malformed, 2);
 }
 
 #[tokio::test]

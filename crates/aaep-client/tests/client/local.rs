@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use aaep_client::{Answer, ConnectError, Ended, NoticeKind, Subscriber};
+use aaep_client::{ConnectError, EndReason, NoticeKind, PromptAnswer, Subscriber};
 use aaep_proto::limits;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -54,9 +54,9 @@ async fn a_question_over_a_socket_is_answered() {
     send(&mut stream, &accepted("sub_1")).await;
     send(&mut stream, &question("evt_1", "rpl_1")).await;
     let asked = subscriber.wait_for("the question", prompt).await;
-    subscriber.reply(asked.id, Answer::accept()).await.unwrap();
+    subscriber.reply(asked.id, PromptAnswer::accept()).await.unwrap();
     assert_eq!(receive(&mut stream).await["decision"], "accept");
-    let voice = subscriber.voice();
+    let voice = subscriber.handle();
     let closing = tokio::spawn(async move { voice.close("done").await });
     assert_eq!(receive(&mut stream).await["type"], "subscription.close");
     assert!(in_time("the end", stream.read_u32()).await.is_err());
@@ -97,7 +97,7 @@ async fn without_a_socket_it_is_tried_again_until_there_is_one() {
 }
 
 /// A producer as a shell script: its words are the arguments after the script.
-fn shell(script: &str, words: &[String]) -> aaep_client::Options {
+fn shell(script: &str, words: &[String]) -> aaep_client::ConnectOptions {
     let mut options = options();
     let command = ["sh", "-c", script, "sh"].into_iter().map(Into::into);
     options.command = Some(command.chain(words.iter().map(Into::into)).collect());
@@ -132,7 +132,7 @@ async fn a_question_of_a_command_is_answered() {
     let asked = subscriber.wait_for("the question", prompt).await;
     // The command answers every line it reads, so this comes after it has read the pong.
     assert_eq!(subscriber.wait_for("the pong to be read", event_id).await, "evt_2");
-    subscriber.reply(asked.id, Answer::accept()).await.unwrap();
+    subscriber.reply(asked.id, PromptAnswer::accept()).await.unwrap();
     in_time("the close", subscriber.close("done")).await;
     let heard = std::fs::read_to_string(&log).unwrap();
     let lines: Vec<Value> = heard.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -152,10 +152,10 @@ async fn a_command_that_rejects_or_does_not_exist_is_told() {
     let error = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "no", "data": rejected}});
     let script = r#"read -r line; echo "$1"; read -r line"#;
     let mut subscriber = Subscriber::connect("stdio:", shell(script, &[error.to_string()])).unwrap();
-    assert!(matches!(subscriber.wait_for("the end", end).await, Ended::Rejected(_)));
+    assert!(matches!(subscriber.wait_for("the end", end).await, EndReason::Rejected(_)));
 
     let mut subscriber = Subscriber::connect("stdio:/nowhere/agent --fast", options()).unwrap();
-    assert!(matches!(subscriber.wait_for("the end", end).await, Ended::Refused(_)));
+    assert!(matches!(subscriber.wait_for("the end", end).await, EndReason::Refused(_)));
     assert!(matches!(Subscriber::connect("stdio:", options()), Err(ConnectError::NoCommand)));
 }
 
@@ -169,7 +169,7 @@ async fn a_command_that_ends_is_not_run_again() {
         let words = [log.display().to_string(), result(&accepted("sub_1")), last];
         let mut subscriber = Subscriber::connect("stdio:", shell(script, &words)).unwrap();
         subscriber.wait_for("terms", live).await;
-        assert!(matches!(subscriber.wait_for("the end", end).await, Ended::Refused(_)));
+        assert!(matches!(subscriber.wait_for("the end", end).await, EndReason::Refused(_)));
     }
     assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 2, "once for each subscriber");
 }

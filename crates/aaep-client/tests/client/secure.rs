@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aaep_client::{ConnectError, Ended, Handshake, Options, Subscriber, Tls};
+use aaep_client::{ConnectError, ConnectOptions, EndReason, Handshake, Subscriber, TlsOptions};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -55,9 +55,9 @@ impl Authority {
     }
 }
 
-fn trusting(authority: Option<&Authority>, identity: Option<(Vec<u8>, Vec<u8>)>) -> Options {
+fn trusting(authority: Option<&Authority>, identity: Option<(Vec<u8>, Vec<u8>)>) -> ConnectOptions {
     let authorities = authority.map(Authority::pem).unwrap_or_default();
-    options().handshake(Handshake::Always).tls(Tls { authorities, only_these: true, identity })
+    options().handshake(Handshake::Always).tls(TlsOptions { authorities, disable_system_roots: true, identity })
 }
 
 #[tokio::test]
@@ -69,15 +69,15 @@ async fn a_trusted_host_is_served_and_an_unknown_one_is_refused_for_good() {
     let _stream = producer.serve("sub_1").await;
     subscriber.wait_for("terms", live).await;
     let mut subscriber = Subscriber::connect(&url, trusting(None, None)).unwrap();
-    let Ended::Refused(why) = subscriber.wait_for("the end", end).await else { panic!() };
+    let EndReason::Refused(why) = subscriber.wait_for("the end", end).await else { panic!() };
     assert!(why.contains("not trusted"), "{why}");
     let other = Authority::new();
     let mut subscriber = Subscriber::connect(&url, trusting(Some(&other), None)).unwrap();
-    assert!(matches!(subscriber.wait_for("the end", end).await, Ended::Refused(_)));
+    assert!(matches!(subscriber.wait_for("the end", end).await, EndReason::Refused(_)));
     // The certificate is for localhost, not for the address.
     let url = format!("https://127.0.0.1:{}", producer.port);
     let mut subscriber = Subscriber::connect(&url, trusting(Some(&authority), None)).unwrap();
-    assert!(matches!(subscriber.wait_for("the end", end).await, Ended::Refused(_)));
+    assert!(matches!(subscriber.wait_for("the end", end).await, EndReason::Refused(_)));
 }
 
 #[tokio::test]
@@ -98,9 +98,9 @@ async fn other_machines_are_not_talked_to_in_the_clear() {
         let refused = Subscriber::connect(url, options().bearer("secret"));
         assert!(matches!(refused, Err(ConnectError::Plain(_))), "{url}");
     }
-    let bad = Tls {
+    let bad = TlsOptions {
         authorities: b"-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n".to_vec(),
-        ..Tls::default()
+        ..TlsOptions::default()
     };
     assert!(matches!(Subscriber::connect("https://localhost", options().tls(bad)), Err(ConnectError::Tls(_))));
     assert!(matches!(Subscriber::connect("https://localhost", options().bearer("a\nb")), Err(ConnectError::Token)));

@@ -1,6 +1,6 @@
 //! Several producers, and programs that are slow.
 
-use aaep_client::{Answer, Ended, Handshake, Heard, Subscriber, Subscribers};
+use aaep_client::{EndReason, Handshake, PromptAnswer, Subscriber, SubscriberEvent, Subscribers};
 use hyper::Method;
 use serde_json::json;
 
@@ -18,16 +18,16 @@ async fn several_are_heard_through_one_queue_and_answered_apart() {
     let mut asked = Vec::new();
     while asked.len() < 2 {
         let (from, heard) = in_time("a question", subscribers.recv()).await.unwrap();
-        if let Heard::PromptOpened(prompt, _) = heard {
+        if let SubscriberEvent::PromptOpened(prompt, _) = heard {
             asked.push((from, prompt.id));
         }
     }
     let prompt_of_second = asked.iter().find(|(from, _)| *from == second).unwrap().1;
-    subscribers.voice(second).unwrap().reply(prompt_of_second, Answer::reject()).await.unwrap();
+    subscribers.handle(second).unwrap().reply(prompt_of_second, PromptAnswer::reject()).await.unwrap();
     two.expect(Method::POST, "/aaep/v1/replies").await.empty(204);
     // The same token with the other producer is still open.
     let prompt_of_first = asked.iter().find(|(from, _)| *from == first).unwrap().1;
-    subscribers.voice(first).unwrap().reply(prompt_of_first, Answer::reject()).await.unwrap();
+    subscribers.handle(first).unwrap().reply(prompt_of_first, PromptAnswer::reject()).await.unwrap();
     one.expect(Method::POST, "/aaep/v1/replies").await.empty(204);
     let closing = subscribers.close("done");
     let served = async {
@@ -37,7 +37,7 @@ async fn several_are_heard_through_one_queue_and_answered_apart() {
     in_time("the close", async { tokio::join!(closing, served) }).await;
     let mut ended = Vec::new();
     while let Some((from, heard)) = in_time("the end", subscribers.recv()).await {
-        if matches!(heard, Heard::Ended(Ended::Closed)) {
+        if matches!(heard, SubscriberEvent::Ended(EndReason::Closed)) {
             ended.push(from);
         }
     }
@@ -69,9 +69,9 @@ async fn a_question_overtakes_what_a_slow_program_has_not_taken() {
         "summary_normal": "Failed.", "session_id": "sess_2"}),
     ));
     // Everything has arrived when the counts say so; nothing was taken yet.
-    let voice = subscriber.voice();
+    let voice = subscriber.handle();
     in_time("everything to arrive", async {
-        while voice.counts().await.events < 3002 {
+        while voice.stats().await.events < 3002 {
             tokio::task::yield_now().await
         }
     })
@@ -81,13 +81,13 @@ async fn a_question_overtakes_what_a_slow_program_has_not_taken() {
     let mut heard_events = 0;
     while heard_events < 2 + 1024 {
         match subscriber.hear().await {
-            Heard::Event(event) => {
+            SubscriberEvent::Event(event) => {
                 heard_events += 1;
                 order.push(event.envelope.event_id.to_string());
             }
-            Heard::PromptOpened(..) => order.push("prompt".to_owned()),
-            Heard::Skipped(count) => skipped += count,
-            Heard::Accepted(_) => heard_events += 1,
+            SubscriberEvent::PromptOpened(..) => order.push("prompt".to_owned()),
+            SubscriberEvent::Skipped(count) => skipped += count,
+            SubscriberEvent::Accepted(_) => heard_events += 1,
             _ => {}
         }
     }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use aaep_client::{Ended, Handshake, Heard, KnownKeys, NoticeKind, Options, Subscriber, producer_name};
+use aaep_client::{
+    ConnectOptions, EndReason, Handshake, KnownKeys, NoticeKind, Subscriber, SubscriberEvent, producer_name,
+};
 use aaep_keys::{Algorithm, KeySet, SigningKey, sign_manifest_json};
 use aaep_proto::time::Timestamp;
 use hyper::Method;
@@ -19,7 +21,7 @@ fn signed(key: &SigningKey, manifest: &Value) -> String {
     sign_manifest_json(manifest.to_string().as_bytes(), key, at).unwrap()
 }
 
-fn demanding(file: &Path) -> Options {
+fn demanding(file: &Path) -> ConnectOptions {
     let mut options = options().handshake(Handshake::Always).remember_keys(file);
     options.config.request.capabilities.fields.accept_signed_manifests_only = Some(true);
     options
@@ -28,10 +30,10 @@ fn demanding(file: &Path) -> Options {
 /// Serves one subscription with a manifest signed by this key; answers what is heard: terms or the end.
 async fn meet(
     producer: &mut FakeHttp,
-    options: Options,
+    options: ConnectOptions,
     by: &SigningKey,
     manifest: &Value,
-) -> (Heard, Vec<NoticeKind>) {
+) -> (SubscriberEvent, Vec<NoticeKind>) {
     producer.fix("/.well-known/aaep-keys.json", 200, KeySet::from_iter([by.public().clone()]).to_jwks());
     let mut subscriber = Subscriber::connect(&producer.url(), options).unwrap();
     producer.fix("/aaep/v1/replies", 204, "");
@@ -42,8 +44,8 @@ async fn meet(
     producer.fix("/aaep/v1/events?subscription_id=sub_1", 503, "");
     let mut notices = Vec::new();
     let heard = subscriber.wait_for("terms or the end", |heard| match heard {
-        Heard::Accepted(_) | Heard::Ended(_) => Some(heard),
-        Heard::Notice(notice) => {
+        SubscriberEvent::Accepted(_) | SubscriberEvent::Ended(_) => Some(heard),
+        SubscriberEvent::Notice(notice) => {
             notices.push(notice.kind());
             None
         }
@@ -61,22 +63,22 @@ async fn a_key_is_remembered_and_another_one_is_refused_loudly() {
     let manifest = manifest(&["sse"]);
     let (first, second) = (key(), key());
     let (heard, notices) = meet(&mut producer, demanding(&file), &first, &manifest).await;
-    assert!(matches!(heard, Heard::Accepted(_)), "{heard:?} {notices:?}");
+    assert!(matches!(heard, SubscriberEvent::Accepted(_)), "{heard:?} {notices:?}");
     let (heard, notices) = meet(&mut producer, demanding(&file), &second, &manifest).await;
-    assert!(matches!(heard, Heard::Ended(Ended::Unfit(_))), "{heard:?}");
+    assert!(matches!(heard, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "{heard:?}");
     assert!(notices.contains(&NoticeKind::KeyChanged), "{notices:?}");
     // Who does not demand a signature is warned as loudly, and served.
     let easy = options().handshake(Handshake::Always).remember_keys(&file);
     let (heard, notices) = meet(&mut producer, easy, &second, &manifest).await;
-    assert!(matches!(heard, Heard::Accepted(_)), "{heard:?}");
+    assert!(matches!(heard, SubscriberEvent::Accepted(_)), "{heard:?}");
     assert!(notices.contains(&NoticeKind::KeyChanged), "{notices:?}");
     // A user who knows why can forget the old key.
     let site = producer.url().parse::<aaep_client::Address>().unwrap();
     KnownKeys::new(&file).forget(&producer_name(site.site(), "tester")).unwrap();
     let (heard, _) = meet(&mut producer, demanding(&file), &second, &manifest).await;
-    assert!(matches!(heard, Heard::Accepted(_)), "{heard:?}");
+    assert!(matches!(heard, SubscriberEvent::Accepted(_)), "{heard:?}");
     let (heard, _) = meet(&mut producer, demanding(&file), &first, &manifest).await;
-    assert!(matches!(heard, Heard::Ended(Ended::Unfit(_))), "{heard:?}");
+    assert!(matches!(heard, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "{heard:?}");
 }
 
 #[tokio::test]
@@ -91,15 +93,15 @@ async fn only_what_is_signed_and_fits_is_believed() {
         options
     };
     let (heard, _) = meet(&mut producer, trusting("a"), &trusted, &manifest(&["sse"])).await;
-    assert!(matches!(heard, Heard::Accepted(_)), "{heard:?}");
+    assert!(matches!(heard, SubscriberEvent::Accepted(_)), "{heard:?}");
     let (heard, _) = meet(&mut producer, trusting("b"), &key(), &manifest(&["sse"])).await;
-    assert!(matches!(heard, Heard::Ended(Ended::Unfit(_))), "another key: {heard:?}");
+    assert!(matches!(heard, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "another key: {heard:?}");
     let (heard, _) = meet(&mut producer, trusting("c"), &trusted, &manifest(&["websocket"])).await;
-    assert!(matches!(heard, Heard::Ended(Ended::Unfit(_))), "another transport: {heard:?}");
+    assert!(matches!(heard, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "another transport: {heard:?}");
     let mut other = manifest(&["sse"]);
     other["agent_id"] = json!("someone-else");
     let (heard, _) = meet(&mut producer, trusting("d"), &trusted, &other).await;
-    assert!(matches!(heard, Heard::Ended(Ended::Unfit(_))), "another agent: {heard:?}");
+    assert!(matches!(heard, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "another agent: {heard:?}");
 }
 
 #[tokio::test]
@@ -117,6 +119,9 @@ async fn without_a_signature_who_demands_one_hears_nothing() {
     while let Some(next) = in_time("the end", subscriber.recv()).await {
         heard.push(next);
     }
-    assert!(matches!(heard.last(), Some(Heard::Ended(Ended::Unfit(_)))), "{heard:?}");
-    assert!(!heard.iter().any(|h| matches!(h, Heard::Event(_) | Heard::PromptOpened(..))), "{heard:?}");
+    assert!(matches!(heard.last(), Some(SubscriberEvent::Ended(EndReason::ManifestMismatch(_)))), "{heard:?}");
+    assert!(
+        !heard.iter().any(|h| matches!(h, SubscriberEvent::Event(_) | SubscriberEvent::PromptOpened(..))),
+        "{heard:?}"
+    );
 }

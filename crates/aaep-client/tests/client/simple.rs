@@ -1,6 +1,6 @@
 //! Producers without handshake.
 
-use aaep_client::{Answer, Ended, Handshake, NoticeKind, Subscriber};
+use aaep_client::{EndReason, Handshake, NoticeKind, PromptAnswer, Subscriber};
 use hyper::Method;
 use serde_json::json;
 
@@ -24,7 +24,7 @@ async fn it_is_found_out_heard_and_answered() {
     stream.raw(format!("data: {}\n\n", question("evt_2", "rpl_1")));
     let asked = subscriber.wait_for("the question", prompt).await;
     assert!(asked.can_answer);
-    subscriber.reply(asked.id, Answer::accept()).await.unwrap();
+    subscriber.reply(asked.id, PromptAnswer::accept()).await.unwrap();
     let reply = producer.expect(Method::POST, "/base/messages").await;
     assert_eq!((&reply.body["type"], &reply.body["reply_token"]), (&json!("confirmation.reply"), &json!("rpl_1")));
     assert!(reply.body["subscription_id"].as_str().unwrap().starts_with("sub_"));
@@ -42,7 +42,7 @@ async fn who_demands_signatures_does_not_listen_to_it() {
     let mut options = options();
     options.config.request.capabilities.fields.accept_signed_manifests_only = Some(true);
     let mut subscriber = Subscriber::connect(&format!("{}/base", producer.url()), options).unwrap();
-    assert!(matches!(subscriber.wait_for("the end", end).await, Ended::Refused(_)));
+    assert!(matches!(subscriber.wait_for("the end", end).await, EndReason::Refused(_)));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! WebSocket.
 
-use aaep_client::{Answer, Ended, Gap, Heard, NoticeKind, PromptEnd, Subscriber};
+use aaep_client::{EndReason, Gap, NoticeKind, PromptAnswer, PromptEnd, Subscriber, SubscriberEvent};
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use hyper::Method;
@@ -69,7 +69,7 @@ async fn a_question_is_answered_and_a_lost_connection_asked_for_anew() {
     socket.serve("sub_1").await;
     socket.send(&question("evt_1", "rpl_1")).await;
     let asked = subscriber.wait_for("the question", prompt).await;
-    subscriber.reply(asked.id, Answer::accept()).await.unwrap();
+    subscriber.reply(asked.id, PromptAnswer::accept()).await.unwrap();
     let reply = socket.next().await;
     assert_eq!((&reply["reply_token"], &reply["subscription_id"]), (&json!("rpl_1"), &json!("sub_1")));
     socket.send(&question("evt_2", "rpl_2")).await;
@@ -77,7 +77,8 @@ async fn a_question_is_answered_and_a_lost_connection_asked_for_anew() {
     drop(socket);
     let mut socket = FakeSocket::accept(&listener, true).await;
     socket.serve("sub_2").await;
-    let away = subscriber.wait_for("the gap", |heard| if let Heard::Gap(gap) = heard { Some(gap) } else { None });
+    let away =
+        subscriber.wait_for("the gap", |heard| if let SubscriberEvent::Gap(gap) = heard { Some(gap) } else { None });
     assert_eq!(away.await, Gap::Away);
     // It is not asked again, so it is over.
     assert_eq!(subscriber.wait_for("its end", prompt_end).await, (open.id, PromptEnd::ConnectionLost));
@@ -112,7 +113,7 @@ async fn close_codes_are_understood() {
     let mut socket = FakeSocket::accept(&listener, true).await;
     let close = CloseFrame { code: 4002.into(), reason: "who are you?".into() };
     socket.0.send(Message::Close(Some(close))).await.unwrap();
-    assert!(matches!(subscriber.wait_for("the end", end).await, Ended::Refused(_)));
+    assert!(matches!(subscriber.wait_for("the end", end).await, EndReason::Refused(_)));
 }
 
 #[tokio::test]
@@ -135,7 +136,7 @@ async fn closing_sends_the_close_and_then_the_code() {
     let mut socket = FakeSocket::accept(&listener, true).await;
     socket.serve("sub_1").await;
     subscriber.wait_for("terms", live).await;
-    let voice = subscriber.voice();
+    let voice = subscriber.handle();
     let closing = tokio::spawn(async move { voice.close("user_left").await });
     assert_eq!(socket.next().await["type"], "subscription.close");
     let last = in_time("the close frame", socket.0.next()).await.unwrap().unwrap();
@@ -156,7 +157,7 @@ async fn where_there_is_no_socket_the_stream_that_the_manifest_lists_is_used() {
     subscriber.wait_for("terms", live).await;
     stream.send(&question("evt_1", "rpl_1"));
     let asked = subscriber.wait_for("the question", prompt).await;
-    subscriber.reply(asked.id, Answer::accept()).await.unwrap();
+    subscriber.reply(asked.id, PromptAnswer::accept()).await.unwrap();
     producer.expect(Method::POST, "/aaep/v1/replies").await.empty(204);
 }
 
@@ -170,6 +171,6 @@ async fn a_producer_that_reads_nothing_does_not_hold_up_the_user() {
     for n in 0..40 {
         socket.send(&question(&format!("evt_{n}"), &format!("rpl_{n}"))).await;
         let asked = subscriber.wait_for("a question", prompt).await;
-        in_time("the answer", subscriber.reply(asked.id, Answer::reject())).await.unwrap();
+        in_time("the answer", subscriber.reply(asked.id, PromptAnswer::reject())).await.unwrap();
     }
 }

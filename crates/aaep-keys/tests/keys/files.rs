@@ -1,7 +1,7 @@
 //! Files with secrets.
 
 use aaep_keys::file::{FILE_BYTES, read_public, read_secret, write_public};
-use aaep_keys::{Algorithm, FileFault, KeyFault, KeySet, SigningKey, StaticTokens, TokenFileFault};
+use aaep_keys::{Algorithm, KeyError, KeyFileError, KeySet, SigningKey, StaticTokens, TokenFileError};
 
 use crate::key;
 
@@ -11,10 +11,10 @@ fn a_key_file_is_written_once_and_read_back() {
     let path = dir.path().join("key.pem");
     let (first, second) = (key(Algorithm::Es256), key(Algorithm::EdDsa));
     first.write_new(&path).unwrap();
-    assert_eq!(second.write_new(&path), Err(KeyFault::File(FileFault::Exists)));
+    assert_eq!(second.write_new(&path), Err(KeyError::File(KeyFileError::Exists)));
     assert_eq!(SigningKey::load(&path).unwrap().kid(), first.kid());
     let nowhere = dir.path().join("no/such/key.pem");
-    assert_eq!(first.write_new(&nowhere), Err(KeyFault::File(FileFault::NotFound)));
+    assert_eq!(first.write_new(&nowhere), Err(KeyError::File(KeyFileError::NotFound)));
 }
 
 #[test]
@@ -25,18 +25,18 @@ fn files_that_cannot_be_used_say_why() {
         std::fs::write(&path, bytes).unwrap();
         path
     };
-    assert_eq!(read_public(&dir.path().join("nowhere")), Err(FileFault::NotFound));
-    assert_eq!(read_public(dir.path()), Err(FileFault::Directory));
-    assert_eq!(read_public(&file("binary", b"\xff\xfe")), Err(FileFault::NotText));
+    assert_eq!(read_public(&dir.path().join("nowhere")), Err(KeyFileError::NotFound));
+    assert_eq!(read_public(dir.path()), Err(KeyFileError::Directory));
+    assert_eq!(read_public(&file("binary", b"\xff\xfe")), Err(KeyFileError::NotText));
     let most = usize::try_from(FILE_BYTES).unwrap();
-    assert_eq!(read_public(&file("large", &vec![b' '; most + 1])), Err(FileFault::TooLarge));
+    assert_eq!(read_public(&file("large", &vec![b' '; most + 1])), Err(KeyFileError::TooLarge));
     assert_eq!(read_public(&file("most", &vec![b' '; most])).map(|text| text.len()), Ok(most));
-    assert_eq!(KeySet::load(&dir.path().join("nowhere")), Err(KeyFault::File(FileFault::NotFound)));
+    assert_eq!(KeySet::load(&dir.path().join("nowhere")), Err(KeyError::File(KeyFileError::NotFound)));
     let set = dir.path().join("set.json");
     let jwks = KeySet::from_iter([key(Algorithm::EdDsa).public().clone()]).to_jwks();
     write_public(&set, &jwks).unwrap();
     assert_eq!(KeySet::load(&set).unwrap().to_jwks(), jwks);
-    assert_eq!(write_public(&set, "{}"), Err(FileFault::Exists));
+    assert_eq!(write_public(&set, "{}"), Err(KeyFileError::Exists));
 }
 
 #[cfg(unix)]
@@ -52,7 +52,7 @@ fn secrets_are_for_their_owner() {
         [(0o600, true), (0o400, true), (0o440, true), (0o640, true), (0o644, false), (0o604, false), (0o660, false)]
     {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(bits)).unwrap();
-        let expected = if allowed { Ok(()) } else { Err(FileFault::TooOpen(bits)) };
+        let expected = if allowed { Ok(()) } else { Err(KeyFileError::TooOpen(bits)) };
         assert_eq!(read_secret(&path).map(|_| ()), expected, "{bits:o}");
         assert_eq!(SigningKey::load(&path).is_ok(), allowed);
     }
@@ -60,7 +60,7 @@ fn secrets_are_for_their_owner() {
     std::fs::write(&tokens, "a-plain-token-that-is-long hall reply\n").unwrap();
     std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o644)).unwrap();
     let fault = StaticTokens::load(&tokens).unwrap_err();
-    assert_eq!(fault, TokenFileFault::File(FileFault::TooOpen(0o644)));
+    assert_eq!(fault, TokenFileError::File(KeyFileError::TooOpen(0o644)));
     assert_eq!(fault.to_string(), "is open to other users (mode 644); close it with: chmod 600 FILE");
     std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(StaticTokens::load(&tokens).unwrap().len(), 1);

@@ -1,11 +1,11 @@
 //! Tokens from a file.
 
-use aaep_keys::fixed::{LineProblem, TOKENS};
-use aaep_keys::{Role, StaticToken, StaticTokens, TokenFileFault, UnknownRole};
+use aaep_keys::static_tokens::{LineProblem, TOKENS};
+use aaep_keys::{ParseRoleError, Role, StaticToken, StaticTokens, TokenFileError};
 
 fn line_fault(text: &str) -> (usize, LineProblem) {
     match StaticTokens::parse(text) {
-        Err(TokenFileFault::Line { number, problem }) => (number, problem),
+        Err(TokenFileError::Line { number, problem }) => (number, problem),
         other => panic!("{other:?}"),
     }
 }
@@ -56,8 +56,8 @@ fn bad_lines_are_told_by_number() {
         (&format!("sha256:{} hall reply", "g".repeat(64)), LineProblem::Hash),
         (&format!("{good} "), LineProblem::Twice),
         (&format!("another-plain-token-here {} reply", "x".repeat(257)), LineProblem::Principal),
-        ("another-plain-token-here hall cook", LineProblem::Role(UnknownRole("cook".into()))),
-        ("another-plain-token-here hall reply,", LineProblem::Role(UnknownRole(String::new()))),
+        ("another-plain-token-here hall cook", LineProblem::Role(ParseRoleError("cook".into()))),
+        ("another-plain-token-here hall reply,", LineProblem::Role(ParseRoleError(String::new()))),
     ] {
         assert_eq!(line_fault(&format!("{good}\n# note\n{line}")), (4, problem), "{line}");
     }
@@ -78,6 +78,6 @@ fn the_number_of_tokens_is_bounded() {
     let text: String = (0..TOKENS).map(line).collect();
     let tokens = StaticTokens::parse(&text).unwrap();
     assert_eq!(tokens.find("a-token-of-number-009999").unwrap().principal, "user9999");
-    assert_eq!(StaticTokens::parse(&(text + &line(TOKENS))).unwrap_err(), TokenFileFault::TooMany);
+    assert_eq!(StaticTokens::parse(&(text + &line(TOKENS))).unwrap_err(), TokenFileError::TooMany);
     assert!(StaticTokens::parse("# nobody\n").unwrap().is_empty());
 }

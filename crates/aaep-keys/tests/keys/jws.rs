@@ -1,6 +1,6 @@
 //! Compact JWS: what is believed and what is not.
 
-use aaep_keys::{Algorithm, JwsFault, KeySet, SigningKey};
+use aaep_keys::{Algorithm, JwsError, KeySet, SigningKey};
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{DecodingKey, EncodingKey, Header, Validation};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::{base64url, header, key, other, set_of};
 
 const MOST: usize = 4096;
 
-fn verify(jws: &str) -> Result<Vec<u8>, JwsFault> {
+fn verify(jws: &str) -> Result<Vec<u8>, JwsError> {
     set_of(&Algorithm::ALL.map(key)).verify(jws, MOST).map(|verified| verified.payload)
 }
 
@@ -71,7 +71,7 @@ fn nothing_unsigned_is_believed() {
     for name in ["none", "None", "NONE", "nOnE"] {
         for signature in ["", "AAAA"] {
             let jws = format!("{}.{}.{signature}", base64url(&json!({"alg": name}).to_string()), base64url("{}"));
-            assert_eq!(verify(&jws), Err(JwsFault::AlgorithmNone), "{jws}");
+            assert_eq!(verify(&jws), Err(JwsError::AlgorithmNone), "{jws}");
         }
     }
 }
@@ -87,7 +87,7 @@ fn a_public_key_is_no_shared_secret() {
             let mut header = Header::new(jsonwebtoken::Algorithm::HS256);
             header.kid = Some(key.kid().to_owned());
             let jws = jsonwebtoken::encode(&header, &json!({}), &EncodingKey::from_secret(secret)).unwrap();
-            assert_eq!(verify(&jws), Err(JwsFault::AlgorithmNotAllowed("HS256".to_owned())));
+            assert_eq!(verify(&jws), Err(JwsError::AlgorithmNotAllowed("HS256".to_owned())));
         }
     }
 }
@@ -102,7 +102,7 @@ fn other_algorithms_are_not_allowed_and_their_names_cannot_forge_a_log() {
         ("x\u{1b}[2J\nforged: yes and long", "x[2Jforged:yesan"),
     ] {
         let jws = format!("{}.{}.AAAA", base64url(&json!({ "alg": alg }).to_string()), base64url("{}"));
-        assert_eq!(verify(&jws), Err(JwsFault::AlgorithmNotAllowed(shown.to_owned())));
+        assert_eq!(verify(&jws), Err(JwsError::AlgorithmNotAllowed(shown.to_owned())));
     }
 }
 
@@ -112,7 +112,7 @@ fn the_algorithm_is_that_of_the_key() {
         for named in Algorithm::ALL.map(key).into_iter().filter(|k| k.algorithm() != signer.algorithm()) {
             let mut header = header(signer);
             header.kid = Some(named.kid().to_owned());
-            assert_eq!(verify(&other(signer, &header, &json!({}))), Err(JwsFault::AlgorithmMismatch));
+            assert_eq!(verify(&other(signer, &header, &json!({}))), Err(JwsError::AlgorithmMismatch));
         }
     }
 }
@@ -123,11 +123,11 @@ fn a_key_that_comes_with_the_signature_proves_nothing() {
     let mut header = header(&thief);
     header.jwk = Some(serde_json::from_value(thief.public().to_jwk()).unwrap());
     header.jku = Some("https://thief.example/keys".to_owned());
-    assert_eq!(verify(&other(&thief, &header, &json!({}))), Err(JwsFault::UnknownKey));
+    assert_eq!(verify(&other(&thief, &header, &json!({}))), Err(JwsError::UnknownKey));
     header.kid = Some(key(Algorithm::Es256).kid().to_owned());
-    assert_eq!(verify(&other(&thief, &header, &json!({}))), Err(JwsFault::BadSignature));
+    assert_eq!(verify(&other(&thief, &header, &json!({}))), Err(JwsError::BadSignature));
     header.kid = None;
-    assert_eq!(verify(&other(&thief, &header, &json!({}))), Err(JwsFault::BadSignature));
+    assert_eq!(verify(&other(&thief, &header, &json!({}))), Err(JwsError::BadSignature));
 }
 
 #[test]
@@ -135,10 +135,10 @@ fn critical_extensions_are_refused() {
     let key = key(Algorithm::Es256);
     let mut header = header(key);
     header.crit = Some(vec!["exp".to_owned()]);
-    assert_eq!(verify(&other(key, &header, &json!({}))), Err(JwsFault::Critical));
+    assert_eq!(verify(&other(key, &header, &json!({}))), Err(JwsError::Critical));
     for crit in [json!(null), json!([]), json!("b64")] {
         let jws = format!("{}.e30.AAAA", base64url(&json!({"alg": "ES256", "crit": crit}).to_string()));
-        assert_eq!(verify(&jws), Err(JwsFault::Critical));
+        assert_eq!(verify(&jws), Err(JwsError::Critical));
     }
 }
 
@@ -180,36 +180,36 @@ fn malformed_ones_say_which_part() {
         (format!("{good}.e30.AA=="), "signature"),
         (format!("{good}.e30.A+/A"), "signature"),
     ] {
-        assert_eq!(verify(&jws), Err(JwsFault::Malformed(part)), "{jws}");
+        assert_eq!(verify(&jws), Err(JwsError::Malformed(part)), "{jws}");
     }
-    assert_eq!(verify(&format!("{good}.e30.")), Err(JwsFault::BadSignature));
+    assert_eq!(verify(&format!("{good}.e30.")), Err(JwsError::BadSignature));
 }
 
 #[test]
 fn size_is_bounded() {
     let key = key(Algorithm::EdDsa);
     let jws = key.sign("JWT", &vec![b' '; 8000]).unwrap();
-    assert_eq!(verify(&jws), Err(JwsFault::TooLong));
+    assert_eq!(verify(&jws), Err(JwsError::TooLong));
     assert!(set_of(&[key]).verify(&jws, jws.len()).is_ok());
-    assert_eq!(set_of(&[key]).verify(&jws, jws.len() - 1), Err(JwsFault::TooLong));
+    assert_eq!(set_of(&[key]).verify(&jws, jws.len() - 1), Err(JwsError::TooLong));
     let mut header = header(key);
     header.cty = Some("x".repeat(8000));
-    assert_eq!(set_of(&[key]).verify(&other(key, &header, &json!({})), 1 << 20), Err(JwsFault::TooLong));
+    assert_eq!(set_of(&[key]).verify(&other(key, &header, &json!({})), 1 << 20), Err(JwsError::TooLong));
 }
 
 #[test]
 fn faults_have_words_and_sentences() {
     let faults = [
-        JwsFault::TooLong,
-        JwsFault::Malformed("header"),
-        JwsFault::AlgorithmNone,
-        JwsFault::AlgorithmNotAllowed("HS256".to_owned()),
-        JwsFault::Critical,
-        JwsFault::UnknownKey,
-        JwsFault::AlgorithmMismatch,
-        JwsFault::BadSignature,
+        JwsError::TooLong,
+        JwsError::Malformed("header"),
+        JwsError::AlgorithmNone,
+        JwsError::AlgorithmNotAllowed("HS256".to_owned()),
+        JwsError::Critical,
+        JwsError::UnknownKey,
+        JwsError::AlgorithmMismatch,
+        JwsError::BadSignature,
     ];
-    let codes: std::collections::BTreeSet<&str> = faults.iter().map(JwsFault::code).collect();
+    let codes: std::collections::BTreeSet<&str> = faults.iter().map(JwsError::code).collect();
     assert_eq!(codes.len(), faults.len());
     assert!(faults.iter().all(|fault| fault.to_string().starts_with("it")));
 }

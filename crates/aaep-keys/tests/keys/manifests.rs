@@ -2,7 +2,7 @@
 
 use aaep_keys::manifest::{MANIFEST_BYTES, MANIFEST_TYP};
 use aaep_keys::{
-    Algorithm, JwsFault, ManifestFault, Misfit, SigningKey, VerifiedManifest, sign_manifest, sign_manifest_json,
+    Algorithm, JwsError, ManifestError, Misfit, SigningKey, VerifiedManifest, sign_manifest, sign_manifest_json,
     verify_manifest,
 };
 use aaep_proto::message::{Manifest, Message, SubscriptionAccepted};
@@ -125,14 +125,14 @@ fn only_a_valid_manifest_is_signed() {
     let mut bad = json();
     bad["transports_supported"] = json!([]);
     assert!(
-        matches!(sign(&bad), Err(ManifestFault::NotAManifest(problem)) if problem.contains("/transports_supported"))
+        matches!(sign(&bad), Err(ManifestError::NotAManifest(problem)) if problem.contains("/transports_supported"))
     );
     let close = json!({"type": "subscription.close", "subscription_id": "sub_1"});
-    assert!(matches!(sign(&close), Err(ManifestFault::NotAManifest(_))));
-    assert!(matches!(sign_manifest_json(b"{", key, at(NOW)), Err(ManifestFault::NotAManifest(_))));
+    assert!(matches!(sign(&close), Err(ManifestError::NotAManifest(_))));
+    assert!(matches!(sign_manifest_json(b"{", key, at(NOW)), Err(ManifestError::NotAManifest(_))));
     let mut huge = json();
     huge["contact"] = json!("x".repeat(MANIFEST_BYTES));
-    assert_eq!(sign(&huge), Err(ManifestFault::Signature(JwsFault::TooLong)));
+    assert_eq!(sign(&huge), Err(ManifestError::Signature(JwsError::TooLong)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Key pairs and their forms.
 
-use aaep_keys::{Algorithm, KeyFault, KeySet, PublicKey, SigningKey};
+use aaep_keys::{Algorithm, KeyError, KeySet, PublicKey, SigningKey};
 use aws_lc_rs::encoding::{AsDer, EcPrivateKeyRfc5915Der};
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
@@ -81,13 +81,13 @@ fn what_is_no_private_key_says_why() {
     let block = |tag: &str, der: &[u8]| pem::encode(&pem::Pem::new(tag, der));
     let public = key(Algorithm::Es256).public_pem().unwrap();
     for (text, fault) in [
-        (String::new(), KeyFault::NotPem),
-        ("{}".to_owned(), KeyFault::NotPem),
-        (block("ENCRYPTED PRIVATE KEY", b"x"), KeyFault::Encrypted),
-        (public, KeyFault::PublicKey),
-        (block("OPENSSH PRIVATE KEY", b"x"), KeyFault::Unsupported),
-        (block("PRIVATE KEY", b"not DER"), KeyFault::Unsupported),
-        (block("PRIVATE KEY", p384.as_ref()), KeyFault::Unsupported),
+        (String::new(), KeyError::NotPem),
+        ("{}".to_owned(), KeyError::NotPem),
+        (block("ENCRYPTED PRIVATE KEY", b"x"), KeyError::Encrypted),
+        (public, KeyError::PublicKey),
+        (block("OPENSSH PRIVATE KEY", b"x"), KeyError::Unsupported),
+        (block("PRIVATE KEY", b"not DER"), KeyError::Unsupported),
+        (block("PRIVATE KEY", p384.as_ref()), KeyError::Unsupported),
     ] {
         assert_eq!(SigningKey::from_pem(&text).unwrap_err(), fault, "{text}");
     }
@@ -128,7 +128,7 @@ fn what_is_no_public_key_is_refused() {
         with(&rsa, "e", json!("AQ")),
         with(&rsa, "e", json!("AQAA")),
     ] {
-        assert_eq!(PublicKey::from_jwk(&jwk), Err(KeyFault::Unsupported), "{jwk}");
+        assert_eq!(PublicKey::from_jwk(&jwk), Err(KeyError::Unsupported), "{jwk}");
     }
     assert!(PublicKey::from_jwk(&with(&ec, "key_ops", json!(["verify"]))).is_ok());
 }
@@ -145,8 +145,8 @@ fn nothing_prints_a_secret() {
 #[test]
 fn a_private_key_is_not_taken_for_a_public_one() {
     let pem = key(Algorithm::EdDsa).to_pem().unwrap();
-    assert_eq!(PublicKey::from_pem(&pem), Err(KeyFault::PrivateKey));
-    assert_eq!(KeySet::parse(&pem), Err(KeyFault::PrivateKey));
+    assert_eq!(PublicKey::from_pem(&pem), Err(KeyError::PrivateKey));
+    assert_eq!(KeySet::parse(&pem), Err(KeyError::PrivateKey));
     let with_parameters = pem::encode(&pem::Pem::new("EC PARAMETERS", vec![6, 0])) + &pem;
-    assert_eq!(KeySet::parse(&with_parameters), Err(KeyFault::PrivateKey));
+    assert_eq!(KeySet::parse(&with_parameters), Err(KeyError::PrivateKey));
 }

@@ -1,6 +1,6 @@
 //! Sets of keys and their rotation.
 
-use aaep_keys::{Algorithm, JwsFault, KeyFault, KeySet, SigningKey};
+use aaep_keys::{Algorithm, JwsError, KeyError, KeySet, SigningKey};
 use serde_json::{Value, json};
 
 use crate::{header, key, other, set_of};
@@ -10,14 +10,14 @@ fn keys_rotate() {
     let (old, new) = (key(Algorithm::Rs256), key(Algorithm::Es256));
     let (before, signed_before) = (set_of(&[old]), old.sign("JWT", b"{}").unwrap());
     let signed_after = new.sign("JWT", b"{}").unwrap();
-    assert_eq!(before.verify(&signed_after, 4096), Err(JwsFault::UnknownKey));
+    assert_eq!(before.verify(&signed_after, 4096), Err(JwsError::UnknownKey));
     let both = KeySet::from_jwks(&set_of(&[new, old]).to_jwks()).unwrap();
     assert_eq!(both.len(), 2);
     for jws in [&signed_before, &signed_after] {
         assert!(both.verify(jws, 4096).is_ok());
     }
     let after = set_of(&[new]);
-    assert_eq!(after.verify(&signed_before, 4096), Err(JwsFault::UnknownKey));
+    assert_eq!(after.verify(&signed_before, 4096), Err(JwsError::UnknownKey));
     assert!(after.verify(&signed_after, 4096).is_ok());
 }
 
@@ -32,7 +32,7 @@ fn keys_without_names_are_tried_in_order() {
         assert_eq!(set.verify(&key.sign("JWT", b"{}").unwrap(), 4096).unwrap().key, key.kid());
     }
     let stranger = SigningKey::generate(Algorithm::EdDsa).unwrap();
-    assert_eq!(set.verify(&stranger.sign("JWT", b"{}").unwrap(), 4096), Err(JwsFault::BadSignature));
+    assert_eq!(set.verify(&stranger.sign("JWT", b"{}").unwrap(), 4096), Err(JwsError::BadSignature));
 }
 
 #[test]
@@ -80,16 +80,16 @@ fn bad_sets_say_why() {
     let mut private = good.clone();
     private["d"] = json!("AAAA");
     for (text, fault) in [
-        (String::new(), KeyFault::NotKeySet),
-        ("{".to_owned(), KeyFault::NotKeySet),
-        ("{}".to_owned(), KeyFault::NotKeySet),
-        ("[]".to_owned(), KeyFault::NotKeySet),
-        (json!({"keys": 1}).to_string(), KeyFault::NotKeySet),
-        (json!({"keys": []}).to_string(), KeyFault::NoUsableKey),
-        (json!({"keys": [{"kty": "oct", "k": "AAAA"}]}).to_string(), KeyFault::NoUsableKey),
-        (json!({"keys": vec![good.clone(); 65]}).to_string(), KeyFault::TooManyKeys),
-        (key(Algorithm::Es256).public_pem().unwrap().repeat(65), KeyFault::TooManyKeys),
-        (json!({"keys": [good, private]}).to_string(), KeyFault::PrivateKey),
+        (String::new(), KeyError::NotKeySet),
+        ("{".to_owned(), KeyError::NotKeySet),
+        ("{}".to_owned(), KeyError::NotKeySet),
+        ("[]".to_owned(), KeyError::NotKeySet),
+        (json!({"keys": 1}).to_string(), KeyError::NotKeySet),
+        (json!({"keys": []}).to_string(), KeyError::NoUsableKey),
+        (json!({"keys": [{"kty": "oct", "k": "AAAA"}]}).to_string(), KeyError::NoUsableKey),
+        (json!({"keys": vec![good.clone(); 65]}).to_string(), KeyError::TooManyKeys),
+        (key(Algorithm::Es256).public_pem().unwrap().repeat(65), KeyError::TooManyKeys),
+        (json!({"keys": [good, private]}).to_string(), KeyError::PrivateKey),
     ] {
         assert_eq!(KeySet::parse(&text), Err(fault), "{text}");
     }

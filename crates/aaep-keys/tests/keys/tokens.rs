@@ -1,7 +1,7 @@
 //! Signed tokens: whom they are about, and every reason not to believe them.
 
 use aaep_keys::token::{MOST_LEEWAY_SECONDS, TOKEN_BYTES};
-use aaep_keys::{Algorithm, Identity, JwsFault, NewToken, Role, SigningKey, TokenFault, TokenVerifier};
+use aaep_keys::{Algorithm, Identity, JwsError, NewToken, Role, SigningKey, TokenError, TokenVerifier};
 use jsonwebtoken::{EncodingKey, Header};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn sign(claims: &Value) -> String {
     other(key, &header(key), claims)
 }
 
-fn check(claims: &Value) -> Result<Identity, TokenFault> {
+fn check(claims: &Value) -> Result<Identity, TokenError> {
     verifier().verify(&sign(claims), at(NOW))
 }
 
@@ -66,8 +66,8 @@ fn tokens_made_here_are_accepted_until_they_end() {
         let verifier = verifier().with_leeway(0);
         assert!(verifier.verify(&text, at(NOW)).unwrap().may(Role::Produce));
         assert!(verifier.verify(&text, at(NOW + 59)).is_ok());
-        assert_eq!(verifier.verify(&text, at(NOW + 60)), Err(TokenFault::Expired));
-        assert_eq!(verifier.verify(&text, at(NOW - 1)), Err(TokenFault::NotYetValid));
+        assert_eq!(verifier.verify(&text, at(NOW + 60)), Err(TokenError::Expired));
+        assert_eq!(verifier.verify(&text, at(NOW - 1)), Err(TokenError::NotYetValid));
     }
 }
 
@@ -100,7 +100,7 @@ fn leeway_is_bounded() {
     let verifier = verifier().with_leeway(u32::MAX);
     let most = i64::from(MOST_LEEWAY_SECONDS);
     assert!(verifier.verify(&token, at(NOW + most - 1)).is_ok());
-    assert_eq!(verifier.verify(&token, at(NOW + most)), Err(TokenFault::Expired));
+    assert_eq!(verifier.verify(&token, at(NOW + most)), Err(TokenError::Expired));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn claims_of_the_wrong_kind_are_malformed() {
     }
     for payload in ["", "[]", "null", "{", r#"{"exp":1,"exp":99999999999}"#, "\u{0}"] {
         let token = key(Algorithm::Es256).sign("JWT", payload.as_bytes()).unwrap();
-        assert_eq!(verifier().verify(&token, at(NOW)), Err(TokenFault::Malformed), "{payload}");
+        assert_eq!(verifier().verify(&token, at(NOW)), Err(TokenError::Malformed), "{payload}");
     }
 }
 
@@ -204,7 +204,7 @@ fn what_is_signed_for_something_else_is_no_token() {
         let token = key.sign(typ, claims().to_string().as_bytes()).unwrap();
         let result = verifier().verify(&token, at(NOW));
         assert_eq!(result.is_ok(), accepted, "{typ}");
-        assert!(accepted || result == Err(TokenFault::WrongType));
+        assert!(accepted || result == Err(TokenError::WrongType));
     }
     let mut header = header(key);
     header.typ = None;
@@ -216,5 +216,5 @@ fn what_is_signed_for_something_else_is_no_token() {
 fn the_signature_is_checked_before_the_claims() {
     let thief = SigningKey::generate(Algorithm::Es256).unwrap();
     let token = other(&thief, &header(key(Algorithm::Es256)), &json!({"exp": 0}));
-    assert_eq!(verifier().verify(&token, at(NOW)), Err(TokenFault::Signature(JwsFault::BadSignature)));
+    assert_eq!(verifier().verify(&token, at(NOW)), Err(TokenError::Signature(JwsError::BadSignature)));
 }

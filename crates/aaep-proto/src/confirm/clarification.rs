@@ -7,27 +7,27 @@ use serde_json::{Map, Value};
 use super::question::texts;
 use crate::id::ReplyToken;
 use crate::language::LanguageTag;
-use crate::message::{Aside, AwaitingClarification, Choice, Response, ResponseKind, add_variant};
+use crate::message::{AwaitingClarification, Choice, EventMeta, Response, ResponseKind, add_variant};
 
 /// A question that must not be asked, since it has no valid answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnanswerableQuestion {
+pub enum UnanswerableError {
     /// It is multiple choice and has no choices.
     NoChoices,
     /// Its default is none of its choices.
     DefaultIsNoChoice,
 }
 
-impl fmt::Display for UnanswerableQuestion {
+impl fmt::Display for UnanswerableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            UnanswerableQuestion::NoChoices => "a multiple-choice question needs choices",
-            UnanswerableQuestion::DefaultIsNoChoice => "default_response must be the value of one of the choices",
+            UnanswerableError::NoChoices => "a multiple-choice question needs choices",
+            UnanswerableError::DefaultIsNoChoice => "default_response must be the value of one of the choices",
         })
     }
 }
 
-impl std::error::Error for UnanswerableQuestion {}
+impl std::error::Error for UnanswerableError {}
 
 /// A question about what the user wants.
 ///
@@ -45,7 +45,7 @@ pub struct Clarification {
     default_response: Option<String>,
     summaries: [Option<String>; 3],
     variants: Map<String, Value>,
-    aside: Aside,
+    meta: EventMeta,
     timeout_seconds: u32,
     origin: Option<String>,
 }
@@ -60,7 +60,7 @@ impl Clarification {
             default_response: None,
             summaries: [None, None, None],
             variants: Map::new(),
-            aside: Aside::default(),
+            meta: EventMeta::default(),
             timeout_seconds: 120,
             origin: None,
         }
@@ -82,7 +82,7 @@ impl Clarification {
             summaries: [asked.summary_terse.clone(), asked.summary_normal.clone(), asked.summary_detailed.clone()],
             variants: variants.clone(),
             // What went beside it is in the event, which is what is put again.
-            aside: Aside::default(),
+            meta: EventMeta::default(),
             timeout_seconds: asked.timeout_seconds,
             origin,
         }
@@ -154,9 +154,9 @@ impl Clarification {
 
     /// Texts in other languages, by field name and language suffix, and what goes beside the payload. The question is
     /// the summary of its language too, if there is no other.
-    pub fn in_other_words(mut self, variants: Map<String, Value>, aside: Aside) -> Clarification {
+    pub fn with_variants(mut self, variants: Map<String, Value>, meta: EventMeta) -> Clarification {
         self.variants.extend(variants);
-        self.aside = aside;
+        self.meta = meta;
         for (suffix, question) in texts(&self.variants, "question_") {
             self.variants.entry(format!("summary_normal_{suffix}")).or_insert(question.into());
         }
@@ -183,22 +183,22 @@ impl Clarification {
 
     /// Whether the question can be answered, and its default is one of the answers. A question that takes other kinds
     /// of answers too may have any default.
-    pub(crate) fn check(&self) -> Result<(), UnanswerableQuestion> {
+    pub(crate) fn check(&self) -> Result<(), UnanswerableError> {
         let chooses = self.kinds.contains(&ResponseKind::MultipleChoice);
         if chooses && self.choices.is_empty() {
-            return Err(UnanswerableQuestion::NoChoices);
+            return Err(UnanswerableError::NoChoices);
         }
         let only_chooses = self.kinds.iter().all(|kind| *kind == ResponseKind::MultipleChoice);
         let known = |default: &String| self.choices.iter().any(|(value, _)| value == default);
         if chooses && only_chooses && !self.default_response.iter().all(known) {
-            return Err(UnanswerableQuestion::DefaultIsNoChoice);
+            return Err(UnanswerableError::DefaultIsNoChoice);
         }
         Ok(())
     }
 
     /// What the event says besides its payload.
-    pub(crate) fn rest(&self) -> (Map<String, Value>, Aside) {
-        (self.variants.clone(), self.aside.clone())
+    pub(crate) fn rest(&self) -> (Map<String, Value>, EventMeta) {
+        (self.variants.clone(), self.meta.clone())
     }
 
     pub(crate) fn fallback(&self) -> Option<Response> {
@@ -250,12 +250,12 @@ mod tests {
             default.into_iter().fold(ask, Clarification::default_response)
         };
         let none: [(&str, &str); 0] = [];
-        assert_eq!(Clarification::choice("Which?", none).check(), Err(UnanswerableQuestion::NoChoices));
+        assert_eq!(Clarification::choice("Which?", none).check(), Err(UnanswerableError::NoChoices));
         let other = Clarification::freetext("Which?").or(ResponseKind::MultipleChoice);
-        assert_eq!(other.check(), Err(UnanswerableQuestion::NoChoices));
-        assert_eq!(choice(Some("c")).check(), Err(UnanswerableQuestion::DefaultIsNoChoice));
+        assert_eq!(other.check(), Err(UnanswerableError::NoChoices));
+        assert_eq!(choice(Some("c")).check(), Err(UnanswerableError::DefaultIsNoChoice));
         // The label is not the value.
-        assert_eq!(choice(Some("A")).check(), Err(UnanswerableQuestion::DefaultIsNoChoice));
+        assert_eq!(choice(Some("A")).check(), Err(UnanswerableError::DefaultIsNoChoice));
         assert_eq!(choice(Some("a")).check(), Ok(()));
         assert_eq!(choice(None).check(), Ok(()));
         assert_eq!(choice(Some("c")).or(ResponseKind::Freetext).check(), Ok(()));

@@ -5,8 +5,8 @@ mod outcome;
 mod permit;
 mod question;
 
-pub use clarification::{Clarification, UnanswerableQuestion};
-pub use outcome::{Answer, AuditRecord, Outcome, Verdict};
+pub use clarification::{Clarification, UnanswerableError};
+pub use outcome::{AuditRecord, ClarificationOutcome, ConfirmationOutcome, Resolution};
 pub(crate) use permit::Grant;
-pub use permit::{Acceptance, CallDigest, InvalidDigest, Permit, PermitError};
-pub use question::{CONSENT_PREFIX, CONSENT_URI, Confirmation, UnsafeDefault};
+pub use permit::{Acceptance, CallDigest, ParseDigestError, Permit, PermitError};
+pub use question::{CONSENT_PREFIX, CONSENT_URI, Confirmation, UnsafeDefaultError};

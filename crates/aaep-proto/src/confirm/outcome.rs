@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 /// Why a question ended as it did. A timeout is never the user's refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Resolution {
     /// The user said yes.
     Accepted,
     /// The user said no.
@@ -32,30 +32,30 @@ pub enum Verdict {
     NotRecorded,
 }
 
-impl Verdict {
+impl Resolution {
     /// The word for it on the wire and in records.
     pub fn as_str(self) -> &'static str {
         match self {
-            Verdict::Accepted => "accepted",
-            Verdict::Rejected => "rejected",
-            Verdict::Answered => "answered",
-            Verdict::TimedOut => "timed_out",
-            Verdict::NobodyCouldAnswer => "nobody_could_answer",
-            Verdict::SubscriberLeft => "subscriber_left",
-            Verdict::Cancelled => "cancelled",
-            Verdict::Superseded => "superseded",
-            Verdict::NotRecorded => "not_recorded",
+            Resolution::Accepted => "accepted",
+            Resolution::Rejected => "rejected",
+            Resolution::Answered => "answered",
+            Resolution::TimedOut => "timed_out",
+            Resolution::NobodyCouldAnswer => "nobody_could_answer",
+            Resolution::SubscriberLeft => "subscriber_left",
+            Resolution::Cancelled => "cancelled",
+            Resolution::Superseded => "superseded",
+            Resolution::NotRecorded => "not_recorded",
         }
     }
 }
 
 /// How a confirmation ended.
 #[derive(Debug, PartialEq)]
-pub struct Outcome {
+pub struct ConfirmationOutcome {
     /// What applies: the user's decision, or the default.
     pub decision: Decision,
     /// Why.
-    pub verdict: Verdict,
+    pub resolution: Resolution,
     /// The permission for the irreversible call that was asked about. It is there only if the question was asked as
     /// irreversible, named its call, and was accepted: a yes to any other question permits nothing irreversible.
     pub permit: Option<Permit>,
@@ -65,11 +65,11 @@ pub struct Outcome {
 
 /// How a clarification ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct ClarificationOutcome {
     /// The user's answer, or the agent's own fallback, if there is either.
     pub response: Option<Response>,
     /// Why.
-    pub verdict: Verdict,
+    pub resolution: Resolution,
 }
 
 /// What is kept of every decision: who, when, on which subscription, how, and what was shown.
@@ -83,8 +83,9 @@ pub struct AuditRecord {
     pub asked_at: Timestamp,
     /// When it was decided.
     pub decided_at: Timestamp,
-    /// How it ended.
-    pub verdict: Verdict,
+    /// How it was resolved.
+    #[serde(rename = "verdict")]
+    pub resolution: Resolution,
     /// What applies then; nothing for a clarification.
     pub decision: Option<Decision>,
     /// Who answered, by the identity that the transport proved.

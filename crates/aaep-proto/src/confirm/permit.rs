@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::outcome::Verdict;
+use super::outcome::Resolution;
 use crate::id::{ReplyToken, SessionId};
 use crate::message::{AwaitingConfirmation, Decision, RiskLevel};
 use crate::time::Moment;
@@ -44,27 +44,27 @@ impl fmt::Display for CallDigest {
 
 /// Text that is not a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidDigest;
+pub struct ParseDigestError;
 
-impl fmt::Display for InvalidDigest {
+impl fmt::Display for ParseDigestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("must be sha256: followed by 64 hexadecimal digits")
     }
 }
 
-impl std::error::Error for InvalidDigest {}
+impl std::error::Error for ParseDigestError {}
 
 impl FromStr for CallDigest {
-    type Err = InvalidDigest;
+    type Err = ParseDigestError;
 
-    fn from_str(text: &str) -> Result<CallDigest, InvalidDigest> {
-        let digits = text.strip_prefix("sha256:").ok_or(InvalidDigest)?.as_bytes();
+    fn from_str(text: &str) -> Result<CallDigest, ParseDigestError> {
+        let digits = text.strip_prefix("sha256:").ok_or(ParseDigestError)?.as_bytes();
         let mut bytes = [0; 32];
         if digits.len() != 2 * bytes.len() {
-            return Err(InvalidDigest);
+            return Err(ParseDigestError);
         }
         for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            let digit = |d: u8| char::from(d).to_digit(16).ok_or(InvalidDigest);
+            let digit = |d: u8| char::from(d).to_digit(16).ok_or(ParseDigestError);
             *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
         }
         Ok(CallDigest(bytes))
@@ -90,13 +90,13 @@ pub enum Acceptance {
 impl Acceptance {
     /// Whether a confirmation that ended with this verdict permits an irreversible call, and how. A question that was
     /// not asked as irreversible permits none, whatever the answer (decision 60).
-    pub(crate) fn of(asked: &AwaitingConfirmation, verdict: Verdict) -> Option<Acceptance> {
+    pub(crate) fn of(asked: &AwaitingConfirmation, resolution: Resolution) -> Option<Acceptance> {
         let default_allowed =
             asked.default_decision == Decision::Accept && asked.risk_level.as_ref() == Some(&RiskLevel::Low);
-        match verdict {
+        match resolution {
             _ if !asked.is_irreversible() => None,
-            Verdict::Accepted => Some(Acceptance::Reply),
-            Verdict::TimedOut | Verdict::NobodyCouldAnswer | Verdict::SubscriberLeft if default_allowed => {
+            Resolution::Accepted => Some(Acceptance::Reply),
+            Resolution::TimedOut | Resolution::NobodyCouldAnswer | Resolution::SubscriberLeft if default_allowed => {
                 Some(Acceptance::Default)
             }
             _ => None,
@@ -191,7 +191,7 @@ mod tests {
         let call = CallDigest::of("delete", &json!({"id": 1}));
         assert_eq!(call.to_string().parse(), Ok(call));
         for bad in ["", "sha256:", "sha256:00", &call.to_string().replace("sha256", "md5"), &format!("{call}0")] {
-            assert_eq!(bad.parse::<CallDigest>(), Err(InvalidDigest), "{bad}");
+            assert_eq!(bad.parse::<CallDigest>(), Err(ParseDigestError), "{bad}");
         }
     }
 
@@ -227,15 +227,15 @@ mod tests {
     #[test]
     fn only_a_yes_to_an_irreversible_question_or_its_allowed_default_permits() {
         let verdicts = [
-            Verdict::Accepted,
-            Verdict::Rejected,
-            Verdict::Answered,
-            Verdict::TimedOut,
-            Verdict::NobodyCouldAnswer,
-            Verdict::SubscriberLeft,
-            Verdict::Cancelled,
-            Verdict::Superseded,
-            Verdict::NotRecorded,
+            Resolution::Accepted,
+            Resolution::Rejected,
+            Resolution::Answered,
+            Resolution::TimedOut,
+            Resolution::NobodyCouldAnswer,
+            Resolution::SubscriberLeft,
+            Resolution::Cancelled,
+            Resolution::Superseded,
+            Resolution::NotRecorded,
         ];
         let stated = [
             (None, None, false),
@@ -253,15 +253,17 @@ mod tests {
                     (asked.irreversible, asked.reversibility) = (irreversible, reversibility.clone());
                     (asked.risk_level, asked.default_decision) = (risk.clone(), default.clone());
                     let by_default = counts && *risk == Some(RiskLevel::Low) && default == Decision::Accept;
-                    for verdict in verdicts {
-                        let expected = match verdict {
-                            Verdict::Accepted if counts => Some(Acceptance::Reply),
-                            Verdict::TimedOut | Verdict::NobodyCouldAnswer | Verdict::SubscriberLeft if by_default => {
+                    for resolution in verdicts {
+                        let expected = match resolution {
+                            Resolution::Accepted if counts => Some(Acceptance::Reply),
+                            Resolution::TimedOut | Resolution::NobodyCouldAnswer | Resolution::SubscriberLeft
+                                if by_default =>
+                            {
                                 Some(Acceptance::Default)
                             }
                             _ => None,
                         };
-                        assert_eq!(Acceptance::of(&asked, verdict), expected, "{asked:?} {verdict:?}");
+                        assert_eq!(Acceptance::of(&asked, resolution), expected, "{asked:?} {resolution:?}");
                     }
                 }
             }

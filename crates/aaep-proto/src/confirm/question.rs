@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::permit::CallDigest;
 use crate::id::ReplyToken;
 use crate::language::LanguageTag;
-use crate::message::{Aside, AwaitingConfirmation, Decision, Reversibility, RiskLevel, add_variant};
+use crate::message::{AwaitingConfirmation, Decision, EventMeta, Reversibility, RiskLevel, add_variant};
 
 /// The extension under which questions carry the fingerprint of their call and notices their outcome.
 pub const CONSENT_PREFIX: &str = "consent";
@@ -17,15 +17,15 @@ pub const CONSENT_URI: &str = "urn:aaep:extension:consent:1";
 
 /// A default of accept for an action that silence must not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnsafeDefault;
+pub struct UnsafeDefaultError;
 
-impl fmt::Display for UnsafeDefault {
+impl fmt::Display for UnsafeDefaultError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an irreversible action of medium, high or unstated risk must default to reject")
     }
 }
 
-impl std::error::Error for UnsafeDefault {}
+impl std::error::Error for UnsafeDefaultError {}
 
 /// A question about an action.
 ///
@@ -54,7 +54,7 @@ pub struct Confirmation {
     call: Option<(String, CallDigest)>,
     summaries: [Option<String>; 3],
     variants: Map<String, Value>,
-    aside: Aside,
+    meta: EventMeta,
     takes_modified: bool,
     origin: Option<String>,
 }
@@ -75,7 +75,7 @@ impl Confirmation {
             call: None,
             summaries: [None, None, None],
             variants: Map::new(),
-            aside: Aside::default(),
+            meta: EventMeta::default(),
             takes_modified: false,
             origin: None,
         }
@@ -124,9 +124,9 @@ impl Confirmation {
 
     /// Texts in other languages, by field name and language suffix, and what goes beside the payload. Where both action
     /// and consequence are there in a language, they are its summary too, if it has no other.
-    pub fn in_other_words(mut self, variants: Map<String, Value>, aside: Aside) -> Confirmation {
+    pub fn with_variants(mut self, variants: Map<String, Value>, meta: EventMeta) -> Confirmation {
         self.variants.extend(variants);
-        self.aside = aside;
+        self.meta = meta;
         for (suffix, action) in texts(&self.variants, "action_") {
             if let Some(consequence) = self.variants.get(&format!("consequence_{suffix}")).and_then(Value::as_str) {
                 let summary = format!("{action} {consequence}");
@@ -168,7 +168,7 @@ impl Confirmation {
     }
 
     /// The agent can handle "yes, but otherwise": it is told what the user wants instead.
-    pub fn takes_modified_action(mut self) -> Confirmation {
+    pub fn allow_modified_action(mut self) -> Confirmation {
         self.takes_modified = true;
         self
     }
@@ -200,24 +200,24 @@ impl Confirmation {
             summaries: [asked.summary_terse.clone(), asked.summary_normal.clone(), asked.summary_detailed.clone()],
             variants: variants.clone(),
             // What went beside it is in the event, which is what is put again.
-            aside: Aside::default(),
+            meta: EventMeta::default(),
             takes_modified,
             origin,
         }
     }
 
     /// Goes ahead without an answer, where 6.4.1 allows it.
-    pub fn accept_on_timeout(mut self) -> Result<Confirmation, UnsafeDefault> {
+    pub fn accept_on_timeout(mut self) -> Result<Confirmation, UnsafeDefaultError> {
         self.default = Decision::Accept;
         self.check()?;
         Ok(self)
     }
 
     /// Whether the table of 6.4.1 is kept, also after later changes of risk.
-    pub(crate) fn check(&self) -> Result<(), UnsafeDefault> {
+    pub(crate) fn check(&self) -> Result<(), UnsafeDefaultError> {
         let harmless = self.risk == Some(RiskLevel::Low);
         let unsafe_default = self.default == Decision::Accept && self.is_irreversible() && !harmless;
-        if unsafe_default { Err(UnsafeDefault) } else { Ok(()) }
+        if unsafe_default { Err(UnsafeDefaultError) } else { Ok(()) }
     }
 
     /// Either field counts (decision 14).
@@ -238,8 +238,8 @@ impl Confirmation {
     }
 
     /// What the event says besides its payload.
-    pub(crate) fn rest(&self) -> (Map<String, Value>, Aside) {
-        (self.variants.clone(), self.aside.clone())
+    pub(crate) fn rest(&self) -> (Map<String, Value>, EventMeta) {
+        (self.variants.clone(), self.meta.clone())
     }
 
     pub(crate) fn takes_modified(&self) -> bool {
@@ -336,14 +336,14 @@ mod tests {
             ask().reversible().accept_on_timeout().unwrap().reversibility(Reversibility::Irreversible),
             ask().irreversible().risk(RiskLevel::Low).accept_on_timeout().unwrap().risk(RiskLevel::High),
         ];
-        assert!(late.iter().all(|ask| ask.check() == Err(UnsafeDefault)));
+        assert!(late.iter().all(|ask| ask.check() == Err(UnsafeDefaultError)));
         let restored = |irreversible: Option<bool>, reversibility: Option<Reversibility>, risk: Option<RiskLevel>| {
             let mut asked = ask().accept_on_timeout().unwrap().payload("rpl_1".parse().unwrap(), 1);
             (asked.irreversible, asked.reversibility, asked.risk_level) = (irreversible, reversibility, risk);
             Confirmation::restore(&asked, &Map::new(), None, (false, None)).check()
         };
-        assert_eq!(restored(None, Some(Reversibility::Irreversible), None), Err(UnsafeDefault));
-        assert_eq!(restored(Some(false), Some(Reversibility::Irreversible), None), Err(UnsafeDefault));
+        assert_eq!(restored(None, Some(Reversibility::Irreversible), None), Err(UnsafeDefaultError));
+        assert_eq!(restored(Some(false), Some(Reversibility::Irreversible), None), Err(UnsafeDefaultError));
         assert_eq!(restored(Some(true), None, Some(RiskLevel::Low)), Ok(()));
     }
 }

@@ -1,10 +1,10 @@
 //! Answers to what a subscriber may not ask for on its subscription (5.5, 5.7). A rejection ends the subscription that
 //! the message names, and no other.
 
-use super::{Closing, Cx, Engine, Misuse, Output, SubscriptionKey};
+use super::{CloseInfo, Cx, Engine, EngineError, EngineOutput, SubscriptionKey};
 use crate::id::SubscriptionId;
 use crate::message::ReasonCode;
-use crate::negotiate::Refusal;
+use crate::negotiate::Rejection;
 
 impl Engine {
     /// Answers a renegotiation that is not valid, which ends the subscription. One that names another subscription is
@@ -14,16 +14,16 @@ impl Engine {
         cx: &mut Cx<'_>,
         from: SubscriptionKey,
         named: Option<&SubscriptionId>,
-        refusal: &Refusal,
-    ) -> Result<(), Misuse> {
+        rejection: &Rejection,
+    ) -> Result<(), EngineError> {
         self.observe_time(cx);
-        let own = self.subscription_id(from).ok_or(Misuse::UnknownSubscription)?;
+        let own = self.subscription_id(from).ok_or(EngineError::UnknownSubscription)?;
         match named.filter(|named| *named != own) {
             Some(other) => self.refuse_other(from, other),
             None => {
-                self.answer(from, refusal);
-                let message = refusal.message.clone();
-                self.end(cx, from, Closing { reason_code: "renegotiation_refused", message });
+                self.answer(from, rejection);
+                let message = rejection.message.clone();
+                self.end(cx, from, CloseInfo { reason_code: "renegotiation_refused", message });
             }
         }
         Ok(())
@@ -33,18 +33,18 @@ impl Engine {
     pub(super) fn refuse_other(&mut self, from: SubscriptionKey, named: &SubscriptionId) {
         let Some(own) = self.subscription_id(from) else { return };
         let message = format!("subscription_id: {named} is not the subscription of this connection. Use {own}.");
-        self.answer(from, &Refusal::new(ReasonCode::Unknown, message));
+        self.answer(from, &Rejection::new(ReasonCode::Unknown, message));
     }
 
     /// Answers a request for a subscription by someone who has one. That one goes on.
-    pub fn refuse_second_request(&mut self, from: SubscriptionKey) -> Result<(), Misuse> {
-        let own = self.subscription_id(from).ok_or(Misuse::UnknownSubscription)?;
+    pub fn refuse_second_request(&mut self, from: SubscriptionKey) -> Result<(), EngineError> {
+        let own = self.subscription_id(from).ok_or(EngineError::UnknownSubscription)?;
         let message = format!("There is a subscription here already: {own}. Change it with subscription.renegotiate.");
-        self.answer(from, &Refusal::new(ReasonCode::Unknown, message));
+        self.answer(from, &Rejection::new(ReasonCode::Unknown, message));
         Ok(())
     }
 
-    fn answer(&mut self, to: SubscriptionKey, refusal: &Refusal) {
-        self.out.push_back(Output::Message(to, Box::new(refusal.to_message().into())));
+    fn answer(&mut self, to: SubscriptionKey, rejection: &Rejection) {
+        self.out.push_back(EngineOutput::Message(to, Box::new(rejection.to_message().into())));
     }
 }

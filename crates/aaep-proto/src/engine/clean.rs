@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::Misuse;
+use super::EngineError;
 use crate::confirm::CONSENT_PREFIX;
 use crate::json::Json;
 use crate::message::{Event, Payload};
@@ -16,7 +16,7 @@ const OWN_FIELDS: [&str; 6] = ["@context", "type", "event_id", "session_id", "ti
 
 /// Replaces secrets everywhere and hidden characters in text for people, if there are any. `json` is the event as it
 /// would be sent. Returns whether the event has changed.
-pub(super) fn clean(event: &mut Event, json: &Json<'_>) -> Result<bool, Misuse> {
+pub(super) fn clean(event: &mut Event, json: &Json<'_>) -> Result<bool, EngineError> {
     check_choices(event)?;
     let core = event.core_type().is_some();
     let Some(object) = json.object() else { return Ok(false) };
@@ -97,7 +97,7 @@ fn expose_json(value: &mut Value) {
 }
 
 /// The value of a choice comes back in the reply, so it cannot be changed on the way.
-fn check_choices(event: &Event) -> Result<(), Misuse> {
+fn check_choices(event: &Event) -> Result<(), EngineError> {
     let Payload::AwaitingClarification(question) = &event.payload else { return Ok(()) };
     for (index, choice) in question.choices.iter().flatten().enumerate() {
         let (rule, what) = if let Some(secret) = find_secret(&choice.value) {
@@ -108,7 +108,7 @@ fn check_choices(event: &Event) -> Result<(), Misuse> {
             continue;
         };
         let message = format!("Give this choice another value: everyone who listens gets the {what} in it.");
-        return Err(Misuse::Invalid(vec![Problem::new(rule, format!("/choices/{index}/value"), message)]));
+        return Err(EngineError::Invalid(vec![Problem::new(rule, format!("/choices/{index}/value"), message)]));
     }
     Ok(())
 }

@@ -4,29 +4,29 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::subscriptions::{Binding, Subscription, SubscriptionKey, Subscriptions};
-use super::{Counts, Cx, Engine, Entry, Output, Timer};
+use super::subscriptions::{ResumePolicy, Subscription, SubscriptionKey, Subscriptions};
+use super::{Cx, Engine, EngineOutput, EngineStats, JournalEntry, Timer};
 use crate::frame::{Frame, FrameMeter};
 use crate::id::{EventId, OutputId, SessionId};
 use crate::message::{Boundary, CoreType, Event, Payload};
 use crate::negotiate::Terms;
-use crate::shape::filter::Filter;
-use crate::shape::outbox::{Release, Run, Sending};
-use crate::shape::tailor::Words;
-use crate::shape::text::{Cursor, Cutting, OutputText, Piece};
+use crate::shaping::filter::Filter;
+use crate::shaping::outbox::{CoalescedText, OutgoingFrame, Release};
+use crate::shaping::tailor::TextPreferences;
+use crate::shaping::text::{BoundarySet, Cursor, OutputText, TextChunk};
 use crate::time::Timestamp;
 
 /// What makes two subscriptions alike, apart from how fast they take it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ShapeKey {
+pub(super) struct GroupKey {
     filter: Filter,
-    words: Words,
-    cutting: Cutting,
+    words: TextPreferences,
+    cutting: BoundarySet,
 }
 
-impl ShapeKey {
-    pub(super) fn of(terms: &Terms) -> ShapeKey {
-        ShapeKey { filter: terms.filter().clone(), words: Words::of(terms), cutting: Cutting::of(terms) }
+impl GroupKey {
+    pub(super) fn of(terms: &Terms) -> GroupKey {
+        GroupKey { filter: terms.filter().clone(), words: TextPreferences::of(terms), cutting: BoundarySet::of(terms) }
     }
 
     fn wants(&self, event: &Event) -> bool {
@@ -50,18 +50,18 @@ impl ShapeKey {
 
 /// Names a shape for as long as somebody has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ShapeId(u64);
+pub(super) struct GroupId(u64);
 
 /// One shape and who has it.
 #[derive(Debug)]
-struct Shape {
-    key: Arc<ShapeKey>,
+struct SubscriberGroup {
+    key: Arc<GroupKey>,
     members: Vec<SubscriptionKey>,
     /// The last runs of text that were put together, for the others who held the same.
     runs: Vec<(RunKey, Arc<Frame>)>,
 }
 
-impl Shape {
+impl SubscriberGroup {
     /// An event that these subscriptions do not get. A state change that only the load leaves out must not break the
     /// chain of those that follow; of a session that has ended nothing needs to be remembered.
     fn skip(&self, event: &Event, subscriptions: &mut Subscriptions) {
@@ -98,31 +98,31 @@ const RUNS: usize = 8;
 
 /// All shapes in use.
 #[derive(Debug, Default)]
-pub(super) struct Shapes {
-    by_key: BTreeMap<Arc<ShapeKey>, ShapeId>,
-    by_id: BTreeMap<ShapeId, Shape>,
+pub(super) struct SubscriberGroups {
+    by_key: BTreeMap<Arc<GroupKey>, GroupId>,
+    by_id: BTreeMap<GroupId, SubscriberGroup>,
     next: u64,
 }
 
-impl Shapes {
+impl SubscriberGroups {
     /// Adds a subscription; answers its shape and whether that is new.
-    pub(super) fn join(&mut self, key: ShapeKey, subscription: SubscriptionKey) -> (ShapeId, bool) {
+    pub(super) fn join(&mut self, key: GroupKey, subscription: SubscriptionKey) -> (GroupId, bool) {
         if let Some(id) = self.by_key.get(&key) {
             if let Some(shape) = self.by_id.get_mut(id) {
                 shape.members.push(subscription);
             }
             return (*id, false);
         }
-        let id = ShapeId(self.next);
+        let id = GroupId(self.next);
         self.next += 1;
         let key = Arc::new(key);
         self.by_key.insert(key.clone(), id);
-        self.by_id.insert(id, Shape { key, members: vec![subscription], runs: Vec::new() });
+        self.by_id.insert(id, SubscriberGroup { key, members: vec![subscription], runs: Vec::new() });
         (id, true)
     }
 
     /// Takes a subscription out; answers whether the shape is gone.
-    pub(super) fn leave(&mut self, id: ShapeId, subscription: SubscriptionKey) -> bool {
+    pub(super) fn leave(&mut self, id: GroupId, subscription: SubscriptionKey) -> bool {
         let Some(shape) = self.by_id.get_mut(&id) else { return true };
         shape.members.retain(|k| *k != subscription);
         if !shape.members.is_empty() {
@@ -133,11 +133,11 @@ impl Shapes {
         true
     }
 
-    pub(super) fn key(&self, id: ShapeId) -> Option<Arc<ShapeKey>> {
+    pub(super) fn key(&self, id: GroupId) -> Option<Arc<GroupKey>> {
         self.by_id.get(&id).map(|shape| shape.key.clone())
     }
 
-    pub(super) fn is(&self, id: ShapeId, key: &ShapeKey) -> bool {
+    pub(super) fn is(&self, id: GroupId, key: &GroupKey) -> bool {
         self.by_id.get(&id).is_some_and(|shape| *shape.key == *key)
     }
 
@@ -167,13 +167,13 @@ impl Engine {
         cx: &mut Cx<'_>,
         event: &Event,
         mut wanted: impl FnMut(SubscriptionKey) -> bool,
-        mut make: impl FnMut(&Words, &mut Option<Arc<Event>>) -> Arc<Frame>,
+        mut make: impl FnMut(&TextPreferences, &mut Option<Arc<Event>>) -> Arc<Frame>,
     ) {
         // A sentence that is complete is emitted before what follows it (decision 76).
         let mut overfull = self.push_settled_text(cx, &event.envelope.session_id, None);
         let mut source = None;
         // Shapes that differ in their filters only still say the same words.
-        let mut frames: BTreeMap<Words, Arc<Frame>> = BTreeMap::new();
+        let mut frames: BTreeMap<TextPreferences, Arc<Frame>> = BTreeMap::new();
         for shape in self.shapes.by_id.values_mut() {
             if !shape.key.wants(event) {
                 shape.skip(event, &mut self.subscriptions);
@@ -222,7 +222,7 @@ impl Engine {
         let Some(session) = self.sessions.get_mut(session_id) else { return overfull };
         let Some(mut output) = session.take_output(output_id) else { return overfull };
         // What is cut alike from the same place is the same event, whoever gets it.
-        let mut cuts: BTreeMap<(Cutting, Cursor), Option<Cut>> = BTreeMap::new();
+        let mut cuts: BTreeMap<(BoundarySet, Cursor), Option<Cut>> = BTreeMap::new();
         for (id, shape) in &mut self.shapes.by_id {
             let mut cursor = output.cursor(*id);
             let cutting = shape.key.cutting;
@@ -347,13 +347,13 @@ impl Engine {
 /// A piece of text as it is cut for everyone who stands at the same place.
 struct Cut {
     after: Cursor,
-    piece: Piece,
+    piece: TextChunk,
     /// Made when somebody wants it.
     frame: Option<Arc<Frame>>,
 }
 
 impl Cut {
-    fn next(text: &OutputText, mut cursor: Cursor, cutting: Cutting) -> Option<Cut> {
+    fn next(text: &OutputText, mut cursor: Cursor, cutting: BoundarySet) -> Option<Cut> {
         let piece = text.next_piece(&mut cursor, cutting)?;
         Some(Cut { after: cursor, piece, frame: None })
     }
@@ -363,9 +363,9 @@ impl Cut {
 struct Delivery<'e> {
     journal: bool,
     meter: &'e FrameMeter,
-    counts: &'e mut Counts,
+    counts: &'e mut EngineStats,
     runs: &'e mut Vec<(RunKey, Arc<Frame>)>,
-    out: &'e mut std::collections::VecDeque<Output>,
+    out: &'e mut std::collections::VecDeque<EngineOutput>,
     timers: &'e mut std::collections::BTreeSet<(crate::time::Moment, Timer)>,
 }
 
@@ -379,7 +379,7 @@ impl Delivery<'_> {
         to.outbox.push(frame, now, &mut |release| {
             counts.delivered += 1;
             let frame = finish(cx, runs, release);
-            out.push_back(Output::Event(key, frame));
+            out.push_back(EngineOutput::Event(key, frame));
         });
         if to.outbox.waiting() > 0 || to.armed.is_some() {
             self.arm(cx, key, to);
@@ -394,7 +394,7 @@ impl Delivery<'_> {
         to.outbox.pump(now, &mut |release| {
             counts.delivered += 1;
             let frame = finish(cx, runs, release);
-            out.push_back(Output::Event(key, frame));
+            out.push_back(EngineOutput::Event(key, frame));
         });
         if let Some(old) = to.armed.take() {
             self.timers.remove(&(old, Timer::Outbox(key)));
@@ -407,9 +407,9 @@ impl Delivery<'_> {
     fn note_held(&mut self, to: &mut Subscription) {
         to.count_text(self.meter);
         let held = to.outbox.waiting() > 0;
-        if self.journal && held != to.held && to.binding == Binding::Resumable {
+        if self.journal && held != to.held && to.binding == ResumePolicy::Resumable {
             to.held = held;
-            self.out.push_back(Output::Journal(Box::new(Entry::Held(to.id.clone(), held))));
+            self.out.push_back(EngineOutput::Journal(Box::new(JournalEntry::Held(to.id.clone(), held))));
         }
     }
 
@@ -432,8 +432,8 @@ impl Delivery<'_> {
 /// what was overtaken is the same event, told later.
 fn finish(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, release: Release) -> Arc<Frame> {
     let frame = match release.what {
-        Sending::Frame(frame) => frame,
-        Sending::State(frame, from) => {
+        OutgoingFrame::Frame(frame) => frame,
+        OutgoingFrame::State(frame, from) => {
             let mut event = frame.event().clone();
             event.envelope.event_id = EventId::random(cx.entropy);
             if let Payload::StateChanged(change) = &mut event.payload {
@@ -441,7 +441,7 @@ fn finish(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, release: Releas
             }
             Arc::new(Frame::new(event))
         }
-        Sending::Run(run) => finish_run(cx, runs, run),
+        OutgoingFrame::Run(run) => finish_run(cx, runs, run),
     };
     match release.not_before {
         Some(time) if frame.event().envelope.timestamp < time => {
@@ -453,7 +453,7 @@ fn finish(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, release: Releas
     }
 }
 
-fn finish_run(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, run: Run) -> Arc<Frame> {
+fn finish_run(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, run: CoalescedText) -> Arc<Frame> {
     let (session, output) = (run.session().clone(), run.output().cloned());
     let (position, end, hint) = (run.position, run.end(), run.hint.clone());
     let at = run.frame.event().envelope.timestamp;
@@ -469,7 +469,7 @@ fn finish_run(cx: &mut Cx<'_>, runs: &mut Vec<(RunKey, Arc<Frame>)>, run: Run) -
     frame
 }
 
-fn join(cx: &mut Cx<'_>, run: Run) -> Event {
+fn join(cx: &mut Cx<'_>, run: CoalescedText) -> Event {
     let mut event = run.frame.event().clone();
     // One piece that only ends with another hint says the same and stays the same event.
     if run.frame.position() != Some(run.position) || run.frame.chunk() != run.text {
@@ -485,13 +485,13 @@ fn join(cx: &mut Cx<'_>, run: Run) -> Event {
 }
 
 /// The part of a piece that comes after so many characters of the output.
-pub(super) fn rest_after(piece: &Piece, known: u64) -> Option<Piece> {
+pub(super) fn rest_after(piece: &TextChunk, known: u64) -> Option<TextChunk> {
     let end = piece.position + piece.text.chars().count() as u64;
     if known >= end && !piece.complete {
         return None;
     }
     let skip = known.saturating_sub(piece.position) as usize;
-    Some(Piece {
+    Some(TextChunk {
         text: piece.text.chars().skip(skip).collect(),
         position: known.max(piece.position).min(end),
         ..piece.clone()

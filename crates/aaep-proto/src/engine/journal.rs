@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::questions::{Asked, Ending};
-use super::{Cx, Engine, Output};
-use crate::confirm::{AuditRecord, Verdict};
+use super::questions::{Asked, ResolutionDetails};
+use super::{Cx, Engine, EngineOutput};
+use crate::confirm::{AuditRecord, Resolution};
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use crate::language::LanguageTag;
 use crate::limits;
@@ -19,19 +19,19 @@ use crate::time::Timestamp;
 /// One thing to keep.
 ///
 /// ```
-/// use aaep_proto::engine::Entry;
-/// let held = Entry::Held("sub_1".parse()?, true);
-/// assert!(!held.is_binding());
-/// # Ok::<(), aaep_proto::id::InvalidId>(())
+/// use aaep_proto::engine::JournalEntry;
+/// let held = JournalEntry::Held("sub_1".parse()?, true);
+/// assert!(!held.is_durable());
+/// # Ok::<(), aaep_proto::id::ParseIdError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub enum Entry {
+pub enum JournalEntry {
     /// An event, as it is before it is tailored to anyone. The first of a session begins it, a last one ends it.
     Event(Box<Event>),
     /// Whoever speaks for the agent calls the session so.
     Named(SessionId, String),
     /// An output begins.
-    Opened(SessionId, OutputId, OutputKind),
+    Opened(SessionId, OutputId, OutputFormat),
     /// Text was written to an output, after so many characters.
     Text(SessionId, OutputId, u64, String),
     /// An output has ended.
@@ -39,11 +39,11 @@ pub enum Entry {
     /// A question is asked.
     Asked(Box<AskedQuestion>),
     /// A question has ended. A later word about the same question replaces an earlier one.
-    Decided(Box<DecidedQuestion>),
+    Decided(Box<ResolvedQuestion>),
     /// The permit that this question gave is used for this call, which is announced as soon as this is on record.
     Spent(ReplyToken, Box<Event>),
     /// A subscription that may come back began, or has new terms.
-    Subscribed(Box<Subscriber>),
+    Subscribed(Box<SubscriptionRecord>),
     /// Something waits for such a subscription, or nothing does any more.
     Held(SubscriptionId, bool),
     /// It has ended.
@@ -53,16 +53,16 @@ pub enum Entry {
     Sent(EventId, Option<(OutputId, u64)>),
 }
 
-impl Entry {
+impl JournalEntry {
     /// Whether someone waits until this is kept.
-    pub fn is_binding(&self) -> bool {
-        matches!(self, Entry::Asked(_) | Entry::Decided(_) | Entry::Spent(..))
+    pub fn is_durable(&self) -> bool {
+        matches!(self, JournalEntry::Asked(_) | JournalEntry::Decided(_) | JournalEntry::Spent(..))
     }
 }
 
 /// What is known of an output besides its text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OutputKind {
+pub struct OutputFormat {
     /// The kind of text.
     pub content_type: String,
     /// Its language, if not that of the session.
@@ -90,7 +90,7 @@ pub struct AskedQuestion {
 
 /// How a question ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DecidedQuestion {
+pub struct ResolvedQuestion {
     /// For the audit trail.
     pub record: AuditRecord,
     /// What the user wants instead, if the agent can handle that.
@@ -101,7 +101,7 @@ pub struct DecidedQuestion {
 
 /// A subscription that may come back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Subscriber {
+pub struct SubscriptionRecord {
     /// Its id.
     pub id: SubscriptionId,
     /// Whose it is.
@@ -113,7 +113,7 @@ pub struct Subscriber {
 /// Where a session stands, as far as its entries tell. Whoever keeps entries keeps one of these for each session that
 /// goes on, so that a restart need not read them all again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SessionState {
+pub struct SessionSnapshot {
     /// Its first event.
     pub started: Event,
     /// The state it is in.
@@ -123,7 +123,7 @@ pub struct SessionState {
     /// The tools that run.
     pub calls: BTreeMap<ToolCallId, String>,
     /// The outputs that go on.
-    pub outputs: BTreeMap<OutputId, OutputKind>,
+    pub outputs: BTreeMap<OutputId, OutputFormat>,
     /// What whoever speaks for the agent calls it.
     #[serde(default)]
     pub origin: Option<String>,
@@ -132,10 +132,10 @@ pub struct SessionState {
     pub guarded: BTreeSet<String>,
 }
 
-impl SessionState {
+impl SessionSnapshot {
     /// A session that begins with this event, if it is a beginning.
-    pub fn begin(event: &Event) -> Option<SessionState> {
-        (event.core_type() == Some(CoreType::SessionStarted)).then(|| SessionState {
+    pub fn begin(event: &Event) -> Option<SessionSnapshot> {
+        (event.core_type() == Some(CoreType::SessionStarted)).then(|| SessionSnapshot {
             started: event.clone(),
             state: "idle".to_owned(),
             latest: event.envelope.timestamp,
@@ -178,7 +178,7 @@ impl SessionState {
 
 /// What was waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Recorded {
+pub enum JournalAck {
     /// A question was asked.
     Asked(ReplyToken),
     /// A question has ended.
@@ -187,13 +187,13 @@ pub enum Recorded {
     Spent(ReplyToken),
 }
 
-impl Recorded {
+impl JournalAck {
     /// What is waited for when this is recorded.
-    pub fn of(entry: &Entry) -> Option<Recorded> {
+    pub fn of(entry: &JournalEntry) -> Option<JournalAck> {
         match entry {
-            Entry::Asked(asked) => Some(Recorded::Asked(asked.token.clone())),
-            Entry::Decided(decided) => Some(Recorded::Decided(decided.record.reply_token.clone())),
-            Entry::Spent(token, _) => Some(Recorded::Spent(token.clone())),
+            JournalEntry::Asked(asked) => Some(JournalAck::Asked(asked.token.clone())),
+            JournalEntry::Decided(decided) => Some(JournalAck::Decided(decided.record.reply_token.clone())),
+            JournalEntry::Spent(token, _) => Some(JournalAck::Spent(token.clone())),
             _ => None,
         }
     }
@@ -201,25 +201,25 @@ impl Recorded {
 
 impl Engine {
     /// Says what must survive, if anyone wants to know.
-    pub(super) fn note(&mut self, entry: impl FnOnce() -> Entry) {
+    pub(super) fn note(&mut self, entry: impl FnOnce() -> JournalEntry) {
         if self.config.journal {
-            self.out.push_back(Output::Journal(Box::new(entry())));
+            self.out.push_back(EngineOutput::Journal(Box::new(entry())));
         }
     }
 
     /// What was to be kept is kept, or could not be. Only now a question is put to the user, a decision
     /// is acted on, and an irreversible call is announced.
-    pub fn recorded(&mut self, cx: &mut Cx<'_>, what: &Recorded, kept: bool) {
+    pub fn handle_journal_ack(&mut self, cx: &mut Cx<'_>, what: &JournalAck, kept: bool) {
         self.observe_time(cx);
         match what {
-            Recorded::Asked(token) => self.question_recorded(cx, token, kept),
-            Recorded::Decided(token) => self.ending_recorded(cx, token, kept),
-            Recorded::Spent(token) => self.call_recorded(cx, token, kept),
+            JournalAck::Asked(token) => self.question_recorded(cx, token, kept),
+            JournalAck::Decided(token) => self.ending_recorded(cx, token, kept),
+            JournalAck::Spent(token) => self.call_recorded(cx, token, kept),
         }
     }
 
     /// Questions and decisions cannot be kept for now: what is asked meanwhile is not put to anyone and not done.
-    pub fn set_recording(&mut self, works: bool) {
+    pub fn set_journal_healthy(&mut self, works: bool) {
         self.recording = works;
     }
 
@@ -244,7 +244,7 @@ impl Engine {
     pub(super) fn fail_closed(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
         let Some(question) = self.questions.get_mut(token) else { return };
         question.ending = None;
-        let ending = Ending::by_itself(Verdict::NotRecorded);
+        let ending = ResolutionDetails::by_itself(Resolution::NotRecorded);
         self.settle_now(cx, token, ending);
     }
 }
@@ -266,17 +266,17 @@ impl Engine {
             takes_modified,
             origin: question.origin().map(str::to_owned),
         };
-        self.note(|| Entry::Asked(Box::new(asked)));
+        self.note(|| JournalEntry::Asked(Box::new(asked)));
     }
 
     pub(super) fn note_put(&mut self, token: &ReplyToken) {
         if let Some(event) = self.questions.get(token).filter(|_| self.config.journal).map(|q| q.event.clone()) {
-            self.note(|| Entry::Event(Box::new(event)));
+            self.note(|| JournalEntry::Event(Box::new(event)));
         }
     }
 
-    pub(super) fn note_ending(&mut self, response: Option<Response>, ending: &Ending, record: &AuditRecord) {
+    pub(super) fn note_ending(&mut self, response: Option<Response>, ending: &ResolutionDetails, record: &AuditRecord) {
         let modified = ending.modified.clone();
-        self.note(|| Entry::Decided(Box::new(DecidedQuestion { record: record.clone(), modified, response })));
+        self.note(|| JournalEntry::Decided(Box::new(ResolvedQuestion { record: record.clone(), modified, response })));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! It does nothing by itself. The caller hands in what happens, each time with a [`Cx`] (the time and a
 //! source of random bytes), then takes outputs with [`Engine::poll_output`] until it answers
-//! [`Output::Idle`], and calls [`Engine::handle_timeout`] no later than the moment named there. One
+//! [`EngineOutput::Idle`], and calls [`Engine::handle_timeout`] no later than the moment named there. One
 //! change, then drain.
 
 mod answers;
@@ -16,26 +16,30 @@ mod outputs;
 mod publish;
 mod questions;
 mod renegotiate;
+mod replay;
 mod replies;
 mod restore;
 mod session;
 mod sessions;
 mod subscriptions;
-mod tell;
 mod tools;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-pub use journal::{AskedQuestion, DecidedQuestion, Entry, OutputKind, Recorded, SessionState, Subscriber};
-pub use origins::Found;
-pub use replies::ReplyFault;
-pub use restore::{Past, Restored, Unfinished};
-pub use sessions::{MISSED, SessionOptions, summary_of_state};
-pub use subscriptions::{Binding, Presence, SubscriptionKey};
-pub use tools::NotAnnounced;
+pub use journal::{
+    AskedQuestion, JournalAck, JournalEntry, OutputFormat, ResolvedQuestion, SessionSnapshot, SubscriptionRecord,
+};
+pub use origins::QuestionStatus;
+pub use replies::ReplyRejection;
+pub use restore::{PendingWork, RecoveredState, ReplayItem};
+pub use sessions::{MISSED, SessionOptions, state_summary};
+pub use subscriptions::{ResumePolicy, SubscriberCounts, SubscriptionKey};
+pub use tools::AnnounceError;
 
-use crate::confirm::{Answer, AuditRecord, Outcome, PermitError, UnanswerableQuestion, UnsafeDefault};
+use crate::confirm::{
+    AuditRecord, ClarificationOutcome, ConfirmationOutcome, PermitError, UnanswerableError, UnsafeDefaultError,
+};
 use crate::frame::{Frame, FrameMeter};
 use crate::id::{Entropy, OutputId, ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use crate::limits;
@@ -45,13 +49,13 @@ use crate::rule::Problem;
 use crate::sequence::recent::Recent;
 use crate::time::{Moment, Now};
 
-use delivery::Shapes;
+use delivery::SubscriberGroups;
 use origins::Origins;
 use questions::Question;
-use restore::Orphan;
-use session::Session;
+use restore::OrphanedSession;
+use session::SessionState;
 use subscriptions::Subscriptions;
-use tools::HeldCall;
+use tools::PendingCall;
 
 /// What comes with every input: one reading of the clocks, and random bytes.
 pub struct Cx<'a> {
@@ -63,44 +67,44 @@ pub struct Cx<'a> {
 
 /// What the producer does when a question is asked and nobody is subscribed at all (decision 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenAlone {
+pub enum NoSubscriberPolicy {
     /// Waits for the timeout: assistive technology that connects meanwhile is handed the question.
     #[default]
     Wait,
     /// Applies the default at once.
-    DefaultAtOnce,
+    ApplyDefault,
 }
 
 /// How an engine is set up.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct EngineConfig {
     /// Who produces.
     pub producer: Producer,
     /// What subscriptions can get.
     pub offer: Offer,
     /// What happens to a question that nobody is there to hear.
-    pub when_alone: WhenAlone,
+    pub no_subscriber_policy: NoSubscriberPolicy,
     /// How long a resumable stream may be away before it counts as gone.
-    pub away_seconds: u64,
+    pub resume_window_secs: u64,
     /// Where the manifest is published.
     pub manifest_uri: Option<String>,
     /// The manifest, signed, for those who demand it. Offered only if the offer says so.
     pub signed_manifest: Option<String>,
-    /// Whether what must survive a restart is told as [`Output::Journal`]. Then questions and decisions wait for
+    /// Whether what must survive a restart is told as [`EngineOutput::Journal`]. Then questions and decisions wait for
     /// [`Engine::recorded`].
     pub journal: bool,
     /// Counts the bytes of all events that wait for a subscription.
     pub frames: FrameMeter,
 }
 
-impl Config {
+impl EngineConfig {
     /// The defaults for this producer.
-    pub fn new(producer: Producer) -> Config {
-        Config {
+    pub fn new(producer: Producer) -> EngineConfig {
+        EngineConfig {
             producer,
             offer: Offer::default(),
-            when_alone: WhenAlone::Wait,
-            away_seconds: limits::AWAY_SECONDS,
+            no_subscriber_policy: NoSubscriberPolicy::Wait,
+            resume_window_secs: limits::RESUME_WINDOW_SECS,
             manifest_uri: None,
             signed_manifest: None,
             journal: false,
@@ -111,7 +115,7 @@ impl Config {
 
 /// What has happened so far, in numbers that only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct EngineStats {
     /// Sessions that began.
     pub sessions: u64,
     /// Events that agents said; text counts by the piece that was cut.
@@ -124,32 +128,32 @@ pub struct Counts {
 
 /// What the caller has to do.
 #[derive(Debug, PartialEq)]
-pub enum Output {
+pub enum EngineOutput {
     /// Send an event to a subscription.
     Event(SubscriptionKey, Arc<Frame>),
     /// Send a message to a subscription.
     Message(SubscriptionKey, Box<Message>),
     /// The subscription has ended; nothing more comes for it.
-    Closed(SubscriptionKey, Closing),
+    Closed(SubscriptionKey, CloseInfo),
     /// A confirmation is decided.
-    Decided(ReplyToken, Outcome),
+    Decided(ReplyToken, ConfirmationOutcome),
     /// A clarification is answered, or not.
-    Answered(ReplyToken, Answer),
+    Answered(ReplyToken, ClarificationOutcome),
     /// The irreversible call that this permit was used for is announced and may run, or it must not run.
-    Invoked(ReplyToken, Result<ToolCallId, NotAnnounced>),
+    Invoked(ReplyToken, Result<ToolCallId, AnnounceError>),
     /// Keep this record.
     Audit(Box<AuditRecord>),
     /// Keep this over a restart.
-    Journal(Box<Entry>),
+    Journal(Box<JournalEntry>),
     /// A reply was ignored; to be logged, never to be told to its sender.
-    Ignored(SubscriptionId, ReplyFault),
+    Ignored(SubscriptionId, ReplyRejection),
     /// Nothing more to do until then, or until the next input.
     Idle(Option<Moment>),
 }
 
 /// Why a subscription ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Closing {
+pub struct CloseInfo {
     /// For programs.
     pub reason_code: &'static str,
     /// For people.
@@ -158,7 +162,7 @@ pub struct Closing {
 
 /// The caller asked for something that must not be done. Nothing was sent and nothing has changed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Misuse {
+pub enum EngineError {
     /// There is no such session, or it has ended.
     UnknownSession,
     /// There is no such subscription.
@@ -172,45 +176,45 @@ pub enum Misuse {
     /// The event breaks the order of its session.
     OutOfOrder(Vec<Problem>),
     /// There is a method of its own for this.
-    OtherWay(&'static str),
+    WrongMethod(&'static str),
     /// An irreversible tool needs a permit.
     NeedsPermit,
     /// The permit is for something else, was used before, or has expired.
     WrongPermit(PermitError),
     /// The question's default would let silence do harm.
-    UnsafeDefault(UnsafeDefault),
+    UnsafeDefault(UnsafeDefaultError),
     /// The question has no valid answer.
-    Unanswerable(UnanswerableQuestion),
+    Unanswerable(UnanswerableError),
     /// Too many sessions or questions at once.
     TooMany(&'static str),
 }
 
-impl std::fmt::Display for Misuse {
+impl std::fmt::Display for EngineError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let problems = |f: &mut std::fmt::Formatter<'_>, what: &str, list: &[Problem]| {
             let first = list.first().map_or("", |p| p.message.as_str());
             write!(f, "the event {what}: {first}")
         };
         match self {
-            Misuse::UnknownSession => f.write_str("there is no such session, or it has ended"),
-            Misuse::UnknownSubscription => f.write_str("there is no such subscription"),
-            Misuse::UnknownOutput => f.write_str("there is no such output, or it is complete"),
-            Misuse::UnknownQuestion => f.write_str("there is no such question, or it is settled"),
-            Misuse::Invalid(list) => problems(f, "is not valid", list),
-            Misuse::OutOfOrder(list) => problems(f, "is out of order", list),
-            Misuse::OtherWay(method) => write!(f, "there is another way to do this: {method}"),
-            Misuse::NeedsPermit => {
+            EngineError::UnknownSession => f.write_str("there is no such session, or it has ended"),
+            EngineError::UnknownSubscription => f.write_str("there is no such subscription"),
+            EngineError::UnknownOutput => f.write_str("there is no such output, or it is complete"),
+            EngineError::UnknownQuestion => f.write_str("there is no such question, or it is settled"),
+            EngineError::Invalid(list) => problems(f, "is not valid", list),
+            EngineError::OutOfOrder(list) => problems(f, "is out of order", list),
+            EngineError::WrongMethod(method) => write!(f, "there is another way to do this: {method}"),
+            EngineError::NeedsPermit => {
                 f.write_str("an irreversible tool runs only with a permit; ask for confirmation first")
             }
-            Misuse::WrongPermit(e) => e.fmt(f),
-            Misuse::UnsafeDefault(e) => e.fmt(f),
-            Misuse::Unanswerable(e) => e.fmt(f),
-            Misuse::TooMany(what) => write!(f, "too many {what} at once"),
+            EngineError::WrongPermit(e) => e.fmt(f),
+            EngineError::UnsafeDefault(e) => e.fmt(f),
+            EngineError::Unanswerable(e) => e.fmt(f),
+            EngineError::TooMany(what) => write!(f, "too many {what} at once"),
         }
     }
 }
 
-impl std::error::Error for Misuse {}
+impl std::error::Error for EngineError {}
 
 /// What a deadline is for. One table holds them all.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -234,7 +238,7 @@ enum Timer {
 /// The state machine. See the module for how it is driven.
 ///
 /// ```
-/// use aaep_proto::engine::{Config, Cx, Engine, Output, SessionOptions};
+/// use aaep_proto::engine::{EngineConfig, Cx, Engine, EngineOutput, SessionOptions};
 /// use aaep_proto::id::Entropy;
 /// use aaep_proto::message::Producer;
 /// use aaep_proto::time::{Moment, Now, Timestamp};
@@ -245,48 +249,48 @@ enum Timer {
 /// }
 /// let mut entropy = Counter(0);
 /// let now = Now { moment: Moment::default(), wall: Timestamp::from_millis(0) };
-/// let mut engine = Engine::new(Config::new(Producer::new("gardener")));
+/// let mut engine = Engine::new(EngineConfig::new(Producer::new("gardener")));
 /// let cx = &mut Cx { now, entropy: &mut entropy };
 /// let session = engine.start_session(cx, SessionOptions::new("Planning your garden."))?;
 /// engine.complete_session(cx, &session, "The plan is ready.")?;
-/// assert_eq!(engine.poll_output(), Output::Idle(None));
-/// # Ok::<(), aaep_proto::engine::Misuse>(())
+/// assert_eq!(engine.poll_output(), EngineOutput::Idle(None));
+/// # Ok::<(), aaep_proto::engine::EngineError>(())
 /// ```
 pub struct Engine {
-    config: Config,
-    sessions: BTreeMap<SessionId, Session>,
+    config: EngineConfig,
+    sessions: BTreeMap<SessionId, SessionState>,
     ended: Recent,
     subscriptions: Subscriptions,
-    shapes: Shapes,
+    shapes: SubscriberGroups,
     questions: BTreeMap<ReplyToken, Question>,
     spent: Recent,
     /// Questions whose permit was used.
     used: Recent,
     /// Irreversible calls that wait until the use of their permit is on record.
-    held_calls: BTreeMap<ReplyToken, HeldCall>,
+    held_calls: BTreeMap<ReplyToken, PendingCall>,
     origins: Origins,
     /// Sessions whose agents have not come back after a restart.
-    orphans: BTreeMap<SessionId, Orphan>,
+    orphans: BTreeMap<SessionId, OrphanedSession>,
     /// In which state sessions were at the restart.
     stood: BTreeMap<SessionId, (crate::message::Envelope, String)>,
     /// Whether what must be kept can be.
     recording: bool,
     timers: BTreeSet<(Moment, Timer)>,
-    out: VecDeque<Output>,
+    out: VecDeque<EngineOutput>,
     /// The latest moment that was seen: a clock that goes back is not followed.
     latest: Moment,
-    counts: Counts,
+    counts: EngineStats,
 }
 
 impl Engine {
     /// An engine with nothing in it.
-    pub fn new(config: Config) -> Engine {
+    pub fn new(config: EngineConfig) -> Engine {
         Engine {
             config,
             sessions: BTreeMap::new(),
             ended: Recent::new(limits::ENDED_SESSIONS),
             subscriptions: Subscriptions::default(),
-            shapes: Shapes::default(),
+            shapes: SubscriberGroups::default(),
             questions: BTreeMap::new(),
             spent: Recent::new(limits::REPLY_TOKENS),
             used: Recent::new(limits::REPLY_TOKENS),
@@ -298,12 +302,12 @@ impl Engine {
             timers: BTreeSet::new(),
             out: VecDeque::new(),
             latest: Moment::default(),
-            counts: Counts::default(),
+            counts: EngineStats::default(),
         }
     }
 
     /// What has happened so far.
-    pub fn counts(&self) -> Counts {
+    pub fn stats(&self) -> EngineStats {
         self.counts
     }
 
@@ -325,15 +329,15 @@ impl Engine {
     }
 
     /// What was set up.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &EngineConfig {
         &self.config
     }
 
-    /// The next thing to do. [`Output::Idle`] is the last.
-    pub fn poll_output(&mut self) -> Output {
-        let output = self.out.pop_front().unwrap_or_else(|| Output::Idle(self.next_deadline()));
+    /// The next thing to do. [`EngineOutput::Idle`] is the last.
+    pub fn poll_output(&mut self) -> EngineOutput {
+        let output = self.out.pop_front().unwrap_or_else(|| EngineOutput::Idle(self.next_deadline()));
         // What was folded was not seen by the meter before.
-        if let Output::Event(_, frame) = &output {
+        if let EngineOutput::Event(_, frame) = &output {
             frame.count_with(&self.config.frames);
         }
         output

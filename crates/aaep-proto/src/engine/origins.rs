@@ -6,20 +6,20 @@ use std::collections::{BTreeMap, VecDeque};
 use serde_json::{Map, Value};
 
 use super::Engine;
-use crate::confirm::{Answer, Grant, Outcome, Permit, Verdict};
+use crate::confirm::{ClarificationOutcome, ConfirmationOutcome, Grant, Permit, Resolution};
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
 use crate::message::Decision;
 
 /// What became of a question, for an asker who comes back.
 #[derive(Debug, PartialEq)]
-pub enum Found {
+pub enum QuestionStatus {
     /// It waits for an answer.
     Pending(ReplyToken),
     /// It is decided. The permit is there if there was one, it was not used and it has not expired.
-    Decided(Outcome),
+    Decided(ConfirmationOutcome),
     /// It is answered.
-    Answered(Answer),
+    Answered(ClarificationOutcome),
 }
 
 /// How questions ended that their askers may look for.
@@ -35,11 +35,11 @@ pub(super) enum Known {
     Confirmation {
         session: SessionId,
         decision: Decision,
-        verdict: Verdict,
+        resolution: Resolution,
         modified_action: Option<Map<String, Value>>,
         grant: Option<Grant>,
     },
-    Clarification(SessionId, Answer),
+    Clarification(SessionId, ClarificationOutcome),
 }
 
 impl Origins {
@@ -58,22 +58,22 @@ impl Origins {
 impl Engine {
     /// What became of a question that its asker calls so. The permit of an accepted one is granted again as long as
     /// none was used: only the first use counts. It does not live longer for that.
-    pub fn find_question(&self, origin: &str) -> Option<(SessionId, Found)> {
+    pub fn find_question(&self, origin: &str) -> Option<(SessionId, QuestionStatus)> {
         let open = self.questions.iter().find(|(_, question)| question.origin() == Some(origin));
         if let Some((token, question)) = open {
-            return Some((question.session.clone(), Found::Pending(token.clone())));
+            return Some((question.session.clone(), QuestionStatus::Pending(token.clone())));
         }
         Some(match self.origins.known.get(origin)? {
-            Known::Clarification(session, answer) => (session.clone(), Found::Answered(answer.clone())),
-            Known::Confirmation { session, decision, verdict, modified_action, grant } => {
+            Known::Clarification(session, answer) => (session.clone(), QuestionStatus::Answered(answer.clone())),
+            Known::Confirmation { session, decision, resolution, modified_action, grant } => {
                 let usable = grant.as_ref().filter(|grant| self.is_usable(grant));
-                let outcome = Outcome {
+                let outcome = ConfirmationOutcome {
                     decision: decision.clone(),
-                    verdict: *verdict,
+                    resolution: *resolution,
                     permit: usable.cloned().map(Permit::new),
                     modified_action: modified_action.clone(),
                 };
-                (session.clone(), Found::Decided(outcome))
+                (session.clone(), QuestionStatus::Decided(outcome))
             }
         })
     }

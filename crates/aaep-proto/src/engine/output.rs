@@ -5,7 +5,7 @@ use super::subscriptions::SubscriptionKey;
 use super::{Cx, Engine, Timer};
 use crate::id::{OutputId, SessionId};
 use crate::limits;
-use crate::shape::segment::Pause;
+use crate::shaping::segment::Pause;
 use crate::time::Moment;
 
 impl Engine {

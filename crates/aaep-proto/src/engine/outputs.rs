@@ -1,20 +1,26 @@
 //! The text of outputs on its way in: secrets are replaced before the text is recorded or cut.
 
-use super::{Cx, Engine, Entry, Misuse, Timer};
+use super::{Cx, Engine, EngineError, JournalEntry, Timer};
 use crate::id::{OutputId, SessionId};
 use crate::limits;
 
 impl Engine {
     /// Adds text to an output. Each subscription gets it where its terms allow a cut. What may still become a secret
     /// is held back until the next text, the next event of the session or the end of the output.
-    pub fn write(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId, text: &str) -> Result<(), Misuse> {
+    pub fn write(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        output: &OutputId,
+        text: &str,
+    ) -> Result<(), EngineError> {
         self.observe_time(cx);
         if text.is_empty() {
             return Ok(());
         }
         self.settle_text(cx, session, Some(output));
-        let found = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
-        let found = found.outputs.get_mut(output).ok_or(Misuse::UnknownOutput)?;
+        let found = self.sessions.get_mut(session).ok_or(EngineError::UnknownSession)?;
+        let found = found.outputs.get_mut(output).ok_or(EngineError::UnknownOutput)?;
         let mut clean = String::with_capacity(text.len());
         found.redactor.push(text, &mut clean);
         self.write_clean(cx, session, output, &clean);
@@ -23,7 +29,12 @@ impl Engine {
     }
 
     /// Ends an output.
-    pub fn finish_output(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId) -> Result<(), Misuse> {
+    pub fn finish_output(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        output: &OutputId,
+    ) -> Result<(), EngineError> {
         self.finish_output_with(cx, session, output, "")
     }
 
@@ -35,13 +46,13 @@ impl Engine {
         session: &SessionId,
         output: &OutputId,
         last: &str,
-    ) -> Result<(), Misuse> {
+    ) -> Result<(), EngineError> {
         self.observe_time(cx);
         if !last.is_empty() {
             self.settle_text(cx, session, Some(output));
         }
-        let found = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
-        let found = found.outputs.get_mut(output).ok_or(Misuse::UnknownOutput)?;
+        let found = self.sessions.get_mut(session).ok_or(EngineError::UnknownSession)?;
+        let found = found.outputs.get_mut(output).ok_or(EngineError::UnknownOutput)?;
         let mut rest = String::with_capacity(last.len());
         found.redactor.push(last, &mut rest);
         found.redactor.finish(&mut rest);
@@ -51,7 +62,7 @@ impl Engine {
         if let Some(found) = found {
             found.text.finish();
         }
-        self.note(|| Entry::Finished(session.clone(), output.clone()));
+        self.note(|| JournalEntry::Finished(session.clone(), output.clone()));
         self.deliver_text(cx, session, output);
         Ok(())
     }
@@ -138,6 +149,6 @@ impl Engine {
         let Some(found) = found.filter(|_| !text.is_empty()) else { return };
         let position = found.written;
         found.written += text.chars().count() as u64;
-        self.note(|| Entry::Text(session.clone(), output.clone(), position, text.to_owned()));
+        self.note(|| JournalEntry::Text(session.clone(), output.clone(), position, text.to_owned()));
     }
 }

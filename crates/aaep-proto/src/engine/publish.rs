@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::clean::clean;
-use super::session::Session;
-use super::{Cx, Engine, Entry, Misuse};
+use super::session::SessionState;
+use super::{Cx, Engine, EngineError, JournalEntry};
 use crate::confirm::{CONSENT_PREFIX, CONSENT_URI};
 use crate::id::{EventId, SessionId};
 use crate::json::Json;
@@ -19,8 +19,8 @@ pub(super) type Consent = Option<Map<String, Value>>;
 
 impl Engine {
     /// Enters a state if the session is not in it.
-    pub(super) fn ensure_state(&mut self, cx: &mut Cx<'_>, session: &SessionId, to: &str) -> Result<(), Misuse> {
-        let state = &self.sessions.get(session).ok_or(Misuse::UnknownSession)?.state;
+    pub(super) fn ensure_state(&mut self, cx: &mut Cx<'_>, session: &SessionId, to: &str) -> Result<(), EngineError> {
+        let state = &self.sessions.get(session).ok_or(EngineError::UnknownSession)?.state;
         if state != to {
             self.set_state(cx, session, to, None)?;
         }
@@ -33,8 +33,8 @@ impl Engine {
         session: &SessionId,
         change: Localized<StateChanged>,
         consent: Consent,
-    ) -> Result<EventId, Misuse> {
-        let silent = change.payload.summary_normal.is_none() && change.aside.urgency.is_none();
+    ) -> Result<EventId, EngineError> {
+        let silent = change.payload.summary_normal.is_none() && change.meta.urgency.is_none();
         let by_engine = consent.is_some();
         let event = self.prepare(cx, session, change.into_payload(), |event| {
             if silent {
@@ -53,7 +53,12 @@ impl Engine {
         Ok(event.envelope.event_id)
     }
 
-    pub(super) fn publish(&mut self, cx: &mut Cx<'_>, session: &SessionId, payload: Payload) -> Result<Event, Misuse> {
+    pub(super) fn publish(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        payload: Payload,
+    ) -> Result<Event, EngineError> {
         self.publish_with(cx, session, payload.into(), |_| {})
     }
 
@@ -64,7 +69,7 @@ impl Engine {
         session: &SessionId,
         said: Localized<Payload>,
         adjust: impl FnOnce(&mut Event),
-    ) -> Result<Event, Misuse> {
+    ) -> Result<Event, EngineError> {
         let event = self.prepare(cx, session, said, adjust)?;
         self.deliver(cx, &event);
         Ok(event)
@@ -77,8 +82,8 @@ impl Engine {
         cx: &mut Cx<'_>,
         session: &SessionId,
         said: &Localized<Payload>,
-    ) -> Result<Event, Misuse> {
-        let session = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
+    ) -> Result<Event, EngineError> {
+        let session = self.sessions.get_mut(session).ok_or(EngineError::UnknownSession)?;
         let before = session.latest;
         let made = made_of(session, cx, said.clone());
         session.latest = before;
@@ -95,9 +100,9 @@ impl Engine {
         session: &SessionId,
         said: Localized<Payload>,
         adjust: impl FnOnce(&mut Event),
-    ) -> Result<Event, Misuse> {
+    ) -> Result<Event, EngineError> {
         let event = self.admit(cx, session, said, adjust)?;
-        self.note(|| Entry::Event(Box::new(event.clone())));
+        self.note(|| JournalEntry::Event(Box::new(event.clone())));
         Ok(event)
     }
 
@@ -108,9 +113,9 @@ impl Engine {
         session: &SessionId,
         said: Localized<Payload>,
         adjust: impl FnOnce(&mut Event),
-    ) -> Result<Event, Misuse> {
+    ) -> Result<Event, EngineError> {
         self.release_text(cx, session);
-        let found = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
+        let found = self.sessions.get_mut(session).ok_or(EngineError::UnknownSession)?;
         let before = found.latest;
         let mut event = made_of(found, cx, said)?;
         adjust(&mut event);
@@ -134,8 +139,8 @@ impl Engine {
         cx: &mut Cx<'_>,
         session: &SessionId,
         said: Localized<Payload>,
-    ) -> Result<Event, Misuse> {
-        let found = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
+    ) -> Result<Event, EngineError> {
+        let found = self.sessions.get_mut(session).ok_or(EngineError::UnknownSession)?;
         let before = found.latest;
         let made = made_of(found, cx, said);
         found.latest = before;
@@ -149,21 +154,21 @@ impl Engine {
 
 /// The event that an agent's words become. What was agreed to is not among them: the engine alone says that.
 fn made_of(
-    session: &mut Session,
+    session: &mut SessionState,
     cx: &mut Cx<'_>,
-    Localized { payload, variants, aside }: Localized<Payload>,
-) -> Result<Event, Misuse> {
-    if aside
+    Localized { payload, variants, meta }: Localized<Payload>,
+) -> Result<Event, EngineError> {
+    if meta
         .extensions
         .iter()
         .any(|extensions| extensions.keys().any(|prefix| prefix.eq_ignore_ascii_case(CONSENT_PREFIX)))
     {
         let message = "Leave out consent: what was agreed to is said by the producer.";
         let pointer = format!("/extensions/{CONSENT_PREFIX}");
-        return Err(Misuse::Invalid(vec![Problem::new(Rule::ReservedPrefix, pointer, message)]));
+        return Err(EngineError::Invalid(vec![Problem::new(Rule::ReservedPrefix, pointer, message)]));
     }
     let mut event = session.event(cx, payload);
-    aside.say(&mut event);
+    meta.say(&mut event);
     event.extra = variants;
     Ok(event)
 }
@@ -179,7 +184,7 @@ pub(super) fn add_consent(event: &mut Event, consent: Consent) {
 }
 
 /// What comes beside the payload must not pass for a part of it: otherwise it would escape every check of the types.
-fn check_extra(event: &Event) -> Result<(), Misuse> {
+fn check_extra(event: &Event) -> Result<(), EngineError> {
     let core = event.core_type();
     let posing = matches!(&event.payload, Payload::Extension { name } if is_core_name(name));
     let taken = |name: &str| {
@@ -191,18 +196,18 @@ fn check_extra(event: &Event) -> Result<(), Misuse> {
         return Ok(());
     }
     let message = "Give core events and their fields as what they are, not as an extension or a variant.";
-    Err(Misuse::Invalid(vec![Problem::new(Rule::CustomField, "", message)]))
+    Err(EngineError::Invalid(vec![Problem::new(Rule::CustomField, "", message)]))
 }
 
 /// Checks one event. Secrets and hidden characters are replaced first; everything else goes back.
-fn check(event: &mut Event) -> Result<(), Misuse> {
+fn check(event: &mut Event) -> Result<(), EngineError> {
     let validator = Validator::new();
     let mut text = serde_json::to_vec(event).unwrap_or_default();
     // Before anything reads all of it.
     if text.len() > limits::MESSAGE_BYTES {
         let message =
             format!("Split it: {} bytes are more than the {} of an event.", text.len(), limits::MESSAGE_BYTES);
-        return Err(Misuse::Invalid(vec![Problem::new(Rule::MessageSize, "", message)]));
+        return Err(EngineError::Invalid(vec![Problem::new(Rule::MessageSize, "", message)]));
     }
     let changed = match Json::parse(&text) {
         Ok(json) => clean(event, &json)?,
@@ -213,5 +218,5 @@ fn check(event: &mut Event) -> Result<(), Misuse> {
     }
     let mut report = validator.check(&text);
     report.problems.retain(|p| p.severity == Severity::Error);
-    if report.problems.is_empty() { Ok(()) } else { Err(Misuse::Invalid(report.problems)) }
+    if report.problems.is_empty() { Ok(()) } else { Err(EngineError::Invalid(report.problems)) }
 }

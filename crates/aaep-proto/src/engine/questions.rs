@@ -9,8 +9,11 @@ use super::notice::{countdowns, notice};
 use super::origins::Known;
 use super::publish::add_consent;
 use super::subscriptions::SubscriptionKey;
-use super::{Cx, Engine, Misuse, Output, Timer, WhenAlone};
-use crate::confirm::{Acceptance, Answer, AuditRecord, Clarification, Confirmation, Grant, Outcome, Permit, Verdict};
+use super::{Cx, Engine, EngineError, EngineOutput, NoSubscriberPolicy, Timer};
+use crate::confirm::{
+    Acceptance, AuditRecord, Clarification, ClarificationOutcome, Confirmation, ConfirmationOutcome, Grant, Permit,
+    Resolution,
+};
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
 use crate::message::{Decision, Event, Localized, Payload, Progress, ProgressUpdated, Response, StateChanged};
@@ -31,7 +34,7 @@ pub(super) struct Question {
     /// It is not on record yet, so nobody was asked.
     pub(super) asking: bool,
     /// How it ends, as soon as that is on record.
-    pub(super) ending: Option<(Ending, AuditRecord)>,
+    pub(super) ending: Option<(ResolutionDetails, AuditRecord)>,
 }
 
 pub(super) enum Asked {
@@ -79,7 +82,7 @@ impl Question {
     }
 
     /// What the end of this question permits, if it ends with this verdict now.
-    fn grant(&self, token: &ReplyToken, verdict: Verdict, now: Moment) -> Option<Grant> {
+    fn grant(&self, token: &ReplyToken, resolution: Resolution, now: Moment) -> Option<Grant> {
         let (Asked::Confirmation(asked), Payload::AwaitingConfirmation(payload)) = (&self.asked, &self.event.payload)
         else {
             return None;
@@ -88,15 +91,15 @@ impl Question {
             session: self.session.clone(),
             token: token.clone(),
             call: asked.call()?,
-            acceptance: Acceptance::of(payload, verdict)?,
+            acceptance: Acceptance::of(payload, resolution)?,
             expires: now.plus_seconds(limits::PERMIT_SECONDS),
         })
     }
 }
 
 /// How a question ends, and who ended it, if it was someone.
-pub(super) struct Ending {
-    pub(super) verdict: Verdict,
+pub(super) struct ResolutionDetails {
+    pub(super) resolution: Resolution,
     /// Whether a state change tells of it; the end of a session tells by itself.
     pub(super) told: bool,
     pub(super) subscription: Option<SubscriptionKey>,
@@ -105,22 +108,29 @@ pub(super) struct Ending {
     pub(super) modified: Option<Map<String, Value>>,
 }
 
-impl Ending {
+impl ResolutionDetails {
     /// An end that no reply brought about.
-    pub(super) fn by_itself(verdict: Verdict) -> Ending {
-        Ending { verdict, told: true, subscription: None, decided_by: None, response: None, modified: None }
+    pub(super) fn by_itself(resolution: Resolution) -> ResolutionDetails {
+        ResolutionDetails {
+            resolution,
+            told: true,
+            subscription: None,
+            decided_by: None,
+            response: None,
+            modified: None,
+        }
     }
 }
 
 impl Engine {
-    /// Asks for the user's consent. The outcome comes as [`Output::Decided`] with this token.
+    /// Asks for the user's consent. The outcome comes as [`EngineOutput::Decided`] with this token.
     pub fn ask(
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
         confirmation: Confirmation,
-    ) -> Result<ReplyToken, Misuse> {
-        confirmation.check().map_err(Misuse::UnsafeDefault)?;
+    ) -> Result<ReplyToken, EngineError> {
+        confirmation.check().map_err(EngineError::UnsafeDefault)?;
         let token = ReplyToken::random(cx.entropy);
         let timeout = self.stretched(confirmation.timeout(), true);
         let payload = confirmation.payload(token.clone(), timeout).into();
@@ -128,14 +138,14 @@ impl Engine {
         Ok(token)
     }
 
-    /// Asks the user for what the agent needs to know. The answer comes as [`Output::Answered`].
+    /// Asks the user for what the agent needs to know. The answer comes as [`EngineOutput::Answered`].
     pub fn clarify(
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
         clarification: Clarification,
-    ) -> Result<ReplyToken, Misuse> {
-        clarification.check().map_err(Misuse::Unanswerable)?;
+    ) -> Result<ReplyToken, EngineError> {
+        clarification.check().map_err(EngineError::Unanswerable)?;
         let token = ReplyToken::random(cx.entropy);
         let timeout = self.stretched(clarification.timeout(), false);
         let payload = clarification.payload(token.clone(), timeout).into();
@@ -144,13 +154,13 @@ impl Engine {
     }
 
     /// Withdraws a question that is no longer needed, or that another takes the place of (6.8).
-    pub fn withdraw(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, superseded: bool) -> Result<(), Misuse> {
+    pub fn withdraw(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, superseded: bool) -> Result<(), EngineError> {
         self.observe_time(cx);
         if !self.questions.contains_key(token) {
-            return Err(Misuse::UnknownQuestion);
+            return Err(EngineError::UnknownQuestion);
         }
-        let verdict = if superseded { Verdict::Superseded } else { Verdict::Cancelled };
-        self.settle(cx, token, Ending::by_itself(verdict));
+        let resolution = if superseded { Resolution::Superseded } else { Resolution::Cancelled };
+        self.settle(cx, token, ResolutionDetails::by_itself(resolution));
         Ok(())
     }
 
@@ -171,16 +181,16 @@ impl Engine {
         session: &SessionId,
         payload: Payload,
         (token, timeout_seconds, asked): (ReplyToken, u32, Asked),
-    ) -> Result<(), Misuse> {
+    ) -> Result<(), EngineError> {
         self.observe_time(cx);
         if self.questions.values().filter(|q| q.session == *session).count() >= limits::OPEN_QUESTIONS {
-            return Err(Misuse::TooMany("questions"));
+            return Err(EngineError::TooMany("questions"));
         }
-        let (consent, (variants, aside)) = match &asked {
+        let (consent, (variants, meta)) = match &asked {
             Asked::Confirmation(confirmation) => (confirmation.consent(), confirmation.rest()),
             Asked::Clarification(clarification) => (None, clarification.rest()),
         };
-        let said = Localized { payload, variants, aside };
+        let said = Localized { payload, variants, meta };
         let event = self.admit(cx, session, said, |event| add_consent(event, consent))?;
         self.ensure_state(cx, session, "awaiting_input")?;
         let asked_at = cx.now.moment;
@@ -223,12 +233,12 @@ impl Engine {
             question.event.envelope.timestamp = session.not_before(question.event.envelope.timestamp);
         }
         let able = self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));
-        let alone = self.is_alone();
+        let alone = self.has_no_subscribers();
         if able {
             self.note_put(token);
             self.hand_over(cx, Some(token), &[]);
-        } else if !alone || self.config.when_alone == WhenAlone::DefaultAtOnce {
-            self.settle(cx, token, Ending::by_itself(Verdict::NobodyCouldAnswer));
+        } else if !alone || self.config.no_subscriber_policy == NoSubscriberPolicy::ApplyDefault {
+            self.settle(cx, token, ResolutionDetails::by_itself(Resolution::NobodyCouldAnswer));
         }
     }
 
@@ -292,7 +302,7 @@ impl Engine {
     }
 
     pub(super) fn time_out(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
-        self.settle(cx, token, Ending::by_itself(Verdict::TimedOut));
+        self.settle(cx, token, ResolutionDetails::by_itself(Resolution::TimedOut));
     }
 
     /// Settles with the default what nobody can answer any more (decision 2).
@@ -306,21 +316,21 @@ impl Engine {
             .map(|(token, _)| token.clone())
             .collect();
         for token in lost {
-            self.settle(cx, &token, Ending::by_itself(Verdict::SubscriberLeft));
+            self.settle(cx, &token, ResolutionDetails::by_itself(Resolution::SubscriberLeft));
         }
     }
 
     /// Settles all questions of a session that ends; its end is the notice.
-    pub(super) fn settle_all(&mut self, cx: &mut Cx<'_>, session: &SessionId, verdict: Verdict) {
+    pub(super) fn settle_all(&mut self, cx: &mut Cx<'_>, session: &SessionId, resolution: Resolution) {
         let tokens: Vec<ReplyToken> =
             self.questions.iter().filter(|(_, q)| q.session == *session).map(|(t, _)| t.clone()).collect();
         for token in tokens {
-            self.settle(cx, &token, Ending { told: false, ..Ending::by_itself(verdict) });
+            self.settle(cx, &token, ResolutionDetails { told: false, ..ResolutionDetails::by_itself(resolution) });
         }
     }
 
     /// Every end comes here; the first counts. With a journal it waits until it is on record, unless its session ends.
-    pub(super) fn settle(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: Ending) {
+    pub(super) fn settle(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: ResolutionDetails) {
         let Some(question) = self.questions.get(token) else { return };
         if !self.config.journal || !ending.told {
             return self.settle_now(cx, token, ending);
@@ -336,7 +346,7 @@ impl Engine {
     }
 
     /// Ends a question without waiting for the record of it.
-    pub(super) fn settle_now(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: Ending) {
+    pub(super) fn settle_now(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: ResolutionDetails) {
         let Some(question) = self.questions.get(token) else { return };
         let record = self.record(cx, token, question, &ending);
         self.note_ending(question_response(question, &ending), &ending, &record);
@@ -344,44 +354,50 @@ impl Engine {
     }
 
     /// The one place where a question ends. It is taken out first, so it can end only once.
-    pub(super) fn conclude(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: Ending, record: AuditRecord) {
-        let verdict = ending.verdict;
+    pub(super) fn conclude(
+        &mut self,
+        cx: &mut Cx<'_>,
+        token: &ReplyToken,
+        ending: ResolutionDetails,
+        record: AuditRecord,
+    ) {
+        let resolution = ending.resolution;
         let Some(question) = self.questions.remove(token) else { return };
         self.spent.insert(token.as_str());
         self.timers.remove(&(question.deadline, Timer::Timeout(token.clone())));
         for (at, _) in &question.countdowns {
             self.timers.remove(&(*at, Timer::Countdown(token.clone())));
         }
-        let decision = decision_of(&question, verdict);
+        let decision = decision_of(&question, resolution);
         let accepted = decision == Some(Decision::Accept);
-        self.out.push_back(Output::Audit(Box::new(record)));
+        self.out.push_back(EngineOutput::Audit(Box::new(record)));
         if let Some(session) = self.sessions.get_mut(&question.session) {
             session.settle(token, accepted);
         }
         match &question.asked {
             Asked::Confirmation(_) => {
                 let decision = decision.unwrap_or(Decision::Reject);
-                let grant = question.grant(token, verdict, cx.now.moment).filter(|_| accepted);
+                let grant = question.grant(token, resolution, cx.now.moment).filter(|_| accepted);
                 if let Some(origin) = question.origin() {
                     let (session, modified_action) = (question.session.clone(), ending.modified.clone());
                     let (decision, grant) = (decision.clone(), grant.clone());
                     self.origins
-                        .insert(origin, Known::Confirmation { session, decision, verdict, modified_action, grant });
+                        .insert(origin, Known::Confirmation { session, decision, resolution, modified_action, grant });
                 }
                 let permit = grant.map(Permit::new);
-                let outcome = Outcome { decision, verdict, permit, modified_action: ending.modified };
-                self.out.push_back(Output::Decided(token.clone(), outcome));
+                let outcome = ConfirmationOutcome { decision, resolution, permit, modified_action: ending.modified };
+                self.out.push_back(EngineOutput::Decided(token.clone(), outcome));
             }
             Asked::Clarification(_) => {
-                let answer = Answer { response: question_response(&question, &ending), verdict };
+                let answer = ClarificationOutcome { response: question_response(&question, &ending), resolution };
                 if let Some(origin) = question.origin() {
                     self.origins.insert(origin, Known::Clarification(question.session.clone(), answer.clone()));
                 }
-                self.out.push_back(Output::Answered(token.clone(), answer));
+                self.out.push_back(EngineOutput::Answered(token.clone(), answer));
             }
         }
         if ending.told {
-            self.tell_outcome(cx, token, &question, (verdict, accepted));
+            self.tell_outcome(cx, token, &question, (resolution, accepted));
         }
     }
 
@@ -391,13 +407,13 @@ impl Engine {
         cx: &mut Cx<'_>,
         token: &ReplyToken,
         question: &Question,
-        (verdict, accepted): (Verdict, bool),
+        (resolution, accepted): (Resolution, bool),
     ) {
         let Some(from) = self.sessions.get(&question.session).map(|s| s.state.clone()) else { return };
         let calls = matches!(&question.asked, Asked::Confirmation(c) if accepted && c.call().is_some());
         let mut change = StateChanged::new(from, if calls { "calling_tool" } else { "thinking" });
-        change.summary_normal = Some(notice(verdict, accepted, question.is_confirmation()).to_owned());
-        let consent = json!({"reply_token": token, "outcome": verdict.as_str()}).as_object().cloned();
+        change.summary_normal = Some(notice(resolution, accepted, question.is_confirmation()).to_owned());
+        let consent = json!({"reply_token": token, "outcome": resolution.as_str()}).as_object().cloned();
         // The session is there and the transition is legal; if not, the outcome itself is already out.
         let told = self.change_state(cx, &question.session, change.into(), consent);
         debug_assert!(told.is_ok(), "{told:?}");
@@ -429,8 +445,8 @@ impl Engine {
         debug_assert!(told.is_ok(), "{told:?}");
     }
 
-    fn record(&self, cx: &Cx<'_>, token: &ReplyToken, question: &Question, ending: &Ending) -> AuditRecord {
-        let decision = decision_of(question, ending.verdict);
+    fn record(&self, cx: &Cx<'_>, token: &ReplyToken, question: &Question, ending: &ResolutionDetails) -> AuditRecord {
+        let decision = decision_of(question, ending.resolution);
         let subscription = ending.subscription.and_then(|key| self.subscriptions.get(key));
         let (shown, consequence, call) = match (&question.event.payload, &question.asked) {
             (Payload::AwaitingConfirmation(c), Asked::Confirmation(asked)) => {
@@ -444,7 +460,7 @@ impl Engine {
             session_id: question.session.clone(),
             asked_at: question.event.envelope.timestamp,
             decided_at: cx.now.wall,
-            verdict: ending.verdict,
+            resolution: ending.resolution,
             decision,
             principal: subscription.map(|s| s.principal.to_string()),
             decided_by: ending.decided_by.clone(),
@@ -468,20 +484,25 @@ fn expiry_of(event: &Event) -> Option<Timestamp> {
 
 /// What applies to a confirmation that ended so. Nothing but the user's yes, or an allowed default
 /// after silence, starts anything.
-fn decision_of(question: &Question, verdict: Verdict) -> Option<Decision> {
+fn decision_of(question: &Question, resolution: Resolution) -> Option<Decision> {
     let Payload::AwaitingConfirmation(asked) = &question.event.payload else { return None };
-    Some(match verdict {
-        Verdict::Accepted => Decision::Accept,
-        Verdict::TimedOut | Verdict::NobodyCouldAnswer | Verdict::SubscriberLeft => asked.default_decision.clone(),
-        Verdict::Rejected | Verdict::Answered | Verdict::Cancelled | Verdict::Superseded | Verdict::NotRecorded => {
-            Decision::Reject
+    Some(match resolution {
+        Resolution::Accepted => Decision::Accept,
+        Resolution::TimedOut | Resolution::NobodyCouldAnswer | Resolution::SubscriberLeft => {
+            asked.default_decision.clone()
         }
+        Resolution::Rejected
+        | Resolution::Answered
+        | Resolution::Cancelled
+        | Resolution::Superseded
+        | Resolution::NotRecorded => Decision::Reject,
     })
 }
 
 /// The answer to a clarification: the user's, or the agent's own where nobody gave one.
-fn question_response(question: &Question, ending: &Ending) -> Option<Response> {
+fn question_response(question: &Question, ending: &ResolutionDetails) -> Option<Response> {
     let Asked::Clarification(clarification) = &question.asked else { return None };
-    let withdrawn = matches!(ending.verdict, Verdict::Cancelled | Verdict::Superseded | Verdict::NotRecorded);
+    let withdrawn =
+        matches!(ending.resolution, Resolution::Cancelled | Resolution::Superseded | Resolution::NotRecorded);
     ending.response.clone().or_else(|| clarification.fallback().filter(|_| !withdrawn))
 }

@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::delivery::{ShapeId, ShapeKey};
-use super::session::Session;
+use super::delivery::{GroupId, GroupKey};
+use super::session::SessionState;
 use super::subscriptions::{Subscription, SubscriptionKey};
-use super::{Cx, Engine, Output};
+use super::{Cx, Engine, EngineOutput};
 use crate::frame::Frame;
 use crate::id::{OutputId, SessionId};
 use crate::message::{CoreType, SubscriptionRenegotiate};
 use crate::negotiate::{self, Terms};
-use crate::shape::outbox::Flow;
-use crate::shape::text::Piece;
+use crate::shaping::outbox::Flow;
+use crate::shaping::text::TextChunk;
 
 /// A subscription goes from one shape to another.
 #[derive(Clone, Copy)]
 struct Move {
-    from: ShapeId,
-    to: ShapeId,
+    from: GroupId,
+    to: GroupId,
     /// Nobody had the new shape before.
     is_new: bool,
 }
@@ -30,10 +30,10 @@ impl Engine {
         let id = subscription.id.clone();
         let agreement = match negotiate::renegotiate(&subscription.terms, &change.capabilities, &self.config.offer) {
             Ok(agreement) => agreement,
-            Err(refusal) => return self.reject_renegotiation(cx, key, &refusal),
+            Err(rejection) => return self.reject_renegotiation(cx, key, &rejection),
         };
         let accepted = self.accepted(&id, &agreement);
-        self.out.push_back(Output::Message(key, Box::new(accepted.into())));
+        self.out.push_back(EngineOutput::Message(key, Box::new(accepted.into())));
         self.apply_terms(cx, key, agreement.terms);
         self.note_subscription(key);
         self.pump(cx, key);
@@ -44,7 +44,7 @@ impl Engine {
     fn apply_terms(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, terms: Terms) {
         let Some(subscription) = self.subscriptions.get_mut(key) else { return };
         subscription.outbox.set_flow(Flow::of(&terms), cx.now.moment);
-        let (old, wanted) = (subscription.shape, ShapeKey::of(&terms));
+        let (old, wanted) = (subscription.shape, GroupKey::of(&terms));
         *subscription.terms = terms;
         if self.shapes.is(old, &wanted) {
             return;
@@ -93,7 +93,7 @@ impl Engine {
 /// handed on and that it lacks.
 fn move_output(
     cx: &mut Cx<'_>,
-    session: &mut Session,
+    session: &mut SessionState,
     id: &OutputId,
     (change, subscription): (Move, &mut Subscription),
 ) -> Option<Arc<Frame>> {
@@ -115,7 +115,7 @@ fn move_output(
         if has.chars() > had.chars() {
             let text = output.text.between(had, has).unwrap_or_default().to_owned();
             let hint = subscription.cutting().hint(level, false);
-            let piece = Piece { text, position: had.chars(), hint, level, complete: false };
+            let piece = TextChunk { text, position: had.chars(), hint, level, complete: false };
             frame = Some(session.text_frame(cx, id, &output, &piece));
         } else {
             let held = subscription.outbox.truncate_text(&session.id, id, has.chars(), level);

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::questions::{Asked, Ending, Question};
+use super::questions::{Asked, Question, ResolutionDetails};
 use super::subscriptions::SubscriptionKey;
-use super::{Cx, Engine, Output};
-use crate::confirm::Verdict;
+use super::{Cx, Engine, EngineOutput};
+use crate::confirm::Resolution;
 use crate::id::{ReplyToken, SubscriptionId};
 use crate::message::{ClarificationReply, ConfirmationReply, Decision, Payload};
 use crate::time::{Moment, Timestamp};
@@ -16,7 +16,7 @@ const SKEW_SECONDS: u64 = 5;
 /// Why a reply was ignored. For logs only: its sender is never told (6.3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ReplyFault {
+pub enum ReplyRejection {
     /// No such question was asked.
     UnknownToken,
     /// The question is settled.
@@ -58,26 +58,26 @@ impl Engine {
             Err(fault) => self.ignore(&reply.subscription_id, fault),
             Ok(question) => {
                 let Asked::Confirmation(confirmation) = &question.asked else {
-                    return self.ignore(&reply.subscription_id, ReplyFault::WrongKind);
+                    return self.ignore(&reply.subscription_id, ReplyRejection::WrongKind);
                 };
                 // A no counts even where only a yes was listed.
                 let listed =
                     matches!(&question.event.payload, Payload::AwaitingConfirmation(c) if c.lists(&reply.decision));
                 if reply.decision == Decision::Accept && !listed {
-                    return self.ignore(&reply.subscription_id, ReplyFault::NotAllowed);
+                    return self.ignore(&reply.subscription_id, ReplyRejection::NotAllowed);
                 }
-                let verdict = match &reply.decision {
+                let resolution = match &reply.decision {
                     // Something else than what was asked about is no yes to it (6.3.2).
-                    Decision::Accept if reply.modified_action.is_none() => Verdict::Accepted,
-                    Decision::Accept | Decision::Reject => Verdict::Rejected,
-                    Decision::Other(_) => return self.ignore(&reply.subscription_id, ReplyFault::NotAllowed),
+                    Decision::Accept if reply.modified_action.is_none() => Resolution::Accepted,
+                    Decision::Accept | Decision::Reject => Resolution::Rejected,
+                    Decision::Other(_) => return self.ignore(&reply.subscription_id, ReplyRejection::NotAllowed),
                 };
                 let modified = reply.modified_action.clone().filter(|_| confirmation.takes_modified());
-                let ending = Ending {
+                let ending = ResolutionDetails {
                     subscription: Some(from),
                     decided_by: reply.decided_by.clone(),
                     modified,
-                    ..Ending::by_itself(verdict)
+                    ..ResolutionDetails::by_itself(resolution)
                 };
                 self.settle(cx, &reply.reply_token, ending);
             }
@@ -95,21 +95,21 @@ impl Engine {
             Ok(question) => {
                 let fits = matches!(&question.asked, Asked::Clarification(c) if c.takes(&reply.response));
                 if !fits {
-                    return self.ignore(&reply.subscription_id, ReplyFault::WrongKind);
+                    return self.ignore(&reply.subscription_id, ReplyRejection::WrongKind);
                 }
-                let ending = Ending {
+                let ending = ResolutionDetails {
                     subscription: Some(from),
                     decided_by: reply.decided_by.clone(),
                     response: Some(reply.response.clone()),
-                    ..Ending::by_itself(Verdict::Answered)
+                    ..ResolutionDetails::by_itself(Resolution::Answered)
                 };
                 self.settle(cx, &reply.reply_token, ending);
             }
         }
     }
 
-    fn ignore(&mut self, subscription: &SubscriptionId, fault: ReplyFault) {
-        self.out.push_back(Output::Ignored(subscription.clone(), fault));
+    fn ignore(&mut self, subscription: &SubscriptionId, fault: ReplyRejection) {
+        self.out.push_back(EngineOutput::Ignored(subscription.clone(), fault));
     }
 
     /// The checks of 6.3.4, entitlement (decision 10) and expiry by both clocks (decision 11): the
@@ -119,29 +119,29 @@ impl Engine {
         (from, arrived): (SubscriptionKey, Moment),
         token: &ReplyToken,
         (subscription_id, at): (&SubscriptionId, Timestamp),
-    ) -> Result<&Question, ReplyFault> {
+    ) -> Result<&Question, ReplyRejection> {
         let Some(question) = self.questions.get(token) else {
             let known = self.spent.contains(token.as_str());
-            return Err(if known { ReplyFault::Settled } else { ReplyFault::UnknownToken });
+            return Err(if known { ReplyRejection::Settled } else { ReplyRejection::UnknownToken });
         };
         if question.ending.is_some() {
-            return Err(ReplyFault::Settled);
+            return Err(ReplyRejection::Settled);
         }
         if arrived >= question.deadline || question.expires.is_some_and(|end| at >= end) {
-            return Err(ReplyFault::Late);
+            return Err(ReplyRejection::Late);
         }
         if at.plus_seconds(SKEW_SECONDS) < question.asked_wall.min(question.event.envelope.timestamp) {
-            return Err(ReplyFault::Backdated);
+            return Err(ReplyRejection::Backdated);
         }
         let Some(subscription) = self.subscriptions.get(from).filter(|s| s.id == *subscription_id) else {
-            return Err(ReplyFault::WrongSubscription);
+            return Err(ReplyRejection::WrongSubscription);
         };
         if !Self::can_answer(subscription, question.is_confirmation()) {
-            return Err(ReplyFault::NotCapable);
+            return Err(ReplyRejection::NotCapable);
         }
         // Everyone who could answer is handed every question, so this cannot happen today; it must not count if it does.
         if !question.received.contains(&from) {
-            return Err(ReplyFault::NotReceived);
+            return Err(ReplyRejection::NotReceived);
         }
         Ok(question)
     }

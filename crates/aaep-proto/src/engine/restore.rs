@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use serde_json::Map;
 
-use super::journal::{AskedQuestion, DecidedQuestion, OutputKind, SessionState, Subscriber};
+use super::journal::{AskedQuestion, OutputFormat, ResolvedQuestion, SessionSnapshot, SubscriptionRecord};
 use super::origins::Known;
 use super::questions::{Asked, Question};
-use super::session::Session;
-use super::sessions::{MISSED, summary_of_state};
+use super::session::SessionState;
+use super::sessions::{MISSED, state_summary};
 use super::subscriptions::SubscriptionKey;
-use super::{Cx, Engine, Entry, Output, Timer};
+use super::{Cx, Engine, EngineOutput, JournalEntry, Timer};
 use crate::confirm::{
-    Acceptance, Answer, AuditRecord, CallDigest, Clarification, Confirmation, Grant, Permit, Verdict,
+    Acceptance, AuditRecord, CallDigest, Clarification, ClarificationOutcome, Confirmation, Grant, Permit, Resolution,
 };
 use crate::frame::Frame;
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
@@ -22,34 +22,34 @@ use crate::message::{
     Boundary, Decision, Envelope, ErrorCategory, Event, LocalizationHints, OutputStreaming, Payload, SessionErrored,
 };
 use crate::negotiate;
-use crate::sequence::View;
-use crate::sequence::session::{Scope, Session as Order};
+use crate::sequence::SequenceView;
+use crate::sequence::session::{Scope, SessionOrder as Order};
 use crate::time::{Moment, Timestamp};
 
 /// What was kept, for [`Engine::restore`].
 ///
 /// ```
-/// assert!(aaep_proto::engine::Restored::default().sessions.is_empty());
+/// assert!(aaep_proto::engine::RecoveredState::default().sessions.is_empty());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Restored {
+pub struct RecoveredState {
     /// Sessions that went on.
-    pub sessions: Vec<SessionState>,
+    pub sessions: Vec<SessionSnapshot>,
     /// Sessions that went on but whose record has holes: they cannot.
-    pub broken: Vec<SessionState>,
+    pub broken: Vec<SessionSnapshot>,
     /// Questions that waited for an answer.
     pub questions: Vec<AskedQuestion>,
     /// Questions of sessions that go on that had ended, and whether the permit of an accepted one was used.
-    pub settled: Vec<(AskedQuestion, DecidedQuestion, bool)>,
+    pub settled: Vec<(AskedQuestion, ResolvedQuestion, bool)>,
     /// Tokens of the questions that ended last, the latest last.
     pub spent: Vec<ReplyToken>,
     /// Subscriptions that may come back.
-    pub subscriptions: Vec<Subscriber>,
+    pub subscriptions: Vec<SubscriptionRecord>,
 }
 
 /// What was said before the restart, for who comes back. Made from kept entries.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Past {
+pub enum ReplayItem {
     /// An event.
     Event(Box<Event>),
     /// Text of an output from so many characters on, to its end.
@@ -59,7 +59,7 @@ pub enum Past {
         /// The output.
         output: OutputId,
         /// What kind it is.
-        kind: OutputKind,
+        kind: OutputFormat,
         /// How many characters came before.
         position: u64,
         /// The text.
@@ -70,10 +70,10 @@ pub enum Past {
 /// What the agent of a session from before the restart left undone.
 ///
 /// ```
-/// assert!(aaep_proto::engine::Unfinished::default().permits.is_empty());
+/// assert!(aaep_proto::engine::PendingWork::default().permits.is_empty());
 /// ```
 #[derive(Debug, Default, PartialEq)]
-pub struct Unfinished {
+pub struct PendingWork {
     /// The tools that run.
     pub calls: BTreeMap<ToolCallId, String>,
     /// Tools that the user was asked about as irreversible.
@@ -84,7 +84,7 @@ pub struct Unfinished {
 
 /// A session whose agent has not come back after the restart.
 #[derive(Debug)]
-pub(super) struct Orphan {
+pub(super) struct OrphanedSession {
     /// How long it may take.
     until: Moment,
     origin: Option<String>,
@@ -95,7 +95,7 @@ pub(super) struct Orphan {
 impl Engine {
     /// Takes up what was kept. To be called once, before anything else. Questions whose time is over end at once;
     /// the others are put to everyone who may come back, with the time that is left.
-    pub fn restore(&mut self, cx: &mut Cx<'_>, restored: Restored) {
+    pub fn restore(&mut self, cx: &mut Cx<'_>, restored: RecoveredState) {
         self.observe_time(cx);
         for token in &restored.spent {
             self.spent.insert(token.as_str());
@@ -128,7 +128,7 @@ impl Engine {
         }
     }
 
-    fn restore_session(&mut self, cx: &Cx<'_>, mut state: SessionState) {
+    fn restore_session(&mut self, cx: &Cx<'_>, mut state: SessionSnapshot) {
         let id = state.started.envelope.session_id.clone();
         let (origin, guarded) = (state.origin.take(), std::mem::take(&mut state.guarded));
         let session = session_of(state);
@@ -138,27 +138,27 @@ impl Engine {
             self.stood.insert(id.clone(), (envelope, session.state.clone()));
         }
         self.sessions.insert(id.clone(), session);
-        self.expect_agent(cx, id, Orphan { until: Moment::default(), origin, guarded, granted: Vec::new() });
+        self.expect_agent(cx, id, OrphanedSession { until: Moment::default(), origin, guarded, granted: Vec::new() });
     }
 
     /// If the agent does not come back for its session, that is told.
-    fn expect_agent(&mut self, cx: &Cx<'_>, id: SessionId, mut orphan: Orphan) {
+    fn expect_agent(&mut self, cx: &Cx<'_>, id: SessionId, mut orphan: OrphanedSession) {
         orphan.until = cx.now.moment.plus_seconds(limits::ORPHAN_SECONDS);
         self.timers.insert((orphan.until, Timer::Orphan(id.clone())));
         self.orphans.insert(id, orphan);
     }
 
     /// The agent of a session came back after a restart. Answers what it left undone; nothing, if the session has ended.
-    pub fn adopt_session(&mut self, session: &SessionId) -> Option<Unfinished> {
+    pub fn adopt_session(&mut self, session: &SessionId) -> Option<PendingWork> {
         let orphan = self.orphans.remove(session);
         if let Some(orphan) = &orphan {
             self.timers.remove(&(orphan.until, Timer::Orphan(session.clone())));
         }
         let calls = self.sessions.get(session)?.calls.clone();
-        let Some(orphan) = orphan else { return Some(Unfinished { calls, ..Unfinished::default() }) };
+        let Some(orphan) = orphan else { return Some(PendingWork { calls, ..PendingWork::default() }) };
         let unused = orphan.granted.into_iter().filter(|(_, grant)| self.is_usable(grant));
         let permit = |(tool, grant): (String, Grant)| (tool, grant.call, Permit::new(grant));
-        Some(Unfinished { calls, guarded: orphan.guarded, permits: unused.map(permit).collect() })
+        Some(PendingWork { calls, guarded: orphan.guarded, permits: unused.map(permit).collect() })
     }
 
     /// The sessions whose agents have not come back yet, and what whoever spoke for them called them.
@@ -178,7 +178,7 @@ impl Engine {
     }
 
     /// Nobody can say where this session stands. That it is over can be said.
-    fn end_broken(&mut self, cx: &mut Cx<'_>, state: SessionState) {
+    fn end_broken(&mut self, cx: &mut Cx<'_>, state: SessionSnapshot) {
         let mut session = session_of(state);
         let errored = SessionErrored {
             error_category: ErrorCategory::Permanent,
@@ -192,7 +192,7 @@ impl Engine {
         };
         let mut event = session.event(cx, errored.into());
         event.envelope.localization_hints = "en".parse().ok().map(LocalizationHints::in_language);
-        self.note(|| Entry::Event(Box::new(event.clone())));
+        self.note(|| JournalEntry::Event(Box::new(event.clone())));
         self.deliver(cx, &event);
         self.ended.insert(session.id.as_str());
     }
@@ -217,7 +217,7 @@ impl Engine {
             session_id: asked.event.envelope.session_id.clone(),
             asked_at: asked.asked_at,
             decided_at: cx.now.wall,
-            verdict: Verdict::Cancelled,
+            resolution: Resolution::Cancelled,
             decision,
             principal: None,
             decided_by: None,
@@ -227,12 +227,12 @@ impl Engine {
             call: asked.call.as_ref().map(|(_, digest)| digest.clone()),
         };
         self.spent.insert(asked.token.as_str());
-        self.out.push_back(Output::Audit(Box::new(record.clone())));
-        let decided = DecidedQuestion { record, modified: None, response: None };
-        self.note(|| Entry::Decided(Box::new(decided)));
+        self.out.push_back(EngineOutput::Audit(Box::new(record.clone())));
+        let decided = ResolvedQuestion { record, modified: None, response: None };
+        self.note(|| JournalEntry::Decided(Box::new(decided)));
     }
 
-    fn restore_settled(&mut self, cx: &Cx<'_>, asked: AskedQuestion, decided: DecidedQuestion, used: bool) {
+    fn restore_settled(&mut self, cx: &Cx<'_>, asked: AskedQuestion, decided: ResolvedQuestion, used: bool) {
         let record = decided.record;
         let grant = grant_of(cx, &asked, &record).filter(|_| !used);
         let Some(session) = self.sessions.get_mut(&record.session_id) else { return };
@@ -254,19 +254,19 @@ impl Engine {
             Some(decision) => Known::Confirmation {
                 session: record.session_id,
                 decision,
-                verdict: record.verdict,
+                resolution: record.resolution,
                 modified_action: decided.modified,
                 grant,
             },
             None => {
-                let answer = Answer { response: decided.response, verdict: record.verdict };
+                let answer = ClarificationOutcome { response: decided.response, resolution: record.resolution };
                 Known::Clarification(record.session_id, answer)
             }
         };
         self.origins.insert(origin, known);
     }
 
-    fn restore_subscription(&mut self, cx: &mut Cx<'_>, subscriber: Subscriber) {
+    fn restore_subscription(&mut self, cx: &mut Cx<'_>, subscriber: SubscriptionRecord) {
         // What can no longer be offered has to be asked for anew.
         if self.subscriptions.len() < self.config.offer.max_subscriptions
             && let Ok(agreement) = negotiate::readmit(subscriber.requested, &self.config.offer)
@@ -277,20 +277,20 @@ impl Engine {
 
     /// What was said before the restart, as this subscription hears it. Questions that are still open are left out:
     /// they are put again anyway, with the time that is left.
-    pub fn frames_of(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, past: Vec<Past>) -> Vec<Arc<Frame>> {
+    pub fn frames_of(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, past: Vec<ReplayItem>) -> Vec<Arc<Frame>> {
         let envelopes = envelopes(&past);
         let mut latest: BTreeMap<SessionId, Timestamp> = BTreeMap::new();
         let mut frames = Vec::new();
         for item in past {
             match item {
-                Past::Event(event) => {
+                ReplayItem::Event(event) => {
                     let envelope = &event.envelope;
                     latest.insert(envelope.session_id.clone(), envelope.timestamp);
                     if !self.asks_open_question(&event) {
                         frames.extend(self.tailored(key, &event));
                     }
                 }
-                Past::Output { session, output, kind, position, text } => {
+                ReplayItem::Output { session, output, kind, position, text } => {
                     let known = self.sessions.get(&session).and_then(|s| s.started.as_ref()).map(|e| &e.envelope);
                     let Some(envelope) = known.or_else(|| envelopes.get(&session)) else { continue };
                     let mut envelope = envelope.clone();
@@ -306,13 +306,13 @@ impl Engine {
 
     /// Where the sessions stood that went on over the restart, for a subscription that missed events before it: what
     /// came after the restart goes on from there.
-    pub fn where_things_stood(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) -> Vec<Arc<Frame>> {
+    pub fn states_at_restart(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) -> Vec<Arc<Frame>> {
         let mut frames = Vec::new();
         for (envelope, state) in self.stood.values() {
             let mut envelope = envelope.clone();
             envelope.event_id = EventId::random(cx.entropy);
             envelope.localization_hints = "en".parse().ok().map(LocalizationHints::in_language);
-            let payload = summary_of_state(state, state, MISSED).into();
+            let payload = state_summary(state, state, MISSED).into();
             frames.extend(self.tailored(key, &Event { envelope, payload, extra: Map::new() }));
         }
         frames
@@ -332,11 +332,11 @@ impl Engine {
     }
 }
 
-fn session_of(state: SessionState) -> Session {
-    let SessionState { started, state, latest, calls, .. } = state;
+fn session_of(state: SessionSnapshot) -> SessionState {
+    let SessionSnapshot { started, state, latest, calls, .. } = state;
     let envelope = &started.envelope;
     let order = Order::resumed((envelope.timestamp.max(latest), &state), &calls);
-    Session {
+    SessionState {
         id: envelope.session_id.clone(),
         order,
         producer: envelope.producer.clone(),
@@ -351,14 +351,14 @@ fn session_of(state: SessionState) -> Session {
 
 /// Takes an event into the order without judging it: it was judged when it was said.
 fn observe(order: &mut Order, event: &Event) {
-    order.observe(event, Scope { view: View::WHOLE, replies: true }, &mut Vec::new());
+    order.observe(event, Scope { view: SequenceView::WHOLE, replies: true }, &mut Vec::new());
 }
 
 /// What an accepted question permits after the restart: what it permitted before, for the time that is left. The wall
 /// clock decides, since the other clock began anew; set back, it must not give more time than there was.
 fn grant_of(cx: &Cx<'_>, asked: &AskedQuestion, record: &AuditRecord) -> Option<Grant> {
     let Payload::AwaitingConfirmation(payload) = &asked.event.payload else { return None };
-    let acceptance = Acceptance::of(payload, record.verdict)?;
+    let acceptance = Acceptance::of(payload, record.resolution)?;
     let (_, digest) = asked.call.as_ref().filter(|_| record.decision == Some(Decision::Accept))?;
     let whole = limits::PERMIT_SECONDS * 1_000_000;
     let ends = record.decided_at.plus_seconds(limits::PERMIT_SECONDS);
@@ -398,10 +398,10 @@ fn question_of(asked: &AskedQuestion, cx: &Cx<'_>) -> Option<Question> {
 }
 
 /// For each session an event's envelope, to say text with.
-fn envelopes(past: &[Past]) -> BTreeMap<SessionId, Envelope> {
+fn envelopes(past: &[ReplayItem]) -> BTreeMap<SessionId, Envelope> {
     let mut envelopes = BTreeMap::new();
     for item in past {
-        if let Past::Event(event) = item {
+        if let ReplayItem::Event(event) = item {
             let envelope = &event.envelope;
             envelopes.entry(envelope.session_id.clone()).or_insert_with(|| envelope.clone());
         }
@@ -412,7 +412,7 @@ fn envelopes(past: &[Past]) -> BTreeMap<SessionId, Envelope> {
 /// The rest of an output, in as few events as its length allows.
 fn text_events(
     cx: &mut Cx<'_>,
-    (mut envelope, output, kind): (Envelope, OutputId, OutputKind),
+    (mut envelope, output, kind): (Envelope, OutputId, OutputFormat),
     position: u64,
     text: &str,
 ) -> Vec<Event> {

@@ -5,24 +5,24 @@ use std::sync::Arc;
 
 use serde_json::Map;
 
-use super::delivery::ShapeId;
-use super::{Cx, Misuse, OutputKind};
+use super::delivery::GroupId;
+use super::{Cx, EngineError, OutputFormat};
 use crate::frame::Frame;
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
 use crate::message::{
-    Aside, Context, CoreType, Envelope, Event, LocalizationHints, OutputStreaming, Payload, Producer, TextDirection,
-    Urgency,
+    Context, CoreType, Envelope, Event, EventMeta, LocalizationHints, OutputStreaming, Payload, Producer,
+    TextDirection, Urgency,
 };
 use crate::rule::Severity;
-use crate::sequence::View;
-use crate::sequence::session::{Scope, Session as Order};
-use crate::shape::segment::Pause;
-use crate::shape::text::{Cursor, OutputText, Piece};
+use crate::sequence::SequenceView;
+use crate::sequence::session::{Scope, SessionOrder as Order};
+use crate::shaping::segment::Pause;
+use crate::shaping::text::{Cursor, OutputText, TextChunk};
 use crate::time::{Moment, Timestamp};
 use crate::validate::Redactor;
 
 /// What a session is, seen from inside the engine.
-pub(super) struct Session {
+pub(super) struct SessionState {
     pub(super) id: SessionId,
     pub(super) order: Order,
     pub(super) producer: Producer,
@@ -30,21 +30,21 @@ pub(super) struct Session {
     pub(super) started: Option<Event>,
     pub(super) state: String,
     pub(super) latest: Option<Timestamp>,
-    pub(super) outputs: BTreeMap<OutputId, Output>,
+    pub(super) outputs: BTreeMap<OutputId, OutputState>,
     pub(super) calls: BTreeMap<ToolCallId, String>,
 }
 
 /// One output of a session.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct OutputState {
     pub(super) text: OutputText,
     /// What the text goes through before it is recorded or cut.
     pub(super) redactor: Redactor,
     /// When what the redactor holds back is released.
     pub(super) held_until: Option<Moment>,
-    pub(super) cursors: BTreeMap<ShapeId, Cursor>,
-    pub(super) kind: OutputKind,
-    pub(super) aside: Aside,
+    pub(super) cursors: BTreeMap<GroupId, Cursor>,
+    pub(super) kind: OutputFormat,
+    pub(super) meta: EventMeta,
     /// Characters written so far, for those who join in the middle.
     pub(super) end: Cursor,
     /// The same, counting what nobody can have yet.
@@ -55,16 +55,16 @@ pub(super) struct Output {
     pub(super) pause_at: Option<Moment>,
 }
 
-impl Output {
-    pub(super) fn new(text: OutputText, kind: OutputKind, aside: Aside) -> Output {
+impl OutputState {
+    pub(super) fn new(text: OutputText, kind: OutputFormat, meta: EventMeta) -> OutputState {
         let (cursors, end) = (BTreeMap::new(), Cursor::default());
-        Output {
+        OutputState {
             text,
             redactor: Redactor::default(),
             held_until: None,
             cursors,
             kind,
-            aside,
+            meta,
             end,
             written: 0,
             written_at: Moment::default(),
@@ -89,42 +89,42 @@ impl Output {
         self.end = self.text.advance_end(self.end);
     }
 
-    pub(super) fn cursor(&self, shape: ShapeId) -> Cursor {
+    pub(super) fn cursor(&self, shape: GroupId) -> Cursor {
         self.cursors.get(&shape).copied().unwrap_or_default()
     }
 
-    pub(super) fn set_cursor(&mut self, shape: ShapeId, cursor: Cursor) {
+    pub(super) fn set_cursor(&mut self, shape: GroupId, cursor: Cursor) {
         self.cursors.insert(shape, cursor);
     }
 }
 
-impl Session {
-    pub(super) fn take_output(&mut self, id: &OutputId) -> Option<Output> {
+impl SessionState {
+    pub(super) fn take_output(&mut self, id: &OutputId) -> Option<OutputState> {
         self.outputs.remove(id)
     }
 
     /// Puts an output back, unless it is complete: then nothing of it is left to say.
-    pub(super) fn put_output(&mut self, id: OutputId, output: Output) {
+    pub(super) fn put_output(&mut self, id: OutputId, output: OutputState) {
         if !output.text.is_finished() {
             self.outputs.insert(id, output);
         }
     }
 
     /// A shape that is new joins every output where it stands.
-    pub(super) fn welcome(&mut self, shape: ShapeId) {
+    pub(super) fn welcome(&mut self, shape: GroupId) {
         for output in self.outputs.values_mut() {
             let end = output.text.cursor_at_end(output.end.chars());
             output.cursors.insert(shape, end);
         }
     }
 
-    pub(super) fn farewell(&mut self, shape: ShapeId) {
+    pub(super) fn farewell(&mut self, shape: GroupId) {
         for output in self.outputs.values_mut() {
             output.cursors.remove(&shape);
         }
     }
 
-    fn text_event(&mut self, cx: &mut Cx<'_>, id: &OutputId, output: &Output, piece: &Piece) -> Event {
+    fn text_event(&mut self, cx: &mut Cx<'_>, id: &OutputId, output: &OutputState, piece: &TextChunk) -> Event {
         let chunk = OutputStreaming {
             chunk: piece.text.clone(),
             position: piece.position,
@@ -135,7 +135,7 @@ impl Session {
             language: output.kind.language.clone(),
         };
         let mut event = self.event(cx, chunk.into());
-        output.aside.clone().say(&mut event);
+        output.meta.clone().say(&mut event);
         if let (Some(language), Some(hints)) = (&output.kind.language, &mut event.envelope.localization_hints) {
             // The direction is that of the chunk; the other hints describe the session.
             let right_to_left = language.is_right_to_left();
@@ -146,7 +146,13 @@ impl Session {
         event
     }
 
-    pub(super) fn text_frame(&mut self, cx: &mut Cx<'_>, id: &OutputId, output: &Output, piece: &Piece) -> Arc<Frame> {
+    pub(super) fn text_frame(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: &OutputId,
+        output: &OutputState,
+        piece: &TextChunk,
+    ) -> Arc<Frame> {
         Arc::new(Frame::new(self.text_event(cx, id, output, piece)).with_cut(piece.level))
     }
 
@@ -203,16 +209,16 @@ impl Session {
     }
 
     /// The order of the session after this event, or why the event breaks it.
-    pub(super) fn order_after(&self, event: &Event) -> Result<Order, Misuse> {
+    pub(super) fn order_after(&self, event: &Event) -> Result<Order, EngineError> {
         let mut order = self.order.clone();
         let mut problems = Vec::new();
-        order.observe(event, Scope { view: View::WHOLE, replies: true }, &mut problems);
+        order.observe(event, Scope { view: SequenceView::WHOLE, replies: true }, &mut problems);
         problems.retain(|p| p.severity == Severity::Error);
-        if problems.is_empty() { Ok(order) } else { Err(Misuse::OutOfOrder(problems)) }
+        if problems.is_empty() { Ok(order) } else { Err(EngineError::OutOfOrder(problems)) }
     }
 
     /// Takes an event into the order of the session.
-    pub(super) fn take_in(&mut self, event: &Event) -> Result<(), Misuse> {
+    pub(super) fn take_in(&mut self, event: &Event) -> Result<(), EngineError> {
         self.order = self.order_after(event)?;
         self.latest = Some(self.not_before(event.envelope.timestamp));
         Ok(())

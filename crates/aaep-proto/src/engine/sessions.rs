@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::session::{Output, Session};
+use super::session::{OutputState, SessionState};
 use super::subscriptions::SubscriptionKey;
-use super::{Cx, Engine, Entry, Misuse, OutputKind};
-use crate::confirm::Verdict;
+use super::{Cx, Engine, EngineError, JournalEntry, OutputFormat};
+use crate::confirm::Resolution;
 use crate::id::{EventId, OutputId, ReplyToken, SessionId};
 use crate::language::LanguageTag;
 use crate::limits;
 use crate::message::{
-    Aside, CancelledBy, CoreType, ErrorCategory, LocalizationHints, Localized, OutputStreaming, Payload, Producer,
+    CancelledBy, CoreType, ErrorCategory, EventMeta, LocalizationHints, Localized, OutputStreaming, Payload, Producer,
     SessionCancelled, SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolStatus,
 };
 use crate::rule::{Problem, Rule};
-use crate::sequence::session::Session as Order;
-use crate::shape::text::OutputText;
+use crate::sequence::session::SessionOrder as Order;
+use crate::shaping::text::OutputText;
 
 /// How a session begins.
 ///
@@ -25,7 +25,7 @@ use crate::shape::text::OutputText;
 /// use aaep_proto::engine::SessionOptions;
 /// let options = SessionOptions::new("Planning your garden.").in_language("en-GB".parse()?);
 /// assert_eq!(options.started.summary_normal, "Planning your garden.");
-/// # Ok::<(), aaep_proto::language::InvalidTag>(())
+/// # Ok::<(), aaep_proto::language::ParseLanguageTagError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionOptions {
@@ -38,7 +38,7 @@ pub struct SessionOptions {
     /// Whose session it is, if not the engine's own producer: one engine can speak for many agents.
     pub producer: Option<Producer>,
     /// What the first event says beside its payload. Its hints on language hold for the session.
-    pub aside: Aside,
+    pub meta: EventMeta,
     /// What whoever speaks for the agent calls the session, so that it is found again after a restart.
     pub origin: Option<String>,
 }
@@ -53,7 +53,7 @@ impl SessionOptions {
             language,
             variants: Map::new(),
             producer: None,
-            aside: Aside::default(),
+            meta: EventMeta::default(),
             origin: None,
         }
     }
@@ -69,7 +69,7 @@ impl SessionOptions {
 pub const MISSED: &str = "Some events were missed. Now";
 
 /// A state change that sums up where a session stands.
-pub fn summary_of_state(from: &str, state: &str, words: &str) -> StateChanged {
+pub fn state_summary(from: &str, state: &str, words: &str) -> StateChanged {
     let mut change = StateChanged::new(from, state);
     change.summary_normal = Some(format!("{words}: {}.", state.replace('_', " ")));
     change
@@ -77,17 +77,17 @@ pub fn summary_of_state(from: &str, state: &str, words: &str) -> StateChanged {
 
 impl Engine {
     /// Begins a session: says so, and that the agent thinks.
-    pub fn start_session(&mut self, cx: &mut Cx<'_>, options: SessionOptions) -> Result<SessionId, Misuse> {
+    pub fn start_session(&mut self, cx: &mut Cx<'_>, options: SessionOptions) -> Result<SessionId, EngineError> {
         self.observe_time(cx);
         if self.sessions.len() >= limits::SESSIONS {
-            return Err(Misuse::TooMany("sessions"));
+            return Err(EngineError::TooMany("sessions"));
         }
         let id = SessionId::random(cx.entropy);
-        let SessionOptions { started, language, variants, producer, aside, origin } = options;
-        let mut hints = aside.localization_hints.clone().unwrap_or_default();
+        let SessionOptions { started, language, variants, producer, meta, origin } = options;
+        let mut hints = meta.localization_hints.clone().unwrap_or_default();
         hints.primary_language.get_or_insert(language);
         hints.infer_direction();
-        let session = Session {
+        let session = SessionState {
             id: id.clone(),
             order: Order::new(true),
             producer: producer.unwrap_or_else(|| self.config.producer.clone()),
@@ -99,11 +99,11 @@ impl Engine {
             calls: BTreeMap::new(),
         };
         self.sessions.insert(id.clone(), session);
-        let said = Localized { payload: started.into(), variants, aside };
+        let said = Localized { payload: started.into(), variants, meta };
         match self.publish_with(cx, &id, said, |_| {}) {
             Ok(event) => {
                 if let Some(origin) = origin {
-                    self.note(|| Entry::Named(id.clone(), origin));
+                    self.note(|| JournalEntry::Named(id.clone(), origin));
                 }
                 if let Some(session) = self.sessions.get_mut(&id) {
                     // Without secrets or hidden characters, for the events that follow.
@@ -123,7 +123,7 @@ impl Engine {
 
     /// Says anything that has no method of its own: progress, a handoff, an extension's event. An
     /// irreversible tool is not among it.
-    pub fn emit(&mut self, cx: &mut Cx<'_>, session: &SessionId, payload: Payload) -> Result<EventId, Misuse> {
+    pub fn emit(&mut self, cx: &mut Cx<'_>, session: &SessionId, payload: Payload) -> Result<EventId, EngineError> {
         self.emit_localized(cx, session, payload.into())
     }
 
@@ -133,29 +133,29 @@ impl Engine {
         cx: &mut Cx<'_>,
         session: &SessionId,
         mut said: Localized<Payload>,
-    ) -> Result<EventId, Misuse> {
+    ) -> Result<EventId, EngineError> {
         self.observe_time(cx);
         match &said.payload {
-            Payload::ToolInvoked(tool) if tool.irreversible == Some(true) => return Err(Misuse::NeedsPermit),
+            Payload::ToolInvoked(tool) if tool.irreversible == Some(true) => return Err(EngineError::NeedsPermit),
             Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) => {
-                return Err(Misuse::UnknownQuestion);
+                return Err(EngineError::UnknownQuestion);
             }
-            Payload::OutputStreaming(_) => return Err(Misuse::UnknownOutput),
-            Payload::ToolInvoked(_) => return Err(Misuse::OtherWay("invoke_tool")),
-            Payload::ToolCompleted(_) => return Err(Misuse::OtherWay("complete_tool")),
-            Payload::SessionStarted(_) => return Err(Misuse::OtherWay("start_session")),
+            Payload::OutputStreaming(_) => return Err(EngineError::UnknownOutput),
+            Payload::ToolInvoked(_) => return Err(EngineError::WrongMethod("invoke_tool")),
+            Payload::ToolCompleted(_) => return Err(EngineError::WrongMethod("complete_tool")),
+            Payload::SessionStarted(_) => return Err(EngineError::WrongMethod("start_session")),
             Payload::SessionCompleted(_) | Payload::SessionErrored(_) | Payload::SessionCancelled(_) => {
-                return Err(Misuse::OtherWay("end_session"));
+                return Err(EngineError::WrongMethod("end_session"));
             }
             Payload::StateChanged(change) => {
                 let mut change = change.clone();
-                change.from_state = self.sessions.get(session).ok_or(Misuse::UnknownSession)?.state.clone();
-                let change = Localized { payload: change, variants: said.variants, aside: said.aside };
+                change.from_state = self.sessions.get(session).ok_or(EngineError::UnknownSession)?.state.clone();
+                let change = Localized { payload: change, variants: said.variants, meta: said.meta };
                 return self.change_state(cx, session, change, None);
             }
             // An event that names its vocabularies itself may be of an extension that is not offered.
-            Payload::Extension { name } if said.aside.vocabularies.is_empty() => {
-                said.aside.vocabularies.extend(self.vocabulary_of(name));
+            Payload::Extension { name } if said.meta.vocabularies.is_empty() => {
+                said.meta.vocabularies.extend(self.vocabulary_of(name));
             }
             _ => {}
         }
@@ -177,9 +177,9 @@ impl Engine {
         session: &SessionId,
         to: &str,
         summary: Option<&str>,
-    ) -> Result<EventId, Misuse> {
+    ) -> Result<EventId, EngineError> {
         self.observe_time(cx);
-        let from = self.sessions.get(session).ok_or(Misuse::UnknownSession)?.state.clone();
+        let from = self.sessions.get(session).ok_or(EngineError::UnknownSession)?.state.clone();
         let mut change = StateChanged::new(from, to);
         change.summary_normal = summary.map(str::to_owned);
         self.change_state(cx, session, change.into(), None)
@@ -192,9 +192,9 @@ impl Engine {
         session: &SessionId,
         content_type: &str,
         language: Option<LanguageTag>,
-    ) -> Result<OutputId, Misuse> {
-        let kind = OutputKind { content_type: content_type.to_owned(), language };
-        self.open_output_with(cx, session, kind, Aside::default())
+    ) -> Result<OutputId, EngineError> {
+        let kind = OutputFormat { content_type: content_type.to_owned(), language };
+        self.open_output_with(cx, session, kind, EventMeta::default())
     }
 
     /// The same with what goes beside each of its pieces.
@@ -202,28 +202,28 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        kind: OutputKind,
-        aside: Aside,
-    ) -> Result<OutputId, Misuse> {
+        kind: OutputFormat,
+        meta: EventMeta,
+    ) -> Result<OutputId, EngineError> {
         self.observe_time(cx);
         // The pieces themselves are too many to be judged one by one; what goes beside them is the same for all.
         let piece = OutputStreaming { content_type: Some(kind.content_type.clone()), ..OutputStreaming::default() };
-        let piece = Localized { payload: piece.into(), variants: Map::new(), aside };
+        let piece = Localized { payload: piece.into(), variants: Map::new(), meta };
         let checked = self.check_alone(cx, session, &piece)?.envelope;
-        let aside = Aside { correlation_id: checked.correlation_id, extensions: checked.extensions, ..piece.aside };
+        let meta = EventMeta { correlation_id: checked.correlation_id, extensions: checked.extensions, ..piece.meta };
         self.ensure_state(cx, session, "writing_output")?;
         let words = self.shapes.need_words();
         let session_id = session;
-        let session = self.sessions.get_mut(session).ok_or(Misuse::UnknownSession)?;
+        let session = self.sessions.get_mut(session).ok_or(EngineError::UnknownSession)?;
         if session.outputs.len() >= limits::PER_SESSION {
-            return Err(Misuse::TooMany("outputs"));
+            return Err(EngineError::TooMany("outputs"));
         }
         let id = OutputId::random(cx.entropy);
-        let hinted = aside.localization_hints.as_ref().and_then(|hints| hints.primary_language.as_ref());
+        let hinted = meta.localization_hints.as_ref().and_then(|hints| hints.primary_language.as_ref());
         let spoken = kind.language.as_ref().or(hinted).or(session.hints.primary_language.as_ref());
         let text = OutputText::new(&kind.content_type, spoken, words);
-        session.outputs.insert(id.clone(), Output::new(text, kind.clone(), aside));
-        self.note(|| Entry::Opened(session_id.clone(), id.clone(), kind));
+        session.outputs.insert(id.clone(), OutputState::new(text, kind.clone(), meta));
+        self.note(|| JournalEntry::Opened(session_id.clone(), id.clone(), kind));
         Ok(id)
     }
 
@@ -233,7 +233,7 @@ impl Engine {
         cx: &mut Cx<'_>,
         session: &SessionId,
         summary: impl Into<String>,
-    ) -> Result<(), Misuse> {
+    ) -> Result<(), EngineError> {
         let completed = SessionCompleted { summary_normal: summary.into(), ..SessionCompleted::default() };
         self.end_session(cx, session, completed.into())
     }
@@ -245,7 +245,7 @@ impl Engine {
         session: &SessionId,
         category: ErrorCategory,
         summary: impl Into<String>,
-    ) -> Result<(), Misuse> {
+    ) -> Result<(), EngineError> {
         let errored = SessionErrored {
             error_category: category,
             error_code: None,
@@ -266,7 +266,7 @@ impl Engine {
         session: &SessionId,
         by: CancelledBy,
         summary: impl Into<String>,
-    ) -> Result<(), Misuse> {
+    ) -> Result<(), EngineError> {
         let cancelled = SessionCancelled {
             cancelled_by: by,
             cancellation_reason: None,
@@ -295,7 +295,7 @@ impl Engine {
     }
 
     /// Ends a session with any of the three endings.
-    pub fn end_session(&mut self, cx: &mut Cx<'_>, session: &SessionId, ending: Payload) -> Result<(), Misuse> {
+    pub fn end_session(&mut self, cx: &mut Cx<'_>, session: &SessionId, ending: Payload) -> Result<(), EngineError> {
         self.end_localized(cx, session, ending.into())
     }
 
@@ -305,23 +305,23 @@ impl Engine {
         cx: &mut Cx<'_>,
         session: &SessionId,
         ending: Localized<Payload>,
-    ) -> Result<(), Misuse> {
+    ) -> Result<(), EngineError> {
         self.observe_time(cx);
         let core = ending.payload.core_type();
         if !core.is_some_and(CoreType::is_terminal) {
-            return Err(Misuse::OtherWay("emit"));
+            return Err(EngineError::WrongMethod("emit"));
         }
         // Judged before anything is closed for it.
         self.check_alone(cx, session, &ending)?;
-        let found = self.sessions.get(session).ok_or(Misuse::UnknownSession)?;
+        let found = self.sessions.get(session).ok_or(EngineError::UnknownSession)?;
         let completes = core == Some(CoreType::SessionCompleted);
         let open = !found.calls.is_empty() || self.has_held_call(session);
         if completes && (open || self.questions.values().any(|q| q.session == *session)) {
             let message = "Complete the tools and settle the questions of the session first.";
-            return Err(Misuse::OutOfOrder(vec![Problem::new(Rule::ToolOpen, "/type", message)]));
+            return Err(EngineError::OutOfOrder(vec![Problem::new(Rule::ToolOpen, "/type", message)]));
         }
         let (calls, outputs) = (found.calls.clone(), found.outputs.keys().cloned().collect::<Vec<_>>());
-        self.settle_all(cx, session, Verdict::Cancelled);
+        self.settle_all(cx, session, Resolution::Cancelled);
         self.drop_held_calls(session);
         for (id, tool) in calls {
             let given_up = ToolCompleted {
@@ -380,7 +380,7 @@ impl Engine {
     fn tell_state(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, (id, from): (&SessionId, &str), words: &str) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let state = session.state.clone();
-        let mut summary = session.event(cx, summary_of_state(from, &state, words).into());
+        let mut summary = session.event(cx, state_summary(from, &state, words).into());
         summary.envelope.localization_hints = "en".parse().ok().map(LocalizationHints::in_language);
         self.deliver_to(cx, key, &summary);
     }

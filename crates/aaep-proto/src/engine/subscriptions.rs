@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::delivery::{ShapeId, ShapeKey, rest_after};
+use super::delivery::{GroupId, GroupKey, rest_after};
 use super::renegotiate::Known;
-use super::{Closing, Cx, Engine, Entry, Misuse, Output, Subscriber, Timer};
+use super::{CloseInfo, Cx, Engine, EngineError, EngineOutput, JournalEntry, SubscriptionRecord, Timer};
 use crate::frame::FrameMeter;
 use crate::id::{OutputId, SubscriptionId};
 use crate::limits;
 use crate::message::{
     AAEP_VERSION, Context, Manifest, Message, SubscriptionAccepted, SubscriptionClose, SubscriptionRequest, Verbosity,
 };
-use crate::negotiate::{self, Agreement, Refusal, Terms};
-use crate::shape::outbox::{Flow, Outbox};
-use crate::shape::text::{Cutting, Piece};
+use crate::negotiate::{self, Agreement, Rejection, Terms};
+use crate::shaping::outbox::{Flow, Outbox};
+use crate::shaping::text::{BoundarySet, TextChunk};
 use crate::time::Moment;
 
 /// Names a subscription inside the engine: a place and how often it was used before.
@@ -26,7 +26,7 @@ pub struct SubscriptionKey {
 
 /// What becomes of a subscription when its connection ends (decision 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binding {
+pub enum ResumePolicy {
     /// It ends with the connection: WebSocket, socket, gRPC, stdio.
     Connection,
     /// It may be resumed: an SSE stream.
@@ -35,7 +35,7 @@ pub enum Binding {
 
 /// Who listens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Presence {
+pub struct SubscriberCounts {
     /// How many subscriptions there are.
     pub subscriptions: usize,
     /// How many of them could answer a confirmation now.
@@ -51,11 +51,11 @@ pub(super) struct Subscription {
     /// Who it belongs to, as the transport proved it.
     pub(super) principal: Arc<str>,
     pub(super) terms: Box<Terms>,
-    pub(super) shape: ShapeId,
+    pub(super) shape: GroupId,
     pub(super) outbox: Outbox,
     /// When the outbox wants to be looked at.
     pub(super) armed: Option<Moment>,
-    pub(super) binding: Binding,
+    pub(super) binding: ResumePolicy,
     /// Whether it is on record that something waits for it.
     pub(super) held: bool,
     /// Bytes of waiting text that the meter was told of.
@@ -76,12 +76,12 @@ impl Subscription {
     }
 
     /// Where its text may be cut.
-    pub(super) fn cutting(&self) -> Cutting {
-        Cutting::of(&self.terms)
+    pub(super) fn cutting(&self) -> BoundarySet {
+        BoundarySet::of(&self.terms)
     }
 
     /// What of a piece is new here: nothing means all of it.
-    pub(super) fn without_known(&mut self, output: &OutputId, piece: &Piece) -> Option<Option<Piece>> {
+    pub(super) fn without_known(&mut self, output: &OutputId, piece: &TextChunk) -> Option<Option<TextChunk>> {
         let known = *self.known.get(output)?;
         let end = piece.position + piece.text.chars().count() as u64;
         if end >= known || piece.complete {
@@ -164,8 +164,8 @@ impl Engine {
         cx: &mut Cx<'_>,
         request: &SubscriptionRequest,
         principal: &str,
-        binding: Binding,
-    ) -> Result<SubscriptionKey, Refusal> {
+        binding: ResumePolicy,
+    ) -> Result<SubscriptionKey, Rejection> {
         self.observe_time(cx);
         let agreement = negotiate::negotiate(request, &self.config.offer, self.subscriptions.len())?;
         self.settle_all_text(cx);
@@ -173,7 +173,7 @@ impl Engine {
         let id = SubscriptionId::random(cx.entropy);
         let accepted = self.accepted(&id, &agreement);
         let terms = Box::new(agreement.terms);
-        let (shape, is_new) = self.shapes.join(ShapeKey::of(&terms), key);
+        let (shape, is_new) = self.shapes.join(GroupKey::of(&terms), key);
         let mut outbox = Outbox::new(Flow::of(&terms), cx.now.moment);
         // Being told where every session stands must not look like being slow.
         outbox.allow_more(2 * self.sessions.len());
@@ -193,7 +193,7 @@ impl Engine {
         };
         self.subscriptions.insert(key, subscription);
         self.note_subscription(key);
-        self.out.push_back(Output::Message(key, Box::new(accepted.into())));
+        self.out.push_back(EngineOutput::Message(key, Box::new(accepted.into())));
         if is_new {
             self.sessions.values_mut().for_each(|s| s.welcome(shape));
         }
@@ -203,17 +203,17 @@ impl Engine {
     }
 
     pub(super) fn note_subscription(&mut self, key: SubscriptionKey) {
-        let Some(found) = self.subscriptions.get(key).filter(|s| s.binding == Binding::Resumable) else { return };
+        let Some(found) = self.subscriptions.get(key).filter(|s| s.binding == ResumePolicy::Resumable) else { return };
         let (id, principal) = (found.id.clone(), found.principal.to_string());
-        let subscriber = Subscriber { id, principal, requested: found.terms.requested().clone() };
-        self.note(|| Entry::Subscribed(Box::new(subscriber)));
+        let subscriber = SubscriptionRecord { id, principal, requested: found.terms.requested().clone() };
+        self.note(|| JournalEntry::Subscribed(Box::new(subscriber)));
     }
 
     /// A subscription that was there before a restart. It counts as away until it is back.
     pub(super) fn readmit(&mut self, cx: &mut Cx<'_>, (id, principal): (SubscriptionId, &str), terms: Terms) {
         let key = self.subscriptions.reserve();
         let terms = Box::new(terms);
-        let (shape, is_new) = self.shapes.join(ShapeKey::of(&terms), key);
+        let (shape, is_new) = self.shapes.join(GroupKey::of(&terms), key);
         let outbox = Outbox::new(Flow::of(&terms), cx.now.moment);
         let subscription = Subscription {
             id,
@@ -222,7 +222,7 @@ impl Engine {
             shape,
             outbox,
             armed: None,
-            binding: Binding::Resumable,
+            binding: ResumePolicy::Resumable,
             held: false,
             counted_text: 0,
             away: None,
@@ -238,7 +238,12 @@ impl Engine {
 
     /// A message from the holder of a subscription. What it may say about which subscription is judged
     /// by who sent it, never by the id alone (T1, T8).
-    pub fn handle_message(&mut self, cx: &mut Cx<'_>, from: SubscriptionKey, message: &Message) -> Result<(), Misuse> {
+    pub fn handle_message(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: SubscriptionKey,
+        message: &Message,
+    ) -> Result<(), EngineError> {
         let arrived = cx.now.moment;
         self.handle_arrived(cx, from, message, arrived)
     }
@@ -252,10 +257,10 @@ impl Engine {
         from: SubscriptionKey,
         message: &Message,
         arrived: Moment,
-    ) -> Result<(), Misuse> {
+    ) -> Result<(), EngineError> {
         self.observe_time(cx);
         let arrived = arrived.min(cx.now.moment);
-        let sender = self.subscriptions.get(from).ok_or(Misuse::UnknownSubscription)?;
+        let sender = self.subscriptions.get(from).ok_or(EngineError::UnknownSubscription)?;
         let own = |id: &SubscriptionId| *id == sender.id;
         match message {
             Message::SubscriptionRenegotiate(change) if own(&change.subscription_id) => {
@@ -265,7 +270,7 @@ impl Engine {
             Message::SubscriptionRequest(_) => self.refuse_second_request(from)?,
             Message::SubscriptionClose(close) if own(&close.subscription_id) => {
                 let message = close.reason_message.clone().unwrap_or_else(|| "The subscriber closed it.".to_owned());
-                self.end(cx, from, Closing { reason_code: "subscriber_closed", message });
+                self.end(cx, from, CloseInfo { reason_code: "subscriber_closed", message });
             }
             Message::ConfirmationReply(reply) => self.handle_confirmation_reply(cx, (from, arrived), reply),
             Message::ClarificationReply(reply) => self.handle_clarification_reply(cx, (from, arrived), reply),
@@ -301,12 +306,12 @@ impl Engine {
     }
 
     /// Rejects a change of terms that the caller has no room for, and ends the subscription (5.7).
-    pub fn reject_renegotiation(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, refusal: &Refusal) {
+    pub fn reject_renegotiation(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, rejection: &Rejection) {
         self.observe_time(cx);
         if self.subscriptions.get(key).is_some() {
-            self.out.push_back(Output::Message(key, Box::new(refusal.to_message().into())));
-            let message = refusal.message.clone();
-            self.end(cx, key, Closing { reason_code: "renegotiation_refused", message });
+            self.out.push_back(EngineOutput::Message(key, Box::new(rejection.to_message().into())));
+            let message = rejection.message.clone();
+            self.end(cx, key, CloseInfo { reason_code: "renegotiation_refused", message });
         }
     }
 
@@ -319,15 +324,15 @@ impl Engine {
     /// The connection of a subscription has ended.
     pub fn disconnect(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) {
         self.observe_time(cx);
-        let away_micros = self.config.away_seconds.saturating_mul(1_000_000);
+        let away_micros = self.config.resume_window_secs.saturating_mul(1_000_000);
         let Some(subscription) = self.subscriptions.get_mut(key) else { return };
         match subscription.binding {
-            Binding::Connection => {
+            ResumePolicy::Connection => {
                 let message = "The connection ended.".to_owned();
-                self.end(cx, key, Closing { reason_code: "connection_lost", message });
+                self.end(cx, key, CloseInfo { reason_code: "connection_lost", message });
             }
-            Binding::Resumable if subscription.away.is_some() => {}
-            Binding::Resumable => {
+            ResumePolicy::Resumable if subscription.away.is_some() => {}
+            ResumePolicy::Resumable => {
                 let until = cx.now.moment.plus_micros(away_micros);
                 subscription.away = Some(until);
                 subscription.outbox.set_blocked(true);
@@ -337,9 +342,9 @@ impl Engine {
     }
 
     /// A stream that was away is back.
-    pub fn reconnect(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) -> Result<(), Misuse> {
+    pub fn reconnect(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) -> Result<(), EngineError> {
         self.observe_time(cx);
-        let subscription = self.subscriptions.get_mut(key).ok_or(Misuse::UnknownSubscription)?;
+        let subscription = self.subscriptions.get_mut(key).ok_or(EngineError::UnknownSubscription)?;
         if let Some(until) = subscription.away.take() {
             self.timers.remove(&(until, Timer::Away(key)));
         }
@@ -360,7 +365,7 @@ impl Engine {
     }
 
     /// The producer ends a subscription.
-    pub fn close_subscription(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, closing: Closing) {
+    pub fn close_subscription(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, closing: CloseInfo) {
         self.observe_time(cx);
         if let Some(subscription) = self.subscriptions.get(key) {
             let close = SubscriptionClose {
@@ -369,14 +374,14 @@ impl Engine {
                 reason_message: Some(closing.message.clone()),
                 correlation_id: None,
             };
-            self.out.push_back(Output::Message(key, Box::new(close.into())));
+            self.out.push_back(EngineOutput::Message(key, Box::new(close.into())));
             self.end(cx, key, closing);
         }
     }
 
     /// Who listens, and whether anyone could answer.
-    pub fn presence(&self) -> Presence {
-        let mut presence = Presence::default();
+    pub fn subscriber_counts(&self) -> SubscriberCounts {
+        let mut presence = SubscriberCounts::default();
         for (_, subscription) in self.subscriptions.iter() {
             presence.subscriptions += 1;
             presence.can_confirm += usize::from(subscription.terms.can_confirm() && !subscription.gone);
@@ -408,7 +413,7 @@ impl Engine {
     pub(super) fn close_overfull(&mut self, cx: &mut Cx<'_>, keys: Vec<SubscriptionKey>) {
         for key in keys {
             let message = "Too much is waiting: the subscriber does not keep up.".to_owned();
-            self.close_subscription(cx, key, Closing { reason_code: "too_slow", message });
+            self.close_subscription(cx, key, CloseInfo { reason_code: "too_slow", message });
         }
     }
 
@@ -421,7 +426,7 @@ impl Engine {
         }
         if subscription.gone {
             let message = "The stream did not come back.".to_owned();
-            return self.end(cx, key, Closing { reason_code: "away_too_long", message });
+            return self.end(cx, key, CloseInfo { reason_code: "away_too_long", message });
         }
         subscription.gone = true;
         let until = cx.now.moment.plus_seconds(limits::FORGET_SECONDS);
@@ -431,7 +436,7 @@ impl Engine {
     }
 
     /// Whether anyone is subscribed who has not been away for too long.
-    pub(super) fn is_alone(&self) -> bool {
+    pub(super) fn has_no_subscribers(&self) -> bool {
         self.subscriptions.iter().all(|(_, s)| s.gone)
     }
 
@@ -455,7 +460,7 @@ impl Engine {
     }
 
     /// Ends a subscription in the one place where that happens.
-    pub(super) fn end(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, closing: Closing) {
+    pub(super) fn end(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, closing: CloseInfo) {
         let Some(subscription) = self.subscriptions.remove(key) else { return };
         self.config.frames.resize(subscription.counted_text, 0);
         if self.shapes.leave(subscription.shape, key) {
@@ -467,10 +472,10 @@ impl Engine {
         if let Some(at) = subscription.away {
             self.timers.remove(&(at, Timer::Away(key)));
         }
-        if subscription.binding == Binding::Resumable {
-            self.note(|| Entry::Unsubscribed(subscription.id));
+        if subscription.binding == ResumePolicy::Resumable {
+            self.note(|| JournalEntry::Unsubscribed(subscription.id));
         }
-        self.out.push_back(Output::Closed(key, closing));
+        self.out.push_back(EngineOutput::Closed(key, closing));
         self.default_what_nobody_can_answer(cx);
     }
 }

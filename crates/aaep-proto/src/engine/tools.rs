@@ -3,22 +3,22 @@
 
 use serde_json::Value;
 
-use super::{Cx, Engine, Entry, Misuse, Output};
+use super::{Cx, Engine, EngineError, EngineOutput, JournalEntry};
 use crate::confirm::{CallDigest, Permit, PermitError};
 use crate::id::{ReplyToken, SessionId, ToolCallId};
 use crate::message::{Event, Localized, ToolCompleted, ToolInvoked};
 
 /// Why an irreversible call was not announced after all. It must not run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum NotAnnounced {
+pub enum AnnounceError {
     /// The use of its permit could not be put on record.
     NotRecorded,
     /// It became illegal while that was put on record, for example because its session ended.
-    Misuse(Misuse),
+    Misuse(EngineError),
 }
 
 /// An irreversible call whose announcement waits until the use of its permit is on record.
-pub(super) struct HeldCall {
+pub(super) struct PendingCall {
     session: SessionId,
     id: ToolCallId,
     tool: String,
@@ -32,11 +32,11 @@ impl Engine {
         cx: &mut Cx<'_>,
         session: &SessionId,
         tool: impl Into<Localized<ToolInvoked>>,
-    ) -> Result<ToolCallId, Misuse> {
+    ) -> Result<ToolCallId, EngineError> {
         self.observe_time(cx);
         let mut tool = tool.into();
         if tool.payload.irreversible == Some(true) {
-            return Err(Misuse::NeedsPermit);
+            return Err(EngineError::NeedsPermit);
         }
         let id = tool.payload.tool_call_id.get_or_insert_with(|| ToolCallId::random(cx.entropy)).clone();
         self.announce_tool(cx, session, tool)?;
@@ -44,22 +44,22 @@ impl Engine {
     }
 
     /// Announces a tool that cannot be undone. The permit is for this call, and is spent by it. The tool may start only
-    /// after [`Output::Invoked`] said with the token of the permit that the call is announced.
+    /// after [`EngineOutput::Invoked`] said with the token of the permit that the call is announced.
     pub fn invoke_irreversible(
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
         (tool, arguments): (impl Into<Localized<ToolInvoked>>, &Value),
         permit: Permit,
-    ) -> Result<ToolCallId, Misuse> {
+    ) -> Result<ToolCallId, EngineError> {
         self.observe_time(cx);
         let mut tool = tool.into();
         let token = permit.token().clone();
         if self.used.contains(token.as_str()) || self.held_calls.contains_key(&token) {
-            return Err(Misuse::WrongPermit(PermitError::Used));
+            return Err(EngineError::WrongPermit(PermitError::Used));
         }
         let call = CallDigest::of(&tool.payload.tool, arguments);
-        permit.spend(session, &call, cx.now.moment).map_err(Misuse::WrongPermit)?;
+        permit.spend(session, &call, cx.now.moment).map_err(EngineError::WrongPermit)?;
         tool.payload.irreversible = Some(true);
         let id = tool.payload.tool_call_id.get_or_insert_with(|| ToolCallId::random(cx.entropy)).clone();
         if self.config.journal {
@@ -67,7 +67,7 @@ impl Engine {
         } else {
             self.announce_tool(cx, session, tool)?;
             self.used.insert(token.as_str());
-            self.out.push_back(Output::Invoked(token, Ok(id.clone())));
+            self.out.push_back(EngineOutput::Invoked(token, Ok(id.clone())));
         }
         Ok(id)
     }
@@ -79,12 +79,12 @@ impl Engine {
         session: &SessionId,
         (token, id): (&ReplyToken, &ToolCallId),
         tool: Localized<ToolInvoked>,
-    ) -> Result<(), Misuse> {
+    ) -> Result<(), EngineError> {
         let name = tool.payload.tool.clone();
         let event = self.draft(cx, session, tool.into_payload())?;
         self.ensure_state(cx, session, "calling_tool")?;
-        self.note(|| Entry::Spent(token.clone(), Box::new(event.clone())));
-        let held = HeldCall { session: session.clone(), id: id.clone(), tool: name, event };
+        self.note(|| JournalEntry::Spent(token.clone(), Box::new(event.clone())));
+        let held = PendingCall { session: session.clone(), id: id.clone(), tool: name, event };
         self.held_calls.insert(token.clone(), held);
         Ok(())
     }
@@ -95,21 +95,21 @@ impl Engine {
         let session = held.session.clone();
         let result = if kept {
             self.used.insert(token.as_str());
-            self.announce_held(cx, held).map_err(NotAnnounced::Misuse)
+            self.announce_held(cx, held).map_err(AnnounceError::Misuse)
         } else {
-            Err(NotAnnounced::NotRecorded)
+            Err(AnnounceError::NotRecorded)
         };
         if result.is_err() {
             self.leave_calling_tool(cx, &session);
         }
-        self.out.push_back(Output::Invoked(token.clone(), result));
+        self.out.push_back(EngineOutput::Invoked(token.clone(), result));
     }
 
-    fn announce_held(&mut self, cx: &mut Cx<'_>, held: HeldCall) -> Result<ToolCallId, Misuse> {
-        let HeldCall { session, id, tool, mut event } = held;
+    fn announce_held(&mut self, cx: &mut Cx<'_>, held: PendingCall) -> Result<ToolCallId, EngineError> {
+        let PendingCall { session, id, tool, mut event } = held;
         self.ensure_state(cx, &session, "calling_tool")?;
         self.release_text(cx, &session);
-        let found = self.sessions.get_mut(&session).ok_or(Misuse::UnknownSession)?;
+        let found = self.sessions.get_mut(&session).ok_or(EngineError::UnknownSession)?;
         // Other events may have been emitted while it was put on record.
         event.envelope.timestamp = found.not_before(event.envelope.timestamp);
         found.take_in(&event)?;
@@ -131,7 +131,7 @@ impl Engine {
         for token in ended {
             self.held_calls.remove(&token);
             self.used.insert(token.as_str());
-            self.out.push_back(Output::Invoked(token, Err(NotAnnounced::Misuse(Misuse::UnknownSession))));
+            self.out.push_back(EngineOutput::Invoked(token, Err(AnnounceError::Misuse(EngineError::UnknownSession))));
         }
     }
 
@@ -149,7 +149,7 @@ impl Engine {
         cx: &mut Cx<'_>,
         session: &SessionId,
         tool: Localized<ToolInvoked>,
-    ) -> Result<(), Misuse> {
+    ) -> Result<(), EngineError> {
         self.ensure_state(cx, session, "calling_tool")?;
         let (id, name) = (tool.payload.tool_call_id.clone(), tool.payload.tool.clone());
         self.publish_with(cx, session, tool.into_payload(), |_| {})?;
@@ -165,7 +165,7 @@ impl Engine {
         cx: &mut Cx<'_>,
         session: &SessionId,
         completed: impl Into<Localized<ToolCompleted>>,
-    ) -> Result<(), Misuse> {
+    ) -> Result<(), EngineError> {
         self.observe_time(cx);
         let completed = completed.into();
         let id = completed.payload.tool_call_id.clone();

@@ -14,8 +14,8 @@ pub enum Line<'a> {
 /// Cuts bytes into lines. A line that lies within one push is not copied.
 ///
 /// ```
-/// use aaep_proto::framing::{Line, Lines};
-/// let mut lines = Lines::new(100);
+/// use aaep_proto::framing::{Line, LineDecoder};
+/// let mut lines = LineDecoder::new(100);
 /// let mut seen = Vec::new();
 /// for bytes in [&b"one\ntw"[..], b"o\r\nthree"] {
 ///     lines.push(bytes, |number, line| if let Line::Text(text) = line { seen.push((number, text.to_vec())) });
@@ -24,7 +24,7 @@ pub enum Line<'a> {
 /// assert_eq!(seen, [(1, b"one".to_vec()), (2, b"two".to_vec()), (3, b"three".to_vec())]);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Lines {
+pub struct LineDecoder {
     max: usize,
     carriage_return_ends: bool,
     number: u64,
@@ -33,10 +33,10 @@ pub struct Lines {
     after_carriage_return: bool,
 }
 
-impl Lines {
+impl LineDecoder {
     /// Lines that end with a line feed, or with a carriage return and a line feed.
-    pub fn new(max: usize) -> Lines {
-        Lines {
+    pub fn new(max: usize) -> LineDecoder {
+        LineDecoder {
             max,
             carriage_return_ends: false,
             number: 1,
@@ -47,8 +47,8 @@ impl Lines {
     }
 
     /// Lines as Server-Sent Events have them: a carriage return alone ends one too.
-    pub fn of_event_stream(max: usize) -> Lines {
-        Lines { carriage_return_ends: true, ..Lines::new(max) }
+    pub fn of_event_stream(max: usize) -> LineDecoder {
+        LineDecoder { carriage_return_ends: true, ..LineDecoder::new(max) }
     }
 
     /// Takes more bytes and hands out the lines that they complete, with their numbers from 1.

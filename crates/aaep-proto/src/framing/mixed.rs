@@ -1,7 +1,7 @@
 //! Input of which nobody said what it is: one object, an array, a line per document, or a
 //! captured event stream. It is told apart by its first bytes.
 
-use super::{Line, Lines, Piece, Sse, Values};
+use super::{Decoded, JsonStreamDecoder, Line, LineDecoder, SseDecoder};
 use crate::json::{IS_UTF_16, Json, is_utf_16};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -20,15 +20,15 @@ pub enum Format {
 /// Cuts input of any of the formats into documents.
 ///
 /// ```
-/// use aaep_proto::framing::{Format, Mixed, Piece};
-/// let mut mixed = Mixed::new(1000);
+/// use aaep_proto::framing::{Format, AutoDecoder, Decoded};
+/// let mut mixed = AutoDecoder::new(1000);
 /// let mut documents = 0;
-/// mixed.push(b"data: {}\n\ndata: {}\n\n", |_, piece| documents += usize::from(matches!(piece, Piece::Document(_))));
+/// mixed.push(b"data: {}\n\ndata: {}\n\n", |_, piece| documents += usize::from(matches!(piece, Decoded::Document(_))));
 /// mixed.finish(|_, _| {});
 /// assert_eq!((documents, mixed.format()), (2, Some(Format::EventStream)));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Mixed {
+pub struct AutoDecoder {
     max: usize,
     decoder: Decoder,
 }
@@ -36,17 +36,17 @@ pub struct Mixed {
 #[derive(Clone, Debug)]
 enum Decoder {
     Undecided(Vec<u8>),
-    Lines(Lines),
-    Values(Values),
-    EventStream(Box<Sse>),
+    Lines(LineDecoder),
+    Values(JsonStreamDecoder),
+    EventStream(Box<SseDecoder>),
     /// Input that cannot be JSON; it has been said.
     Refused,
 }
 
-impl Mixed {
+impl AutoDecoder {
     /// A decoder that skips documents longer than the bound.
-    pub fn new(max: usize) -> Mixed {
-        Mixed { max, decoder: Decoder::Undecided(Vec::new()) }
+    pub fn new(max: usize) -> AutoDecoder {
+        AutoDecoder { max, decoder: Decoder::Undecided(Vec::new()) }
     }
 
     /// The format, once it is clear.
@@ -60,12 +60,12 @@ impl Mixed {
     }
 
     /// Takes more bytes and hands out the documents that they complete, with the line each starts on.
-    pub fn push(&mut self, bytes: &[u8], mut sink: impl FnMut(u64, Piece<'_>)) {
+    pub fn push(&mut self, bytes: &[u8], mut sink: impl FnMut(u64, Decoded<'_>)) {
         if let Decoder::Undecided(start) = &mut self.decoder {
             start.extend_from_slice(bytes);
             if is_utf_16(start) {
                 self.decoder = Decoder::Refused;
-                sink(1, Piece::Broken(IS_UTF_16));
+                sink(1, Decoded::Broken(IS_UTF_16));
             } else if let Some(format) = recognize(start, self.max, false) {
                 self.decide(format, &mut sink);
             }
@@ -75,7 +75,7 @@ impl Mixed {
     }
 
     /// Ends the input.
-    pub fn finish(&mut self, mut sink: impl FnMut(u64, Piece<'_>)) {
+    pub fn finish(&mut self, mut sink: impl FnMut(u64, Decoded<'_>)) {
         if let Decoder::Undecided(start) = &self.decoder
             && let Some(format) = recognize(start, self.max, true)
         {
@@ -89,18 +89,18 @@ impl Mixed {
         }
     }
 
-    fn decide(&mut self, format: Format, sink: &mut impl FnMut(u64, Piece<'_>)) {
+    fn decide(&mut self, format: Format, sink: &mut impl FnMut(u64, Decoded<'_>)) {
         let decoder = match format {
-            Format::Lines => Decoder::Lines(Lines::new(self.max)),
-            Format::Values => Decoder::Values(Values::new(self.max)),
-            Format::EventStream => Decoder::EventStream(Box::new(Sse::new(self.max))),
+            Format::Lines => Decoder::Lines(LineDecoder::new(self.max)),
+            Format::Values => Decoder::Values(JsonStreamDecoder::new(self.max)),
+            Format::EventStream => Decoder::EventStream(Box::new(SseDecoder::new(self.max))),
         };
         if let Decoder::Undecided(start) = std::mem::replace(&mut self.decoder, decoder) {
             self.decode(&start, sink);
         }
     }
 
-    fn decode(&mut self, bytes: &[u8], sink: &mut impl FnMut(u64, Piece<'_>)) {
+    fn decode(&mut self, bytes: &[u8], sink: &mut impl FnMut(u64, Decoded<'_>)) {
         match &mut self.decoder {
             Decoder::Undecided(start) => start.extend_from_slice(bytes),
             Decoder::Lines(lines) => lines.push(bytes, |number, line| document(number, line, sink)),
@@ -111,26 +111,26 @@ impl Mixed {
     }
 }
 
-fn document(number: u64, line: Line<'_>, sink: &mut impl FnMut(u64, Piece<'_>)) {
+fn document(number: u64, line: Line<'_>, sink: &mut impl FnMut(u64, Decoded<'_>)) {
     match line {
         Line::Text(text) => {
             let text = if number == 1 { text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text) } else { text };
             if !text.iter().all(u8::is_ascii_whitespace) {
-                sink(number, Piece::Document(text));
+                sink(number, Decoded::Document(text));
             }
         }
-        Line::TooLong(length) => sink(number, Piece::TooLong(length)),
+        Line::TooLong(length) => sink(number, Decoded::TooLong(length)),
     }
 }
 
 /// Other kinds of events share the stream: pings, messages of an application.
-fn dispatched(event: super::SseEvent, sink: &mut impl FnMut(u64, Piece<'_>)) {
+fn dispatched(event: super::SseEvent, sink: &mut impl FnMut(u64, Decoded<'_>)) {
     if !matches!(event.event.as_str(), "" | "message" | "aaep.event") {
         return;
     }
     match event.too_long {
-        Some(length) => sink(event.line, Piece::TooLong(length)),
-        None => sink(event.line, Piece::Document(&event.data)),
+        Some(length) => sink(event.line, Decoded::TooLong(length)),
+        None => sink(event.line, Decoded::Document(&event.data)),
     }
 }
 
@@ -182,15 +182,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn cut(bytes: &[u8], step: usize, max: usize) -> Vec<(u64, String)> {
-        let mut mixed = Mixed::new(max);
+        let mut mixed = AutoDecoder::new(max);
         let mut seen = Vec::new();
-        let mut sink = |line: u64, piece: Piece<'_>| {
+        let mut sink = |line: u64, piece: Decoded<'_>| {
             seen.push((
                 line,
                 match piece {
-                    Piece::Document(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-                    Piece::TooLong(length) => format!("too long: {length}"),
-                    Piece::Broken(message) => format!("broken: {message}"),
+                    Decoded::Document(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                    Decoded::TooLong(length) => format!("too long: {length}"),
+                    Decoded::Broken(message) => format!("broken: {message}"),
                 },
             ));
         };

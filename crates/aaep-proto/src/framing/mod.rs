@@ -6,14 +6,14 @@ mod mixed;
 mod sse;
 mod values;
 
-pub use lines::{Line, Lines};
-pub use mixed::{Format, Mixed};
-pub use sse::{Sse, SseEvent};
-pub use values::Values;
+pub use lines::{Line, LineDecoder};
+pub use mixed::{AutoDecoder, Format};
+pub use sse::{SseDecoder, SseEvent};
+pub use values::JsonStreamDecoder;
 
 /// What a decoder found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum Decoded<'a> {
     /// The bytes of one document.
     Document(&'a [u8]),
     /// A document of this many bytes, more than the bound; it was skipped.

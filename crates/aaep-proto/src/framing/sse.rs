@@ -1,6 +1,6 @@
 //! Server-Sent Events as the HTML standard reads them.
 
-use super::lines::{Line, Lines};
+use super::lines::{Line, LineDecoder};
 
 /// The most bytes of an `id`. A longer one is passed over.
 const LONGEST_ID: usize = 1024;
@@ -23,15 +23,15 @@ pub struct SseEvent {
 /// Cuts a stream into events.
 ///
 /// ```
-/// use aaep_proto::framing::Sse;
-/// let mut sse = Sse::new(1000);
+/// use aaep_proto::framing::SseDecoder;
+/// let mut sse = SseDecoder::new(1000);
 /// let mut seen = Vec::new();
 /// sse.push(b": hello\nevent: aaep.event\nid: evt_1\ndata: {}\n\n", |event| seen.push(event));
 /// assert_eq!((seen[0].event.as_str(), seen[0].id.as_str(), &seen[0].data[..]), ("aaep.event", "evt_1", &b"{}"[..]));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Sse {
-    lines: Lines,
+pub struct SseDecoder {
+    lines: LineDecoder,
     state: State,
 }
 
@@ -43,12 +43,12 @@ struct State {
     retry: Option<u64>,
 }
 
-impl Sse {
+impl SseDecoder {
     /// A decoder that refuses data longer than the bound.
-    pub fn new(max: usize) -> Sse {
+    pub fn new(max: usize) -> SseDecoder {
         // A field name, a colon and a space come on top of the data.
-        let lines = Lines::of_event_stream(max.saturating_add(16));
-        Sse { lines, state: State { max, pending: SseEvent::default(), has_data: false, retry: None } }
+        let lines = LineDecoder::of_event_stream(max.saturating_add(16));
+        SseDecoder { lines, state: State { max, pending: SseEvent::default(), has_data: false, retry: None } }
     }
 
     /// Takes more bytes and hands out the events that they complete.

@@ -3,19 +3,19 @@
 //! Only brackets and strings are looked at, so a document of any size passes through in the
 //! memory of its largest item.
 
-use super::Piece;
+use super::Decoded;
 
 /// Cuts a stream of JSON values, or one JSON array, into values.
 ///
 /// ```
-/// use aaep_proto::framing::{Piece, Values};
-/// let mut values = Values::new(100);
+/// use aaep_proto::framing::{Decoded, JsonStreamDecoder};
+/// let mut values = JsonStreamDecoder::new(100);
 /// let mut seen = Vec::new();
-/// values.push(b"[\n  {\"a\": 1},\n  {}\n]", |line, piece| if let Piece::Document(bytes) = piece { seen.push((line, bytes.to_vec())) });
+/// values.push(b"[\n  {\"a\": 1},\n  {}\n]", |line, piece| if let Decoded::Document(bytes) = piece { seen.push((line, bytes.to_vec())) });
 /// assert_eq!(seen, [(2, b"{\"a\": 1}".to_vec()), (3, b"{}".to_vec())]);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Values {
+pub struct JsonStreamDecoder {
     max: usize,
     line: u64,
     place: Place,
@@ -47,10 +47,10 @@ struct Value {
     scalar: bool,
 }
 
-impl Values {
+impl JsonStreamDecoder {
     /// A decoder that skips values longer than the bound.
-    pub fn new(max: usize) -> Values {
-        Values {
+    pub fn new(max: usize) -> JsonStreamDecoder {
+        JsonStreamDecoder {
             max,
             line: 1,
             place: Place::Start,
@@ -62,7 +62,7 @@ impl Values {
     }
 
     /// Takes more bytes and hands out the values that they complete, with the line each starts on.
-    pub fn push(&mut self, bytes: &[u8], mut sink: impl FnMut(u64, Piece<'_>)) {
+    pub fn push(&mut self, bytes: &[u8], mut sink: impl FnMut(u64, Decoded<'_>)) {
         for &b in bytes {
             if self.place == Place::Inside {
                 self.inside(b, &mut sink);
@@ -74,18 +74,18 @@ impl Values {
     }
 
     /// Ends the input.
-    pub fn finish(&mut self, mut sink: impl FnMut(u64, Piece<'_>)) {
+    pub fn finish(&mut self, mut sink: impl FnMut(u64, Decoded<'_>)) {
         if self.place == Place::Inside && self.value.scalar {
             self.end_value(&mut sink);
         }
         match self.place {
-            Place::Inside => sink(self.value.line, Piece::Broken("the input ends in the middle of a value")),
-            Place::Between if self.in_array => sink(self.line, Piece::Broken("the input ends before the array does")),
+            Place::Inside => sink(self.value.line, Decoded::Broken("the input ends in the middle of a value")),
+            Place::Between if self.in_array => sink(self.line, Decoded::Broken("the input ends before the array does")),
             _ => {}
         }
     }
 
-    fn between(&mut self, b: u8, sink: &mut impl FnMut(u64, Piece<'_>)) {
+    fn between(&mut self, b: u8, sink: &mut impl FnMut(u64, Decoded<'_>)) {
         match (b, self.place) {
             (b' ' | b'\t' | b'\n' | b'\r', _) => {}
             // The bytes of a byte order mark.
@@ -98,25 +98,25 @@ impl Values {
                 // Said once; the rest is skipped.
                 if self.in_array {
                     self.in_array = false;
-                    sink(self.line, Piece::Broken("there is more text after the end of the array"));
+                    sink(self.line, Decoded::Broken("there is more text after the end of the array"));
                 }
             }
             (b',', _) if self.in_array => {
                 if !self.after_value {
-                    sink(self.line, Piece::Broken("an item of the array is missing before a comma"));
+                    sink(self.line, Decoded::Broken("an item of the array is missing before a comma"));
                 }
                 self.after_value = false;
                 self.after_comma = true;
             }
             (b']', _) if self.in_array => {
                 if self.after_comma {
-                    sink(self.line, Piece::Broken("an item of the array is missing after the last comma"));
+                    sink(self.line, Decoded::Broken("an item of the array is missing after the last comma"));
                 }
                 self.place = Place::AfterArray;
             }
             _ => {
                 if self.in_array && self.after_value {
-                    sink(self.line, Piece::Broken("a comma is missing between two items of the array"));
+                    sink(self.line, Decoded::Broken("a comma is missing between two items of the array"));
                 }
                 self.begin_value(b);
             }
@@ -138,7 +138,7 @@ impl Values {
         self.place = Place::Inside;
     }
 
-    fn inside(&mut self, b: u8, sink: &mut impl FnMut(u64, Piece<'_>)) {
+    fn inside(&mut self, b: u8, sink: &mut impl FnMut(u64, Decoded<'_>)) {
         if self.value.scalar {
             if matches!(b, b' ' | b'\t' | b'\n' | b'\r' | b',' | b']' | b'[' | b'{' | b'"') {
                 self.end_value(sink);
@@ -170,12 +170,12 @@ impl Values {
         }
     }
 
-    fn end_value(&mut self, sink: &mut impl FnMut(u64, Piece<'_>)) {
+    fn end_value(&mut self, sink: &mut impl FnMut(u64, Decoded<'_>)) {
         let value = &self.value;
         if value.length > self.max {
-            sink(value.line, Piece::TooLong(value.length));
+            sink(value.line, Decoded::TooLong(value.length));
         } else {
-            sink(value.line, Piece::Document(&value.bytes));
+            sink(value.line, Decoded::Document(&value.bytes));
         }
         self.place = Place::Between;
         self.after_value = true;

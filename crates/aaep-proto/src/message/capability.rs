@@ -10,14 +10,14 @@ use super::{Boundary, CognitiveLoad, Verbosity};
 use crate::json::{Json, Object};
 use crate::language::LanguageTag;
 use crate::limits;
-use crate::record::{FromJson, Kind, Malformed, Record, Shape, Unknown, record};
+use crate::record::{DecodeError, FieldType, FromJson, ObjectSchema, Record, UnknownFields, record};
 
-const PATTERNS: Kind = Kind::List { of: &NAME_256, min: 0, max: limits::FILTER_PATTERNS, unique: true };
+const PATTERNS: FieldType = FieldType::List { of: &NAME_256, min: 0, max: limits::FILTER_PATTERNS, unique: true };
 
 record! {
     /// Which event types a subscriber wants and which it does not.
     #[derive(Default)]
-    EventFilters, &FILTERS, Unknown::Denied, {
+    EventFilters, &FILTERS, UnknownFields::Denied, {
         /// Patterns of types to send; all core events if absent.
         include: Option<Vec<String>> = PATTERNS,
         /// Patterns of types not to send. They win over `include`.
@@ -28,33 +28,33 @@ record! {
 record! {
     /// The twelve fields of a capability declaration.
     #[derive(Default)]
-    CapabilityFields, &CAPABILITY, Unknown::Objects, {
+    CapabilityFields, &CAPABILITY, UnknownFields::Objects, {
         /// Most events per second; unlimited if absent.
-        max_events_per_second: Option<u32> = Kind::Integer { min: 1, max: 100_000 },
+        max_events_per_second: Option<u32> = FieldType::Integer { min: 1, max: 100_000 },
         /// How much should be said; normal if absent.
-        preferred_verbosity: Option<Verbosity> = Kind::OneOf(Verbosity::WORDS),
+        preferred_verbosity: Option<Verbosity> = FieldType::OneOf(Verbosity::WORDS),
         /// Languages in order of preference; `en-US` if absent.
-        languages: Option<Vec<LanguageTag>> = Kind::List { of: &TAG, min: 1, max: 32, unique: true },
+        languages: Option<Vec<LanguageTag>> = FieldType::List { of: &TAG, min: 1, max: 32, unique: true },
         /// Whether confirmations can be answered; false if absent.
-        supports_confirmation_reply: Option<bool> = Kind::Boolean,
+        supports_confirmation_reply: Option<bool> = FieldType::Boolean,
         /// Whether clarifications can be answered; false if absent.
-        supports_clarification_reply: Option<bool> = Kind::Boolean,
+        supports_clarification_reply: Option<bool> = FieldType::Boolean,
         /// Where output may be cut; sentence and completion if absent.
         coalesce_boundaries: Option<Vec<Boundary>> =
-            Kind::List { of: &Kind::OneOf(Boundary::WORDS), min: 1, max: 5, unique: true },
+            FieldType::List { of: &FieldType::OneOf(Boundary::WORDS), min: 1, max: 5, unique: true },
         /// Which events are wanted.
-        event_filters: Option<EventFilters> = Kind::Object(&<EventFilters as Record>::SHAPE),
+        event_filters: Option<EventFilters> = FieldType::Object(&<EventFilters as Record>::SHAPE),
         /// Levels the subscriber implements; level 1 if absent.
         supported_conformance_levels: Option<Vec<u32>> =
-            Kind::List { of: &Kind::OneOfIntegers(&[1, 2, 3]), min: 1, max: 3, unique: true },
+            FieldType::List { of: &FieldType::OneOfIntegers(&[1, 2, 3]), min: 1, max: 3, unique: true },
         /// Vocabularies the subscriber knows.
-        supported_extensions: Option<Vec<String>> = Kind::List { of: &URI, min: 0, max: 64, unique: true },
+        supported_extensions: Option<Vec<String>> = FieldType::List { of: &URI, min: 0, max: 64, unique: true },
         /// How much the user wants to be told; medium if absent.
-        cognitive_load: Option<CognitiveLoad> = Kind::OneOf(CognitiveLoad::WORDS),
+        cognitive_load: Option<CognitiveLoad> = FieldType::OneOf(CognitiveLoad::WORDS),
         /// Words announced per minute.
-        pace_wpm: Option<u32> = Kind::Integer { min: 50, max: 1000 },
+        pace_wpm: Option<u32> = FieldType::Integer { min: 50, max: 1000 },
         /// Whether an unsigned manifest is a reason not to subscribe; false if absent.
-        accept_signed_manifests_only: Option<bool> = Kind::Boolean,
+        accept_signed_manifests_only: Option<bool> = FieldType::Boolean,
     }
 }
 
@@ -77,7 +77,7 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// The table, for the objects that hold capabilities.
-    pub(crate) const SHAPE: Shape = <CapabilityFields as Record>::SHAPE;
+    pub(crate) const SHAPE: ObjectSchema = <CapabilityFields as Record>::SHAPE;
 
     /// About how many bytes its lists and the objects of extensions occupy.
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -89,12 +89,12 @@ impl Capabilities {
         patterns.chain(languages).chain(uris).chain(objects).sum()
     }
 
-    fn read(object: &Object<'_>) -> Result<Capabilities, Malformed> {
+    fn read(object: &Object<'_>) -> Result<Capabilities, DecodeError> {
         let mut extensions = BTreeMap::new();
         let mut at = 0;
         for (name, value) in object.iter() {
             if Self::SHAPE.find(name, &mut at).is_none() {
-                let object = value.object().ok_or(Malformed { field: "capabilities" })?;
+                let object = value.object().ok_or(DecodeError { field: "capabilities" })?;
                 extensions.insert(name.to_owned(), object.to_map());
             }
         }

@@ -8,7 +8,7 @@ use super::{TextDirection, Urgency, Verbosity};
 use crate::id::{EventId, SessionId};
 use crate::json::Json;
 use crate::language::LanguageTag;
-use crate::record::{FromJson, Kind, Unknown, record};
+use crate::record::{FieldType, FromJson, UnknownFields, record};
 use crate::rule::Rule;
 use crate::time::Timestamp;
 
@@ -87,7 +87,7 @@ record! {
     /// assert_eq!(producer.agent_id, "retirement-planner");
     /// ```
     #[derive(Default)]
-    Producer, &PRODUCER, Unknown::Denied, {
+    Producer, &PRODUCER, UnknownFields::Denied, {
         /// Stable name of the agent, without a version in it.
         agent_id: String = SOME_TEXT,
         /// Version of the agent.
@@ -127,18 +127,18 @@ record! {
     /// use aaep_proto::message::LocalizationHints;
     /// let hints = LocalizationHints::in_language("yo-NG".parse()?);
     /// assert_eq!(hints.primary_language.map(|t| t.to_string()).as_deref(), Some("yo-NG"));
-    /// # Ok::<(), aaep_proto::language::InvalidTag>(())
+    /// # Ok::<(), aaep_proto::language::ParseLanguageTagError>(())
     /// ```
     #[derive(Default)]
-    LocalizationHints, &LOCALIZATION, Unknown::Denied, {
+    LocalizationHints, &LOCALIZATION, UnknownFields::Denied, {
         /// The language of every text that has no variant.
         primary_language: Option<LanguageTag> = TAG,
         /// Which way the text runs.
-        text_direction: Option<TextDirection> = Kind::OneOf(TextDirection::WORDS),
+        text_direction: Option<TextDirection> = FieldType::OneOf(TextDirection::WORDS),
         /// Languages that variants exist in.
-        available_languages: Option<Vec<LanguageTag>> = Kind::List { of: &TAG, min: 0, max: 32, unique: true },
+        available_languages: Option<Vec<LanguageTag>> = FieldType::List { of: &TAG, min: 0, max: 32, unique: true },
         /// What to try, in order, when no wish can be met.
-        fallback_chain: Option<Vec<LanguageTag>> = Kind::List { of: &TAG, min: 0, max: 16, unique: false },
+        fallback_chain: Option<Vec<LanguageTag>> = FieldType::List { of: &TAG, min: 0, max: 16, unique: false },
         /// The script, as an ISO 15924 code.
         script: Option<String> = SCRIPT,
         /// The calendar that dates are in.
@@ -174,9 +174,9 @@ impl LocalizationHints {
 
 record! {
     /// The fields that every event has, apart from its type and its payload.
-    Envelope, &PAYLOAD, Unknown::Allowed, {
+    Envelope, &PAYLOAD, UnknownFields::Allowed, {
         /// The vocabularies in use.
-        context as "@context": Context = Kind::Context,
+        context as "@context": Context = FieldType::Context,
         /// The version of the protocol.
         aaep_version: Option<String> = VERSION,
         /// The name of this event.
@@ -188,17 +188,17 @@ record! {
         /// When it happened.
         timestamp: Timestamp = TIMESTAMP,
         /// Who emitted it.
-        producer: Producer = Kind::Object(&<Producer as crate::record::Record>::SHAPE),
+        producer: Producer = FieldType::Object(&<Producer as crate::record::Record>::SHAPE),
         /// How much its texts say.
-        verbosity: Option<Verbosity> = Kind::OneOf(Verbosity::WORDS),
+        verbosity: Option<Verbosity> = FieldType::OneOf(Verbosity::WORDS),
         /// How soon the user should hear of it.
-        urgency: Option<Urgency> = Kind::OneOf(Urgency::WORDS),
+        urgency: Option<Urgency> = FieldType::OneOf(Urgency::WORDS),
         /// What language its texts are in.
-        localization_hints: Option<LocalizationHints> = Kind::Object(&<LocalizationHints as crate::record::Record>::SHAPE),
+        localization_hints: Option<LocalizationHints> = FieldType::Object(&<LocalizationHints as crate::record::Record>::SHAPE),
         /// Trace identifier.
         correlation_id: Option<String> = ANY_TEXT,
         /// Data of extensions by prefix.
-        extensions: Option<Map<String, Value>> = Kind::Extensions,
+        extensions: Option<Map<String, Value>> = FieldType::Extensions,
     }
 }
 

@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use super::envelope::CORE_TYPES;
 use super::payload::*;
-use super::{Aside, Envelope, Urgency};
+use super::{Envelope, EventMeta, Urgency};
 use crate::json::{Json, Object};
 use crate::language::LanguageTag;
-use crate::record::{Malformed, Record, Shape};
+use crate::record::{DecodeError, ObjectSchema, Record};
 
 macro_rules! core_events {
     ($( $(#[$doc:meta])* $name:ident = $wire:literal ),+ $(,)?) => {
@@ -48,9 +48,9 @@ macro_rules! core_events {
             }
 
             /// The table of its payload.
-            pub fn shape(self) -> &'static Shape {
+            pub fn shape(self) -> &'static ObjectSchema {
                 match self { $( CoreType::$name => {
-                    static SHAPE: Shape = <$name as Record>::SHAPE;
+                    static SHAPE: ObjectSchema = <$name as Record>::SHAPE;
                     &SHAPE
                 } )+ }
             }
@@ -76,7 +76,7 @@ macro_rules! core_events {
                 }
             }
 
-            fn read(core: CoreType, object: &Object<'_>) -> Result<Payload, Malformed> {
+            fn read(core: CoreType, object: &Object<'_>) -> Result<Payload, DecodeError> {
                 match core {
                     $( CoreType::$name => $name::read(object).map(Payload::$name), )+
                 }
@@ -211,9 +211,9 @@ impl Event {
 
     /// Reads an event from a parsed document. Only what the type cannot do without is demanded;
     /// whether all rules are kept is the validator's question.
-    pub fn from_json(json: &Json<'_>) -> Result<Event, Malformed> {
-        let object = json.object().ok_or(Malformed { field: "event" })?;
-        let type_name = object.get("type").and_then(Json::text).ok_or(Malformed { field: "type" })?;
+    pub fn from_json(json: &Json<'_>) -> Result<Event, DecodeError> {
+        let object = json.object().ok_or(DecodeError { field: "event" })?;
+        let type_name = object.get("type").and_then(Json::text).ok_or(DecodeError { field: "type" })?;
         let envelope = Envelope::read(object)?;
         let core = CoreType::parse(type_name);
         let payload = match core {
@@ -242,7 +242,7 @@ impl Event {
 /// let done = SessionCompleted { summary_normal: "Your plan is ready.".into(), ..Default::default() };
 /// let done = Localized::new(done).text("summary_normal", &"de".parse()?, "Dein Plan ist fertig.");
 /// assert_eq!(done.variants["summary_normal_de"], "Dein Plan ist fertig.");
-/// # Ok::<(), aaep_proto::language::InvalidTag>(())
+/// # Ok::<(), aaep_proto::language::ParseLanguageTagError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Localized<T> {
@@ -251,13 +251,13 @@ pub struct Localized<T> {
     /// The variants, by field name and language suffix.
     pub variants: Map<String, Value>,
     /// What the agent says beside it.
-    pub aside: Aside,
+    pub meta: EventMeta,
 }
 
 impl<T> Localized<T> {
     /// A payload without variants.
     pub fn new(payload: T) -> Localized<T> {
-        Localized { payload, variants: Map::new(), aside: Aside::default() }
+        Localized { payload, variants: Map::new(), meta: EventMeta::default() }
     }
 
     /// Adds a text field in another language.
@@ -271,7 +271,7 @@ impl<T> Localized<T> {
     where
         T: Into<Payload>,
     {
-        Localized { payload: self.payload.into(), variants: self.variants, aside: self.aside }
+        Localized { payload: self.payload.into(), variants: self.variants, meta: self.meta }
     }
 }
 

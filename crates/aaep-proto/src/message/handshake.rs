@@ -8,23 +8,23 @@ use super::{Capabilities, Context, Decision, Producer, ReasonCode, Verbosity};
 use crate::id::{ReplyToken, SubscriptionId};
 use crate::json::Json;
 use crate::language::LanguageTag;
-use crate::record::{Decimal, FromJson, Kind, Record, Unknown, record};
+use crate::record::{Decimal, FieldType, FromJson, Record, UnknownFields, record};
 use crate::time::Timestamp;
 
-const CAPABILITIES: Kind = Kind::Object(&Capabilities::SHAPE);
-const PRODUCER_KIND: Kind = Kind::Object(&<Producer as Record>::SHAPE);
+const CAPABILITIES: FieldType = FieldType::Object(&Capabilities::SHAPE);
+const PRODUCER_KIND: FieldType = FieldType::Object(&<Producer as Record>::SHAPE);
 
 record! {
     /// A subscriber asks to be served (5.2).
-    SubscriptionRequest, &MESSAGE, Unknown::Denied, {
+    SubscriptionRequest, &MESSAGE, UnknownFields::Denied, {
         /// The version it wants.
         aaep_version: String = VERSION,
         /// Its stable name.
         subscriber_id: String = NAME_256,
         /// Its name for people.
-        subscriber_name: Option<String> = Kind::Text { min: 0, max: 256 },
+        subscriber_name: Option<String> = FieldType::Text { min: 0, max: 256 },
         /// Its version.
-        subscriber_version: Option<String> = Kind::Text { min: 0, max: 64 },
+        subscriber_version: Option<String> = FieldType::Text { min: 0, max: 64 },
         /// Where its manifest is.
         subscriber_manifest_uri: Option<String> = URI,
         /// Trace identifier.
@@ -32,13 +32,13 @@ record! {
         /// What it can take.
         capabilities: Capabilities = CAPABILITIES,
         /// Data of extensions by prefix.
-        extensions: Option<Map<String, Value>> = Kind::Extensions,
+        extensions: Option<Map<String, Value>> = FieldType::Extensions,
     }
 }
 
 record! {
     /// The producer serves a subscription on these terms (5.4).
-    SubscriptionAccepted, &MESSAGE, Unknown::Denied, {
+    SubscriptionAccepted, &MESSAGE, UnknownFields::Denied, {
         /// The name of the subscription.
         subscription_id: SubscriptionId = SUBSCRIPTION_ID,
         /// The version that will be spoken.
@@ -58,13 +58,13 @@ record! {
 
 record! {
     /// The producer does not serve (5.5).
-    SubscriptionRejected, &MESSAGE, Unknown::Denied, {
+    SubscriptionRejected, &MESSAGE, UnknownFields::Denied, {
         /// Why, for programs.
-        reason_code: ReasonCode = Kind::OneOf(ReasonCode::WORDS),
+        reason_code: ReasonCode = FieldType::OneOf(ReasonCode::WORDS),
         /// Why, for people.
         reason_message: String = NOTE,
         /// When to try again.
-        retry_after_seconds: Option<u32> = Kind::Integer { min: 0, max: 86_400 },
+        retry_after_seconds: Option<u32> = FieldType::Integer { min: 0, max: 86_400 },
         /// What the producer can offer.
         alternative_manifest_uri: Option<String> = URI,
     }
@@ -72,7 +72,7 @@ record! {
 
 record! {
     /// A subscriber changes its capabilities (5.7). What it does not name stays.
-    SubscriptionRenegotiate, &MESSAGE, Unknown::Denied, {
+    SubscriptionRenegotiate, &MESSAGE, UnknownFields::Denied, {
         /// The subscription to change.
         subscription_id: SubscriptionId = SUBSCRIPTION_ID,
         /// What changes.
@@ -84,7 +84,7 @@ record! {
 
 record! {
     /// Either side ends a subscription (5.8).
-    SubscriptionClose, &MESSAGE, Unknown::Denied, {
+    SubscriptionClose, &MESSAGE, UnknownFields::Denied, {
         /// The subscription to end.
         subscription_id: SubscriptionId = SUBSCRIPTION_ID,
         /// Why, for programs.
@@ -98,11 +98,11 @@ record! {
 
 record! {
     /// The user's decision (6.3).
-    ConfirmationReply, &MESSAGE, Unknown::Denied, {
+    ConfirmationReply, &MESSAGE, UnknownFields::Denied, {
         /// Echoed from the question.
         reply_token: ReplyToken = REPLY_TOKEN,
         /// Accept or reject.
-        decision: Decision = Kind::OneOf(Decision::WORDS),
+        decision: Decision = FieldType::OneOf(Decision::WORDS),
         /// Where the reply is sent.
         subscription_id: SubscriptionId = SUBSCRIPTION_ID,
         /// When the user decided.
@@ -112,7 +112,7 @@ record! {
         /// Why.
         decision_rationale: Option<String> = NOTE,
         /// Accept, but otherwise. A producer that does not support it takes it as reject.
-        modified_action: Option<Map<String, Value>> = Kind::AnyObject,
+        modified_action: Option<Map<String, Value>> = FieldType::AnyObject,
         /// Trace identifier.
         correlation_id: Option<String> = ANY_TEXT,
     }
@@ -165,11 +165,11 @@ impl Serialize for Response {
 
 record! {
     /// The user's answer (6.5).
-    ClarificationReply, &MESSAGE, Unknown::Denied, {
+    ClarificationReply, &MESSAGE, UnknownFields::Denied, {
         /// Echoed from the question.
         reply_token: ReplyToken = REPLY_TOKEN,
         /// The answer.
-        response: Response = Kind::Response,
+        response: Response = FieldType::Response,
         /// Where the reply is sent.
         subscription_id: SubscriptionId = SUBSCRIPTION_ID,
         /// When the user answered.
@@ -177,20 +177,20 @@ record! {
         /// Who answered.
         decided_by: Option<String> = NAME_256,
         /// How sure the subscriber is of what it understood, from 0 to 1.
-        confidence: Option<Decimal> = Kind::Number { min: 0.0, max: 1.0 },
+        confidence: Option<Decimal> = FieldType::Number { min: 0.0, max: 1.0 },
         /// Trace identifier.
         correlation_id: Option<String> = ANY_TEXT,
     }
 }
 
-const SOME_NAMES: Kind = Kind::List { of: &SOME_TEXT, min: 1, max: usize::MAX, unique: true };
-const NAMES: Kind = Kind::List { of: &SOME_TEXT, min: 0, max: usize::MAX, unique: true };
+const SOME_NAMES: FieldType = FieldType::List { of: &SOME_TEXT, min: 1, max: usize::MAX, unique: true };
+const NAMES: FieldType = FieldType::List { of: &SOME_TEXT, min: 0, max: usize::MAX, unique: true };
 
 record! {
     /// What a producer offers, published for anyone to read (5.10).
-    Manifest, &MANIFEST, Unknown::Allowed, {
+    Manifest, &MANIFEST, UnknownFields::Allowed, {
         /// The vocabularies in use.
-        context as "@context": Context = Kind::Context,
+        context as "@context": Context = FieldType::Context,
         /// The stable name of the agent.
         agent_id: String = SOME_TEXT,
         /// Its version.
@@ -198,20 +198,20 @@ record! {
         /// Its name for people.
         agent_name: Option<String> = SPOKEN_NAME,
         /// Versions of the protocol it speaks.
-        aaep_versions_supported: Vec<String> = Kind::List { of: &VERSION, min: 1, max: usize::MAX, unique: true },
+        aaep_versions_supported: Vec<String> = FieldType::List { of: &VERSION, min: 1, max: usize::MAX, unique: true },
         /// Levels it implements.
         conformance_levels_supported: Vec<u32> =
-            Kind::List { of: &Kind::OneOfIntegers(&[1, 2, 3]), min: 1, max: 3, unique: true },
+            FieldType::List { of: &FieldType::OneOfIntegers(&[1, 2, 3]), min: 1, max: 3, unique: true },
         /// Transports it serves.
         transports_supported: Vec<String> = SOME_NAMES,
         /// Languages it speaks.
-        languages_supported: Option<Vec<LanguageTag>> = Kind::List { of: &TAG, min: 0, max: usize::MAX, unique: true },
+        languages_supported: Option<Vec<LanguageTag>> = FieldType::List { of: &TAG, min: 0, max: usize::MAX, unique: true },
         /// Patterns of the events it emits.
         event_types_emitted: Option<Vec<String>> = NAMES,
         /// Vocabularies it uses.
-        extensions_supported: Option<Vec<String>> = Kind::List { of: &URI, min: 0, max: usize::MAX, unique: true },
+        extensions_supported: Option<Vec<String>> = FieldType::List { of: &URI, min: 0, max: usize::MAX, unique: true },
         /// How much it says if nobody asks otherwise.
-        default_verbosity: Option<Verbosity> = Kind::OneOf(Verbosity::WORDS),
+        default_verbosity: Option<Verbosity> = FieldType::OneOf(Verbosity::WORDS),
         /// How many subscriptions it serves at once.
         max_concurrent_subscriptions: Option<u64> = COUNT,
         /// Whom to ask about accessibility.

@@ -2,47 +2,47 @@
 
 use crate::id;
 use crate::language::{TAG_PATTERN, is_tag};
-use crate::record::{Family, Kind, Pattern};
+use crate::record::{FieldType, Pattern, RuleSet};
 use crate::rule::Rule;
 use crate::time::Timestamp;
 
-pub(crate) const SUMMARY: Kind = Kind::Human { min: 1, max: 16384 };
-pub(crate) const TERSE: Kind = Kind::Human { min: 1, max: 4096 };
-pub(crate) const NOTE: Kind = Kind::Human { min: 1, max: 4096 };
-pub(crate) const NOTE_OR_EMPTY: Kind = Kind::Human { min: 0, max: 4096 };
-pub(crate) const PROSE_OR_EMPTY: Kind = Kind::Human { min: 0, max: 16384 };
-pub(crate) const DURATION_MS: Kind = Kind::Integer { min: 0, max: 86_400_000 };
-pub(crate) const COUNT: Kind = Kind::Integer { min: 0, max: MAX_EXACT };
-pub(crate) const STEP: Kind = Kind::Integer { min: 1, max: MAX_EXACT };
-pub(crate) const TIMEOUT: Kind = Kind::Integer { min: 1, max: 86_400 };
-pub(crate) const NAME_256: Kind = Kind::Text { min: 1, max: 256 };
-pub(crate) const ANY_TEXT: Kind = Kind::Text { min: 0, max: usize::MAX };
-pub(crate) const SOME_TEXT: Kind = Kind::Text { min: 1, max: usize::MAX };
-pub(crate) const SPOKEN_NAME: Kind = Kind::Name { min: 0, max: usize::MAX };
-pub(crate) const SPOKEN_NAME_256: Kind = Kind::Name { min: 1, max: 256 };
-pub(crate) const RISK: Kind = Kind::OneOf(crate::message::RiskLevel::WORDS);
+pub(crate) const SUMMARY: FieldType = FieldType::Human { min: 1, max: 16384 };
+pub(crate) const TERSE: FieldType = FieldType::Human { min: 1, max: 4096 };
+pub(crate) const NOTE: FieldType = FieldType::Human { min: 1, max: 4096 };
+pub(crate) const NOTE_OR_EMPTY: FieldType = FieldType::Human { min: 0, max: 4096 };
+pub(crate) const PROSE_OR_EMPTY: FieldType = FieldType::Human { min: 0, max: 16384 };
+pub(crate) const DURATION_MS: FieldType = FieldType::Integer { min: 0, max: 86_400_000 };
+pub(crate) const COUNT: FieldType = FieldType::Integer { min: 0, max: MAX_EXACT };
+pub(crate) const STEP: FieldType = FieldType::Integer { min: 1, max: MAX_EXACT };
+pub(crate) const TIMEOUT: FieldType = FieldType::Integer { min: 1, max: 86_400 };
+pub(crate) const NAME_256: FieldType = FieldType::Text { min: 1, max: 256 };
+pub(crate) const ANY_TEXT: FieldType = FieldType::Text { min: 0, max: usize::MAX };
+pub(crate) const SOME_TEXT: FieldType = FieldType::Text { min: 1, max: usize::MAX };
+pub(crate) const SPOKEN_NAME: FieldType = FieldType::Name { min: 0, max: usize::MAX };
+pub(crate) const SPOKEN_NAME_256: FieldType = FieldType::Name { min: 1, max: 256 };
+pub(crate) const RISK: FieldType = FieldType::OneOf(crate::message::RiskLevel::WORDS);
 
 /// The largest integer that every JSON reader takes exactly.
 pub(crate) const MAX_EXACT: i64 = 1 << 53;
 
-pub(crate) const URI: Kind = Kind::Pattern(&Pattern {
+pub(crate) const URI: FieldType = FieldType::Pattern(&Pattern {
     regex: "^[A-Za-z][A-Za-z0-9+.-]*:[^ \"<>\\\\^`{|}\\u0000-\\u001f\\u007f]+$",
     matches: is_uri,
     says: "must be a URI such as https://example.org/path",
 });
 
-pub(crate) const VERSION: Kind = Kind::Pattern(&Pattern {
+pub(crate) const VERSION: FieldType = FieldType::Pattern(&Pattern {
     regex: "^[0-9]+\\.[0-9]+\\.[0-9]+(-[A-Za-z0-9.-]+)?$",
     matches: is_version,
     says: "must be a version such as 1.0.0",
 });
 
-pub(crate) const TAG: Kind = Kind::Pattern(&TAG_FORM);
+pub(crate) const TAG: FieldType = FieldType::Pattern(&TAG_FORM);
 
 pub(crate) static TAG_FORM: Pattern =
     Pattern { regex: TAG_PATTERN, matches: is_tag, says: "must be a language tag such as en-US" };
 
-pub(crate) const TIMESTAMP: Kind = Kind::Pattern(&TIMESTAMP_FORM);
+pub(crate) const TIMESTAMP: FieldType = FieldType::Pattern(&TIMESTAMP_FORM);
 
 pub(crate) static TIMESTAMP_FORM: Pattern = Pattern {
     regex: Timestamp::PATTERN,
@@ -52,7 +52,7 @@ pub(crate) static TIMESTAMP_FORM: Pattern = Pattern {
 
 macro_rules! id_kind {
     ($name:ident, $prefix:literal) => {
-        pub(crate) const $name: Kind = Kind::Pattern(&Pattern {
+        pub(crate) const $name: FieldType = FieldType::Pattern(&Pattern {
             regex: concat!("^", $prefix, "[A-Za-z0-9]{1,64}$"),
             matches: |text| id::is_id(text, $prefix),
             says: concat!("must be ", $prefix, " followed by 1 to 64 letters or digits"),
@@ -67,7 +67,7 @@ id_kind!(REPLY_TOKEN, "rpl_");
 id_kind!(TOOL_CALL_ID, "call_");
 id_kind!(OUTPUT_ID, "out_");
 
-pub(crate) const TOOL: Kind = Kind::Pattern(&Pattern {
+pub(crate) const TOOL: FieldType = FieldType::Pattern(&Pattern {
     regex: "^[A-Za-z_][A-Za-z0-9_.-]{0,255}$",
     matches: |text| {
         text.len() <= 256
@@ -77,7 +77,7 @@ pub(crate) const TOOL: Kind = Kind::Pattern(&Pattern {
     says: "must be a tool name: a letter or underscore, then letters, digits, and _ . -",
 });
 
-pub(crate) const ERROR_CODE: Kind = Kind::Pattern(&Pattern {
+pub(crate) const ERROR_CODE: FieldType = FieldType::Pattern(&Pattern {
     regex: "^[A-Z][A-Z0-9_]{1,63}$",
     matches: |text| {
         (2..=64).contains(&text.len())
@@ -87,7 +87,7 @@ pub(crate) const ERROR_CODE: Kind = Kind::Pattern(&Pattern {
     says: "must be a code in capitals such as TOOL_TIMEOUT",
 });
 
-pub(crate) const REASON: Kind = Kind::Pattern(&Pattern {
+pub(crate) const REASON: FieldType = FieldType::Pattern(&Pattern {
     regex: "^[a-z][a-z0-9_]{1,63}$",
     matches: |text| {
         (2..=64).contains(&text.len())
@@ -97,7 +97,7 @@ pub(crate) const REASON: Kind = Kind::Pattern(&Pattern {
     says: "must be a code in small letters such as user_pressed_escape",
 });
 
-pub(crate) const CONTENT_TYPE: Kind = Kind::Pattern(&Pattern {
+pub(crate) const CONTENT_TYPE: FieldType = FieldType::Pattern(&Pattern {
     regex: "^[a-zA-Z][a-zA-Z0-9.+_-]*/[a-zA-Z][a-zA-Z0-9.+_-]*$",
     matches: |text| {
         let part = |p: &str| {
@@ -109,7 +109,7 @@ pub(crate) const CONTENT_TYPE: Kind = Kind::Pattern(&Pattern {
     says: "must be a media type such as text/plain",
 });
 
-pub(crate) const SCRIPT: Kind = Kind::Pattern(&Pattern {
+pub(crate) const SCRIPT: FieldType = FieldType::Pattern(&Pattern {
     regex: "^[A-Z][a-z]{3}$",
     matches: |text| {
         let b = text.as_bytes();
@@ -118,7 +118,7 @@ pub(crate) const SCRIPT: Kind = Kind::Pattern(&Pattern {
     says: "must be a script code such as Latn",
 });
 
-pub(crate) const JWS: Kind = Kind::Pattern(&Pattern {
+pub(crate) const JWS: FieldType = FieldType::Pattern(&Pattern {
     regex: "^[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+$",
     matches: |text| {
         let mut parts = 0;
@@ -154,7 +154,7 @@ fn is_version(text: &str) -> bool {
 }
 
 /// Rules of the payload of an event.
-pub(crate) static PAYLOAD: Family = Family {
+pub(crate) static PAYLOAD: RuleSet = RuleSet {
     required: Rule::PayloadRequired,
     wrong_type: Rule::PayloadType,
     limit: Rule::PayloadLimit,
@@ -164,7 +164,7 @@ pub(crate) static PAYLOAD: Family = Family {
 };
 
 /// Rules of handshake and reply messages.
-pub(crate) static MESSAGE: Family = Family {
+pub(crate) static MESSAGE: RuleSet = RuleSet {
     required: Rule::MessageRequired,
     wrong_type: Rule::MessageType,
     limit: Rule::MessageLimit,
@@ -174,13 +174,14 @@ pub(crate) static MESSAGE: Family = Family {
 };
 
 /// Rules of the producer object.
-pub(crate) static PRODUCER: Family = Family::all(Rule::ProducerShape);
+pub(crate) static PRODUCER: RuleSet = RuleSet::all(Rule::ProducerShape);
 /// Rules of localization hints.
-pub(crate) static LOCALIZATION: Family = Family { format: Rule::LanguageTag, ..Family::all(Rule::LocalizationShape) };
+pub(crate) static LOCALIZATION: RuleSet =
+    RuleSet { format: Rule::LanguageTag, ..RuleSet::all(Rule::LocalizationShape) };
 /// Rules of capabilities.
-pub(crate) static CAPABILITY: Family =
-    Family { unknown: Rule::CapabilityExtension, ..Family::all(Rule::CapabilityValue) };
+pub(crate) static CAPABILITY: RuleSet =
+    RuleSet { unknown: Rule::CapabilityExtension, ..RuleSet::all(Rule::CapabilityValue) };
 /// Rules of event filters, which know no extensions.
-pub(crate) static FILTERS: Family = Family::all(Rule::CapabilityValue);
+pub(crate) static FILTERS: RuleSet = RuleSet::all(Rule::CapabilityValue);
 /// Rules of the manifest.
-pub(crate) static MANIFEST: Family = Family::all(Rule::Manifest);
+pub(crate) static MANIFEST: RuleSet = RuleSet::all(Rule::Manifest);

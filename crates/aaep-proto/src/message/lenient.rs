@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::envelope::CORE_CONTEXT;
 use super::{CoreType, Envelope, Event, Message, MessageType};
 use crate::json::{Json, Object};
-use crate::record::{Malformed, Record};
+use crate::record::{DecodeError, Record};
 
 impl Message {
     /// Reads one message; of an event, fields that cannot be read are left out. A reply that is
@@ -25,7 +25,7 @@ impl Message {
     /// assert!(Message::from_json_lenient(&json).is_ok());
     /// # Ok::<(), aaep_proto::json::SyntaxError>(())
     /// ```
-    pub fn from_json_lenient(json: &Json<'_>) -> Result<Message, Malformed> {
+    pub fn from_json_lenient(json: &Json<'_>) -> Result<Message, DecodeError> {
         match json.get("type").and_then(Json::text).and_then(MessageType::parse) {
             Some(_) => Message::from_json(json),
             None => read_event(json).map(Message::from),
@@ -33,7 +33,7 @@ impl Message {
     }
 }
 
-fn read_event(json: &Json<'_>) -> Result<Event, Malformed> {
+fn read_event(json: &Json<'_>) -> Result<Event, DecodeError> {
     let mut malformed = match Event::from_json(json) {
         Ok(event) => return Ok(event),
         Err(malformed) => malformed,
@@ -81,7 +81,7 @@ fn only_agent_id<'a>(object: &Object<'a>) -> Option<Object<'a>> {
 mod tests {
     use super::*;
 
-    fn read(type_name: &str, fields: &str) -> Result<Message, Malformed> {
+    fn read(type_name: &str, fields: &str) -> Result<Message, DecodeError> {
         let text = format!(
             r#"{{"@context":"https://aaep-protocol.org/context/v1","type":"{type_name}","event_id":"evt_1",
             "session_id":"sess_1","timestamp":"2026-05-24T14:22:13Z","producer":{{"agent_id":"a"}},{fields}}}"#

@@ -1,16 +1,15 @@
 //! What is said: events, handshake messages, replies and the manifest, as types.
 
-mod aside;
 mod capability;
 mod envelope;
 mod event;
 mod handshake;
 pub(crate) mod kinds;
 mod lenient;
+mod meta;
 mod payload;
 mod values;
 
-pub use aside::Aside;
 pub use capability::{Capabilities, CapabilityFields, EventFilters};
 pub(crate) use envelope::rule_of as envelope_rule;
 pub use envelope::{AAEP_VERSION, CORE_CONTEXT, CORE_TYPES, Context, Envelope, LocalizationHints, Producer};
@@ -20,6 +19,7 @@ pub use handshake::{
     ClarificationReply, ConfirmationReply, Manifest, Response, SubscriptionAccepted, SubscriptionClose,
     SubscriptionRejected, SubscriptionRenegotiate, SubscriptionRequest,
 };
+pub use meta::EventMeta;
 pub use payload::{
     AwaitingClarification, AwaitingConfirmation, Choice, HandoffRequested, OutputStreaming, Progress, ProgressUpdated,
     SessionCancelled, SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolInvoked,
@@ -33,7 +33,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::json::{Json, Object};
-use crate::record::{Malformed, Record, Shape, Unknown};
+use crate::record::{DecodeError, ObjectSchema, Record, UnknownFields};
 
 /// The type that a manifest carries. It looks like an event type but is none.
 pub const MANIFEST_TYPE: &str = "aaep:producer.manifest";
@@ -61,9 +61,9 @@ macro_rules! messages {
             }
 
             /// The table of its fields.
-            pub fn shape(self) -> &'static Shape {
+            pub fn shape(self) -> &'static ObjectSchema {
                 match self { $( MessageType::$name => {
-                    static SHAPE: Shape = <$name as Record>::SHAPE;
+                    static SHAPE: ObjectSchema = <$name as Record>::SHAPE;
                     &SHAPE
                 } )+ }
             }
@@ -76,7 +76,7 @@ macro_rules! messages {
         /// let text = r#"{"type":"subscription.close","subscription_id":"sub_1","reason_code":"subscriber_shutdown"}"#;
         /// let message = Message::parse(text.as_bytes())?;
         /// assert!(matches!(message, Message::SubscriptionClose(_)));
-        /// # Ok::<(), aaep_proto::message::Unreadable>(())
+        /// # Ok::<(), aaep_proto::message::MessageError>(())
         /// ```
         #[derive(Clone, Debug, PartialEq)]
         pub enum Message {
@@ -86,12 +86,12 @@ macro_rules! messages {
         }
 
         impl Message {
-            fn read(kind: MessageType, object: &Object<'_>) -> Result<Message, Malformed> {
+            fn read(kind: MessageType, object: &Object<'_>) -> Result<Message, DecodeError> {
                 let mut at = 0;
-                if kind.shape().unknown == Unknown::Denied
+                if kind.shape().unknown == UnknownFields::Denied
                     && object.iter().any(|(name, _)| name != "type" && kind.shape().find(name, &mut at).is_none())
                 {
-                    return Err(Malformed { field: "an unknown field" });
+                    return Err(DecodeError { field: "an unknown field" });
                 }
                 match kind {
                     $( MessageType::$name => <$name as Record>::read(object).map(|m| Message::$name(Box::new(m))), )+
@@ -144,34 +144,35 @@ messages! {
 
 /// Why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum MessageError {
     /// They are not JSON.
     Syntax(crate::json::SyntaxError),
     /// They are JSON, but not a message.
-    Malformed(Malformed),
+    Malformed(DecodeError),
 }
 
-impl std::fmt::Display for Unreadable {
+impl std::fmt::Display for MessageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Unreadable::Syntax(e) => e.fmt(f),
-            Unreadable::Malformed(e) => e.fmt(f),
+            MessageError::Syntax(e) => e.fmt(f),
+            MessageError::Malformed(e) => e.fmt(f),
         }
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for MessageError {}
 
 impl Message {
     /// Reads one message of a peer.
-    pub fn parse(bytes: &[u8]) -> Result<Message, Unreadable> {
-        Message::from_json(&Json::parse_from_peer(bytes).map_err(Unreadable::Syntax)?).map_err(Unreadable::Malformed)
+    pub fn parse(bytes: &[u8]) -> Result<Message, MessageError> {
+        Message::from_json(&Json::parse_from_peer(bytes).map_err(MessageError::Syntax)?)
+            .map_err(MessageError::Malformed)
     }
 
     /// Reads one message from a parsed document.
-    pub fn from_json(json: &Json<'_>) -> Result<Message, Malformed> {
-        let object = json.object().ok_or(Malformed { field: "message" })?;
-        let name = object.get("type").and_then(Json::text).ok_or(Malformed { field: "type" })?;
+    pub fn from_json(json: &Json<'_>) -> Result<Message, DecodeError> {
+        let object = json.object().ok_or(DecodeError { field: "message" })?;
+        let name = object.get("type").and_then(Json::text).ok_or(DecodeError { field: "type" })?;
         match MessageType::parse(name) {
             Some(kind) => Message::read(kind, object),
             None => Event::from_json(json).map(|event| Message::Event(Box::new(event))),

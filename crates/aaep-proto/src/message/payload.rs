@@ -8,7 +8,7 @@ use super::{
 };
 use crate::id::{OutputId, ReplyToken, ToolCallId};
 use crate::language::LanguageTag;
-use crate::record::{Decimal, Kind, Record, Shape, Unknown, record};
+use crate::record::{Decimal, FieldType, ObjectSchema, Record, UnknownFields, record};
 
 record! {
     /// The beginning of a session (4.1.1).
@@ -19,7 +19,7 @@ record! {
     /// assert!(started.tools_available.is_none());
     /// ```
     #[derive(Default)]
-    SessionStarted, &PAYLOAD, Unknown::Allowed, {
+    SessionStarted, &PAYLOAD, UnknownFields::Allowed, {
         /// In few words.
         summary_terse: Option<String> = TERSE,
         /// What the session will do.
@@ -33,7 +33,7 @@ record! {
         /// What was asked, in the user's words.
         request_text: Option<String> = PROSE_OR_EMPTY,
         /// What the agent can use.
-        tools_available: Option<Vec<String>> = Kind::List { of: &SPOKEN_NAME_256, min: 0, max: 256, unique: true },
+        tools_available: Option<Vec<String>> = FieldType::List { of: &SPOKEN_NAME_256, min: 0, max: 256, unique: true },
     }
 }
 
@@ -47,7 +47,7 @@ record! {
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     #[derive(Default)]
-    SessionCompleted, &PAYLOAD, Unknown::Allowed, {
+    SessionCompleted, &PAYLOAD, UnknownFields::Allowed, {
         /// In few words.
         summary_terse: Option<String> = TERSE,
         /// What was done.
@@ -67,9 +67,9 @@ record! {
 
 record! {
     /// The end of a session by an error (4.1.3). Always critical.
-    SessionErrored, &PAYLOAD, Unknown::Allowed, {
+    SessionErrored, &PAYLOAD, UnknownFields::Allowed, {
         /// Whether a retry helps.
-        error_category: ErrorCategory = Kind::OneOf(ErrorCategory::WORDS),
+        error_category: ErrorCategory = FieldType::OneOf(ErrorCategory::WORDS),
         /// A short code such as `TOOL_TIMEOUT`.
         error_code: Option<String> = ERROR_CODE,
         /// In few words.
@@ -81,7 +81,7 @@ record! {
         /// Where to read more.
         error_uri: Option<String> = URI,
         /// Whether a retry could succeed.
-        recoverable: Option<bool> = Kind::Boolean,
+        recoverable: Option<bool> = FieldType::Boolean,
         /// What the user can do about it.
         remediation_hint: Option<String> = NOTE,
     }
@@ -89,9 +89,9 @@ record! {
 
 record! {
     /// The early end of a session (4.1.4).
-    SessionCancelled, &PAYLOAD, Unknown::Allowed, {
+    SessionCancelled, &PAYLOAD, UnknownFields::Allowed, {
         /// Who ended it.
-        cancelled_by: CancelledBy = Kind::OneOf(CancelledBy::WORDS),
+        cancelled_by: CancelledBy = FieldType::OneOf(CancelledBy::WORDS),
         /// A short code such as `user_pressed_escape`.
         cancellation_reason: Option<String> = REASON,
         /// In few words.
@@ -105,7 +105,7 @@ record! {
     }
 }
 
-const STATE: Kind = Kind::Text { min: 1, max: 64 };
+const STATE: FieldType = FieldType::Text { min: 1, max: 64 };
 
 record! {
     /// A step from one inner state to another (4.2.1).
@@ -116,7 +116,7 @@ record! {
     /// assert_eq!(change.to_state, "thinking");
     /// ```
     #[derive(Default)]
-    StateChanged, &PAYLOAD, Unknown::Allowed, {
+    StateChanged, &PAYLOAD, UnknownFields::Allowed, {
         /// The state that is left.
         from_state: String = STATE,
         /// The state that is entered.
@@ -142,9 +142,9 @@ impl StateChanged {
 record! {
     /// How far a task is. At least one field is there.
     #[derive(Default)]
-    Progress, &PAYLOAD, Unknown::Denied, {
+    Progress, &PAYLOAD, UnknownFields::Denied, {
         /// From 0 to 100.
-        percent: Option<Decimal> = Kind::Number { min: 0.0, max: 100.0 },
+        percent: Option<Decimal> = FieldType::Number { min: 0.0, max: 100.0 },
         /// The current step, from 1.
         step: Option<u64> = STEP,
         /// How many steps there are.
@@ -155,14 +155,14 @@ record! {
 }
 
 /// The progress object needs at least one field.
-pub(crate) static PROGRESS: Shape = Shape { min_fields: 1, ..<Progress as Record>::SHAPE };
+pub(crate) static PROGRESS: ObjectSchema = ObjectSchema { min_fields: 1, ..<Progress as Record>::SHAPE };
 
 record! {
     /// Progress of a long task (4.2.2).
     #[derive(Default)]
-    ProgressUpdated, &PAYLOAD, Unknown::Allowed, {
+    ProgressUpdated, &PAYLOAD, UnknownFields::Allowed, {
         /// How far.
-        progress: Progress = Kind::Object(&PROGRESS),
+        progress: Progress = FieldType::Object(&PROGRESS),
         /// In few words.
         summary_terse: Option<String> = TERSE,
         /// How far, in words.
@@ -177,7 +177,7 @@ record! {
 record! {
     /// A tool is about to be used (4.3.1).
     #[derive(Default)]
-    ToolInvoked, &PAYLOAD, Unknown::Allowed, {
+    ToolInvoked, &PAYLOAD, UnknownFields::Allowed, {
         /// The name of the tool.
         tool: String = TOOL,
         /// Ties the end of the call to this beginning.
@@ -197,19 +197,19 @@ record! {
         /// How much harm it can do; low if absent.
         risk_level: Option<RiskLevel> = RISK,
         /// Whether it cannot be undone; false if absent.
-        irreversible: Option<bool> = Kind::Boolean,
+        irreversible: Option<bool> = FieldType::Boolean,
     }
 }
 
 record! {
     /// A tool has returned, failed or been given up (4.3.2).
-    ToolCompleted, &PAYLOAD, Unknown::Allowed, {
+    ToolCompleted, &PAYLOAD, UnknownFields::Allowed, {
         /// The name it was invoked with.
         tool: String = TOOL,
         /// Ties it to its beginning.
         tool_call_id: Option<ToolCallId> = TOOL_CALL_ID,
         /// How it ended.
-        status: ToolStatus = Kind::OneOf(ToolStatus::WORDS),
+        status: ToolStatus = FieldType::OneOf(ToolStatus::WORDS),
         /// How long it took.
         duration_ms: Option<u64> = DURATION_MS,
         /// In few words.
@@ -226,15 +226,15 @@ record! {
 record! {
     /// A piece of the output that the user reads (4.3.3).
     #[derive(Default)]
-    OutputStreaming, &PAYLOAD, Unknown::Allowed, {
+    OutputStreaming, &PAYLOAD, UnknownFields::Allowed, {
         /// The text.
         chunk: String = PROSE_OR_EMPTY,
         /// How many characters (Unicode scalar values) of this output came before.
         position: u64 = COUNT,
         /// Whether this is the last piece.
-        complete: bool = Kind::Boolean,
+        complete: bool = FieldType::Boolean,
         /// What the piece ends with.
-        coalesce_hint: Option<Boundary> = Kind::OneOf(Boundary::WORDS),
+        coalesce_hint: Option<Boundary> = FieldType::OneOf(Boundary::WORDS),
         /// Which output it belongs to.
         output_id: Option<OutputId> = OUTPUT_ID,
         /// What the text is; plain text if absent.
@@ -246,7 +246,7 @@ record! {
 
 record! {
     /// The agent asks before it acts (4.4.1). Always critical.
-    AwaitingConfirmation, &PAYLOAD, Unknown::Allowed, {
+    AwaitingConfirmation, &PAYLOAD, UnknownFields::Allowed, {
         /// What would be done.
         action: String = SUMMARY,
         /// What follows from it.
@@ -256,7 +256,7 @@ record! {
         /// When the default decision is taken.
         timeout_seconds: u32 = TIMEOUT,
         /// What is decided when nobody answers.
-        default_decision: Decision = Kind::OneOf(Decision::WORDS),
+        default_decision: Decision = FieldType::OneOf(Decision::WORDS),
         /// In few words.
         summary_terse: Option<String> = TERSE,
         /// Action and consequence together.
@@ -266,13 +266,13 @@ record! {
         /// How much harm it can do.
         risk_level: Option<RiskLevel> = RISK,
         /// Whether it cannot be undone.
-        irreversible: Option<bool> = Kind::Boolean,
+        irreversible: Option<bool> = FieldType::Boolean,
         /// How hard it is to undo.
-        reversibility: Option<Reversibility> = Kind::OneOf(Reversibility::WORDS),
+        reversibility: Option<Reversibility> = FieldType::OneOf(Reversibility::WORDS),
         /// What a reply may say; accept and reject if absent.
-        allowed_replies: Option<Vec<String>> = Kind::List { of: &ANY_TEXT, min: 1, max: 32, unique: true },
+        allowed_replies: Option<Vec<String>> = FieldType::List { of: &ANY_TEXT, min: 1, max: 32, unique: true },
         /// More that a subscriber may show.
-        extra_context: Option<Map<String, Value>> = Kind::HumanObject,
+        extra_context: Option<Map<String, Value>> = FieldType::HumanObject,
     }
 }
 
@@ -291,17 +291,17 @@ impl AwaitingConfirmation {
 
 record! {
     /// One answer of a multiple-choice question.
-    Choice, &PAYLOAD, Unknown::Denied, {
+    Choice, &PAYLOAD, UnknownFields::Denied, {
         /// What the reply says.
         value: String = NAME_256,
         /// What the user hears.
-        label: String = Kind::Human { min: 1, max: 1024 },
+        label: String = FieldType::Human { min: 1, max: 1024 },
     }
 }
 
 record! {
     /// The agent asks what it needs to know (4.4.2). Always critical.
-    AwaitingClarification, &PAYLOAD, Unknown::Allowed, {
+    AwaitingClarification, &PAYLOAD, UnknownFields::Allowed, {
         /// The question.
         question: String = SUMMARY,
         /// To be echoed in the reply.
@@ -310,10 +310,10 @@ record! {
         timeout_seconds: u32 = TIMEOUT,
         /// What kinds of answers it takes.
         accepted_response_kinds: Option<Vec<ResponseKind>> =
-            Kind::List { of: &Kind::OneOf(ResponseKind::WORDS), min: 1, max: 4, unique: true },
+            FieldType::List { of: &FieldType::OneOf(ResponseKind::WORDS), min: 1, max: 4, unique: true },
         /// The answers of a multiple-choice question.
         choices: Option<Vec<Choice>> =
-            Kind::List { of: &Kind::Object(&<Choice as Record>::SHAPE), min: 2, max: 32, unique: true },
+            FieldType::List { of: &FieldType::Object(&<Choice as Record>::SHAPE), min: 2, max: 32, unique: true },
         /// Why the agent asks.
         context: Option<String> = NOTE,
         /// What it assumes without an answer.
@@ -329,17 +329,17 @@ record! {
 
 record! {
     /// The agent cannot go on and asks someone else to (4.4.3). Always critical.
-    HandoffRequested, &PAYLOAD, Unknown::Allowed, {
+    HandoffRequested, &PAYLOAD, UnknownFields::Allowed, {
         /// Why.
         reason: String = SUMMARY,
         /// Who should take over.
-        target_kind: HandoffTarget = Kind::OneOf(HandoffTarget::WORDS),
+        target_kind: HandoffTarget = FieldType::OneOf(HandoffTarget::WORDS),
         /// Where exactly.
         target_uri: Option<String> = URI,
         /// How soon.
         urgency_for_handoff: Option<RiskLevel> = RISK,
         /// What the one who takes over needs to know.
-        packaged_context: Option<Map<String, Value>> = Kind::HumanObject,
+        packaged_context: Option<Map<String, Value>> = FieldType::HumanObject,
         /// In few words.
         summary_terse: Option<String> = TERSE,
         /// What happens now.

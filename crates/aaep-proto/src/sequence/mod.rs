@@ -7,7 +7,7 @@ pub(crate) mod session;
 use std::collections::BTreeMap;
 
 use recent::{Recent, fingerprint, fingerprint_of};
-use session::{Scope, Session};
+use session::{Scope, SessionOrder};
 
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
@@ -18,31 +18,31 @@ use crate::rule::{Problem, Rule};
 /// emits, and one that joins late missed the beginning; what it cannot see is not held against
 /// the producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct View {
+pub struct SequenceView {
     types: u16,
     midway: bool,
 }
 
-impl View {
+impl SequenceView {
     /// Everything from the beginning.
-    pub const WHOLE: View = View { types: u16::MAX, midway: false };
+    pub const WHOLE: SequenceView = SequenceView { types: u16::MAX, midway: false };
 
     /// The core types for which the predicate holds.
     ///
     /// ```
     /// use aaep_proto::message::CoreType;
-    /// use aaep_proto::sequence::View;
-    /// let view = View::of(|core| core != CoreType::ProgressUpdated);
+    /// use aaep_proto::sequence::SequenceView;
+    /// let view = SequenceView::of(|core| core != CoreType::ProgressUpdated);
     /// assert!(view.shows(CoreType::SessionStarted) && !view.shows(CoreType::ProgressUpdated));
     /// ```
-    pub fn of(mut shown: impl FnMut(CoreType) -> bool) -> View {
+    pub fn of(mut shown: impl FnMut(CoreType) -> bool) -> SequenceView {
         let types = CoreType::ALL.iter().filter(|c| shown(**c)).fold(0, |bits, c| bits | 1 << *c as u16);
-        View { types, midway: false }
+        SequenceView { types, midway: false }
     }
 
     /// The same, but sessions may already have begun.
-    pub fn midway(self) -> View {
-        View { midway: true, ..self }
+    pub fn midway(self) -> SequenceView {
+        SequenceView { midway: true, ..self }
     }
 
     /// Whether events of this type are seen.
@@ -63,19 +63,19 @@ impl View {
 /// Memory is bounded: ended sessions are forgotten, but their ids are not accepted again.
 ///
 /// ```
-/// use aaep_proto::{Rule, Sequence, message::Message};
+/// use aaep_proto::{Rule, SequenceChecker, message::Message};
 /// let line = br#"{"@context":"https://aaep-protocol.org/context/v1","type":"aaep:agent.state.changed",
 ///   "event_id":"evt_1","session_id":"sess_1","timestamp":"2026-05-24T14:22:13Z",
 ///   "producer":{"agent_id":"a"},"from_state":"idle","to_state":"thinking"}"#;
-/// let mut sequence = Sequence::new();
+/// let mut sequence = SequenceChecker::new();
 /// let problems = sequence.observe(&Message::parse(line)?);
 /// assert_eq!(problems[0].rule, Rule::StartedFirst);
-/// # Ok::<(), aaep_proto::message::Unreadable>(())
+/// # Ok::<(), aaep_proto::message::MessageError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Sequence {
-    view: View,
-    sessions: BTreeMap<Key, Session>,
+pub struct SequenceChecker {
+    view: SequenceView,
+    sessions: BTreeMap<Key, SessionOrder>,
     ended: Recent,
     let_go: Recent,
     event_ids: Recent,
@@ -110,21 +110,21 @@ fn token_of(event: &Event) -> Option<&ReplyToken> {
     }
 }
 
-impl Default for Sequence {
+impl Default for SequenceChecker {
     fn default() -> Self {
-        Sequence::new()
+        SequenceChecker::new()
     }
 }
 
-impl Sequence {
+impl SequenceChecker {
     /// A checker for a whole stream.
-    pub fn new() -> Sequence {
-        Sequence::with_view(View::WHOLE)
+    pub fn new() -> SequenceChecker {
+        SequenceChecker::with_view(SequenceView::WHOLE)
     }
 
     /// A checker for a part of a stream.
-    pub fn with_view(view: View) -> Sequence {
-        Sequence {
+    pub fn with_view(view: SequenceView) -> SequenceChecker {
+        SequenceChecker {
             view,
             sessions: BTreeMap::new(),
             ended: Recent::new(limits::ENDED_SESSIONS),
@@ -141,7 +141,7 @@ impl Sequence {
 
     /// Declares that the stream holds the replies too, so that a question without a reply counts
     /// as unanswered. Otherwise the first reply in the stream declares it.
-    pub fn with_replies(mut self) -> Sequence {
+    pub fn with_replies(mut self) -> SequenceChecker {
         self.replies = true;
         self
     }
@@ -277,7 +277,7 @@ impl Sequence {
         if self.sessions.len() >= limits::OPEN_SESSIONS {
             self.let_go_one(out);
         }
-        self.sessions.insert(key.clone(), Session::new(starts));
+        self.sessions.insert(key.clone(), SessionOrder::new(starts));
         true
     }
 
@@ -310,7 +310,7 @@ impl Sequence {
         }
     }
 
-    fn session_of(&mut self, token: &ReplyToken, out: &mut Vec<Problem>) -> Option<&mut Session> {
+    fn session_of(&mut self, token: &ReplyToken, out: &mut Vec<Problem>) -> Option<&mut SessionOrder> {
         let key = self.key_of(token);
         if key.is_none() && !self.unfollowed.contains(token.as_str()) {
             out.push(if self.tokens.contains(token.as_str()) {
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn tokens_are_kept_only_as_long_as_their_questions() {
-        let mut sequence = Sequence::with_view(View::WHOLE.midway());
+        let mut sequence = SequenceChecker::with_view(SequenceView::WHOLE.midway());
         for i in 0..3 * limits::PER_SESSION {
             let text = format!(
                 r#"{{"@context":"https://aaep-protocol.org/context/v1","type":"aaep:agent.awaiting.clarification",

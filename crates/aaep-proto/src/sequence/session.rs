@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::View;
+use super::SequenceView;
 use super::questions::{Permission, Questions};
 use super::recent::Recent;
 use crate::confirm::CONSENT_PREFIX;
@@ -15,7 +15,7 @@ use crate::rule::{Problem, Rule};
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Session {
+pub(crate) struct SessionOrder {
     pub(crate) last_seen: u64,
     pub(crate) questions: Questions,
     /// Whether the started event was the first that was seen.
@@ -41,7 +41,7 @@ pub(crate) struct Session {
 /// What the checker knows about the stream as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
-    pub(crate) view: View,
+    pub(crate) view: SequenceView,
     /// Whether replies are part of the stream.
     pub(crate) replies: bool,
 }
@@ -49,10 +49,10 @@ pub(crate) struct Scope {
 /// All states that events imply; see [`implied_state`].
 const IMPLIED: [&str; 4] = ["calling_tool", "awaiting_input", "writing_output", "handing_off"];
 
-impl Session {
+impl SessionOrder {
     /// A session whose first event is, or is not, its started event. Whoever opens it judges that.
-    pub(crate) fn new(starts: bool) -> Session {
-        Session {
+    pub(crate) fn new(starts: bool) -> SessionOrder {
+        SessionOrder {
             last_seen: 0,
             questions: Questions::default(),
             begins: starts,
@@ -73,8 +73,8 @@ impl Session {
     }
 
     /// A session that went on before a restart: in this state, with these tools running.
-    pub(crate) fn resumed((latest, state): (Timestamp, &str), calls: &BTreeMap<ToolCallId, String>) -> Session {
-        let mut session = Session::new(true);
+    pub(crate) fn resumed((latest, state): (Timestamp, &str), calls: &BTreeMap<ToolCallId, String>) -> SessionOrder {
+        let mut session = SessionOrder::new(true);
         session.started = true;
         session.events = 1;
         session.numbered = Some(false);
@@ -135,7 +135,7 @@ impl Session {
         asks
     }
 
-    fn check_start(&mut self, view: View, out: &mut Vec<Problem>) {
+    fn check_start(&mut self, view: SequenceView, out: &mut Vec<Problem>) {
         // Who joined midway and saw other events first has missed the beginning.
         if self.started || (view.is_midway() && !self.begins) {
             out.push(Problem::new(Rule::StartedOnce, "/type", "Send agent.session.started once, at the beginning."));
@@ -143,7 +143,7 @@ impl Session {
         self.started = true;
     }
 
-    fn check_envelope(&mut self, event: &Event, view: View, out: &mut Vec<Problem>) {
+    fn check_envelope(&mut self, event: &Event, view: SequenceView, out: &mut Vec<Problem>) {
         let at = event.envelope.timestamp;
         if self.latest.is_some_and(|latest| at < latest) {
             let message = "Do not go back in time: an earlier event of the session is later.";
@@ -244,7 +244,7 @@ impl Session {
         }
     }
 
-    fn complete(&mut self, tool: &ToolCompleted, view: View, out: &mut Vec<Problem>) {
+    fn complete(&mut self, tool: &ToolCompleted, view: SequenceView, out: &mut Vec<Problem>) {
         let unpaired = match &tool.tool_call_id {
             Some(id) => match self.calls.remove(id) {
                 Some(name) if name != tool.tool => {
@@ -275,7 +275,7 @@ impl Session {
         }
     }
 
-    fn stream(&mut self, chunk: &OutputStreaming, view: View, out: &mut Vec<Problem>) {
+    fn stream(&mut self, chunk: &OutputStreaming, view: SequenceView, out: &mut Vec<Problem>) {
         let length = chunk.chunk.chars().count() as u64;
         let name = chunk.output_id.as_ref().map_or("", OutputId::as_str);
         let known = self.outputs.get(&chunk.output_id).copied();
@@ -300,7 +300,7 @@ impl Session {
         }
     }
 
-    fn end(&mut self, core: CoreType, view: View, out: &mut Vec<Problem>) {
+    fn end(&mut self, core: CoreType, view: SequenceView, out: &mut Vec<Problem>) {
         if view.shows(CoreType::ToolCompleted) {
             for tool in self.calls.values().chain(self.nameless_calls.keys()) {
                 let message =

@@ -1,6 +1,6 @@
 //! The connection: when to make it, when to try again, whether it is alive, and how it ends.
 
-use super::{Cx, Ended, Gap, Handshake, Notice, Output, PromptEnd, Resume, Subscriber};
+use super::{Cx, EndReason, Gap, HandshakeMode, Notice, PromptEnd, ResumePoint, Subscriber, SubscriberOutput};
 use crate::id::SubscriptionId;
 use crate::limits;
 use crate::message::SubscriptionClose;
@@ -37,7 +37,7 @@ pub(super) enum Silence {
 
 /// How a connection ended, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Loss {
+pub enum DisconnectReason {
     /// It broke off or could not be made; another try may help.
     Broken(String),
     /// Another try would not help: the credentials are wrong, or there is no such producer.
@@ -50,18 +50,18 @@ impl Subscriber {
         self.observe_time(cx);
         if self.phase == Phase::New {
             self.phase = Phase::Connecting;
-            self.out.push_back(Output::Connect(None));
+            self.out.push_back(SubscriberOutput::Connect(None));
         }
     }
 
     /// What the caller found out about the producer and the way to it, to be told before [`Subscriber::connected`]:
     /// whether it knows the handshake, and whether silence means that the connection is dead.
-    pub fn set_transport(&mut self, handshake: Handshake, gives_signs_of_life: bool) {
+    pub fn set_transport(&mut self, handshake: HandshakeMode, gives_signs_of_life: bool) {
         self.config.give_up_silent = gives_signs_of_life;
         if self.config.handshake != handshake {
             self.config.handshake = handshake;
             self.subscription = None;
-            self.terms = super::handshake::Terms::before(&self.config);
+            self.terms = super::handshake::HonoredTerms::before(&self.config);
         }
     }
 
@@ -71,11 +71,11 @@ impl Subscriber {
         if self.phase != Phase::Connecting {
             return;
         }
-        if self.config.handshake == Handshake::Absent {
+        if self.config.handshake == HandshakeMode::Absent {
             let first = self.subscription.is_none();
             self.subscription.get_or_insert_with(|| SubscriptionId::random(cx.entropy));
             if !first && !resumed {
-                self.out.push_back(Output::Gap(Gap::Away));
+                self.out.push_back(SubscriberOutput::Gap(Gap::Away));
             }
             return self.go_live(cx);
         }
@@ -84,18 +84,18 @@ impl Subscriber {
         }
         self.phase = Phase::Requested;
         self.answer_by = Some(cx.now.moment.plus_seconds(limits::ANSWER_SECONDS));
-        self.out.push_back(Output::Send(Box::new(self.config.request.clone().into())));
+        self.out.push_back(SubscriberOutput::Send(Box::new(self.config.request.clone().into())));
     }
 
     /// The connection ended, or could not be made.
-    pub fn disconnected(&mut self, cx: &mut Cx<'_>, loss: Loss) {
+    pub fn disconnected(&mut self, cx: &mut Cx<'_>, loss: DisconnectReason) {
         self.observe_time(cx);
         if !matches!(self.phase, Phase::Connecting | Phase::Requested | Phase::Live) {
             return;
         }
         match loss {
-            Loss::Refused(why) => self.end(Ended::Refused(Notice::words(&why))),
-            Loss::Broken(why) => {
+            DisconnectReason::Refused(why) => self.end(EndReason::Refused(Notice::words(&why))),
+            DisconnectReason::Broken(why) => {
                 let notice = Notice::Disconnected(Notice::words(&why));
                 self.notice(cx, notice);
                 self.settle_order(cx, false);
@@ -105,7 +105,7 @@ impl Subscriber {
     }
 
     /// A sign of life: anything that came over the connection.
-    pub fn heard(&mut self, cx: &mut Cx<'_>) {
+    pub fn handle_activity(&mut self, cx: &mut Cx<'_>) {
         self.observe_time(cx);
         if self.phase != Phase::Live {
             return;
@@ -122,27 +122,27 @@ impl Subscriber {
         if self.is_ended() {
             return;
         }
-        let live = self.phase == Phase::Live && self.config.handshake == Handshake::Full;
+        let live = self.phase == Phase::Live && self.config.handshake == HandshakeMode::Full;
         if let Some(id) = self.subscription.clone().filter(|_| live) {
             self.send_close(id, reason_code);
         }
         self.settle_order(cx, true);
-        self.end(Ended::Closed);
+        self.end(EndReason::Closed);
     }
 
     pub(super) fn send_close(&mut self, subscription_id: SubscriptionId, reason_code: &str) {
         let reason_code = Some(reason_code.to_owned()).filter(|code| !code.is_empty());
         let close = SubscriptionClose { subscription_id, reason_code, reason_message: None, correlation_id: None };
-        self.out.push_back(Output::Send(Box::new(close.into())));
+        self.out.push_back(SubscriberOutput::Send(Box::new(close.into())));
     }
 
     /// Everything ends; the connection too.
-    pub(super) fn end(&mut self, ended: Ended) {
+    pub(super) fn end(&mut self, ended: EndReason) {
         let prompts = self.prompts.end_if(PromptEnd::Closed, |_| true);
         self.tell_ended(prompts);
-        self.out.push_back(Output::Disconnect);
+        self.out.push_back(SubscriberOutput::Disconnect);
         self.phase = Phase::Ended;
-        self.out.push_back(Output::Ended(ended));
+        self.out.push_back(SubscriberOutput::Ended(ended));
     }
 
     pub(super) fn go_live(&mut self, cx: &mut Cx<'_>) {
@@ -172,7 +172,7 @@ impl Subscriber {
         self.answer_by = None;
         self.silent_at = None;
         self.connect_at = Some(at);
-        self.out.push_back(Output::RetryAt(at));
+        self.out.push_back(SubscriberOutput::RetryAt(at));
     }
 
     /// What is due of the connection.
@@ -183,15 +183,15 @@ impl Subscriber {
             self.phase = Phase::Connecting;
             let after = self.last_event.clone();
             // A made-up id names nothing that could be resumed.
-            let known = self.subscription.clone().filter(|_| self.config.handshake == Handshake::Full);
-            let resume = known.map(|subscription_id| Resume { subscription_id, after });
-            self.out.push_back(Output::Connect(resume));
+            let known = self.subscription.clone().filter(|_| self.config.handshake == HandshakeMode::Full);
+            let resume = known.map(|subscription_id| ResumePoint { subscription_id, after });
+            self.out.push_back(SubscriberOutput::Connect(resume));
         }
         if due(&mut self.answer_by) {
             self.notice(cx, Notice::NoAnswer);
             self.wish = None;
             if self.phase == Phase::Requested {
-                self.out.push_back(Output::Disconnect);
+                self.out.push_back(SubscriberOutput::Disconnect);
                 self.try_later(cx, 0);
             }
         }
@@ -207,7 +207,7 @@ impl Subscriber {
         let wait = match self.silence {
             Silence::None => {
                 self.silence = Silence::Asked;
-                self.out.push_back(Output::Probe);
+                self.out.push_back(SubscriberOutput::Probe);
                 limits::PROBE_SECONDS
             }
             Silence::Asked => {
@@ -217,12 +217,12 @@ impl Subscriber {
             }
             Silence::Told if self.config.give_up_silent => {
                 self.notice(cx, Notice::Disconnected("it gives no sign of life.".to_owned()));
-                self.out.push_back(Output::Disconnect);
+                self.out.push_back(SubscriberOutput::Disconnect);
                 self.settle_order(cx, false);
                 return self.try_later(cx, 0);
             }
             Silence::Told => {
-                self.out.push_back(Output::Probe);
+                self.out.push_back(SubscriberOutput::Probe);
                 seconds
             }
         };

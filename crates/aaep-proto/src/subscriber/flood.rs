@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::receive::is_critical;
 use crate::limits;
 use crate::message::{Event, Payload, Urgency};
-use crate::shape::budget::Budget;
+use crate::shaping::budget::Budget;
 use crate::time::Moment;
 
 #[derive(Clone, Debug)]
-struct Held {
+struct QueuedEvent {
     event: Arc<Event>,
     bytes: usize,
 }
@@ -26,19 +26,19 @@ pub(super) struct Effect {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Flood {
+pub(super) struct FloodGuard {
     most: u32,
     budget: Budget,
     critical: Budget,
-    held: VecDeque<Held>,
+    held: VecDeque<QueuedEvent>,
     bytes: usize,
     /// Folded and dropped since the flood began.
     since: Option<(u64, u64)>,
 }
 
-impl Flood {
-    pub(super) fn new(most: u32) -> Flood {
-        Flood {
+impl FloodGuard {
+    pub(super) fn new(most: u32) -> FloodGuard {
+        FloodGuard {
             most: most.max(1),
             budget: Budget::new(Some(most), Moment::default()),
             critical: Budget::new(Some(limits::CRITICAL_PER_SECOND), Moment::default()),
@@ -134,7 +134,7 @@ impl Flood {
 
     fn put(&mut self, event: Arc<Event>, bytes: usize) {
         self.bytes += bytes;
-        self.held.push_back(Held { event, bytes });
+        self.held.push_back(QueuedEvent { event, bytes });
     }
 
     fn drop_one(&mut self) {

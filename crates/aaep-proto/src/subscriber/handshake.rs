@@ -1,7 +1,7 @@
 //! Terms: what the producer grants, whether that fits what was asked for, and how it changes (5.4, 5.5, 5.7).
 
 use super::connection::Phase;
-use super::{Config, Cx, Ended, Gap, Handshake, Notice, Output, Subscriber};
+use super::{Cx, EndReason, Gap, HandshakeMode, Notice, Subscriber, SubscriberConfig, SubscriberOutput};
 use crate::id::SubscriptionId;
 use crate::limits;
 use crate::message::{
@@ -27,19 +27,19 @@ pub enum ManifestCheck {
 
 /// What this subscriber may do.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Terms {
+pub(super) struct HonoredTerms {
     confirm: bool,
     clarify: bool,
     signed: bool,
     rate: Option<u32>,
 }
 
-impl Terms {
+impl HonoredTerms {
     /// Before anything was agreed. A producer without handshake takes every reply.
-    pub(super) fn before(config: &Config) -> Terms {
+    pub(super) fn before(config: &SubscriberConfig) -> HonoredTerms {
         let wanted = &config.request.capabilities.fields;
-        let absent = config.handshake == Handshake::Absent;
-        Terms {
+        let absent = config.handshake == HandshakeMode::Absent;
+        HonoredTerms {
             confirm: absent && wanted.supports_confirmation_reply == Some(true),
             clarify: absent && wanted.supports_clarification_reply == Some(true),
             signed: !absent && wanted.accept_signed_manifests_only == Some(true),
@@ -48,10 +48,10 @@ impl Terms {
     }
 
     /// What was asked for and granted; what was granted without being asked for does not count.
-    fn agreed(asked: &Capabilities, honored: &Capabilities) -> Terms {
+    fn agreed(asked: &Capabilities, honored: &Capabilities) -> HonoredTerms {
         let both = |a: Option<bool>, b: Option<bool>| a == Some(true) && b == Some(true);
         let (asked, honored) = (&asked.fields, &honored.fields);
-        Terms {
+        HonoredTerms {
             confirm: both(asked.supports_confirmation_reply, honored.supports_confirmation_reply),
             clarify: both(asked.supports_clarification_reply, honored.supports_clarification_reply),
             signed: asked.accept_signed_manifests_only == Some(true),
@@ -137,7 +137,7 @@ impl Subscriber {
         }
         let asked = &self.config.request.capabilities;
         let fields = wider(asked, &accepted.honored_capabilities);
-        self.terms = Terms::agreed(asked, &accepted.honored_capabilities);
+        self.terms = HonoredTerms::agreed(asked, &accepted.honored_capabilities);
         if !fields.is_empty() {
             self.notice(cx, Notice::UnfitTerms(fields.join(", ")));
         }
@@ -147,7 +147,7 @@ impl Subscriber {
         if asked_now {
             self.begin_subscription(cx, &accepted);
         }
-        self.out.push_back(Output::Accepted(Box::new(accepted)));
+        self.out.push_back(SubscriberOutput::Accepted(Box::new(accepted)));
     }
 
     fn begin_subscription(&mut self, cx: &mut Cx<'_>, accepted: &SubscriptionAccepted) {
@@ -156,7 +156,7 @@ impl Subscriber {
         self.agent = Some(accepted.producer.agent_id.clone());
         self.last_event = None;
         if again {
-            self.out.push_back(Output::Gap(Gap::Away));
+            self.out.push_back(SubscriberOutput::Gap(Gap::Away));
             self.settle_order(cx, true);
         }
         self.begin_era(cx.now.moment);
@@ -193,7 +193,7 @@ impl Subscriber {
         // The producer must not wait for answers that never come.
         self.send_close(subscription, "manifest_not_trusted");
         self.notice(cx, Notice::UnfitManifest(why.clone()));
-        self.end(Ended::Unfit(why));
+        self.end(EndReason::ManifestMismatch(why));
     }
 
     pub(super) fn rejected(&mut self, cx: &mut Cx<'_>, rejected: SubscriptionRejected) {
@@ -218,10 +218,10 @@ impl Subscriber {
             ReasonCode::RateLimit | ReasonCode::TransportUnavailable | ReasonCode::Unknown | ReasonCode::Other(_)
         );
         if !passing && rejected.retry_after_seconds.is_none() {
-            return self.end(Ended::Rejected(Box::new(rejected)));
+            return self.end(EndReason::Rejected(Box::new(rejected)));
         }
         self.notice(cx, Notice::Rejected(why));
-        self.out.push_back(Output::Disconnect);
+        self.out.push_back(SubscriberOutput::Disconnect);
         self.try_later(cx, rejected.retry_after_seconds.unwrap_or(0).into());
     }
 
@@ -231,11 +231,11 @@ impl Subscriber {
         self.observe_time(cx);
         let base = self.wish.clone().unwrap_or_else(|| self.config.request.capabilities.clone());
         let wish = merge(base, changes);
-        let (true, Handshake::Full, Some(id)) = (self.is_live(), self.config.handshake, self.subscription.clone())
+        let (true, HandshakeMode::Full, Some(id)) = (self.is_live(), self.config.handshake, self.subscription.clone())
         else {
             self.config.request.capabilities = wish;
-            if self.config.handshake == Handshake::Absent {
-                self.terms = Terms::before(&self.config);
+            if self.config.handshake == HandshakeMode::Absent {
+                self.terms = HonoredTerms::before(&self.config);
             }
             return false;
         };
@@ -243,7 +243,7 @@ impl Subscriber {
         self.answer_by = Some(cx.now.moment.plus_seconds(limits::ANSWER_SECONDS));
         let capabilities = changes.clone();
         let change = SubscriptionRenegotiate { subscription_id: id, capabilities, correlation_id: None };
-        self.out.push_back(Output::Send(Box::new(change.into())));
+        self.out.push_back(SubscriberOutput::Send(Box::new(change.into())));
         true
     }
 
@@ -262,7 +262,7 @@ impl Subscriber {
         self.subscription = None;
         let ended = self.prompts.end_if(super::PromptEnd::Closed, |_| true);
         self.tell_ended(ended);
-        self.out.push_back(Output::Disconnect);
+        self.out.push_back(SubscriberOutput::Disconnect);
         self.settle_order(cx, true);
         self.try_later(cx, 0);
     }

@@ -1,7 +1,7 @@
 //! The listener's state machine: what a subscriber does with what a producer says.
 //!
 //! It knows nothing of transports. The caller hands in what happens, each time with a [`Cx`] (the time and a source
-//! of random bytes), then takes outputs with [`Subscriber::poll_output`] until it answers [`Output::Idle`], and calls
+//! of random bytes), then takes outputs with [`Subscriber::poll_output`] until it answers [`SubscriberOutput::Idle`], and calls
 //! [`Subscriber::handle_timeout`] no later than the moment named there. One change, then drain.
 //!
 //! What comes from the producer is never trusted: it is bounded, put in order, freed of what came twice, and paced.
@@ -20,12 +20,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 pub use crate::engine::Cx;
-pub use connection::Loss;
+pub use connection::DisconnectReason;
 pub use handshake::ManifestCheck;
 pub use notice::{Notice, NoticeKind};
 pub use prompts::{Prompt, PromptEnd, PromptId};
-pub use receive::weight_of;
-pub use replies::{Answer, ReplyRefused};
+pub use receive::memory_size;
+pub use replies::{PromptAnswer, PromptReplyError};
 
 use crate::id::{EventId, SessionId, SubscriptionId};
 use crate::limits;
@@ -33,15 +33,15 @@ use crate::message::{Event, Message, SubscriptionAccepted, SubscriptionRejected,
 use crate::sequence::recent::Recent;
 use crate::time::Moment;
 use connection::{Phase, Silence};
-use flood::Flood;
-use handshake::Terms;
-use notice::Desk;
+use flood::FloodGuard;
+use handshake::HonoredTerms;
+use notice::NoticeLimiter;
 use prompts::Prompts;
 use receive::Followed;
 
 /// Whether the producer knows the handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Handshake {
+pub enum HandshakeMode {
     /// A request comes first, and terms are agreed.
     #[default]
     Full,
@@ -52,16 +52,16 @@ pub enum Handshake {
 /// How a subscriber is set up.
 ///
 /// ```
-/// use aaep_proto::subscriber::Config;
-/// let config = Config::new("reader-1", Default::default());
+/// use aaep_proto::subscriber::SubscriberConfig;
+/// let config = SubscriberConfig::new("reader-1", Default::default());
 /// assert_eq!(config.request.subscriber_id, "reader-1");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct Config {
+pub struct SubscriberConfig {
     /// Who listens, and what it can take.
     pub request: SubscriptionRequest,
     /// Whether the producer knows the handshake.
-    pub handshake: Handshake,
+    pub handshake: HandshakeMode,
     /// Most events per second that are passed on, whatever the producer sends. Critical ones always are.
     pub max_events_per_second: u32,
     /// After how many seconds without a sign of life the producer is asked for one; a notice follows if none comes.
@@ -72,10 +72,10 @@ pub struct Config {
     pub decided_by: Option<String>,
 }
 
-impl Config {
+impl SubscriberConfig {
     /// The defaults for a subscriber with this stable name and these capabilities.
-    pub fn new(subscriber_id: impl Into<String>, capabilities: crate::message::Capabilities) -> Config {
-        Config {
+    pub fn new(subscriber_id: impl Into<String>, capabilities: crate::message::Capabilities) -> SubscriberConfig {
+        SubscriberConfig {
             request: SubscriptionRequest {
                 aaep_version: crate::message::AAEP_VERSION.to_owned(),
                 subscriber_id: subscriber_id.into(),
@@ -86,7 +86,7 @@ impl Config {
                 capabilities,
                 extensions: None,
             },
-            handshake: Handshake::Full,
+            handshake: HandshakeMode::Full,
             max_events_per_second: limits::FLOOD_EVENTS_PER_SECOND,
             silence_seconds: limits::SILENCE_SECONDS,
             give_up_silent: false,
@@ -97,7 +97,7 @@ impl Config {
 
 /// Where a stream that broke off can be taken up again, if the transport can do that.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resume {
+pub struct ResumePoint {
     /// The subscription.
     pub subscription_id: SubscriptionId,
     /// The last event that arrived.
@@ -122,7 +122,7 @@ pub enum Gap {
 
 /// Why listening is over for good.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ended {
+pub enum EndReason {
     /// It was closed here.
     Closed,
     /// The producer does not serve, and asking again would not help.
@@ -130,15 +130,15 @@ pub enum Ended {
     /// The transport says that trying again would not help.
     Refused(String),
     /// What the producer presents is not what was demanded.
-    Unfit(String),
+    ManifestMismatch(String),
 }
 
 /// What the caller has to do.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Output {
+pub enum SubscriberOutput {
     /// Connect now; take the stream up where it broke off if that is possible.
-    Connect(Option<Resume>),
-    /// The connection is away; the next try comes at this moment as [`Output::Connect`].
+    Connect(Option<ResumePoint>),
+    /// The connection is away; the next try comes at this moment as [`SubscriberOutput::Connect`].
     RetryAt(Moment),
     /// Send this to the producer.
     Send(Box<Message>),
@@ -161,14 +161,14 @@ pub enum Output {
     /// Something the user or the log should know.
     Notice(Notice),
     /// It is over; nothing more comes.
-    Ended(Ended),
+    Ended(EndReason),
     /// Nothing more to do until then, or until the next input.
     Idle(Option<Moment>),
 }
 
 /// What was counted since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SubscriberStats {
     /// Messages that arrived.
     pub messages: u64,
     /// Events among them.
@@ -193,7 +193,7 @@ pub struct Counts {
 /// use aaep_proto::engine::Cx;
 /// use aaep_proto::id::Entropy;
 /// use aaep_proto::message::Message;
-/// use aaep_proto::subscriber::{Config, Output, Subscriber};
+/// use aaep_proto::subscriber::{SubscriberConfig, SubscriberOutput, Subscriber};
 /// use aaep_proto::time::{Moment, Now, Timestamp};
 ///
 /// struct Zeros;
@@ -202,15 +202,15 @@ pub struct Counts {
 /// }
 /// let now = Now { moment: Moment::default(), wall: Timestamp::from_millis(0) };
 /// let cx = &mut Cx { now, entropy: &mut Zeros };
-/// let mut subscriber = Subscriber::new(Config::new("reader-1", Default::default()));
+/// let mut subscriber = Subscriber::new(SubscriberConfig::new("reader-1", Default::default()));
 /// subscriber.start(cx);
-/// assert_eq!(subscriber.poll_output(), Output::Connect(None));
+/// assert_eq!(subscriber.poll_output(), SubscriberOutput::Connect(None));
 /// subscriber.connected(cx, false);
-/// let Output::Send(first) = subscriber.poll_output() else { unreachable!() };
+/// let SubscriberOutput::Send(first) = subscriber.poll_output() else { unreachable!() };
 /// assert!(matches!(*first, Message::SubscriptionRequest(_)));
 /// ```
 pub struct Subscriber {
-    config: Config,
+    config: SubscriberConfig,
     phase: Phase,
     /// How often a connection was tried without a good one.
     attempt: u32,
@@ -220,7 +220,7 @@ pub struct Subscriber {
     silent_at: Option<Moment>,
     silence: Silence,
     subscription: Option<SubscriptionId>,
-    terms: Terms,
+    terms: HonoredTerms,
     /// The wish that is being negotiated, if it is not the one the terms came from.
     wish: Option<crate::message::Capabilities>,
     manifest: ManifestCheck,
@@ -232,19 +232,19 @@ pub struct Subscriber {
     /// Whom the terms are with; another name in an event is worth a notice.
     agent: Option<String>,
     prompts: Prompts,
-    flood: Flood,
-    desk: Desk,
-    counts: Counts,
-    out: VecDeque<Output>,
+    flood: FloodGuard,
+    desk: NoticeLimiter,
+    counts: SubscriberStats,
+    out: VecDeque<SubscriberOutput>,
     latest: Moment,
 }
 
 impl Subscriber {
     /// A subscriber that has not begun.
-    pub fn new(config: Config) -> Subscriber {
-        let terms = Terms::before(&config);
+    pub fn new(config: SubscriberConfig) -> Subscriber {
+        let terms = HonoredTerms::before(&config);
         Subscriber {
-            flood: Flood::new(config.max_events_per_second),
+            flood: FloodGuard::new(config.max_events_per_second),
             config,
             phase: Phase::New,
             attempt: 0,
@@ -263,15 +263,15 @@ impl Subscriber {
             clock: 0,
             agent: None,
             prompts: Prompts::default(),
-            desk: Desk::default(),
-            counts: Counts::default(),
+            desk: NoticeLimiter::default(),
+            counts: SubscriberStats::default(),
             out: VecDeque::new(),
             latest: Moment::default(),
         }
     }
 
     /// What was counted since the start.
-    pub fn counts(&self) -> Counts {
+    pub fn stats(&self) -> SubscriberStats {
         self.counts
     }
 
@@ -295,9 +295,9 @@ impl Subscriber {
         self.prompts.len()
     }
 
-    /// The next thing to do. [`Output::Idle`] is the last.
-    pub fn poll_output(&mut self) -> Output {
-        self.out.pop_front().unwrap_or_else(|| Output::Idle(self.next_deadline()))
+    /// The next thing to do. [`SubscriberOutput::Idle`] is the last.
+    pub fn poll_output(&mut self) -> SubscriberOutput {
+        self.out.pop_front().unwrap_or_else(|| SubscriberOutput::Idle(self.next_deadline()))
     }
 
     /// When [`Subscriber::handle_timeout`] is due.
@@ -333,13 +333,13 @@ impl Subscriber {
 
     fn notice(&mut self, cx: &Cx<'_>, notice: Notice) {
         if self.desk.passes(&notice, cx.now.moment) {
-            self.out.push_back(Output::Notice(notice));
+            self.out.push_back(SubscriberOutput::Notice(notice));
         } else {
             self.counts.notices_suppressed += 1;
         }
     }
 
     fn tell_ended(&mut self, ended: Vec<(PromptId, PromptEnd)>) {
-        self.out.extend(ended.into_iter().map(|(id, end)| Output::PromptEnded(id, end)));
+        self.out.extend(ended.into_iter().map(|(id, end)| SubscriberOutput::PromptEnded(id, end)));
     }
 }

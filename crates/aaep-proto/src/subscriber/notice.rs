@@ -7,7 +7,7 @@ use crate::escape::without_escapes;
 use crate::id::{EventId, ReplyToken, SessionId};
 use crate::limits;
 use crate::rule::Rule;
-use crate::shape::budget::Budget;
+use crate::shaping::budget::Budget;
 use crate::time::Moment;
 
 macro_rules! notices {
@@ -113,11 +113,11 @@ impl Notice {
 
 /// Decides which notices pass.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Desk {
+pub(super) struct NoticeLimiter {
     budgets: Vec<Option<Budget>>,
 }
 
-impl Desk {
+impl NoticeLimiter {
     pub(super) fn passes(&mut self, notice: &Notice, now: Moment) -> bool {
         self.budgets.resize(NoticeKind::ALL.len(), None);
         let slot = &mut self.budgets[notice.kind() as usize];
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn one_kind_cannot_drown_another() {
-        let mut desk = Desk::default();
+        let mut desk = NoticeLimiter::default();
         let now = Moment::default();
         let malformed = Notice::Malformed("x".into());
         assert_eq!((0..100).filter(|_| desk.passes(&malformed, now)).count(), 2);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::receive::weight_of;
+use super::receive::memory_size;
 use crate::limits;
 use crate::message::Event;
 use crate::time::Moment;
@@ -57,7 +57,7 @@ impl Order {
             out.push(Ordered::Event(event));
             self.early.insert(number, None);
         } else {
-            self.bytes += weight_of(&event);
+            self.bytes += memory_size(&event);
             self.early.insert(number, Some(event));
         }
         self.give_up_at.get_or_insert(now.plus_millis(limits::EARLY_MILLIS));
@@ -111,7 +111,7 @@ impl Order {
         {
             let (number, event) = entry.remove_entry();
             if let Some(event) = event {
-                self.bytes = self.bytes.saturating_sub(weight_of(&event));
+                self.bytes = self.bytes.saturating_sub(memory_size(&event));
                 out.push(Ordered::Event(event));
             }
             self.next = Some(number.saturating_add(1));

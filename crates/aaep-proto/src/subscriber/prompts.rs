@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::receive::{SessionKey, weight_of};
-use super::{Cx, Handshake, Notice, Output, Subscriber};
-use crate::confirm::{CONSENT_PREFIX, Verdict};
+use super::receive::{SessionKey, memory_size};
+use super::{Cx, HandshakeMode, Notice, Subscriber, SubscriberOutput};
+use crate::confirm::{CONSENT_PREFIX, Resolution};
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
 use crate::message::{AwaitingClarification, AwaitingConfirmation, Event, Payload};
@@ -81,7 +81,7 @@ pub enum PromptEnd {
     /// The user's answer is on its way.
     AnsweredHere,
     /// The producer went on: someone else answered, or nobody did. If it says how, that is here.
-    ResolvedElsewhere(Option<Verdict>),
+    ResolvedElsewhere(Option<Resolution>),
     /// The agent withdrew it.
     Cancelled,
     /// Another question took its place.
@@ -97,7 +97,7 @@ pub enum PromptEnd {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Open {
+pub(super) struct OpenPrompt {
     pub(super) id: PromptId,
     pub(super) token: ReplyToken,
     key: SessionKey,
@@ -109,15 +109,15 @@ pub(super) struct Open {
     /// The subscription in which it was last asked.
     era: u64,
     /// The verdicts that agree with the answer that was given.
-    pub(super) answered: &'static [Verdict],
+    pub(super) answered: &'static [Resolution],
 }
 
 /// All questions of a subscriber.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prompts {
-    open: BTreeMap<PromptId, Open>,
+    open: BTreeMap<PromptId, OpenPrompt>,
     /// What was answered here, in case the answer did not arrive.
-    answered: VecDeque<Open>,
+    answered: VecDeque<OpenPrompt>,
     bytes: usize,
     next: u64,
     /// Counts subscriptions.
@@ -131,7 +131,7 @@ impl Prompts {
         self.open.len()
     }
 
-    pub(super) fn get(&self, id: PromptId) -> Option<&Open> {
+    pub(super) fn get(&self, id: PromptId) -> Option<&OpenPrompt> {
         self.open.get(&id)
     }
 
@@ -140,13 +140,13 @@ impl Prompts {
     }
 
     /// Takes a question out. Every end goes through here, so it ends once.
-    pub(super) fn take(&mut self, id: PromptId) -> Option<Open> {
+    pub(super) fn take(&mut self, id: PromptId) -> Option<OpenPrompt> {
         let open = self.open.remove(&id)?;
         self.bytes -= open.bytes;
         Some(open)
     }
 
-    pub(super) fn end_if(&mut self, end: PromptEnd, which: impl Fn(&Open) -> bool) -> Vec<(PromptId, PromptEnd)> {
+    pub(super) fn end_if(&mut self, end: PromptEnd, which: impl Fn(&OpenPrompt) -> bool) -> Vec<(PromptId, PromptEnd)> {
         let ids: Vec<PromptId> = self.open.values().filter(|open| which(open)).map(|open| open.id).collect();
         ids.into_iter().filter_map(|id| self.take(id)).map(|open| (open.id, end)).collect()
     }
@@ -169,21 +169,21 @@ impl Prompts {
     }
 
     /// Keeps a question whose answer is on its way.
-    pub(super) fn keep_answered(&mut self, open: Open) {
+    pub(super) fn keep_answered(&mut self, open: OpenPrompt) {
         self.answered.push_back(open);
-        let bytes = |answered: &VecDeque<Open>| answered.iter().map(|open| open.bytes).sum::<usize>();
+        let bytes = |answered: &VecDeque<OpenPrompt>| answered.iter().map(|open| open.bytes).sum::<usize>();
         while self.answered.len() > limits::ANSWERED_PROMPTS || bytes(&self.answered) > limits::PROMPT_BYTES {
             self.answered.pop_front();
         }
     }
 
     /// Takes a question whose answer did not arrive.
-    pub(super) fn take_answered(&mut self, token: &ReplyToken) -> Option<Open> {
+    pub(super) fn take_answered(&mut self, token: &ReplyToken) -> Option<OpenPrompt> {
         let index = self.answered.iter().position(|open| open.token == *token)?;
         self.answered.remove(index)
     }
 
-    fn find(&self, agent: u64, token: &ReplyToken) -> Option<&Open> {
+    fn find(&self, agent: u64, token: &ReplyToken) -> Option<&OpenPrompt> {
         self.open.values().find(|open| open.key.0 == agent && open.token == *token)
     }
 
@@ -192,7 +192,7 @@ impl Prompts {
     }
 
     /// Opens a question under a name of its own.
-    pub(super) fn insert(&mut self, mut open: Open) -> PromptId {
+    pub(super) fn insert(&mut self, mut open: OpenPrompt) -> PromptId {
         let id = PromptId(self.next);
         self.next += 1;
         open.id = id;
@@ -222,21 +222,21 @@ impl Subscriber {
             return;
         }
         let Some(deadline) = deadline else { return self.notice(cx, Notice::LateQuestion(token)) };
-        let bytes = weight_of(&event);
+        let bytes = memory_size(&event);
         if !self.prompts.has_room(bytes) {
             return self.notice(cx, Notice::TooManyPrompts(limits::OPEN_PROMPTS));
         }
         let id = PromptId(0);
         let key = key.clone();
-        self.show(Open { id, token, key, event, content, deadline, bytes, era: 0, answered: &[] });
+        self.show(OpenPrompt { id, token, key, event, content, deadline, bytes, era: 0, answered: &[] });
     }
 
     /// Opens a question and tells of it.
-    pub(super) fn show(&mut self, open: Open) {
+    pub(super) fn show(&mut self, open: OpenPrompt) {
         let (event, deadline) = (open.event.clone(), open.deadline);
         let can_answer = self.terms.allows(&event);
         let id = self.prompts.insert(open);
-        self.out.push_back(Output::PromptOpened(Box::new(Prompt { id, event, deadline, can_answer })));
+        self.out.push_back(SubscriberOutput::PromptOpened(Box::new(Prompt { id, event, deadline, can_answer })));
     }
 
     fn ask_again(&mut self, id: PromptId, event: Arc<Event>, deadline: Moment) {
@@ -253,7 +253,7 @@ impl Subscriber {
         let by = deadline.since(open.deadline).max(open.deadline.since(deadline));
         if by >= SAME_DEADLINE_MICROS {
             open.deadline = deadline;
-            self.out.push_back(Output::PromptMoved(id, deadline));
+            self.out.push_back(SubscriberOutput::PromptMoved(id, deadline));
         }
     }
 
@@ -307,17 +307,17 @@ impl Subscriber {
             return self.move_deadline(id, cx.now.moment.plus_seconds(seconds.min(86_400)));
         }
         let Some(word) = consent.get("outcome").and_then(Value::as_str) else { return };
-        let verdict = verdict_of(word);
+        let resolution = verdict_of(word);
         if let Some(open) = self.prompts.take_answered(token)
-            && let Some(verdict) = verdict
-            && !open.answered.contains(&verdict)
+            && let Some(resolution) = resolution
+            && !open.answered.contains(&resolution)
         {
-            self.notice(cx, Notice::AnswerOvertaken(token.clone(), verdict.as_str()));
+            self.notice(cx, Notice::AnswerOvertaken(token.clone(), resolution.as_str()));
         }
-        let end = match verdict {
-            Some(Verdict::TimedOut) => PromptEnd::Expired,
-            Some(Verdict::Cancelled) => PromptEnd::Cancelled,
-            Some(Verdict::Superseded) => PromptEnd::Replaced,
+        let end = match resolution {
+            Some(Resolution::TimedOut) => PromptEnd::Expired,
+            Some(Resolution::Cancelled) => PromptEnd::Cancelled,
+            Some(Resolution::Superseded) => PromptEnd::Replaced,
             other => PromptEnd::ResolvedElsewhere(other),
         };
         let ended = self.prompts.end_if(end, |open| open.key == *key && open.token == *token);
@@ -326,7 +326,7 @@ impl Subscriber {
 
     /// A new subscription began, if the producer has subscriptions at all.
     pub(super) fn begin_era(&mut self, now: Moment) {
-        if self.config.handshake == Handshake::Full {
+        if self.config.handshake == HandshakeMode::Full {
             self.prompts.begin_era(now);
         }
     }
@@ -355,11 +355,11 @@ fn named_question(event: &Event) -> Option<(ReplyToken, &Value)> {
     Some((token, consent))
 }
 
-fn verdict_of(word: &str) -> Option<Verdict> {
-    use Verdict::*;
+fn verdict_of(word: &str) -> Option<Resolution> {
+    use Resolution::*;
     [Accepted, Rejected, Answered, TimedOut, NobodyCouldAnswer, SubscriberLeft, Cancelled, Superseded, NotRecorded]
         .into_iter()
-        .find(|verdict| verdict.as_str() == word)
+        .find(|resolution| resolution.as_str() == word)
 }
 
 /// What is asked, without when and for how long: the same question asked again is the same.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::order::{Order, Ordered};
-use super::{Cx, Gap, Notice, Output, Phase, Subscriber};
+use super::{Cx, Gap, Notice, Phase, Subscriber, SubscriberOutput};
 use crate::id::SessionId;
 use crate::json::Json;
 use crate::limits;
@@ -36,7 +36,7 @@ pub(super) fn session_key(event: &Event) -> SessionKey {
 impl Subscriber {
     /// Bytes of one message from the producer.
     pub fn handle_bytes(&mut self, cx: &mut Cx<'_>, bytes: &[u8]) {
-        self.heard(cx);
+        self.handle_activity(cx);
         if !self.is_connected() {
             return;
         }
@@ -63,7 +63,7 @@ impl Subscriber {
 
     /// One message from the producer.
     pub fn handle_message(&mut self, cx: &mut Cx<'_>, message: Message) {
-        self.heard(cx);
+        self.handle_activity(cx);
         if self.is_connected() {
             self.take(cx, message);
         }
@@ -71,7 +71,7 @@ impl Subscriber {
 
     /// A message that the transport could not even hand over: too long, or no text.
     pub fn handle_unreadable(&mut self, cx: &mut Cx<'_>, why: &str) {
-        self.heard(cx);
+        self.handle_activity(cx);
         if self.is_connected() {
             self.malformed(cx, why);
         }
@@ -181,7 +181,7 @@ impl Subscriber {
                 }
                 Ordered::Missing(first, last) => {
                     let session = key.1.clone();
-                    self.out.push_back(Output::Gap(Gap::Numbers { session, first, last }));
+                    self.out.push_back(SubscriberOutput::Gap(Gap::Numbers { session, first, last }));
                 }
             }
         }
@@ -191,7 +191,7 @@ impl Subscriber {
         let now = cx.now.moment;
         self.end_what_it_answers(cx, key, &event);
         let mut released = Vec::new();
-        let effect = self.flood.push(event.clone(), weight_of(&event), now, &mut released);
+        let effect = self.flood.push(event.clone(), memory_size(&event), now, &mut released);
         self.counts.folded += effect.folded;
         self.counts.dropped += effect.dropped;
         if effect.began {
@@ -200,7 +200,7 @@ impl Subscriber {
         if effect.critical_flood {
             self.notice(cx, Notice::CriticalFlood(limits::CRITICAL_PER_SECOND));
         }
-        self.out.extend(released.into_iter().map(Output::Event));
+        self.out.extend(released.into_iter().map(SubscriberOutput::Event));
         if matches!(event.payload, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_)) {
             self.open_prompt(cx, key, event);
         } else if event.core_type().is_some_and(|core| core.is_terminal()) {
@@ -246,7 +246,7 @@ impl Subscriber {
     pub(super) fn release_held(&mut self, cx: &mut Cx<'_>) {
         let mut released = Vec::new();
         let over = self.flood.release(cx.now.moment, &mut released);
-        self.out.extend(released.into_iter().map(Output::Event));
+        self.out.extend(released.into_iter().map(SubscriberOutput::Event));
         if let Some((folded, dropped)) = over {
             self.notice(cx, Notice::FloodOver(folded, dropped));
         }
@@ -266,7 +266,7 @@ impl Subscriber {
 }
 
 /// About how many bytes an event takes in memory, without writing it down: for whoever must bound what waits.
-pub fn weight_of(event: &Event) -> usize {
+pub fn memory_size(event: &Event) -> usize {
     /// What a map takes with its first entry, and what a value takes beside its text.
     const MAP: usize = 640;
     const VALUE: usize = 32;

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::prompts::Open;
-use super::{Cx, Output, PromptEnd, PromptId, Subscriber};
-use crate::confirm::Verdict;
+use super::prompts::OpenPrompt;
+use super::{Cx, PromptEnd, PromptId, Subscriber, SubscriberOutput};
+use crate::confirm::Resolution;
 use crate::id::{ReplyToken, SubscriptionId};
 use crate::message::{
     AwaitingClarification, AwaitingConfirmation, ClarificationReply, ConfirmationReply, Decision, Message, Payload,
@@ -17,11 +17,11 @@ use crate::time::Timestamp;
 ///
 /// ```
 /// use aaep_proto::message::Decision;
-/// use aaep_proto::subscriber::Answer;
-/// assert_eq!(Answer::reject(), Answer::Decision { decision: Decision::Reject, rationale: None, modified_action: None });
+/// use aaep_proto::subscriber::PromptAnswer;
+/// assert_eq!(PromptAnswer::reject(), PromptAnswer::Decision { decision: Decision::Reject, rationale: None, modified_action: None });
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum PromptAnswer {
     /// To a question about an action.
     Decision {
         /// Accept or reject.
@@ -40,26 +40,26 @@ pub enum Answer {
     },
 }
 
-impl Answer {
+impl PromptAnswer {
     /// Yes, do it.
-    pub fn accept() -> Answer {
-        Answer::Decision { decision: Decision::Accept, rationale: None, modified_action: None }
+    pub fn accept() -> PromptAnswer {
+        PromptAnswer::Decision { decision: Decision::Accept, rationale: None, modified_action: None }
     }
 
     /// No, do not.
-    pub fn reject() -> Answer {
-        Answer::Decision { decision: Decision::Reject, rationale: None, modified_action: None }
+    pub fn reject() -> PromptAnswer {
+        PromptAnswer::Decision { decision: Decision::Reject, rationale: None, modified_action: None }
     }
 
     /// The answer to a clarification.
-    pub fn response(response: Response) -> Answer {
-        Answer::Response { response, confidence: None }
+    pub fn response(response: Response) -> PromptAnswer {
+        PromptAnswer::Response { response, confidence: None }
     }
 }
 
 /// Why an answer was not sent. The question stays as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplyRefused {
+pub enum PromptReplyError {
     /// The question is not open any more.
     Gone,
     /// There is no connection at the moment. The question may still be open.
@@ -72,48 +72,48 @@ pub enum ReplyRefused {
     WrongKind,
 }
 
-impl std::fmt::Display for ReplyRefused {
+impl std::fmt::Display for PromptReplyError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            ReplyRefused::Gone => "The question is not open any more.",
-            ReplyRefused::NotConnected => "The agent cannot be reached at the moment.",
-            ReplyRefused::NotGranted => "The agent does not take answers from here.",
-            ReplyRefused::NotAllowed => "The question does not take this answer.",
-            ReplyRefused::WrongKind => "The question asks for another kind of answer.",
+            PromptReplyError::Gone => "The question is not open any more.",
+            PromptReplyError::NotConnected => "The agent cannot be reached at the moment.",
+            PromptReplyError::NotGranted => "The agent does not take answers from here.",
+            PromptReplyError::NotAllowed => "The question does not take this answer.",
+            PromptReplyError::WrongKind => "The question asks for another kind of answer.",
         })
     }
 }
 
-impl std::error::Error for ReplyRefused {}
+impl std::error::Error for PromptReplyError {}
 
 impl Subscriber {
     /// The user answers a question.
-    pub fn reply(&mut self, cx: &mut Cx<'_>, id: PromptId, answer: Answer) -> Result<(), ReplyRefused> {
+    pub fn reply(&mut self, cx: &mut Cx<'_>, id: PromptId, answer: PromptAnswer) -> Result<(), PromptReplyError> {
         self.observe_time(cx);
         let ended = self.prompts.expire(cx.now.moment);
         self.tell_ended(ended);
-        let open = self.prompts.get(id).ok_or(ReplyRefused::Gone)?;
+        let open = self.prompts.get(id).ok_or(PromptReplyError::Gone)?;
         if !self.is_live() {
-            return Err(ReplyRefused::NotConnected);
+            return Err(PromptReplyError::NotConnected);
         }
         if !self.terms.allows(&open.event) {
-            return Err(ReplyRefused::NotGranted);
+            return Err(PromptReplyError::NotGranted);
         }
         check(open, &answer)?;
-        let subscription = self.subscription.clone().ok_or(ReplyRefused::NotConnected)?;
-        let Some(mut open) = self.prompts.take(id) else { return Err(ReplyRefused::Gone) };
+        let subscription = self.subscription.clone().ok_or(PromptReplyError::NotConnected)?;
+        let Some(mut open) = self.prompts.take(id) else { return Err(PromptReplyError::Gone) };
         // The user decided after the question was put; a clock that is behind must not say otherwise.
         let at = cx.now.wall.max(open.event.envelope.timestamp);
         open.answered = agreeing(&answer);
         let message = self.message(&open.token, subscription, at, answer);
-        self.out.push_back(Output::Send(Box::new(message)));
-        self.out.push_back(Output::PromptEnded(id, PromptEnd::AnsweredHere));
+        self.out.push_back(SubscriberOutput::Send(Box::new(message)));
+        self.out.push_back(SubscriberOutput::PromptEnded(id, PromptEnd::AnsweredHere));
         self.prompts.keep_answered(open);
         Ok(())
     }
 
     /// The transport could not deliver a reply: the question is put again, if there is time.
-    pub fn undelivered(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
+    pub fn handle_send_failure(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
         self.observe_time(cx);
         if let Some(open) = self.prompts.take_answered(token)
             && open.deadline > cx.now.moment
@@ -128,12 +128,12 @@ impl Subscriber {
         token: &ReplyToken,
         subscription_id: SubscriptionId,
         timestamp: Timestamp,
-        answer: Answer,
+        answer: PromptAnswer,
     ) -> Message {
         let reply_token = token.clone();
         let decided_by = self.config.decided_by.clone();
         match answer {
-            Answer::Decision { decision, rationale, modified_action } => ConfirmationReply {
+            PromptAnswer::Decision { decision, rationale, modified_action } => ConfirmationReply {
                 reply_token,
                 decision,
                 subscription_id,
@@ -144,7 +144,7 @@ impl Subscriber {
                 correlation_id: None,
             }
             .into(),
-            Answer::Response { response, confidence } => ClarificationReply {
+            PromptAnswer::Response { response, confidence } => ClarificationReply {
                 reply_token,
                 response,
                 subscription_id,
@@ -159,20 +159,24 @@ impl Subscriber {
 }
 
 /// Whether the question takes this answer.
-fn check(open: &Open, answer: &Answer) -> Result<(), ReplyRefused> {
+fn check(open: &OpenPrompt, answer: &PromptAnswer) -> Result<(), PromptReplyError> {
     match (&open.event.payload, answer) {
-        (Payload::AwaitingConfirmation(asked), Answer::Decision { decision, .. }) => check_decision(asked, decision),
-        (Payload::AwaitingClarification(asked), Answer::Response { response, .. }) if takes(asked, response) => Ok(()),
-        _ => Err(ReplyRefused::WrongKind),
+        (Payload::AwaitingConfirmation(asked), PromptAnswer::Decision { decision, .. }) => {
+            check_decision(asked, decision)
+        }
+        (Payload::AwaitingClarification(asked), PromptAnswer::Response { response, .. }) if takes(asked, response) => {
+            Ok(())
+        }
+        _ => Err(PromptReplyError::WrongKind),
     }
 }
 
-fn check_decision(asked: &AwaitingConfirmation, decision: &Decision) -> Result<(), ReplyRefused> {
+fn check_decision(asked: &AwaitingConfirmation, decision: &Decision) -> Result<(), PromptReplyError> {
     // Saying no must always be possible, whatever a producer lists.
     match decision {
         Decision::Reject => Ok(()),
         Decision::Accept if asked.lists(decision) => Ok(()),
-        _ => Err(ReplyRefused::NotAllowed),
+        _ => Err(PromptReplyError::NotAllowed),
     }
 }
 
@@ -197,10 +201,10 @@ fn takes(asked: &AwaitingClarification, response: &Response) -> bool {
 }
 
 /// The verdicts that say that this answer counted.
-fn agreeing(answer: &Answer) -> &'static [Verdict] {
+fn agreeing(answer: &PromptAnswer) -> &'static [Resolution] {
     match answer {
-        Answer::Decision { decision: Decision::Accept, modified_action: None, .. } => &[Verdict::Accepted],
-        Answer::Decision { .. } => &[Verdict::Rejected],
-        Answer::Response { .. } => &[Verdict::Answered],
+        PromptAnswer::Decision { decision: Decision::Accept, modified_action: None, .. } => &[Resolution::Accepted],
+        PromptAnswer::Decision { .. } => &[Resolution::Rejected],
+        PromptAnswer::Response { .. } => &[Resolution::Answered],
     }
 }

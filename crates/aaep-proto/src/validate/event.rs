@@ -8,10 +8,10 @@ use crate::json::{Json, Object};
 use crate::language::is_field_suffix;
 use crate::limits;
 use crate::message::{CORE_TYPES, CoreType, Envelope, envelope_rule};
-use crate::record::{Family, Field, Kind, Record, Shape};
+use crate::record::{Field, FieldType, ObjectSchema, Record, RuleSet};
 use crate::rule::Rule;
 
-static ENVELOPE: Shape = Envelope::SHAPE;
+static ENVELOPE: ObjectSchema = Envelope::SHAPE;
 
 /// Everything one walk over the top level finds out.
 struct Walk {
@@ -122,16 +122,16 @@ fn check_fields(object: &Object<'_>, core: Option<CoreType>, out: &mut Findings)
 fn check_envelope_field(index: usize, json: &Json<'_>, walk: &mut Walk, path: Path<'_>, out: &mut Findings) {
     walk.envelope |= 1 << index;
     let field = &ENVELOPE.fields[index];
-    let rules = Family::all(envelope_rule(field.name));
+    let rules = RuleSet::all(envelope_rule(field.name));
     value::check(&field.kind, json, &rules, path, out);
 }
 
 /// Whether a value holds text whose language matters.
-fn speaks(kind: &Kind, json: &Json<'_>) -> bool {
+fn speaks(kind: &FieldType, json: &Json<'_>) -> bool {
     match kind {
-        Kind::Human { .. } => true,
-        Kind::List { of, .. } => json.items().is_some_and(|items| items.iter().any(|item| speaks(of, item))),
-        Kind::Object(shape) => {
+        FieldType::Human { .. } => true,
+        FieldType::List { of, .. } => json.items().is_some_and(|items| items.iter().any(|item| speaks(of, item))),
+        FieldType::Object(shape) => {
             let speaks = |f: &Field| json.get(f.name).is_some_and(|json| speaks(&f.kind, json));
             shape.fields.iter().any(speaks)
         }
@@ -140,7 +140,13 @@ fn speaks(kind: &Kind, json: &Json<'_>) -> bool {
 }
 
 /// A field that neither the envelope nor the payload names.
-fn check_other(name: &str, json: &Json<'_>, payload: Option<&'static Shape>, walk: &mut Walk, out: &mut Findings) {
+fn check_other(
+    name: &str,
+    json: &Json<'_>,
+    payload: Option<&'static ObjectSchema>,
+    walk: &mut Walk,
+    out: &mut Findings,
+) {
     let path = Path::top(name);
     if starts_with_ignoring_case(name, "aaep_") || name.starts_with('@') {
         let message = format_args!("Remove {}: the protocol keeps this name for itself.", Brief(name));
@@ -176,8 +182,8 @@ fn is_field_or_variant(name: &str, field: &str) -> bool {
 }
 
 /// The text field whose language variant this is: `summary_normal` for `summary_normal_yo`.
-fn variant_of(name: &str, shape: &'static Shape) -> Option<&'static Kind> {
-    shape.fields.iter().filter(|f| matches!(f.kind, Kind::Human { .. })).find_map(|f| {
+fn variant_of(name: &str, shape: &'static ObjectSchema) -> Option<&'static FieldType> {
+    shape.fields.iter().filter(|f| matches!(f.kind, FieldType::Human { .. })).find_map(|f| {
         let suffix = name.strip_prefix(f.name)?.strip_prefix('_')?;
         is_field_suffix(suffix).then_some(&f.kind)
     })

@@ -7,65 +7,67 @@ use crate::json::{Json, Object};
 use crate::limits;
 use crate::message::CORE_CONTEXT;
 use crate::message::kinds::{MAX_EXACT, TAG_FORM, TIMESTAMP_FORM, URI};
-use crate::record::{Family, Kind, Pattern, Shape, Unknown};
+use crate::record::{FieldType, ObjectSchema, Pattern, RuleSet, UnknownFields};
 use crate::rule::Rule;
 
 /// Checks a value; `rules` says under which names its violations are reported.
-pub(super) fn check(kind: &Kind, json: &Json<'_>, rules: &Family, path: Path<'_>, out: &mut Findings) {
+pub(super) fn check(kind: &FieldType, json: &Json<'_>, rules: &RuleSet, path: Path<'_>, out: &mut Findings) {
     match kind {
-        Kind::Human { min, max } | Kind::Name { min, max } | Kind::Text { min, max } => {
+        FieldType::Human { min, max } | FieldType::Name { min, max } | FieldType::Text { min, max } => {
             if let Some(text) = text(json, rules, path, out) {
                 let fits = check_length(text, (*min, *max), rules, path, out);
                 // A text that is too long is refused anyway, so it need not be read.
-                if fits && !matches!(kind, Kind::Text { .. }) {
+                if fits && !matches!(kind, FieldType::Text { .. }) {
                     check_human(text, path, out);
                 }
             }
         }
-        Kind::Pattern(pattern) => check_pattern(pattern, json, rules, path, out),
-        Kind::OneOf(words) => {
+        FieldType::Pattern(pattern) => check_pattern(pattern, json, rules, path, out),
+        FieldType::OneOf(words) => {
             if let Some(text) = text(json, rules, path, out)
                 && !words.contains(&text)
             {
                 out.add(rules.word, path, format_args!("{} must be one of: {}.", path.name(), words.join(", ")));
             }
         }
-        Kind::Integer { min, max } => check_integer(json, (*min, *max), rules, path, out),
-        Kind::OneOfIntegers(numbers) => {
+        FieldType::Integer { min, max } => check_integer(json, (*min, *max), rules, path, out),
+        FieldType::OneOfIntegers(numbers) => {
             if !json.integer().is_some_and(|n| numbers.iter().any(|m| i128::from(*m) == n)) {
                 out.add(rules.word, path, format_args!("{} must be one of {numbers:?}.", path.name()));
             }
         }
-        Kind::Number { min, max } => match json.number() {
+        FieldType::Number { min, max } => match json.number() {
             None => wrong_type("a number", json, rules, path, out),
             Some(n) if n < *min || n > *max => {
                 out.add(rules.limit, path, format_args!("{} must be from {min} to {max}.", path.name()));
             }
             Some(_) => {}
         },
-        Kind::Boolean => {
+        FieldType::Boolean => {
             if json.boolean().is_none() {
                 wrong_type("true or false", json, rules, path, out);
             }
         }
-        Kind::List { of, min, max, unique } => match json.items() {
+        FieldType::List { of, min, max, unique } => match json.items() {
             None => wrong_type("an array", json, rules, path, out),
             Some(items) => {
                 check_list(items, (*min, *max, *unique), rules, path, out);
                 items.iter().enumerate().for_each(|(i, item)| check(of, item, rules, path.item(i), out));
             }
         },
-        Kind::Object(shape) => match json.object() {
+        FieldType::Object(shape) => match json.object() {
             None => wrong_type("an object", json, shape.rules, path, out),
             Some(object) => check_shape(shape, object, path, out),
         },
-        Kind::AnyObject | Kind::HumanObject => match json {
-            Json::Object(_) => check_free(json, path, Free { depth: 2, heard: matches!(kind, Kind::HumanObject) }, out),
+        FieldType::AnyObject | FieldType::HumanObject => match json {
+            Json::Object(_) => {
+                check_free(json, path, Free { depth: 2, heard: matches!(kind, FieldType::HumanObject) }, out)
+            }
             _ => wrong_type("an object", json, rules, path, out),
         },
-        Kind::Extensions => check_extensions(json, path, out),
-        Kind::Context => check_context(json, path, out),
-        Kind::Response => match json {
+        FieldType::Extensions => check_extensions(json, path, out),
+        FieldType::Context => check_context(json, path, out),
+        FieldType::Response => match json {
             Json::String(text) => drop(check_length(text, (1, 16384), rules, path, out)),
             Json::Bool(_) | Json::Number(_) => {}
             _ => wrong_type("text, a number, or true or false", json, rules, path, out),
@@ -74,7 +76,7 @@ pub(super) fn check(kind: &Kind, json: &Json<'_>, rules: &Family, path: Path<'_>
 }
 
 /// Checks the fields of an object against its table.
-pub(super) fn check_shape(shape: &Shape, object: &Object<'_>, path: Path<'_>, out: &mut Findings) {
+pub(super) fn check_shape(shape: &ObjectSchema, object: &Object<'_>, path: Path<'_>, out: &mut Findings) {
     check_duplicate(object, path, out);
     let mut seen = 0u64;
     let mut cursor = 0;
@@ -87,15 +89,15 @@ pub(super) fn check_shape(shape: &Shape, object: &Object<'_>, path: Path<'_>, ou
         match (shape.unknown, path) {
             // The `type` of a message was read to choose the table.
             (_, Path::Root) if name == "type" => {}
-            (Unknown::Denied, _) => {
+            (UnknownFields::Denied, _) => {
                 let message = format_args!("Remove {}: it does not belong here.", Brief(name));
                 out.add(shape.rules.unknown, path.field(name), message);
             }
-            (Unknown::Objects, _) if is_reserved(name) => {
+            (UnknownFields::Objects, _) if is_reserved(name) => {
                 let message = format_args!("Choose another prefix: {} is reserved.", Brief(name));
                 out.add(Rule::ReservedPrefix, path.field(name), message);
             }
-            (Unknown::Objects, _) if value.object().is_none() => {
+            (UnknownFields::Objects, _) if value.object().is_none() => {
                 let message = format_args!(
                     "{} is no capability of the protocol, so it must be an object of an extension.",
                     Brief(name)
@@ -192,7 +194,7 @@ fn check_string_size(text: &str, path: Path<'_>, out: &mut Findings) {
     }
 }
 
-fn text<'j>(json: &'j Json<'_>, rules: &Family, path: Path<'_>, out: &mut Findings) -> Option<&'j str> {
+fn text<'j>(json: &'j Json<'_>, rules: &RuleSet, path: Path<'_>, out: &mut Findings) -> Option<&'j str> {
     let text = json.text();
     if text.is_none() {
         wrong_type("a string", json, rules, path, out);
@@ -200,12 +202,12 @@ fn text<'j>(json: &'j Json<'_>, rules: &Family, path: Path<'_>, out: &mut Findin
     text
 }
 
-fn wrong_type(wanted: &str, json: &Json<'_>, rules: &Family, path: Path<'_>, out: &mut Findings) {
+fn wrong_type(wanted: &str, json: &Json<'_>, rules: &RuleSet, path: Path<'_>, out: &mut Findings) {
     out.add(rules.wrong_type, path, format_args!("{} must be {wanted}, not {}.", path.name(), json.kind()));
 }
 
 /// Returns whether the text is not too long.
-fn check_length(text: &str, (min, max): (usize, usize), rules: &Family, path: Path<'_>, out: &mut Findings) -> bool {
+fn check_length(text: &str, (min, max): (usize, usize), rules: &RuleSet, path: Path<'_>, out: &mut Findings) -> bool {
     check_string_size(text, path, out);
     if text.len() < min {
         out.add(rules.limit, path, format_args!("{} must not be empty.", path.name()));
@@ -219,7 +221,7 @@ fn check_length(text: &str, (min, max): (usize, usize), rules: &Family, path: Pa
     count <= max
 }
 
-fn check_pattern(pattern: &'static Pattern, json: &Json<'_>, rules: &Family, path: Path<'_>, out: &mut Findings) {
+fn check_pattern(pattern: &'static Pattern, json: &Json<'_>, rules: &RuleSet, path: Path<'_>, out: &mut Findings) {
     let Some(text) = text(json, rules, path, out) else { return };
     if !(pattern.matches)(text) {
         let rule = if std::ptr::eq(pattern, &TAG_FORM) {
@@ -240,7 +242,7 @@ fn has_timestamp_shape(text: &str) -> bool {
     matches!(day, "29" | "30" | "31") && (TIMESTAMP_FORM.matches)(&format!("{}01{}", &text[..8], &text[10..]))
 }
 
-fn check_integer(json: &Json<'_>, (min, max): (i64, i64), rules: &Family, path: Path<'_>, out: &mut Findings) {
+fn check_integer(json: &Json<'_>, (min, max): (i64, i64), rules: &RuleSet, path: Path<'_>, out: &mut Findings) {
     match json.integer() {
         None => wrong_type("a whole number", json, rules, path, out),
         Some(n) if n < i128::from(min) || n > i128::from(max) => {
@@ -253,7 +255,7 @@ fn check_integer(json: &Json<'_>, (min, max): (i64, i64), rules: &Family, path: 
 fn check_list(
     items: &[Json<'_>],
     (min, max, unique): (usize, usize, bool),
-    rules: &Family,
+    rules: &RuleSet,
     path: Path<'_>,
     out: &mut Findings,
 ) {
@@ -309,7 +311,7 @@ fn check_context(json: &Json<'_>, path: Path<'_>, out: &mut Findings) {
     match json {
         Json::String(text) if text == CORE_CONTEXT => {}
         Json::Array(items) if items.first().and_then(Json::text) == Some(CORE_CONTEXT) => {
-            let Kind::Pattern(uri) = URI else { return };
+            let FieldType::Pattern(uri) = URI else { return };
             for (i, item) in items.iter().enumerate().skip(1) {
                 if !item.text().is_some_and(uri.matches) {
                     out.add(Rule::Context, path.item(i), "Each further item of @context must be a URI.");

@@ -1,7 +1,7 @@
 //! Questions about what the user wants (6.5).
 
-use aaep_proto::confirm::{Clarification, Verdict};
-use aaep_proto::engine::ReplyFault;
+use aaep_proto::confirm::{Clarification, Resolution};
+use aaep_proto::engine::ReplyRejection;
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::{CoreType, Response, ResponseKind};
 use serde_json::{Value, json};
@@ -20,11 +20,11 @@ fn answer(clarification: Clarification, response: Value) -> Option<Response> {
     let (mut world, reader, token) = asked(clarification);
     world.reply_with(reader, json!({"type": "clarification.reply", "reply_token": token, "response": response}));
     let Some((_, answer)) = world.answered.pop() else {
-        assert_eq!(world.ignored, [ReplyFault::WrongKind]);
+        assert_eq!(world.ignored, [ReplyRejection::WrongKind]);
         assert_eq!(world.engine.open_questions(), 1, "it goes on waiting");
         return None;
     };
-    assert_eq!(answer.verdict, Verdict::Answered);
+    assert_eq!(answer.resolution, Resolution::Answered);
     answer.response
 }
 
@@ -48,7 +48,7 @@ fn without_an_answer_the_agents_own_fallback_counts() {
         asked(Clarification::choice("Which?", [("a", "A"), ("b", "B")]).default_response("a").timeout_seconds(30));
     world.pass(30_000);
     let (_, answer) = world.answered.pop().unwrap();
-    assert_eq!((answer.verdict, answer.response), (Verdict::TimedOut, Some(Response::Text("a".into()))));
+    assert_eq!((answer.resolution, answer.response), (Resolution::TimedOut, Some(Response::Text("a".into()))));
     let (mut world, _, _) = asked(Clarification::freetext("Where?").timeout_seconds(30));
     world.pass(30_000);
     assert_eq!(world.answered.pop().unwrap().1.response, None);
@@ -60,7 +60,7 @@ fn who_can_confirm_cannot_necessarily_clarify() {
     let reader = world.join(json!({"supports_confirmation_reply": true}));
     let session = world.start();
     world.act(|engine, cx| engine.clarify(cx, &session, Clarification::yes_no("Really?"))).unwrap();
-    assert_eq!(world.answered.pop().unwrap().1.verdict, Verdict::NobodyCouldAnswer);
+    assert_eq!(world.answered.pop().unwrap().1.resolution, Resolution::NobodyCouldAnswer);
     assert_eq!(world.count(reader, CoreType::AwaitingClarification), 0);
 }
 
@@ -69,5 +69,5 @@ fn a_withdrawn_question_has_no_answer() {
     let (mut world, _, token) = asked(Clarification::freetext("Where?").default_response("here"));
     world.act(|engine, cx| engine.withdraw(cx, &token, false)).unwrap();
     let (_, answer) = world.answered.pop().unwrap();
-    assert_eq!((answer.verdict, answer.response), (Verdict::Cancelled, None));
+    assert_eq!((answer.resolution, answer.response), (Resolution::Cancelled, None));
 }

@@ -1,7 +1,9 @@
 //! The blocking contract and everything that can happen to a confirmation (chapter 6).
 
-use aaep_proto::confirm::{Clarification, Confirmation, Outcome, Permit, UnanswerableQuestion, Verdict};
-use aaep_proto::engine::{Binding, Config, Misuse, ReplyFault, SubscriptionKey, WhenAlone};
+use aaep_proto::confirm::{Clarification, Confirmation, ConfirmationOutcome, Permit, Resolution, UnanswerableError};
+use aaep_proto::engine::{
+    EngineConfig, EngineError, NoSubscriberPolicy, ReplyRejection, ResumePolicy, SubscriptionKey,
+};
 use aaep_proto::id::{ReplyToken, SessionId};
 use aaep_proto::message::{CoreType, Decision, Payload, RiskLevel, ToolInvoked};
 use serde_json::{Value, json};
@@ -27,12 +29,18 @@ impl World {
         self.act(|engine, cx| engine.ask(cx, session, confirmation)).unwrap()
     }
 
-    pub fn invoke(&mut self, session: &SessionId, tool: &str, arguments: &Value, permit: Permit) -> Result<(), Misuse> {
+    pub fn invoke(
+        &mut self,
+        session: &SessionId,
+        tool: &str,
+        arguments: &Value,
+        permit: Permit,
+    ) -> Result<(), EngineError> {
         let tool = ToolInvoked { tool: tool.into(), summary_normal: "Doing it.".into(), ..ToolInvoked::default() };
         self.act(|engine, cx| engine.invoke_irreversible(cx, session, (tool, arguments), permit)).map(|_| ())
     }
 
-    pub fn outcome(&mut self) -> Outcome {
+    pub fn outcome(&mut self) -> ConfirmationOutcome {
         assert_eq!(self.decided.len(), 1, "{:?}", self.decided);
         self.decided.pop().unwrap().1
     }
@@ -52,7 +60,7 @@ fn a_reject_is_followed_by_a_word_about_it() {
     let (mut world, reader, _, token) = asked();
     world.reply(reader, &token, "reject");
     let outcome = world.outcome();
-    assert_eq!((outcome.decision, outcome.verdict, outcome.permit), (Decision::Reject, Verdict::Rejected, None));
+    assert_eq!((outcome.decision, outcome.resolution, outcome.permit), (Decision::Reject, Resolution::Rejected, None));
     let last = world.events(reader).pop().unwrap().clone();
     let Payload::StateChanged(change) = last.payload else { panic!("{last:?}") };
     assert_eq!((change.from_state.as_str(), change.to_state.as_str()), ("awaiting_input", "thinking"));
@@ -67,8 +75,8 @@ fn silence_is_a_timeout_not_a_refusal() {
     assert_eq!(world.decided.len(), 0);
     world.pass(1);
     let outcome = world.outcome();
-    assert_eq!((outcome.decision, outcome.verdict), (Decision::Reject, Verdict::TimedOut));
-    assert_eq!(world.audit[0].verdict, Verdict::TimedOut);
+    assert_eq!((outcome.decision, outcome.resolution), (Decision::Reject, Resolution::TimedOut));
+    assert_eq!(world.audit[0].resolution, Resolution::TimedOut);
 }
 
 #[test]
@@ -79,7 +87,7 @@ fn silence_may_start_what_is_harmless() {
     world.ask(&session, tidy_up().timeout_seconds(10));
     world.pass(10_000);
     let outcome = world.outcome();
-    assert_eq!((outcome.decision, outcome.verdict), (Decision::Accept, Verdict::TimedOut));
+    assert_eq!((outcome.decision, outcome.resolution), (Decision::Accept, Resolution::TimedOut));
     world.invoke(&session, "tidy", &json!({}), outcome.permit.unwrap()).unwrap();
 }
 
@@ -106,11 +114,11 @@ fn a_clarification_that_cannot_be_answered_is_refused() {
     let none: [(&str, &str); 0] = [];
     let choice = Clarification::choice("Which?", [("a", "A"), ("b", "B")]);
     for (ask, why) in [
-        (Clarification::choice("Which?", none), UnanswerableQuestion::NoChoices),
-        (choice.clone().default_response("c"), UnanswerableQuestion::DefaultIsNoChoice),
+        (Clarification::choice("Which?", none), UnanswerableError::NoChoices),
+        (choice.clone().default_response("c"), UnanswerableError::DefaultIsNoChoice),
     ] {
         let refused = world.act(|engine, cx| engine.clarify(cx, &session, ask));
-        assert_eq!(refused, Err(Misuse::Unanswerable(why)));
+        assert_eq!(refused, Err(EngineError::Unanswerable(why)));
     }
     world.act(|engine, cx| engine.clarify(cx, &session, choice.default_response("b"))).unwrap();
     assert_eq!(world.engine.open_questions(), 1);
@@ -136,7 +144,7 @@ fn defaults_follow_the_table() {
     // Raising the risk afterwards does not help: the engine looks again.
     let (mut world, _, session, _) = asked();
     let raised = tidy_up().risk(RiskLevel::High);
-    assert!(matches!(world.act(|engine, cx| engine.ask(cx, &session, raised)), Err(Misuse::UnsafeDefault(_))));
+    assert!(matches!(world.act(|engine, cx| engine.ask(cx, &session, raised)), Err(EngineError::UnsafeDefault(_))));
 }
 
 #[test]
@@ -146,8 +154,8 @@ fn only_the_first_reply_counts() {
     world.reply(reader, &token, "reject");
     world.reply(second, &token, "accept");
     world.reply(reader, &token, "accept");
-    assert_eq!(world.outcome().verdict, Verdict::Rejected);
-    assert_eq!(world.ignored, [ReplyFault::Settled, ReplyFault::Settled]);
+    assert_eq!(world.outcome().resolution, Resolution::Rejected);
+    assert_eq!(world.ignored, [ReplyRejection::Settled, ReplyRejection::Settled]);
     assert!(world.engine.has_session(&session));
 }
 
@@ -168,24 +176,24 @@ fn replies_that_fail_a_check_are_ignored() {
     };
     assert_eq!(
         faults(&|w, r, _| w.reply_with(r, reply(&"rpl_guessed".parse().unwrap(), json!({})))),
-        ReplyFault::UnknownToken
+        ReplyRejection::UnknownToken
     );
     assert_eq!(
         faults(&|w, r, t| w.reply_with(r, reply(t, json!({"subscription_id": "sub_other"})))),
-        ReplyFault::WrongSubscription
+        ReplyRejection::WrongSubscription
     );
-    assert_eq!(faults(&|w, r, t| w.reply_with(r, reply(t, json!({"decision": "maybe"})))), ReplyFault::NotAllowed);
+    assert_eq!(faults(&|w, r, t| w.reply_with(r, reply(t, json!({"decision": "maybe"})))), ReplyRejection::NotAllowed);
     assert_eq!(
         faults(&|w, r, t| w.reply_with(r, reply(t, json!({"timestamp": "2036-01-01T00:00:00Z"})))),
-        ReplyFault::Late
+        ReplyRejection::Late
     );
     assert_eq!(
         faults(&|w, r, t| w.reply_with(r, reply(t, json!({"timestamp": "2020-01-01T00:00:00Z"})))),
-        ReplyFault::Backdated
+        ReplyRejection::Backdated
     );
     assert_eq!(
         faults(&|w, r, t| w.reply_with(r, json!({"type": "clarification.reply", "reply_token": t, "response": true}))),
-        ReplyFault::WrongKind
+        ReplyRejection::WrongKind
     );
     // Captions see the question but said that they cannot answer.
     assert_eq!(
@@ -194,7 +202,7 @@ fn replies_that_fail_a_check_are_ignored() {
             assert_eq!(w.count(captions, CoreType::AwaitingConfirmation), 1);
             w.reply(captions, t, "accept");
         }),
-        ReplyFault::NotCapable
+        ReplyRejection::NotCapable
     );
 }
 
@@ -207,9 +215,9 @@ fn a_reply_that_arrives_in_time_by_its_own_clock_but_not_by_ours_is_late() {
         reader,
         json!({"type": "confirmation.reply", "reply_token": token, "decision": "accept", "timestamp": early}),
     );
-    assert_eq!(world.ignored, [ReplyFault::Late]);
+    assert_eq!(world.ignored, [ReplyRejection::Late]);
     world.pass(0);
-    assert_eq!(world.outcome().verdict, Verdict::TimedOut);
+    assert_eq!(world.outcome().resolution, Resolution::TimedOut);
 }
 
 #[test]
@@ -217,7 +225,7 @@ fn five_seconds_of_skew_are_forgiven() {
     let (mut world, reader, _, token) = asked();
     world.skew_millis = -4_900;
     world.reply(reader, &token, "accept");
-    assert_eq!(world.outcome().verdict, Verdict::Accepted);
+    assert_eq!(world.outcome().resolution, Resolution::Accepted);
 }
 
 #[test]
@@ -226,13 +234,13 @@ fn a_modified_action_is_no_yes() {
     let reply = json!({"type": "confirmation.reply", "reply_token": token, "decision": "accept", "modified_action": {"amount": 5}});
     world.reply_with(reader, reply.clone());
     let outcome = world.outcome();
-    assert_eq!((outcome.verdict, outcome.permit, outcome.modified_action), (Verdict::Rejected, None, None));
+    assert_eq!((outcome.resolution, outcome.permit, outcome.modified_action), (Resolution::Rejected, None, None));
     // An agent that can handle it is told, but still gets no permit for it.
     let session = world.start();
-    let token = world.ask(&session, transfer().takes_modified_action());
+    let token = world.ask(&session, transfer().allow_modified_action());
     world.reply_with(reader, json!({"type": "confirmation.reply", "reply_token": token, "decision": "accept", "modified_action": {"amount": 5}}));
     let outcome = world.outcome();
-    assert_eq!((outcome.verdict, outcome.permit), (Verdict::Rejected, None));
+    assert_eq!((outcome.resolution, outcome.permit), (Resolution::Rejected, None));
     assert_eq!(outcome.modified_action.unwrap()["amount"], 5);
 }
 
@@ -242,7 +250,7 @@ fn when_nobody_could_answer_the_default_applies_at_once() {
     let captions = world.join(json!({}));
     let session = world.start();
     world.ask(&session, transfer());
-    assert_eq!(world.outcome().verdict, Verdict::NobodyCouldAnswer);
+    assert_eq!(world.outcome().resolution, Resolution::NobodyCouldAnswer);
     assert_eq!(world.count(captions, CoreType::AwaitingConfirmation), 0, "it would only have been noise");
     assert_eq!(world.states(captions).last().map(String::as_str), Some("awaiting_input>thinking"));
 }
@@ -264,15 +272,16 @@ fn when_nobody_is_there_it_waits_and_is_handed_to_who_comes() {
         "now that someone can answer, everyone sees it"
     );
     world.reply(reader, &token, "accept");
-    assert_eq!(world.outcome().verdict, Verdict::Accepted);
+    assert_eq!(world.outcome().resolution, Resolution::Accepted);
 }
 
 #[test]
 fn a_producer_may_choose_not_to_wait_alone() {
-    let mut world = World::with(|config: &mut Config| config.when_alone = WhenAlone::DefaultAtOnce);
+    let mut world =
+        World::with(|config: &mut EngineConfig| config.no_subscriber_policy = NoSubscriberPolicy::ApplyDefault);
     let session = world.start();
     world.ask(&session, transfer());
-    assert_eq!(world.outcome().verdict, Verdict::NobodyCouldAnswer);
+    assert_eq!(world.outcome().resolution, Resolution::NobodyCouldAnswer);
 }
 
 #[test]
@@ -281,11 +290,11 @@ fn the_last_one_who_could_answer_leaves() {
     let id = world.engine.subscription_id(reader).unwrap().clone();
     world.send(reader, json!({"type": "subscription.close", "subscription_id": id}));
     let outcome = world.outcome();
-    assert_eq!((outcome.decision, outcome.verdict), (Decision::Reject, Verdict::SubscriberLeft));
+    assert_eq!((outcome.decision, outcome.resolution), (Decision::Reject, Resolution::SubscriberLeft));
 
     let (mut world, reader, _, _) = asked();
     world.act(|engine, cx| engine.disconnect(cx, reader));
-    assert_eq!(world.outcome().verdict, Verdict::SubscriberLeft);
+    assert_eq!(world.outcome().resolution, Resolution::SubscriberLeft);
 }
 
 #[test]
@@ -295,14 +304,14 @@ fn while_another_can_answer_nothing_is_defaulted() {
     world.act(|engine, cx| engine.disconnect(cx, reader));
     assert_eq!(world.decided.len(), 0);
     world.reply(other, &token, "accept");
-    assert_eq!(world.outcome().verdict, Verdict::Accepted);
+    assert_eq!(world.outcome().resolution, Resolution::Accepted);
 }
 
 #[test]
 fn a_stream_that_can_be_resumed_has_a_while_to_come_back() {
     let capable = json!({"supports_confirmation_reply": true});
     let mut world = World::new();
-    let reader = world.try_join_as("user", Binding::Resumable, capable).unwrap();
+    let reader = world.try_join_as("user", ResumePolicy::Resumable, capable).unwrap();
     let session = world.start();
     let token = world.ask(&session, transfer());
     world.act(|engine, cx| engine.disconnect(cx, reader));
@@ -313,10 +322,10 @@ fn a_stream_that_can_be_resumed_has_a_while_to_come_back() {
     assert_eq!(world.decided.len(), 0);
     world.act(|engine, cx| engine.disconnect(cx, reader));
     world.pass(15_000);
-    assert_eq!(world.outcome().verdict, Verdict::SubscriberLeft);
+    assert_eq!(world.outcome().resolution, Resolution::SubscriberLeft);
     world.act(|engine, cx| engine.reconnect(cx, reader)).unwrap();
     world.reply(reader, &token, "accept");
-    assert_eq!(world.ignored, [ReplyFault::Settled]);
+    assert_eq!(world.ignored, [ReplyRejection::Settled]);
 }
 
 #[test]
@@ -324,7 +333,7 @@ fn giving_up_the_ability_to_answer_counts_as_leaving() {
     let (mut world, reader, _, _) = asked();
     let id = world.engine.subscription_id(reader).unwrap().clone();
     world.send(reader, json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {"supports_confirmation_reply": false}}));
-    assert_eq!(world.outcome().verdict, Verdict::SubscriberLeft);
+    assert_eq!(world.outcome().resolution, Resolution::SubscriberLeft);
 }
 
 #[test]
@@ -332,24 +341,24 @@ fn a_question_can_be_withdrawn_or_superseded() {
     let (mut world, reader, _, token) = asked();
     world.act(|engine, cx| engine.withdraw(cx, &token, false)).unwrap();
     let outcome = world.outcome();
-    assert_eq!((outcome.decision, outcome.verdict), (Decision::Reject, Verdict::Cancelled));
+    assert_eq!((outcome.decision, outcome.resolution), (Decision::Reject, Resolution::Cancelled));
     assert_eq!(world.states(reader).last().map(String::as_str), Some("awaiting_input>thinking"));
     world.reply(reader, &token, "accept");
-    assert_eq!(world.ignored, [ReplyFault::Settled]);
-    assert_eq!(world.act(|engine, cx| engine.withdraw(cx, &token, false)), Err(Misuse::UnknownQuestion));
+    assert_eq!(world.ignored, [ReplyRejection::Settled]);
+    assert_eq!(world.act(|engine, cx| engine.withdraw(cx, &token, false)), Err(EngineError::UnknownQuestion));
 
     let (mut world, _, _, token) = asked();
     world.act(|engine, cx| engine.withdraw(cx, &token, true)).unwrap();
-    assert_eq!(world.outcome().verdict, Verdict::Superseded);
+    assert_eq!(world.outcome().resolution, Resolution::Superseded);
 }
 
 #[test]
 fn the_end_of_a_session_cancels_its_questions() {
     let (mut world, reader, session, token) = asked();
     world.act(|engine, cx| engine.cancel_session(cx, &session, "user".into(), "Stopped.")).unwrap();
-    assert_eq!(world.outcome().verdict, Verdict::Cancelled);
+    assert_eq!(world.outcome().resolution, Resolution::Cancelled);
     world.reply(reader, &token, "accept");
-    assert_eq!(world.ignored, [ReplyFault::Settled]);
+    assert_eq!(world.ignored, [ReplyRejection::Settled]);
     assert_eq!(world.engine.next_deadline(), None, "no timer is left behind");
 }
 
@@ -357,7 +366,7 @@ fn the_end_of_a_session_cancels_its_questions() {
 fn the_same_action_is_not_asked_about_twice_at_once() {
     let (mut world, _, session, _) = asked();
     let again = world.act(|engine, cx| engine.ask(cx, &session, transfer()));
-    assert!(matches!(again, Err(Misuse::OutOfOrder(_))), "{again:?}");
+    assert!(matches!(again, Err(EngineError::OutOfOrder(_))), "{again:?}");
     assert_eq!(world.engine.open_questions(), 1);
 }
 
@@ -366,10 +375,10 @@ fn several_questions_are_settled_one_by_one() {
     let (mut world, reader, session, first) = asked();
     let second = world.ask(&session, Confirmation::new("Send the receipt.", "Ada gets a letter."));
     world.reply(reader, &first, "accept");
-    assert_eq!(world.outcome().verdict, Verdict::Accepted);
+    assert_eq!(world.outcome().resolution, Resolution::Accepted);
     assert_eq!(world.states(reader)[2..], ["awaiting_input>calling_tool", "calling_tool>awaiting_input"]);
     world.reply(reader, &second, "reject");
-    assert_eq!(world.outcome().verdict, Verdict::Rejected);
+    assert_eq!(world.outcome().resolution, Resolution::Rejected);
     assert_eq!(world.states(reader).last().map(String::as_str), Some("awaiting_input>thinking"));
 }
 
@@ -426,7 +435,7 @@ fn the_longest_time_that_anyone_needs_is_given() {
     world.pass(299_000);
     assert_eq!(world.decided.len(), 0);
     world.pass(1_000);
-    assert_eq!(world.outcome().verdict, Verdict::TimedOut);
+    assert_eq!(world.outcome().resolution, Resolution::TimedOut);
 }
 
 #[test]
@@ -465,13 +474,14 @@ fn a_wall_clock_that_jumps_changes_no_deadline() {
     assert_eq!(world.decided.len(), 0);
     world.skew_millis = -86_400_000;
     world.pass(1);
-    assert_eq!(world.outcome().verdict, Verdict::TimedOut);
+    assert_eq!(world.outcome().resolution, Resolution::TimedOut);
 }
 
 #[test]
 fn who_is_gone_for_good_does_not_stand_in_the_way() {
     let mut world = World::new();
-    let away = world.try_join_as("user", Binding::Resumable, json!({"supports_confirmation_reply": true})).unwrap();
+    let away =
+        world.try_join_as("user", ResumePolicy::Resumable, json!({"supports_confirmation_reply": true})).unwrap();
     let session = world.start();
     world.act(|engine, cx| engine.disconnect(cx, away));
     world.act(|engine, cx| engine.disconnect(cx, away));
@@ -486,7 +496,7 @@ fn who_is_gone_for_good_does_not_stand_in_the_way() {
     world.pass(20_000);
     assert_eq!(world.decided.len(), 0, "no timer of the time away is left");
     world.reply(away, &token, "accept");
-    assert_eq!(world.outcome().verdict, Verdict::Accepted);
+    assert_eq!(world.outcome().resolution, Resolution::Accepted);
     // A stream that never comes back is given up.
     world.act(|engine, cx| engine.disconnect(cx, away));
     world.pass(15_000 + 300_000);

@@ -1,10 +1,10 @@
 //! What never leaves the engine: secrets, and characters that deceive.
 
 use aaep_proto::confirm::{Clarification, Confirmation};
-use aaep_proto::engine::{Misuse, Output, SessionOptions};
+use aaep_proto::engine::{EngineError, EngineOutput, SessionOptions};
 use aaep_proto::id::OutputId;
 use aaep_proto::message::{
-    Aside, CoreType, HandoffRequested, HandoffTarget, Localized, Payload, Producer, StateChanged, ToolInvoked,
+    CoreType, EventMeta, HandoffRequested, HandoffTarget, Localized, Payload, Producer, StateChanged, ToolInvoked,
 };
 use aaep_proto::rule::Rule;
 use serde_json::{Value, json};
@@ -59,8 +59,8 @@ fn the_journal_gets_text_without_secrets() {
         world.engine.write(cx, &session, &output, piece).unwrap();
         loop {
             match world.engine.poll_output() {
-                Output::Journal(entry) => kept.push_str(&format!("{entry:?}")),
-                Output::Idle(_) => break,
+                EngineOutput::Journal(entry) => kept.push_str(&format!("{entry:?}")),
+                EngineOutput::Idle(_) => break,
                 _ => {}
             }
         }
@@ -104,15 +104,15 @@ fn secrets_are_removed_from_every_field_that_an_agent_fills() {
     let mut options = SessionOptions::new(format!("Using {KEY}."));
     options.producer = Some(Producer::new("banker").with_name(format!("Banker {KEY}")));
     let session = world.act(|engine, cx| engine.start_session(cx, options)).unwrap();
-    let aside = || Aside {
+    let meta = || EventMeta {
         correlation_id: Some(format!("trace {KEY}")),
         vocabularies: vec!["https://example.org/haptic/v1".into()],
         extensions: json!({"haptic": {"deep": [KEY], "password": "hunter22"}}).as_object().cloned(),
-        ..Aside::default()
+        ..EventMeta::default()
     };
     let mut change = StateChanged::new("thinking", KEY);
     change.summary_normal = Some("Changing.".into());
-    let said = Localized { payload: Payload::from(change), variants: serde_json::Map::new(), aside: aside() };
+    let said = Localized { payload: Payload::from(change), variants: serde_json::Map::new(), meta: meta() };
     world.act(|engine, cx| engine.emit_localized(cx, &session, said)).unwrap();
     world.act(|engine, cx| engine.set_state(cx, &session, "deciding", None)).unwrap();
     let tool = ToolInvoked {
@@ -122,8 +122,8 @@ fn secrets_are_removed_from_every_field_that_an_agent_fills() {
         ..ToolInvoked::default()
     };
     world.act(|engine, cx| engine.invoke_tool(cx, &session, tool)).unwrap();
-    let kind = aaep_proto::engine::OutputKind { content_type: "text/plain".into(), language: None };
-    let output = world.act(|engine, cx| engine.open_output_with(cx, &session, kind, aside())).unwrap();
+    let kind = aaep_proto::engine::OutputFormat { content_type: "text/plain".into(), language: None };
+    let output = world.act(|engine, cx| engine.open_output_with(cx, &session, kind, meta())).unwrap();
     world.act(|engine, cx| engine.write(cx, &session, &output, "Plain text. ")).unwrap();
     world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
     let choices = Clarification::choice("Which key?", [("a", KEY), ("b", "Another")]).context(KEY);
@@ -173,7 +173,7 @@ fn a_choice_whose_value_would_have_to_change_is_refused() {
     let session = world.start();
     for (value, rule) in [(KEY, Rule::Secret), ("a\u{202E}b", Rule::DeceptiveText)] {
         let ask = Clarification::choice("Which?", [("a", "One"), (value, "Two")]);
-        let Err(Misuse::Invalid(problems)) = world.act(|engine, cx| engine.clarify(cx, &session, ask)) else {
+        let Err(EngineError::Invalid(problems)) = world.act(|engine, cx| engine.clarify(cx, &session, ask)) else {
             panic!()
         };
         assert_eq!((problems[0].rule, problems[0].pointer.as_str()), (rule, "/choices/1/value"));
@@ -227,13 +227,10 @@ fn an_event_that_no_transport_carries_is_refused_before_it_is_read() {
     let mut world = World::new();
     let session = world.start();
     let huge = "4111111111111111 ".repeat(70_000);
-    let aside = Aside { extensions: json!({"x": {"y": huge}}).as_object().cloned(), ..Aside::default() };
-    let said = Localized {
-        payload: StateChanged::new("thinking", "deciding").into(),
-        variants: serde_json::Map::new(),
-        aside,
-    };
-    let Err(Misuse::Invalid(problems)) = world.act(|engine, cx| engine.emit_localized(cx, &session, said)) else {
+    let meta = EventMeta { extensions: json!({"x": {"y": huge}}).as_object().cloned(), ..EventMeta::default() };
+    let said =
+        Localized { payload: StateChanged::new("thinking", "deciding").into(), variants: serde_json::Map::new(), meta };
+    let Err(EngineError::Invalid(problems)) = world.act(|engine, cx| engine.emit_localized(cx, &session, said)) else {
         panic!()
     };
     assert_eq!(problems[0].rule, Rule::MessageSize);
@@ -244,22 +241,22 @@ fn an_agent_cannot_pass_for_the_engine_by_writing_a_prefix_in_another_case() {
     let mut world = World::new();
     let session = world.start();
     for prefix in ["consent", "Consent", "AAEP", "Rdf"] {
-        let aside = Aside {
+        let meta = EventMeta {
             vocabularies: vec!["https://example.org/v1".into()],
             extensions: json!({prefix: {"outcome": "accepted"}}).as_object().cloned(),
-            ..Aside::default()
+            ..EventMeta::default()
         };
         let said = Localized {
             payload: StateChanged::new("thinking", "deciding").into(),
             variants: serde_json::Map::new(),
-            aside,
+            meta,
         };
         let refused = world.act(|engine, cx| engine.emit_localized(cx, &session, said));
-        assert!(matches!(refused, Err(Misuse::Invalid(_))), "{prefix}: {refused:?}");
+        assert!(matches!(refused, Err(EngineError::Invalid(_))), "{prefix}: {refused:?}");
     }
     for name in ["AAEP:agent.tool.invoked", "HTTPS://aaep-protocol.org/types/agent.tool.invoked"] {
         let refused = world.act(|engine, cx| engine.emit(cx, &session, Payload::Extension { name: name.into() }));
-        assert!(matches!(refused, Err(Misuse::Invalid(_))), "{name}: {refused:?}");
+        assert!(matches!(refused, Err(EngineError::Invalid(_))), "{name}: {refused:?}");
     }
 }
 

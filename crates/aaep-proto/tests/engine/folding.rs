@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aaep_proto::Sequence;
+use aaep_proto::SequenceChecker;
 use aaep_proto::engine::SubscriptionKey;
 use aaep_proto::id::{OutputId, SessionId};
 use aaep_proto::limits;
@@ -43,7 +43,7 @@ impl World {
 
     /// Checks the whole stream by the rules of the sequence.
     fn assert_in_order(&self, key: SubscriptionKey) {
-        let mut sequence = Sequence::new();
+        let mut sequence = SequenceChecker::new();
         for (_, event) in self.arrivals(key) {
             let problems = sequence.observe(&Message::Event(Box::new(event.clone())));
             assert!(problems.is_empty(), "{problems:?} in {event:?}");

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aaep_proto::confirm::{Answer, AuditRecord, Outcome};
-use aaep_proto::engine::{Binding, Closing, Config, Cx, Engine, Output, ReplyFault, SessionOptions, SubscriptionKey};
+use aaep_proto::confirm::{AuditRecord, ClarificationOutcome, ConfirmationOutcome};
+use aaep_proto::engine::{
+    CloseInfo, Cx, Engine, EngineConfig, EngineOutput, ReplyRejection, ResumePolicy, SessionOptions, SubscriptionKey,
+};
 use aaep_proto::id::{Entropy, ReplyToken, SessionId};
 use aaep_proto::message::{CoreType, Event, Message, Payload, Producer, SubscriptionRequest};
-use aaep_proto::negotiate::Refusal;
+use aaep_proto::negotiate::Rejection;
 use aaep_proto::time::{Moment, Now, Timestamp};
 use serde_json::{Value, json};
 
@@ -33,13 +35,13 @@ pub struct World {
     pub skew_millis: i64,
     /// What each subscription received, with the time.
     pub received: BTreeMap<SubscriptionKey, Vec<(u64, Received)>>,
-    pub closed: Vec<(SubscriptionKey, Closing)>,
-    pub decided: Vec<(ReplyToken, Outcome)>,
+    pub closed: Vec<(SubscriptionKey, CloseInfo)>,
+    pub decided: Vec<(ReplyToken, ConfirmationOutcome)>,
     /// When each confirmation was decided.
     pub decided_at: BTreeMap<ReplyToken, u64>,
-    pub answered: Vec<(ReplyToken, Answer)>,
+    pub answered: Vec<(ReplyToken, ClarificationOutcome)>,
     pub audit: Vec<AuditRecord>,
-    pub ignored: Vec<ReplyFault>,
+    pub ignored: Vec<ReplyRejection>,
     /// When each question expires by the latest word that anyone got of it.
     pub expires: BTreeMap<ReplyToken, i64>,
     /// Subscriptions that a simulation keeps book of, and those that count as gone.
@@ -58,8 +60,8 @@ impl World {
         World::with(|_| {})
     }
 
-    pub fn with(configure: impl FnOnce(&mut Config)) -> World {
-        let mut config = Config::new(Producer::new("tester"));
+    pub fn with(configure: impl FnOnce(&mut EngineConfig)) -> World {
+        let mut config = EngineConfig::new(Producer::new("tester"));
         configure(&mut config);
         World {
             engine: Engine::new(config),
@@ -94,7 +96,7 @@ impl World {
     fn drain(&mut self) {
         loop {
             match self.engine.poll_output() {
-                Output::Event(key, frame) => {
+                EngineOutput::Event(key, frame) => {
                     let event: Event = serde_json::from_slice(frame.json()).unwrap();
                     assert_eq!(&event, frame.event(), "the bytes say what the event says");
                     if let Some((token, seconds)) = question(&event) {
@@ -106,21 +108,21 @@ impl World {
                     assert!(report.is_valid(), "{:?} in {event:?}", report.problems);
                     self.received.entry(key).or_default().push((self.millis, Received::Event(Box::new(event))));
                 }
-                Output::Message(key, message) => {
+                EngineOutput::Message(key, message) => {
                     let text = serde_json::to_vec(&message).unwrap();
                     assert!(aaep_proto::validate(&text).is_valid(), "{message:?}");
                     self.received.entry(key).or_default().push((self.millis, Received::Message(message)));
                 }
-                Output::Closed(key, closing) => self.closed.push((key, closing)),
-                Output::Decided(token, outcome) => {
+                EngineOutput::Closed(key, closing) => self.closed.push((key, closing)),
+                EngineOutput::Decided(token, outcome) => {
                     self.decided_at.insert(token.clone(), self.millis);
                     self.decided.push((token, outcome));
                 }
-                Output::Answered(token, answer) => self.answered.push((token, answer)),
-                Output::Audit(record) => self.audit.push(*record),
-                Output::Ignored(_, fault) => self.ignored.push(fault),
-                Output::Journal(_) | Output::Invoked(..) => {}
-                Output::Idle(_) => return,
+                EngineOutput::Answered(token, answer) => self.answered.push((token, answer)),
+                EngineOutput::Audit(record) => self.audit.push(*record),
+                EngineOutput::Ignored(_, fault) => self.ignored.push(fault),
+                EngineOutput::Journal(_) | EngineOutput::Invoked(..) => {}
+                EngineOutput::Idle(_) => return,
             }
         }
     }
@@ -142,15 +144,15 @@ impl World {
     pub fn try_join_as(
         &mut self,
         principal: &str,
-        binding: Binding,
+        binding: ResumePolicy,
         capabilities: Value,
-    ) -> Result<SubscriptionKey, Refusal> {
+    ) -> Result<SubscriptionKey, Rejection> {
         let request = request(capabilities);
         self.act(|engine, cx| engine.subscribe(cx, &request, principal, binding))
     }
 
     pub fn join(&mut self, capabilities: Value) -> SubscriptionKey {
-        self.try_join_as("user", Binding::Connection, capabilities).unwrap()
+        self.try_join_as("user", ResumePolicy::Connection, capabilities).unwrap()
     }
 
     /// A subscriber that can answer everything and takes everything at once.

@@ -2,7 +2,7 @@
 
 use aaep_proto::limits;
 use aaep_proto::message::{Capabilities, CognitiveLoad, ReasonCode, Verbosity};
-use aaep_proto::negotiate::{Agreement, MORE_TIME_URI, MoreTime, Offer, Refusal, negotiate, renegotiate};
+use aaep_proto::negotiate::{Agreement, MORE_TIME_URI, MoreTime, Offer, Rejection, negotiate, renegotiate};
 use aaep_proto::occupancy::memory_after_change;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn agree(capabilities: Value) -> Agreement {
     negotiate(&request(capabilities), &offer(), 0).unwrap()
 }
 
-fn refuse(capabilities: Value, offer: &Offer) -> Refusal {
+fn refuse(capabilities: Value, offer: &Offer) -> Rejection {
     negotiate(&request(capabilities), offer, 0).unwrap_err()
 }
 
@@ -69,8 +69,8 @@ fn languages_are_those_requested_that_can_be_served() {
 #[test]
 fn boundaries_unknown_to_us_are_left_out() {
     assert_eq!(honored(json!({"coalesce_boundaries": ["word", "stanza"]}))["coalesce_boundaries"], json!(["word"]));
-    let refusal = refuse(json!({"coalesce_boundaries": ["stanza"]}), &offer());
-    assert_eq!(refusal.reason_code, ReasonCode::CapabilitiesIncompatible);
+    let rejection = refuse(json!({"coalesce_boundaries": ["stanza"]}), &offer());
+    assert_eq!(rejection.reason_code, ReasonCode::CapabilitiesIncompatible);
 }
 
 #[test]
@@ -97,9 +97,9 @@ fn levels_that_need_replies_are_refused_to_who_cannot_reply() {
         json!({"supported_conformance_levels": [2, 3]}),
         json!({"supported_conformance_levels": [2], "supports_confirmation_reply": false}),
     ] {
-        let refusal = refuse(capabilities, &offer());
-        assert_eq!(refusal.reason_code, ReasonCode::CapabilitiesIncompatible);
-        assert!(refusal.message.contains("supports_confirmation_reply"), "{}", refusal.message);
+        let rejection = refuse(capabilities, &offer());
+        assert_eq!(rejection.reason_code, ReasonCode::CapabilitiesIncompatible);
+        assert!(rejection.message.contains("supports_confirmation_reply"), "{}", rejection.message);
     }
 }
 
@@ -141,18 +141,18 @@ fn versions_of_the_same_major_are_spoken() {
 fn there_is_a_bound_on_subscriptions() {
     let offer = Offer { max_subscriptions: 2, retry_after_seconds: 45, ..offer() };
     assert!(negotiate(&request(json!({})), &offer, 1).is_ok());
-    let refusal = negotiate(&request(json!({})), &offer, 2).unwrap_err();
-    assert_eq!((refusal.reason_code.clone(), refusal.retry_after_seconds), (ReasonCode::RateLimit, Some(45)));
-    assert!(!refusal.to_message().reason_message.is_empty());
+    let rejection = negotiate(&request(json!({})), &offer, 2).unwrap_err();
+    assert_eq!((rejection.reason_code.clone(), rejection.retry_after_seconds), (ReasonCode::RateLimit, Some(45)));
+    assert!(!rejection.to_message().reason_message.is_empty());
 }
 
 #[test]
 fn two_extensions_with_one_prefix_are_refused_by_name() {
     let uris = ["https://a.example/pulse", "https://b.example/pulse"];
     let offer = Offer { extensions: uris.iter().map(|u| ("pulse".to_owned(), (*u).to_owned())).collect(), ..offer() };
-    let refusal = refuse(json!({"supported_extensions": uris}), &offer);
-    assert_eq!(refusal.reason_code, ReasonCode::CapabilitiesIncompatible);
-    assert!(refusal.message.contains("pulse"));
+    let rejection = refuse(json!({"supported_extensions": uris}), &offer);
+    assert_eq!(rejection.reason_code, ReasonCode::CapabilitiesIncompatible);
+    assert!(rejection.message.contains("pulse"));
     assert!(negotiate(&request(json!({"supported_extensions": [uris[0]]})), &offer, 0).is_ok());
 }
 
@@ -247,9 +247,9 @@ proptest! {
 fn a_filter_with_too_many_patterns_is_refused_by_name() {
     let patterns: Vec<String> = (0..=limits::FILTER_PATTERNS).map(|n| format!("x:{n}")).collect();
     for list in ["include", "exclude"] {
-        let refusal = refuse(json!({"event_filters": {list: patterns}}), &offer());
-        assert_eq!(refusal.reason_code, ReasonCode::CapabilitiesIncompatible);
-        assert_eq!(refusal.message, format!("event_filters.{list} has 257 patterns. Send at most 256."));
+        let rejection = refuse(json!({"event_filters": {list: patterns}}), &offer());
+        assert_eq!(rejection.reason_code, ReasonCode::CapabilitiesIncompatible);
+        assert_eq!(rejection.message, format!("event_filters.{list} has 257 patterns. Send at most 256."));
         agree(json!({"event_filters": {list: patterns[1..]}}));
     }
 }

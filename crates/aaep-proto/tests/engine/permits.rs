@@ -1,7 +1,7 @@
 //! What permits an irreversible call, for how long, and what does not (decisions 60 and 61).
 
-use aaep_proto::confirm::{Acceptance, Confirmation, PermitError, Verdict};
-use aaep_proto::engine::Misuse;
+use aaep_proto::confirm::{Acceptance, Confirmation, PermitError, Resolution};
+use aaep_proto::engine::EngineError;
 use aaep_proto::message::{Decision, Reversibility, RiskLevel, ToolInvoked};
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn an_accept_yields_a_permit_for_exactly_that_call() {
     assert_eq!(world.names(reader), ["session.started", "state.changed", "state.changed", "awaiting.confirmation"]);
     world.reply(reader, &token, "accept");
     let outcome = world.outcome();
-    assert_eq!((outcome.decision, outcome.verdict), (Decision::Accept, Verdict::Accepted));
+    assert_eq!((outcome.decision, outcome.resolution), (Decision::Accept, Resolution::Accepted));
     world.invoke(&session, "transfer", &json!({"amount": 500}), outcome.permit.unwrap()).unwrap();
     assert_eq!(world.states(reader), ["idle>thinking", "thinking>awaiting_input", "awaiting_input>calling_tool"]);
     assert_eq!(world.names(reader).last().map(String::as_str), Some("tool.invoked"));
@@ -27,7 +27,7 @@ fn another_call_does_not_run_with_the_permit() {
         world.reply(reader, &token, "accept");
         let permit = world.outcome().permit.unwrap();
         world.clear();
-        assert!(matches!(world.invoke(&session, tool, &arguments, permit), Err(Misuse::WrongPermit(_))));
+        assert!(matches!(world.invoke(&session, tool, &arguments, permit), Err(EngineError::WrongPermit(_))));
         assert_eq!(world.events(reader).len(), 0, "nothing is sent");
     }
 }
@@ -41,8 +41,8 @@ fn no_irreversible_tool_without_a_permit() {
         irreversible: Some(true),
         ..ToolInvoked::default()
     };
-    assert_eq!(world.act(|engine, cx| engine.invoke_tool(cx, &session, tool.clone())), Err(Misuse::NeedsPermit));
-    assert_eq!(world.act(|engine, cx| engine.emit(cx, &session, tool.into())), Err(Misuse::NeedsPermit));
+    assert_eq!(world.act(|engine, cx| engine.invoke_tool(cx, &session, tool.clone())), Err(EngineError::NeedsPermit));
+    assert_eq!(world.act(|engine, cx| engine.emit(cx, &session, tool.into())), Err(EngineError::NeedsPermit));
 }
 
 /// A yes or a default for a question that was not asked as irreversible is a decision, and permits nothing irreversible.
@@ -57,12 +57,18 @@ fn only_a_question_asked_as_irreversible_yields_a_permit() {
         let token = world.ask(&session, ask.clone());
         world.reply(reader, &token, "accept");
         let outcome = world.outcome();
-        assert_eq!((outcome.decision, outcome.verdict, outcome.permit), (Decision::Accept, Verdict::Accepted, None));
+        assert_eq!(
+            (outcome.decision, outcome.resolution, outcome.permit),
+            (Decision::Accept, Resolution::Accepted, None)
+        );
         // Silence, high risk: it may be accepted by default, since it can be undone.
         world.ask(&session, ask.risk(RiskLevel::High).accept_on_timeout().unwrap().timeout_seconds(1));
         world.pass(1_000);
         let outcome = world.outcome();
-        assert_eq!((outcome.decision, outcome.verdict, outcome.permit), (Decision::Accept, Verdict::TimedOut, None));
+        assert_eq!(
+            (outcome.decision, outcome.resolution, outcome.permit),
+            (Decision::Accept, Resolution::TimedOut, None)
+        );
     }
     // Without a call there is nothing that a permit could be for.
     let mut world = World::new();
@@ -87,13 +93,13 @@ fn a_permit_says_how_the_user_agreed() {
     world.ask(&session, tidy_up().timeout_seconds(60));
     world.act(|engine, cx| engine.disconnect(cx, reader));
     let outcome = world.outcome();
-    assert_eq!(outcome.verdict, Verdict::SubscriberLeft);
+    assert_eq!(outcome.resolution, Resolution::SubscriberLeft);
     assert_eq!(outcome.permit.unwrap().acceptance(), Acceptance::Default);
 }
 
 #[test]
 fn a_permit_is_valid_for_ten_minutes() {
-    for (millis, expected) in [(599_999, Ok(())), (600_000, Err(Misuse::WrongPermit(PermitError::Expired)))] {
+    for (millis, expected) in [(599_999, Ok(())), (600_000, Err(EngineError::WrongPermit(PermitError::Expired)))] {
         let (mut world, reader, session, token) = asked();
         world.reply(reader, &token, "accept");
         let permit = world.outcome().permit.unwrap();

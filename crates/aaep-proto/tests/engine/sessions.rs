@@ -1,9 +1,9 @@
 //! Sessions: legal order, and what is open is closed.
 
 use aaep_proto::confirm::Confirmation;
-use aaep_proto::engine::{Misuse, SessionOptions};
+use aaep_proto::engine::{EngineError, SessionOptions};
 use aaep_proto::message::{
-    Aside, ErrorCategory, HandoffRequested, HandoffTarget, Localized, Payload, Progress, ProgressUpdated,
+    ErrorCategory, EventMeta, HandoffRequested, HandoffTarget, Localized, Payload, Progress, ProgressUpdated,
     SessionCompleted, ToolCompleted, ToolInvoked, ToolStatus, Urgency,
 };
 use aaep_proto::time::Timestamp;
@@ -66,11 +66,11 @@ fn an_illegal_event_goes_back_and_is_never_sent() {
     let session = world.start();
     world.clear();
     let unpaired = world.act(|engine, cx| engine.complete_tool(cx, &session, done("look", None)));
-    assert!(matches!(unpaired, Err(Misuse::OutOfOrder(_))));
+    assert!(matches!(unpaired, Err(EngineError::OutOfOrder(_))));
     let nameless = world.act(|engine, cx| engine.invoke_tool(cx, &session, tool("9 lives")));
-    assert!(matches!(nameless, Err(Misuse::Invalid(_))));
+    assert!(matches!(nameless, Err(EngineError::Invalid(_))));
     let empty = ProgressUpdated { progress: Progress::default(), ..ProgressUpdated::default() };
-    assert!(matches!(world.act(|engine, cx| engine.emit(cx, &session, empty.into())), Err(Misuse::Invalid(_))));
+    assert!(matches!(world.act(|engine, cx| engine.emit(cx, &session, empty.into())), Err(EngineError::Invalid(_))));
     let kinds: Vec<String> = world.names(reader);
     assert!(kinds.iter().all(|k| k == "state.changed"), "{kinds:?}");
     // The session goes on as if nothing had been tried.
@@ -81,7 +81,7 @@ fn an_illegal_event_goes_back_and_is_never_sent() {
 fn an_invalid_start_starts_nothing() {
     let mut world = World::new();
     let started = world.act(|engine, cx| engine.start_session(cx, SessionOptions::new("")));
-    assert!(matches!(started, Err(Misuse::Invalid(_))));
+    assert!(matches!(started, Err(EngineError::Invalid(_))));
     assert_eq!(world.engine.next_deadline(), None);
 }
 
@@ -90,8 +90,14 @@ fn an_ended_session_takes_nothing_more() {
     let mut world = World::new();
     let session = world.start();
     world.act(|engine, cx| engine.complete_session(cx, &session, "Done.")).unwrap();
-    assert_eq!(world.act(|engine, cx| engine.set_state(cx, &session, "thinking", None)), Err(Misuse::UnknownSession));
-    assert_eq!(world.act(|engine, cx| engine.complete_session(cx, &session, "Done.")), Err(Misuse::UnknownSession));
+    assert_eq!(
+        world.act(|engine, cx| engine.set_state(cx, &session, "thinking", None)),
+        Err(EngineError::UnknownSession)
+    );
+    assert_eq!(
+        world.act(|engine, cx| engine.complete_session(cx, &session, "Done.")),
+        Err(EngineError::UnknownSession)
+    );
 }
 
 #[test]
@@ -104,7 +110,7 @@ fn a_session_with_open_tools_does_not_complete_but_can_fail() {
     world.act(|engine, cx| engine.write(cx, &session, &output, "Half a sen")).unwrap();
     assert!(matches!(
         world.act(|engine, cx| engine.complete_session(cx, &session, "Done.")),
-        Err(Misuse::OutOfOrder(_))
+        Err(EngineError::OutOfOrder(_))
     ));
     world.clear();
     world.act(|engine, cx| engine.fail_session(cx, &session, ErrorCategory::Transient, "It broke.")).unwrap();
@@ -242,7 +248,7 @@ fn an_extensions_event_goes_to_who_asked_for_it() {
     assert!(!world.names(plain).contains(&"haptic:pulse".to_owned()));
     assert!(matches!(
         world.act(|engine, cx| engine.emit_localized(cx, &session, pulse("taste:sweet"))),
-        Err(Misuse::Invalid(_))
+        Err(EngineError::Invalid(_))
     ));
 }
 
@@ -257,24 +263,30 @@ fn nothing_poses_as_something_else() {
     let posing = Localized {
         payload: Payload::Extension { name: "aaep:agent.tool.invoked".into() },
         variants: fields(json!({"tool": "erase", "summary_normal": "Erasing.", "irreversible": true})),
-        aside: Aside::default(),
+        meta: EventMeta::default(),
     };
-    assert!(matches!(world.act(|engine, cx| engine.emit_localized(cx, &session, posing)), Err(Misuse::Invalid(_))));
+    assert!(matches!(
+        world.act(|engine, cx| engine.emit_localized(cx, &session, posing)),
+        Err(EngineError::Invalid(_))
+    ));
     let mut hidden = Localized::new(tool("erase"));
     hidden.variants = fields(json!({"irreversible": true}));
-    assert!(matches!(world.act(|engine, cx| engine.invoke_tool(cx, &session, hidden)), Err(Misuse::Invalid(_))));
+    assert!(matches!(world.act(|engine, cx| engine.invoke_tool(cx, &session, hidden)), Err(EngineError::Invalid(_))));
     for payload in [
         tool("look").into(),
         done("look", None).into(),
         SessionCompleted { summary_normal: "x".into(), ..Default::default() }.into(),
     ] {
         let payload: Payload = payload;
-        assert!(matches!(world.act(|engine, cx| engine.emit(cx, &session, payload)), Err(Misuse::OtherWay(_))));
+        assert!(matches!(world.act(|engine, cx| engine.emit(cx, &session, payload)), Err(EngineError::WrongMethod(_))));
     }
     let no_ending: Payload =
         ProgressUpdated { progress: Progress { step: Some(1), ..Progress::default() }, ..ProgressUpdated::default() }
             .into();
-    assert_eq!(world.act(|engine, cx| engine.end_session(cx, &session, no_ending)), Err(Misuse::OtherWay("emit")));
+    assert_eq!(
+        world.act(|engine, cx| engine.end_session(cx, &session, no_ending)),
+        Err(EngineError::WrongMethod("emit"))
+    );
     let names = world.names(reader);
     assert!(names.iter().all(|n| n == "state.changed"), "{names:?}");
     world.act(|engine, cx| engine.complete_session(cx, &session, "Fine.")).unwrap();
@@ -286,27 +298,27 @@ fn what_is_said_aside_goes_along_within_bounds() {
     let reader = world.join_reader();
     let session = world.start();
     world.clear();
-    let aside = |urgency: Urgency, extensions: Value| Aside {
+    let meta = |urgency: Urgency, extensions: Value| EventMeta {
         urgency: Some(urgency),
         correlation_id: Some("trace".to_owned()),
         vocabularies: vec!["https://garden.example/v1".to_owned()],
         extensions: extensions.as_object().cloned(),
-        ..Aside::default()
+        ..EventMeta::default()
     };
-    let mut say = |payload: Payload, aside: Aside| {
-        let said = Localized { aside, ..Localized::new(payload) };
+    let mut say = |payload: Payload, meta: EventMeta| {
+        let said = Localized { meta, ..Localized::new(payload) };
         world.act(|engine, cx| engine.emit_localized(cx, &session, said))
     };
     let progress =
         ProgressUpdated { progress: Progress { step: Some(1), ..Progress::default() }, ..Default::default() };
-    say(progress.clone().into(), aside(Urgency::Normal, json!({"garden": {"bed": 1}}))).unwrap();
+    say(progress.clone().into(), meta(Urgency::Normal, json!({"garden": {"bed": 1}}))).unwrap();
     // Nothing becomes critical by being called so: it would pass by every rate and filter.
-    say(progress.clone().into(), aside(Urgency::Critical, json!({}))).unwrap();
+    say(progress.clone().into(), meta(Urgency::Critical, json!({}))).unwrap();
     // What was agreed to is not for the agent to say, and what is not declared is not said.
-    let posing = aside(Urgency::Normal, json!({"consent": {"outcome": "accepted"}}));
-    assert!(matches!(say(progress.clone().into(), posing), Err(Misuse::Invalid(_))));
-    let undeclared = aside(Urgency::Normal, json!({"garden": {}, "kitchen": {}}));
-    assert!(matches!(say(progress.into(), undeclared), Err(Misuse::Invalid(_))));
+    let posing = meta(Urgency::Normal, json!({"consent": {"outcome": "accepted"}}));
+    assert!(matches!(say(progress.clone().into(), posing), Err(EngineError::Invalid(_))));
+    let undeclared = meta(Urgency::Normal, json!({"garden": {}, "kitchen": {}}));
+    assert!(matches!(say(progress.into(), undeclared), Err(EngineError::Invalid(_))));
     let heard: Vec<_> = world.events(reader).iter().map(|event| event.envelope.clone()).collect();
     let [first, second] = <[_; 2]>::try_from(heard).unwrap();
     assert_eq!((first.urgency, second.urgency), (Some(Urgency::Normal), Some(Urgency::Background)));
@@ -325,7 +337,7 @@ fn a_refused_ending_changes_nothing() {
     world.act(|engine, cx| engine.ask(cx, &session, Confirmation::new("Go?", "It goes."))).unwrap();
     world.clear();
     let refused = world.act(|engine, cx| engine.fail_session(cx, &session, ErrorCategory::Unknown, ""));
-    assert!(matches!(refused, Err(Misuse::Invalid(_))));
+    assert!(matches!(refused, Err(EngineError::Invalid(_))));
     assert_eq!((world.events(reader).len(), world.engine.open_questions(), world.decided.len()), (0, 1, 0));
     world.act(|engine, cx| engine.write(cx, &session, &output, "Still here.")).unwrap();
 }
@@ -337,6 +349,6 @@ fn a_refused_question_changes_nothing() {
     let session = world.start();
     world.clear();
     let refused = world.act(|engine, cx| engine.ask(cx, &session, Confirmation::new("", "It goes.")));
-    assert!(matches!(refused, Err(Misuse::Invalid(_))));
+    assert!(matches!(refused, Err(EngineError::Invalid(_))));
     assert_eq!(world.events(reader).len(), 0);
 }

@@ -1,9 +1,9 @@
 //! How subscriptions begin, change and end (5.7, 5.8, 5.9).
 
-use aaep_proto::engine::{Binding, Misuse, SubscriptionKey};
+use aaep_proto::engine::{EngineError, ResumePolicy, SubscriptionKey};
 use aaep_proto::id::SessionId;
 use aaep_proto::message::{CoreType, Localized, Message, Payload, Progress, ProgressUpdated, ReasonCode};
-use aaep_proto::negotiate::Refusal;
+use aaep_proto::negotiate::Rejection;
 use serde_json::{Value, json};
 
 use crate::harness::World;
@@ -41,7 +41,7 @@ fn a_closed_subscription_gets_nothing_more() {
     assert!(world.events(b).len() > 1);
     let close =
         Message::parse(json!({"type": "subscription.close", "subscription_id": id}).to_string().as_bytes()).unwrap();
-    assert_eq!(world.act(|engine, cx| engine.handle_message(cx, a, &close)), Err(Misuse::UnknownSubscription));
+    assert_eq!(world.act(|engine, cx| engine.handle_message(cx, a, &close)), Err(EngineError::UnknownSubscription));
 }
 
 #[test]
@@ -95,10 +95,10 @@ fn last_rejection(world: &World, key: SubscriptionKey) -> String {
 fn an_invalid_renegotiation_is_answered_and_ends_the_subscription() {
     let mut world = World::new();
     let (reader, other) = (world.join_reader(), world.join_reader());
-    let refusal = Refusal::new(ReasonCode::CapabilitiesIncompatible, "capabilities.pace_wpm: too slow.");
+    let rejection = Rejection::new(ReasonCode::CapabilitiesIncompatible, "capabilities.pace_wpm: too slow.");
     for (key, named) in [(reader, None), (other, world.engine.subscription_id(other).cloned())] {
-        world.act(|engine, cx| engine.refuse_renegotiation(cx, key, named.as_ref(), &refusal)).unwrap();
-        assert_eq!(last_rejection(&world, key), refusal.message);
+        world.act(|engine, cx| engine.refuse_renegotiation(cx, key, named.as_ref(), &rejection)).unwrap();
+        assert_eq!(last_rejection(&world, key), rejection.message);
     }
     assert!(world.closed.iter().all(|(_, closing)| closing.reason_code == "renegotiation_refused"));
     assert_eq!(world.closed.len(), 2);
@@ -115,8 +115,8 @@ fn a_renegotiation_of_another_subscription_is_answered_and_changes_nothing() {
         json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {"pace_wpm": 100}}),
     );
     assert!(last_rejection(&world, reader).starts_with(&format!("subscription_id: {id} is not")));
-    let refusal = Refusal::new(ReasonCode::Unknown, "bad");
-    world.act(|engine, cx| engine.refuse_renegotiation(cx, reader, Some(&id), &refusal)).unwrap();
+    let rejection = Rejection::new(ReasonCode::Unknown, "bad");
+    world.act(|engine, cx| engine.refuse_renegotiation(cx, reader, Some(&id), &rejection)).unwrap();
     assert!(last_rejection(&world, reader).starts_with("subscription_id:"));
     assert_eq!(world.closed, []);
     assert_eq!(world.engine.terms(other).unwrap().pace_wpm(), None);
@@ -215,15 +215,16 @@ fn presence_tells_who_could_answer() {
     world.join(json!({}));
     world.join(json!({"supports_confirmation_reply": true}));
     let reader = world.join_reader();
-    let presence = world.engine.presence();
+    let presence = world.engine.subscriber_counts();
     assert_eq!((presence.subscriptions, presence.can_confirm, presence.can_clarify), (3, 2, 1));
     world.act(|engine, cx| engine.disconnect(cx, reader));
-    assert_eq!(world.engine.presence().can_clarify, 0);
-    let away = world.try_join_as("user", Binding::Resumable, json!({"supports_clarification_reply": true})).unwrap();
+    assert_eq!(world.engine.subscriber_counts().can_clarify, 0);
+    let away =
+        world.try_join_as("user", ResumePolicy::Resumable, json!({"supports_clarification_reply": true})).unwrap();
     world.act(|engine, cx| engine.disconnect(cx, away));
-    assert_eq!(world.engine.presence().can_clarify, 1);
+    assert_eq!(world.engine.subscriber_counts().can_clarify, 1);
     world.pass(15_000);
-    assert_eq!(world.engine.presence().can_clarify, 0);
+    assert_eq!(world.engine.subscriber_counts().can_clarify, 0);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use aaep_proto::confirm::{Clarification, Confirmation, Permit};
-use aaep_proto::engine::Misuse;
+use aaep_proto::engine::EngineError;
 use aaep_proto::id::{OutputId, ReplyToken, SessionId, ToolCallId};
 use aaep_proto::message::{
     ErrorCategory, Progress, ProgressUpdated, Reversibility, RiskLevel, ToolCompleted, ToolInvoked, ToolStatus,
@@ -230,8 +230,8 @@ impl Session {
             irreversible: Some(true),
             ..ToolInvoked::default()
         };
-        assert_eq!(world.act(|e, cx| e.invoke_tool(cx, &id, tool.clone())), Err(Misuse::NeedsPermit));
-        assert_eq!(world.act(|e, cx| e.emit(cx, &id, tool.into())), Err(Misuse::NeedsPermit));
+        assert_eq!(world.act(|e, cx| e.invoke_tool(cx, &id, tool.clone())), Err(EngineError::NeedsPermit));
+        assert_eq!(world.act(|e, cx| e.emit(cx, &id, tool.into())), Err(EngineError::NeedsPermit));
     }
 
     fn end(&mut self, world: &mut World, random: &mut Random) -> bool {

@@ -2,7 +2,7 @@
 
 use aaep_proto::Rule;
 use aaep_proto::message::{Boundary, CoreType, Event, Message, Payload, Urgency};
-use aaep_proto::shape::filter::Filter;
+use aaep_proto::shaping::filter::Filter;
 
 use crate::harness::Received;
 use crate::listener::Listener;

@@ -1,21 +1,21 @@
 //! One subscriber: its terms, what it received, what it will still say.
 
-use aaep_proto::Sequence;
-use aaep_proto::engine::{Binding, SubscriptionKey};
+use aaep_proto::SequenceChecker;
+use aaep_proto::engine::{ResumePolicy, SubscriptionKey};
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::{Boundary, Capabilities, CognitiveLoad, CoreType, Event};
-use aaep_proto::sequence::View;
-use aaep_proto::shape::filter::Filter;
+use aaep_proto::sequence::SequenceView;
+use aaep_proto::shaping::filter::Filter;
 use serde_json::{Value, json};
 
 use crate::random::Random;
 
 pub struct Listener {
     pub key: SubscriptionKey,
-    pub binding: Binding,
+    pub binding: ResumePolicy,
     pub capabilities: Capabilities,
     pub filter: Filter,
-    pub sequence: Sequence,
+    pub sequence: SequenceChecker,
     pub blocked: bool,
     pub away: bool,
     /// It was away for too long to count as someone who could answer.
@@ -33,17 +33,23 @@ pub struct Listener {
 }
 
 impl Listener {
-    pub fn new(key: SubscriptionKey, binding: Binding, wish: &Value, sessions_open: bool, step: usize) -> Listener {
+    pub fn new(
+        key: SubscriptionKey,
+        binding: ResumePolicy,
+        wish: &Value,
+        sessions_open: bool,
+        step: usize,
+    ) -> Listener {
         let capabilities: Capabilities = serde_json::from_value(wish.clone()).unwrap();
         let filter = Filter::new(capabilities.fields.event_filters.as_ref());
-        let view = View::of(|core| core.must_be_critical() || filter.passes_core(core));
+        let view = SequenceView::of(|core| core.must_be_critical() || filter.passes_core(core));
         let view = if sessions_open { view.midway() } else { view };
         Listener {
             key,
             binding,
             capabilities,
             filter,
-            sequence: Sequence::with_view(view),
+            sequence: SequenceChecker::with_view(view),
             blocked: false,
             away: false,
             gone_at: None,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aaep_proto::confirm::Verdict;
-use aaep_proto::engine::{Binding, SubscriptionKey};
+use aaep_proto::confirm::Resolution;
+use aaep_proto::engine::{ResumePolicy, SubscriptionKey};
 use aaep_proto::id::{OutputId, ReplyToken};
 use aaep_proto::limits;
 use aaep_proto::message::{CoreType, Decision, Event, Urgency};
@@ -67,7 +67,7 @@ impl Sim {
         world.entropy.0 = seed;
         let observer = seed.is_multiple_of(2).then(|| world.join(json!({})));
         world.known.extend(observer);
-        let listeners = observer.map(|key| (key, Listener::new(key, Binding::Connection, &json!({}), false, 0)));
+        let listeners = observer.map(|key| (key, Listener::new(key, ResumePolicy::Connection, &json!({}), false, 0)));
         Sim {
             world,
             random: Random(seed),
@@ -103,7 +103,7 @@ impl Sim {
 
     fn join(&mut self) {
         let wish = wish(&mut self.random);
-        let binding = if self.random.chance(30) { Binding::Resumable } else { Binding::Connection };
+        let binding = if self.random.chance(30) { ResumePolicy::Resumable } else { ResumePolicy::Connection };
         let key = self.world.try_join_as("user", binding, wish.clone()).unwrap();
         self.world.known.insert(key);
         let midway = !self.sessions.is_empty();
@@ -119,19 +119,19 @@ impl Sim {
         let Some(key) = self.pick_listener() else { return };
         let listener = &self.listeners[&key];
         match (listener.binding, listener.away, self.random.below(3)) {
-            (Binding::Resumable, true, _) => {
+            (ResumePolicy::Resumable, true, _) => {
                 self.world.act(|e, cx| e.reconnect(cx, key)).unwrap();
                 self.world.gone.remove(&key);
                 let listener = self.listeners.get_mut(&key).unwrap();
                 (listener.away, listener.gone_at, listener.blocked) = (false, None, false);
             }
-            (Binding::Resumable, false, 0 | 1) => {
+            (ResumePolicy::Resumable, false, 0 | 1) => {
                 self.world.act(|e, cx| e.disconnect(cx, key));
                 let gone = self.world.millis + 15_000;
                 let listener = self.listeners.get_mut(&key).unwrap();
                 (listener.away, listener.gone_at) = (true, Some(gone));
             }
-            (Binding::Connection, _, 0) => self.world.act(|e, cx| e.disconnect(cx, key)),
+            (ResumePolicy::Connection, _, 0) => self.world.act(|e, cx| e.disconnect(cx, key)),
             _ if self.random.chance(50) => {
                 let id = self.world.engine.subscription_id(key).unwrap().clone();
                 self.world.send(key, json!({"type": "subscription.close", "subscription_id": id}));
@@ -323,26 +323,26 @@ impl Sim {
         for (token, outcome) in std::mem::take(&mut self.world.decided) {
             assert!(self.settled.insert(token.clone()), "{token} was decided twice");
             let accepted = outcome.decision == Decision::Accept;
-            match outcome.verdict {
-                Verdict::Accepted => self.totals.accepted += 1,
-                Verdict::Rejected => self.totals.rejected += 1,
-                Verdict::TimedOut => self.totals.timed_out += 1,
-                Verdict::SubscriberLeft => self.totals.left += 1,
-                Verdict::NobodyCouldAnswer => self.totals.nobody += 1,
+            match outcome.resolution {
+                Resolution::Accepted => self.totals.accepted += 1,
+                Resolution::Rejected => self.totals.rejected += 1,
+                Resolution::TimedOut => self.totals.timed_out += 1,
+                Resolution::SubscriberLeft => self.totals.left += 1,
+                Resolution::NobodyCouldAnswer => self.totals.nobody += 1,
                 _ => assert!(!accepted),
             }
             for session in &mut self.sessions {
                 let Some(question) = session.questions.get_mut(&token) else { continue };
                 question.settled = true;
-                if outcome.verdict == Verdict::TimedOut {
+                if outcome.resolution == Resolution::TimedOut {
                     assert!(self.world.millis >= question.deadline_millis, "timed out too early");
                 }
                 assert!(
-                    !accepted || outcome.verdict == Verdict::Accepted || question.default_accept,
+                    !accepted || outcome.resolution == Resolution::Accepted || question.default_accept,
                     "silence started something"
                 );
                 // Consent to something irreversible, written down plainly once more (decision 60).
-                let said_yes = outcome.verdict == Verdict::Accepted;
+                let said_yes = outcome.resolution == Resolution::Accepted;
                 let consents = accepted && question.irreversible && (said_yes || question.low_risk);
                 assert_eq!(outcome.permit.is_some(), consents, "{outcome:?}");
                 if accepted && !consents {

@@ -2,7 +2,9 @@
 
 use aaep_proto::limits;
 use aaep_proto::message::{CoreType, Event, Message, Response};
-use aaep_proto::subscriber::{Answer, Config, Handshake, Loss, Output, PromptEnd};
+use aaep_proto::subscriber::{
+    DisconnectReason, HandshakeMode, PromptAnswer, PromptEnd, SubscriberConfig, SubscriberOutput,
+};
 use aaep_proto::time::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -104,17 +106,18 @@ impl World {
             }
             Step::Closed(n) => self.hear(json!({"type": "subscription.close", "subscription_id": format!("sub_{n}")})),
             Step::Connected(resumed) => self.act(|s, cx| s.connected(cx, *resumed)),
-            Step::Broken => self.act(|s, cx| s.disconnected(cx, Loss::Broken("gone".into()))),
+            Step::Broken => self.act(|s, cx| s.disconnected(cx, DisconnectReason::Broken("gone".into()))),
             Step::Reply(n, yes) => {
                 let prompts = self.prompts();
                 if let Some(prompt) = prompts.get(prompts.len().saturating_sub(n + 1)) {
-                    let answer = if *yes { Answer::accept() } else { Answer::response(Response::Text("a".into())) };
+                    let answer =
+                        if *yes { PromptAnswer::accept() } else { PromptAnswer::response(Response::Text("a".into())) };
                     let _ = self.act(|s, cx| s.reply(cx, prompt.id, answer));
                 }
             }
             Step::Undelivered(n) => {
                 let token = format!("rpl_{n}").parse().unwrap();
-                self.act(|s, cx| s.undelivered(cx, &token));
+                self.act(|s, cx| s.handle_send_failure(cx, &token));
             }
             Step::Renegotiate => {
                 let changes = capabilities(json!({"max_events_per_second": 4}));
@@ -142,15 +145,15 @@ proptest! {
     /// to a prompt that was open, and every critical event that was not a repetition is heard.
     #[test]
     fn arbitrary_streams_do_no_harm(steps in proptest::collection::vec(arbitrary_step(), 0..120), absent: bool) {
-        let handshake = if absent { Handshake::Absent } else { Handshake::Full };
-        let mut world = World::new(Config { handshake, ..config(replying()) });
+        let handshake = if absent { HandshakeMode::Absent } else { HandshakeMode::Full };
+        let mut world = World::new(SubscriberConfig { handshake, ..config(replying()) });
         world.act(|s, cx| s.start(cx));
         let mut critical = Vec::new();
         for step in &steps {
-            let before = world.subscriber.counts();
+            let before = world.subscriber.stats();
             world.step(step);
             world.check();
-            let counts = world.subscriber.counts();
+            let counts = world.subscriber.stats();
             if let Step::Event(event) = step
                 && counts.events > before.events
                 && counts.duplicates == before.duplicates
@@ -165,13 +168,13 @@ proptest! {
         let mut answered = 0;
         for output in &world.out {
             match output {
-                Output::PromptOpened(prompt) => prop_assert!(open.insert(prompt.id), "opened twice"),
-                Output::PromptMoved(id, _) => prop_assert!(open.contains(id)),
-                Output::PromptEnded(id, end) => {
+                SubscriberOutput::PromptOpened(prompt) => prop_assert!(open.insert(prompt.id), "opened twice"),
+                SubscriberOutput::PromptMoved(id, _) => prop_assert!(open.contains(id)),
+                SubscriberOutput::PromptEnded(id, end) => {
                     prop_assert!(open.remove(id), "ended twice");
                     answered += usize::from(*end == PromptEnd::AnsweredHere);
                 }
-                Output::Send(message) => {
+                SubscriberOutput::Send(message) => {
                     replies += usize::from(matches!(
                         **message,
                         Message::ConfirmationReply(_) | Message::ClarificationReply(_)

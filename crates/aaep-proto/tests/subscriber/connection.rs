@@ -2,7 +2,10 @@
 
 use aaep_proto::limits;
 use aaep_proto::message::Message;
-use aaep_proto::subscriber::{Answer, Config, Ended, Gap, Handshake, Loss, Notice, NoticeKind, Output, ReplyRefused};
+use aaep_proto::subscriber::{
+    DisconnectReason, EndReason, Gap, HandshakeMode, Notice, NoticeKind, PromptAnswer, PromptReplyError,
+    SubscriberConfig, SubscriberOutput,
+};
 use aaep_proto::time::Moment;
 use serde_json::json;
 
@@ -15,13 +18,15 @@ fn waits_grow_with_jitter_and_a_good_connection_starts_them_anew() {
     let mut waits = Vec::new();
     for _ in 0..12 {
         world.take();
-        world.act(|s, cx| s.disconnected(cx, Loss::Broken("refused".into())));
-        let Some(Output::RetryAt(at)) = world.out.iter().find(|o| matches!(o, Output::RetryAt(_))).cloned() else {
+        world.act(|s, cx| s.disconnected(cx, DisconnectReason::Broken("refused".into())));
+        let Some(SubscriberOutput::RetryAt(at)) =
+            world.out.iter().find(|o| matches!(o, SubscriberOutput::RetryAt(_))).cloned()
+        else {
             panic!("{:?}", world.out)
         };
         waits.push(at.since(Moment::from_millis(world.millis)) / 1000);
         world.pass(60_000);
-        assert!(world.out.iter().any(|o| matches!(o, Output::Connect(_))));
+        assert!(world.out.iter().any(|o| matches!(o, SubscriberOutput::Connect(_))));
     }
     for (attempt, wait) in waits.iter().enumerate() {
         let most = (limits::BACKOFF_FIRST_MILLIS << attempt).min(limits::BACKOFF_MOST_MILLIS);
@@ -32,9 +37,9 @@ fn waits_grow_with_jitter_and_a_good_connection_starts_them_anew() {
     world.accept("sub_1", replying());
     world.pass(limits::GOOD_CONNECTION_SECONDS * 1000);
     world.take();
-    world.act(|s, cx| s.disconnected(cx, Loss::Broken("gone".into())));
+    world.act(|s, cx| s.disconnected(cx, DisconnectReason::Broken("gone".into())));
     world.pass(limits::BACKOFF_FIRST_MILLIS);
-    assert!(world.out.iter().any(|o| matches!(o, Output::Connect(Some(_)))));
+    assert!(world.out.iter().any(|o| matches!(o, SubscriberOutput::Connect(Some(_)))));
 }
 
 #[test]
@@ -42,72 +47,73 @@ fn a_stream_is_taken_up_after_the_last_event() {
     let mut world = World::live(replying());
     world.say("session.started", json!({"summary_normal": "Hello."}));
     let prompt = world.ask("rpl_1", json!({}));
-    world.act(|s, cx| s.disconnected(cx, Loss::Broken("gone".into())));
-    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, Answer::reject())), Err(ReplyRefused::NotConnected));
+    world.act(|s, cx| s.disconnected(cx, DisconnectReason::Broken("gone".into())));
+    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::reject())), Err(PromptReplyError::NotConnected));
     world.pass(1000);
-    let resume = world.out.iter().find_map(|o| if let Output::Connect(r) = o { r.clone() } else { None }).unwrap();
+    let resume =
+        world.out.iter().find_map(|o| if let SubscriberOutput::Connect(r) = o { r.clone() } else { None }).unwrap();
     assert_eq!(resume.subscription_id.as_str(), "sub_1");
     assert_eq!(resume.after.as_ref().map(|id| id.as_str()), Some("evt_2"));
     world.take();
     world.act(|s, cx| s.connected(cx, true));
     assert!(world.take().is_empty(), "no request, no gap");
-    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, Answer::reject())), Ok(()));
+    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::reject())), Ok(()));
 }
 
 #[test]
 fn a_refusal_by_the_transport_is_final() {
     let mut world = World::new(config(replying()));
     world.act(|s, cx| s.start(cx));
-    world.act(|s, cx| s.disconnected(cx, Loss::Refused("The token is not valid.".into())));
-    assert_eq!(world.out.last(), Some(&Output::Ended(Ended::Refused("The token is not valid.".into()))));
+    world.act(|s, cx| s.disconnected(cx, DisconnectReason::Refused("The token is not valid.".into())));
+    assert_eq!(world.out.last(), Some(&SubscriberOutput::Ended(EndReason::Refused("The token is not valid.".into()))));
     world.pass(100_000);
-    assert_eq!(world.out.iter().filter(|o| matches!(o, Output::Connect(_))).count(), 1);
+    assert_eq!(world.out.iter().filter(|o| matches!(o, SubscriberOutput::Connect(_))).count(), 1);
 }
 
 #[test]
 fn silence_is_noticed_and_given_up_only_where_signs_of_life_exist() {
     let mut world = World::live(replying());
     world.pass(limits::SILENCE_SECONDS * 1000 - 1);
-    world.act(|s, cx| s.heard(cx));
+    world.act(|s, cx| s.handle_activity(cx));
     assert!(world.out.is_empty());
     world.pass(limits::SILENCE_SECONDS * 1000);
-    assert_eq!(world.take(), [Output::Probe], "a producer with nothing to say is no news");
-    world.act(|s, cx| s.heard(cx));
+    assert_eq!(world.take(), [SubscriberOutput::Probe], "a producer with nothing to say is no news");
+    world.act(|s, cx| s.handle_activity(cx));
     assert!(world.out.is_empty());
     let told = limits::SILENCE_SECONDS + limits::PROBE_SECONDS;
     world.pass(told * 1000);
-    assert_eq!(world.take(), [Output::Probe, Output::Notice(Notice::Stalled(told))]);
+    assert_eq!(world.take(), [SubscriberOutput::Probe, SubscriberOutput::Notice(Notice::Stalled(told))]);
     world.pass(10 * limits::SILENCE_SECONDS * 1000);
     assert!(world.subscriber.is_live());
     assert!(world.notices().is_empty(), "once is enough");
-    world.act(|s, cx| s.heard(cx));
+    world.act(|s, cx| s.handle_activity(cx));
     assert_eq!(world.notices(), [NoticeKind::Alive]);
 
-    let mut world = World::new(Config { give_up_silent: true, ..config(replying()) });
+    let mut world = World::new(SubscriberConfig { give_up_silent: true, ..config(replying()) });
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     world.accept("sub_1", replying());
     world.pass((told + limits::SILENCE_SECONDS) * 1000);
-    assert!(world.has(&Output::Disconnect));
+    assert!(world.has(&SubscriberOutput::Disconnect));
     assert!(!world.subscriber.is_live());
 }
 
 #[test]
 fn producers_without_handshake_are_heard_and_answered() {
-    let mut world = World::new(Config { handshake: Handshake::Absent, ..config(replying()) });
+    let mut world = World::new(SubscriberConfig { handshake: HandshakeMode::Absent, ..config(replying()) });
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     assert!(world.sent().is_empty());
     let prompt = world.ask("rpl_1", json!({}));
     assert!(prompt.can_answer);
-    world.act(|s, cx| s.disconnected(cx, Loss::Broken("gone".into())));
+    world.act(|s, cx| s.disconnected(cx, DisconnectReason::Broken("gone".into())));
     world.pass(1000);
-    assert!(world.has(&Output::Connect(None)), "a made-up id cannot be resumed");
+    assert!(world.has(&SubscriberOutput::Connect(None)), "a made-up id cannot be resumed");
     world.take();
     world.act(|s, cx| s.connected(cx, false));
-    assert_eq!(world.out, [Output::Gap(Gap::Away)]);
+    assert_eq!(world.out, [SubscriberOutput::Gap(Gap::Away)]);
     world.pass(limits::REASK_SECONDS * 2000);
-    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, Answer::accept())), Ok(()), "nobody asks again there");
+    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::accept())), Ok(()), "nobody asks again there");
     let sent = world.sent();
     assert!(matches!(sent[..], [Message::ConfirmationReply(r)] if r.subscription_id.as_str().starts_with("sub_")));
     assert!(aaep_proto::validate(&serde_json::to_vec(sent[0]).unwrap()).is_valid());

@@ -2,7 +2,7 @@
 
 use aaep_proto::limits;
 use aaep_proto::message::{CoreType, Payload};
-use aaep_proto::subscriber::{Gap, NoticeKind, Output};
+use aaep_proto::subscriber::{Gap, NoticeKind, SubscriberOutput};
 use serde_json::{Value, json};
 
 use crate::harness::*;
@@ -14,7 +14,7 @@ fn what_comes_twice_is_heard_once_and_a_reused_id_is_noticed() {
     world.hear(event.clone());
     world.hear(event.clone());
     assert_eq!(world.ids(), ["evt_1"]);
-    assert_eq!(world.subscriber.counts().duplicates, 1);
+    assert_eq!(world.subscriber.stats().duplicates, 1);
     let mut other = event;
     other["summary_normal"] = json!("Something else.");
     world.hear(other);
@@ -43,7 +43,7 @@ fn order_is_restored_and_what_is_missing_is_said() {
     world.pass(limits::EARLY_MILLIS);
     assert_eq!(world.ids(), ["evt_1", "evt_2", "evt_3", "evt_5", "evt_6"]);
     let gap = Gap::Numbers { session: "sess_1".parse().unwrap(), first: 3, last: 3 };
-    assert!(world.has(&Output::Gap(gap)));
+    assert!(world.has(&SubscriberOutput::Gap(gap)));
     world.hear(numbered[3].clone());
     assert_eq!(world.notices(), [NoticeKind::OutOfOrder]);
     assert_eq!(world.ids().last(), Some(&"evt_4"), "late is better than never");
@@ -59,7 +59,7 @@ fn a_critical_event_does_not_wait_for_what_is_missing() {
     world.say("tool.invoked", json!({"tool": "look", "summary_normal": "Looking.", "sequence_number": 2}));
     world.say("state.changed", json!({"from_state": "a", "to_state": "b", "sequence_number": 4}));
     assert_eq!(world.ids(), ["evt_1", "evt_2", "evt_3", "evt_4", "evt_5"]);
-    assert!(!world.out.iter().any(|o| matches!(o, Output::Gap(_))));
+    assert!(!world.out.iter().any(|o| matches!(o, SubscriberOutput::Gap(_))));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn nothing_follows_a_critical_end() {
         "summary_normal": "Failed.", "sequence_number": 4}),
     );
     assert_eq!(world.ids(), ["evt_1", "evt_2", "evt_3"]);
-    let missing: Vec<_> = world.out.iter().filter(|o| matches!(o, Output::Gap(_))).collect();
+    let missing: Vec<_> = world.out.iter().filter(|o| matches!(o, SubscriberOutput::Gap(_))).collect();
     assert_eq!(missing.len(), 2);
 }
 
@@ -86,9 +86,9 @@ fn malformed_messages_are_counted_and_do_no_harm() {
         world.act(|s, cx| s.handle_bytes(cx, bad));
     }
     world.act(|s, cx| s.handle_bytes(cx, &vec![b' '; limits::MESSAGE_BYTES + 1]));
-    assert_eq!(world.subscriber.counts().malformed, 6);
+    assert_eq!(world.subscriber.stats().malformed, 6);
     assert!(world.notices().iter().all(|kind| *kind == NoticeKind::Malformed));
-    assert_eq!(world.subscriber.counts().notices_suppressed + world.notices().len() as u64, 6);
+    assert_eq!(world.subscriber.stats().notices_suppressed + world.notices().len() as u64, 6);
     world.take();
     world.say("session.errored", json!({"error_category": "unknown", "summary_normal": "Failed."}));
     assert_eq!(world.notices(), [NoticeKind::Violation], "it should have been critical");
@@ -121,7 +121,7 @@ fn a_flood_is_folded_and_dropped_but_nothing_critical_is() {
     let Payload::ProgressUpdated(progress) = &last.payload else { panic!() };
     assert_eq!(progress.progress.percent.map(|d| d.0), Some(99.0), "the latest is kept");
     assert!(world.notices().contains(&NoticeKind::FloodOver));
-    assert!(world.subscriber.counts().folded > 900);
+    assert!(world.subscriber.stats().folded > 900);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn flooded_text_is_put_together_without_loss() {
         assert_eq!(text.complete, at == 400);
     }
     assert_eq!(at, 400);
-    assert_eq!(world.subscriber.counts().dropped, 0);
+    assert_eq!(world.subscriber.stats().dropped, 0);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn the_end_of_a_session_outlives_a_flood() {
     }
     let (waiting, bytes) = world.subscriber.waiting();
     assert!(waiting <= limits::FLOOD_HELD_EVENTS && bytes <= limits::FLOOD_HELD_BYTES);
-    assert!(world.subscriber.counts().dropped > 3000);
+    assert!(world.subscriber.stats().dropped > 3000);
     world.pass(60_000);
     assert!(world.events().iter().any(|e| e.core_type() == Some(CoreType::SessionCompleted)));
 }

@@ -2,7 +2,10 @@
 
 use aaep_proto::limits;
 use aaep_proto::message::{Manifest, Message};
-use aaep_proto::subscriber::{Answer, Ended, Loss, ManifestCheck, Notice, NoticeKind, Output, PromptEnd, ReplyRefused};
+use aaep_proto::subscriber::{
+    DisconnectReason, EndReason, ManifestCheck, Notice, NoticeKind, PromptAnswer, PromptEnd, PromptReplyError,
+    SubscriberOutput,
+};
 use serde_json::json;
 
 use crate::harness::*;
@@ -11,7 +14,7 @@ use crate::harness::*;
 fn the_request_comes_first_and_terms_are_accepted() {
     let mut world = World::new(config(replying()));
     world.act(|s, cx| s.start(cx));
-    assert_eq!(world.take(), [Output::Connect(None)]);
+    assert_eq!(world.take(), [SubscriberOutput::Connect(None)]);
     world.act(|s, cx| s.connected(cx, false));
     let sent = world.sent();
     let Message::SubscriptionRequest(request) = sent[0] else { panic!("{sent:?}") };
@@ -19,7 +22,9 @@ fn the_request_comes_first_and_terms_are_accepted() {
     assert!(aaep_proto::validate(&serde_json::to_vec(sent[0]).unwrap()).is_valid());
     world.accept("sub_1", replying());
     assert!(world.subscriber.is_live());
-    assert!(world.out.iter().any(|o| matches!(o, Output::Accepted(a) if a.subscription_id.as_str() == "sub_1")));
+    assert!(
+        world.out.iter().any(|o| matches!(o, SubscriberOutput::Accepted(a) if a.subscription_id.as_str() == "sub_1"))
+    );
     assert!(world.notices().is_empty());
 }
 
@@ -31,9 +36,9 @@ fn without_an_answer_the_request_is_made_again() {
     world.take();
     world.pass(limits::ANSWER_SECONDS * 1000);
     assert!(world.notices().contains(&NoticeKind::NoAnswer));
-    assert!(world.has(&Output::Disconnect));
+    assert!(world.has(&SubscriberOutput::Disconnect));
     world.pass(limits::BACKOFF_FIRST_MILLIS);
-    assert!(world.has(&Output::Connect(None)));
+    assert!(world.has(&SubscriberOutput::Connect(None)));
 }
 
 #[test]
@@ -53,13 +58,13 @@ fn a_rejection_is_final_or_asks_to_wait() {
     let mut world = reject("rate_limit", Some(20));
     assert!(!world.subscriber.is_ended());
     world.pass(19_999);
-    assert!(!world.has(&Output::Connect(None)), "it waits as long as it was told");
+    assert!(!world.has(&SubscriberOutput::Connect(None)), "it waits as long as it was told");
     world.pass(1000);
-    assert!(world.has(&Output::Connect(None)));
+    assert!(world.has(&SubscriberOutput::Connect(None)));
     for code in ["version_unsupported", "authorization_denied", "capabilities_incompatible"] {
         let world = reject(code, None);
         assert!(world.subscriber.is_ended(), "{code}");
-        assert!(world.out.iter().any(|o| matches!(o, Output::Ended(Ended::Rejected(_)))), "{code}");
+        assert!(world.out.iter().any(|o| matches!(o, SubscriberOutput::Ended(EndReason::Rejected(_)))), "{code}");
     }
     assert!(!reject("unknown", None).subscriber.is_ended());
 }
@@ -70,14 +75,15 @@ fn terms_that_are_wider_than_the_request_are_noticed_and_not_used() {
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     world.accept("sub_1", json!({"max_events_per_second": 9, "supports_confirmation_reply": true}));
-    let Some(Output::Notice(Notice::UnfitTerms(fields))) = world.out.iter().find(|o| matches!(o, Output::Notice(_)))
+    let Some(SubscriberOutput::Notice(Notice::UnfitTerms(fields))) =
+        world.out.iter().find(|o| matches!(o, SubscriberOutput::Notice(_)))
     else {
         panic!("{:?}", world.out)
     };
     assert_eq!(fields, "max_events_per_second, supports_confirmation_reply");
     let prompt = world.ask("rpl_1", json!({}));
     assert!(!prompt.can_answer);
-    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, Answer::accept())), Err(ReplyRefused::NotGranted));
+    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::accept())), Err(PromptReplyError::NotGranted));
 }
 
 #[test]
@@ -87,7 +93,7 @@ fn another_major_version_is_refused() {
     world.act(|s, cx| s.connected(cx, false));
     world.hear(json!({"type": "subscription.accepted", "subscription_id": "sub_1", "aaep_version": "2.0.0",
         "producer": {"agent_id": "tester"}, "honored_capabilities": {}}));
-    assert!(world.out.iter().any(|o| matches!(o, Output::Ended(Ended::Unfit(_)))));
+    assert!(world.out.iter().any(|o| matches!(o, SubscriberOutput::Ended(EndReason::ManifestMismatch(_)))));
     assert!(
         matches!(world.sent().last(), Some(Message::SubscriptionClose(c)) if c.subscription_id.as_str() == "sub_1")
     );
@@ -149,7 +155,7 @@ fn renegotiation_changes_terms_and_survives_reconnection() {
     assert!(!world.ask("rpl_1", json!({})).can_answer, "not before it is granted");
     world.accept("sub_1", json!({"max_events_per_second": 5, "supports_confirmation_reply": true}));
     assert!(world.ask("rpl_2", json!({})).can_answer);
-    world.act(|s, cx| s.disconnected(cx, Loss::Broken("gone".into())));
+    world.act(|s, cx| s.disconnected(cx, DisconnectReason::Broken("gone".into())));
     world.pass(1000);
     world.take();
     world.act(|s, cx| s.connected(cx, false));
@@ -167,9 +173,9 @@ fn a_refused_renegotiation_ends_the_subscription_and_leaves_the_old_wish() {
     world.act(|s, cx| s.renegotiate(cx, &changes));
     world.hear(json!({"type": "subscription.rejected", "reason_code": "unknown", "reason_message": "No."}));
     assert!(world.notices().contains(&NoticeKind::RenegotiationRefused));
-    assert!(world.has(&Output::Disconnect));
+    assert!(world.has(&SubscriberOutput::Disconnect));
     assert_eq!(world.ended_prompts(), [(prompt.id, PromptEnd::Closed)], "it can no longer be answered");
-    world.act(|s, cx| s.disconnected(cx, Loss::Broken("gone".into())));
+    world.act(|s, cx| s.disconnected(cx, DisconnectReason::Broken("gone".into())));
     world.pass(1000);
     world.act(|s, cx| s.connected(cx, false));
     let Some(Message::SubscriptionRequest(request)) = world.sent().into_iter().next_back() else { panic!() };
@@ -186,7 +192,7 @@ fn closing_says_so_once_and_ends_everything() {
     let sent = world.sent();
     assert!(matches!(sent[..], [Message::SubscriptionClose(c)] if c.reason_code.as_deref() == Some("user_left")));
     assert_eq!(world.ended_prompts(), [(prompt.id, PromptEnd::Closed)]);
-    assert_eq!(world.out.last(), Some(&Output::Ended(Ended::Closed)));
+    assert_eq!(world.out.last(), Some(&SubscriberOutput::Ended(EndReason::Closed)));
     assert_eq!(world.subscriber.next_deadline(), None);
     world.say("session.started", json!({"summary_normal": "Hello."}));
     assert!(world.events().is_empty());
@@ -201,5 +207,5 @@ fn a_close_by_the_producer_ends_prompts_and_is_followed_by_a_new_request() {
     world.hear(json!({"type": "subscription.close", "subscription_id": "sub_1", "reason_code": "too_slow"}));
     assert_eq!(world.ended_prompts(), [(prompt.id, PromptEnd::Closed)]);
     world.pass(1000);
-    assert!(world.has(&Output::Connect(None)), "there is nothing to resume");
+    assert!(world.has(&SubscriberOutput::Connect(None)), "there is nothing to resume");
 }

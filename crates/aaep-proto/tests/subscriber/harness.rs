@@ -2,7 +2,9 @@
 
 use aaep_proto::id::Entropy;
 use aaep_proto::message::{Capabilities, Event, Message};
-use aaep_proto::subscriber::{Config, Cx, NoticeKind, Output, Prompt, PromptEnd, PromptId, Subscriber};
+use aaep_proto::subscriber::{
+    Cx, NoticeKind, Prompt, PromptEnd, PromptId, Subscriber, SubscriberConfig, SubscriberOutput,
+};
 use aaep_proto::time::{Moment, Now, Timestamp};
 use serde_json::{Value, json};
 
@@ -26,7 +28,7 @@ pub struct World {
     pub entropy: Seeded,
     pub millis: u64,
     pub skew_millis: i64,
-    pub out: Vec<Output>,
+    pub out: Vec<SubscriberOutput>,
     pub next_event: u32,
 }
 
@@ -38,12 +40,12 @@ pub fn replying() -> Value {
     json!({"supports_confirmation_reply": true, "supports_clarification_reply": true})
 }
 
-pub fn config(value: Value) -> Config {
-    Config::new("reader", capabilities(value))
+pub fn config(value: Value) -> SubscriberConfig {
+    SubscriberConfig::new("reader", capabilities(value))
 }
 
 impl World {
-    pub fn new(config: Config) -> World {
+    pub fn new(config: SubscriberConfig) -> World {
         World {
             subscriber: Subscriber::new(config),
             entropy: Seeded(3),
@@ -76,7 +78,7 @@ impl World {
         let result = input(&mut self.subscriber, &mut Cx { now, entropy: &mut self.entropy });
         loop {
             match self.subscriber.poll_output() {
-                Output::Idle(_) => return result,
+                SubscriberOutput::Idle(_) => return result,
                 output => self.out.push(output),
             }
         }
@@ -133,12 +135,12 @@ impl World {
         self.prompts().pop().expect("a prompt was opened")
     }
 
-    pub fn take(&mut self) -> Vec<Output> {
+    pub fn take(&mut self) -> Vec<SubscriberOutput> {
         std::mem::take(&mut self.out)
     }
 
     pub fn events(&self) -> Vec<&Event> {
-        self.out.iter().filter_map(|o| if let Output::Event(e) = o { Some(&**e) } else { None }).collect()
+        self.out.iter().filter_map(|o| if let SubscriberOutput::Event(e) = o { Some(&**e) } else { None }).collect()
     }
 
     pub fn ids(&self) -> Vec<&str> {
@@ -148,23 +150,29 @@ impl World {
     pub fn prompts(&self) -> Vec<Prompt> {
         self.out
             .iter()
-            .filter_map(|o| if let Output::PromptOpened(p) = o { Some((**p).clone()) } else { None })
+            .filter_map(|o| if let SubscriberOutput::PromptOpened(p) = o { Some((**p).clone()) } else { None })
             .collect()
     }
 
     pub fn ended_prompts(&self) -> Vec<(PromptId, PromptEnd)> {
-        self.out.iter().filter_map(|o| if let Output::PromptEnded(p, e) = o { Some((*p, *e)) } else { None }).collect()
+        self.out
+            .iter()
+            .filter_map(|o| if let SubscriberOutput::PromptEnded(p, e) = o { Some((*p, *e)) } else { None })
+            .collect()
     }
 
     pub fn notices(&self) -> Vec<NoticeKind> {
-        self.out.iter().filter_map(|o| if let Output::Notice(n) = o { Some(n.kind()) } else { None }).collect()
+        self.out
+            .iter()
+            .filter_map(|o| if let SubscriberOutput::Notice(n) = o { Some(n.kind()) } else { None })
+            .collect()
     }
 
     pub fn sent(&self) -> Vec<&Message> {
-        self.out.iter().filter_map(|o| if let Output::Send(m) = o { Some(&**m) } else { None }).collect()
+        self.out.iter().filter_map(|o| if let SubscriberOutput::Send(m) = o { Some(&**m) } else { None }).collect()
     }
 
-    pub fn has(&self, output: &Output) -> bool {
+    pub fn has(&self, output: &SubscriberOutput) -> bool {
         self.out.contains(output)
     }
 }

@@ -1,9 +1,11 @@
 //! What is asked, how it ends, and what an answer may say.
 
-use aaep_proto::confirm::Verdict;
+use aaep_proto::confirm::Resolution;
 use aaep_proto::limits;
 use aaep_proto::message::{ConfirmationReply, Decision, Message, Response};
-use aaep_proto::subscriber::{Answer, Gap, Loss, NoticeKind, Output, PromptEnd, ReplyRefused};
+use aaep_proto::subscriber::{
+    DisconnectReason, Gap, NoticeKind, PromptAnswer, PromptEnd, PromptReplyError, SubscriberOutput,
+};
 use aaep_proto::time::{Moment, Timestamp};
 use serde_json::{Value, json};
 
@@ -16,7 +18,7 @@ fn a_question_is_answered_once_and_the_token_is_echoed() {
     assert_eq!(prompt.deadline, Moment::from_millis(world.millis).plus_seconds(60));
     world.take();
     world.millis += 1000;
-    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, Answer::accept())), Ok(()));
+    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::accept())), Ok(()));
     let sent = world.sent();
     let [Message::ConfirmationReply(reply)] = sent[..] else { panic!("{sent:?}") };
     let ConfirmationReply { reply_token, decision, subscription_id, timestamp, .. } = &**reply;
@@ -24,7 +26,7 @@ fn a_question_is_answered_once_and_the_token_is_echoed() {
     assert_eq!(*timestamp, world.now().wall);
     assert!(aaep_proto::validate(&serde_json::to_vec(sent[0]).unwrap()).is_valid());
     assert_eq!(world.ended_prompts(), [(prompt.id, PromptEnd::AnsweredHere)]);
-    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, Answer::reject())), Err(ReplyRefused::Gone));
+    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::reject())), Err(PromptReplyError::Gone));
     assert_eq!(world.sent().len(), 1);
 }
 
@@ -36,7 +38,7 @@ fn an_answer_never_counts_for_another_question_under_the_same_token() {
     assert_ne!(first.id, second.id);
     assert!(world.notices().contains(&NoticeKind::ReusedToken));
     assert_eq!(world.ended_prompts(), [(first.id, PromptEnd::Replaced)]);
-    assert_eq!(world.act(|s, cx| s.reply(cx, first.id, Answer::accept())), Err(ReplyRefused::Gone));
+    assert_eq!(world.act(|s, cx| s.reply(cx, first.id, PromptAnswer::accept())), Err(PromptReplyError::Gone));
     assert!(world.sent().is_empty());
     // Nor if what differs is only the call that the consent is bound to.
     let consent = |digest: &str| json!({"consent": {"tool": "mail", "call_digest": digest}});
@@ -57,7 +59,7 @@ fn a_question_ends_by_itself_when_its_time_is_over() {
     // Also if the alarm comes late: the answer must not go out.
     let prompt = world.ask("rpl_2", json!({}));
     world.millis += 61_000;
-    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, Answer::accept())), Err(ReplyRefused::Gone));
+    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::accept())), Err(PromptReplyError::Gone));
 }
 
 #[test]
@@ -70,7 +72,7 @@ fn the_deadline_counts_from_the_timestamp_and_never_beyond_the_timeout() {
     let prompt = world.ask("rpl_2", json!({"timestamp": ahead}));
     assert_eq!(prompt.deadline, Moment::from_millis(world.millis).plus_seconds(60));
     world.take();
-    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, Answer::accept())), Ok(()));
+    assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::accept())), Ok(()));
     let sent = world.sent();
     assert!(matches!(sent[..], [Message::ConfirmationReply(r)] if r.timestamp.millis() == START + 3_600_000));
     let past = Timestamp::from_millis(START - 100_000).to_string();
@@ -99,7 +101,7 @@ fn a_state_change_takes_away_what_it_resolves() {
         json!({"from_state": "awaiting_input", "to_state": "thinking", "@context": context,
         "extensions": {"consent": {"reply_token": "rpl_1", "outcome": "rejected"}}}),
     );
-    let elsewhere = PromptEnd::ResolvedElsewhere(Some(Verdict::Rejected));
+    let elsewhere = PromptEnd::ResolvedElsewhere(Some(Resolution::Rejected));
     assert_eq!(world.ended_prompts(), [(one.id, elsewhere)], "only the one that is named");
     // This producer names what ends, so a change without a name ends nothing.
     world.say("state.changed", json!({"from_state": "awaiting_input", "to_state": "thinking"}));
@@ -141,7 +143,7 @@ fn a_countdown_moves_the_deadline() {
         "extensions": {"consent": {"reply_token": "rpl_1", "seconds_left": 90}}}),
     );
     let later = Moment::from_millis(120_000);
-    assert!(world.has(&Output::PromptMoved(prompt.id, later)));
+    assert!(world.has(&SubscriberOutput::PromptMoved(prompt.id, later)));
     world.pass(89_999);
     assert!(world.ended_prompts().is_empty());
     world.pass(1);
@@ -154,26 +156,26 @@ fn after_a_new_subscription_only_what_is_asked_again_stays_open() {
     let kept = world.ask("rpl_1", json!({}));
     let lost = world.ask("rpl_2", json!({"action": "Send it."}));
     let answered = world.ask("rpl_3", json!({"action": "Print it."}));
-    world.act(|s, cx| s.reply(cx, answered.id, Answer::accept())).unwrap();
-    world.act(|s, cx| s.disconnected(cx, Loss::Broken("gone".into())));
+    world.act(|s, cx| s.reply(cx, answered.id, PromptAnswer::accept())).unwrap();
+    world.act(|s, cx| s.disconnected(cx, DisconnectReason::Broken("gone".into())));
     world.pass(1000);
     world.act(|s, cx| s.connected(cx, false));
     world.take();
     world.accept("sub_2", replying());
-    assert!(world.has(&Output::Gap(Gap::Away)));
+    assert!(world.has(&SubscriberOutput::Gap(Gap::Away)));
     // The same question, asked again with the time that is left, is still the same to the user.
     let again = json!({"urgency": "critical", "action": "Delete all.", "consequence": "They are gone.",
         "reply_token": "rpl_1", "timeout_seconds": 30, "default_decision": "reject"});
     world.say("awaiting.confirmation", again);
     assert!(world.prompts().is_empty());
-    assert!(world.out.iter().any(|o| matches!(o, Output::PromptMoved(id, _) if *id == kept.id)));
+    assert!(world.out.iter().any(|o| matches!(o, SubscriberOutput::PromptMoved(id, _) if *id == kept.id)));
     // The answer to this one was lost with the connection.
     let anew = world.ask("rpl_3", json!({"action": "Print it."}));
     assert_ne!(anew.id, answered.id);
     world.pass(limits::REASK_SECONDS * 1000);
     assert_eq!(world.ended_prompts(), [(lost.id, PromptEnd::ConnectionLost)]);
     world.take();
-    world.act(|s, cx| s.reply(cx, kept.id, Answer::reject())).unwrap();
+    world.act(|s, cx| s.reply(cx, kept.id, PromptAnswer::reject())).unwrap();
     let sent = world.sent();
     assert!(matches!(sent[..], [Message::ConfirmationReply(r)] if r.subscription_id.as_str() == "sub_2"));
 }
@@ -182,12 +184,12 @@ fn after_a_new_subscription_only_what_is_asked_again_stays_open() {
 fn a_reply_that_could_not_be_delivered_is_asked_for_again() {
     let mut world = World::live(replying());
     let prompt = world.ask("rpl_1", json!({}));
-    world.act(|s, cx| s.reply(cx, prompt.id, Answer::accept())).unwrap();
+    world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::accept())).unwrap();
     world.take();
-    world.act(|s, cx| s.undelivered(cx, &"rpl_1".parse().unwrap()));
+    world.act(|s, cx| s.handle_send_failure(cx, &"rpl_1".parse().unwrap()));
     let again = world.prompts().pop().unwrap();
     assert_eq!(again.event, prompt.event);
-    world.act(|s, cx| s.reply(cx, again.id, Answer::reject())).unwrap();
+    world.act(|s, cx| s.reply(cx, again.id, PromptAnswer::reject())).unwrap();
     assert_eq!(world.sent().len(), 1);
 }
 
@@ -195,7 +197,7 @@ fn a_reply_that_could_not_be_delivered_is_asked_for_again() {
 fn an_answer_that_did_not_count_is_noticed() {
     let mut world = World::live(replying());
     let prompt = world.ask("rpl_1", json!({}));
-    world.act(|s, cx| s.reply(cx, prompt.id, Answer::reject())).unwrap();
+    world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::reject())).unwrap();
     let context = json!(["https://aaep-protocol.org/context/v1", "urn:aaep:extension:consent:1"]);
     world.say(
         "state.changed",
@@ -216,21 +218,21 @@ fn answers_must_be_of_the_kind_that_was_asked_for() {
         world.say("awaiting.clarification", all);
         world.prompts().pop().unwrap().id
     };
-    let text = |t: &str| Answer::response(Response::Text(t.into()));
+    let text = |t: &str| PromptAnswer::response(Response::Text(t.into()));
     let choices = json!({"accepted_response_kinds": ["multiple_choice"],
         "choices": [{"value": "a", "label": "A"}, {"value": "b", "label": "B"}]});
     let id = clarify(&mut world, "rpl_1", choices);
-    for wrong in [text("c"), Answer::response(Response::Boolean(true)), Answer::accept()] {
-        assert_eq!(world.act(|s, cx| s.reply(cx, id, wrong)), Err(ReplyRefused::WrongKind));
+    for wrong in [text("c"), PromptAnswer::response(Response::Boolean(true)), PromptAnswer::accept()] {
+        assert_eq!(world.act(|s, cx| s.reply(cx, id, wrong)), Err(PromptReplyError::WrongKind));
     }
     assert_eq!(world.act(|s, cx| s.reply(cx, id, text("b"))), Ok(()));
     let id = clarify(&mut world, "rpl_2", json!({"accepted_response_kinds": ["numeric", "yes_no"]}));
-    assert_eq!(world.act(|s, cx| s.reply(cx, id, text("b"))), Err(ReplyRefused::WrongKind));
-    assert_eq!(world.act(|s, cx| s.reply(cx, id, Answer::response(Response::Number(4.0)))), Ok(()));
+    assert_eq!(world.act(|s, cx| s.reply(cx, id, text("b"))), Err(PromptReplyError::WrongKind));
+    assert_eq!(world.act(|s, cx| s.reply(cx, id, PromptAnswer::response(Response::Number(4.0)))), Ok(()));
     let id = world.ask("rpl_3", json!({"allowed_replies": ["reject"]})).id;
-    assert_eq!(world.act(|s, cx| s.reply(cx, id, Answer::accept())), Err(ReplyRefused::NotAllowed));
+    assert_eq!(world.act(|s, cx| s.reply(cx, id, PromptAnswer::accept())), Err(PromptReplyError::NotAllowed));
     let id = world.ask("rpl_4", json!({"allowed_replies": ["accept"]})).id;
-    assert_eq!(world.act(|s, cx| s.reply(cx, id, Answer::reject())), Ok(()), "no is always possible");
+    assert_eq!(world.act(|s, cx| s.reply(cx, id, PromptAnswer::reject())), Ok(()), "no is always possible");
     for message in world.sent() {
         assert!(aaep_proto::validate(&serde_json::to_vec(message).unwrap()).is_valid(), "{message:?}");
     }

@@ -1,10 +1,10 @@
 //! Together with the producer's engine.
 
-use aaep_proto::confirm::{Clarification, Confirmation, Verdict};
-use aaep_proto::engine::{self, Binding, Engine, SessionOptions, SubscriptionKey};
+use aaep_proto::confirm::{Clarification, Confirmation, Resolution};
+use aaep_proto::engine::{self, Engine, ResumePolicy, SessionOptions, SubscriptionKey};
 use aaep_proto::id::SessionId;
 use aaep_proto::message::{CancelledBy, Decision, Message, Producer, Response};
-use aaep_proto::subscriber::{Answer, Cx, Output, Prompt, PromptEnd};
+use aaep_proto::subscriber::{Cx, Prompt, PromptAnswer, PromptEnd, SubscriberOutput};
 use aaep_proto::time::Moment;
 use serde_json::{Value, json};
 
@@ -15,13 +15,13 @@ struct Pair {
     engine: Engine,
     entropy: Seeded,
     key: Option<SubscriptionKey>,
-    decided: Vec<(Decision, Verdict)>,
+    decided: Vec<(Decision, Resolution)>,
     answered: Vec<Option<Response>>,
 }
 
 impl Pair {
     fn new(wish: Value) -> Pair {
-        let engine = Engine::new(engine::Config::new(Producer::new("tester")));
+        let engine = Engine::new(engine::EngineConfig::new(Producer::new("tester")));
         let world = World::new(config(wish));
         let mut pair =
             Pair { world, engine, entropy: Seeded(11), key: None, decided: Vec::new(), answered: Vec::new() };
@@ -42,17 +42,20 @@ impl Pair {
     fn carry(&mut self) {
         loop {
             let mut quiet = true;
-            let (sent, rest) =
-                self.world.take().into_iter().partition::<Vec<_>, _>(|output| matches!(output, Output::Send(_)));
+            let (sent, rest) = self
+                .world
+                .take()
+                .into_iter()
+                .partition::<Vec<_>, _>(|output| matches!(output, SubscriberOutput::Send(_)));
             self.world.out = rest;
             for output in sent {
-                let Output::Send(message) = output else { continue };
+                let SubscriberOutput::Send(message) = output else { continue };
                 quiet = false;
                 let now = self.world.now();
                 let cx = &mut Cx { now, entropy: &mut self.entropy };
                 match (&*message, self.key) {
                     (Message::SubscriptionRequest(request), _) => {
-                        self.key = Some(self.engine.subscribe(cx, request, "user", Binding::Connection).unwrap());
+                        self.key = Some(self.engine.subscribe(cx, request, "user", ResumePolicy::Connection).unwrap());
                     }
                     (message, Some(key)) => self.engine.handle_message(cx, key, message).unwrap(),
                     _ => {}
@@ -60,15 +63,17 @@ impl Pair {
             }
             loop {
                 match self.engine.poll_output() {
-                    engine::Output::Event(_, frame) => {
+                    engine::EngineOutput::Event(_, frame) => {
                         self.world.act(|s, cx| s.handle_bytes(cx, frame.json()));
                     }
-                    engine::Output::Message(_, message) => {
+                    engine::EngineOutput::Message(_, message) => {
                         self.world.act(|s, cx| s.handle_message(cx, *message));
                     }
-                    engine::Output::Decided(_, outcome) => self.decided.push((outcome.decision, outcome.verdict)),
-                    engine::Output::Answered(_, answer) => self.answered.push(answer.response),
-                    engine::Output::Idle(_) => break,
+                    engine::EngineOutput::Decided(_, outcome) => {
+                        self.decided.push((outcome.decision, outcome.resolution))
+                    }
+                    engine::EngineOutput::Answered(_, answer) => self.answered.push(answer.response),
+                    engine::EngineOutput::Idle(_) => break,
                     _ => {}
                 }
                 quiet = false;
@@ -97,13 +102,13 @@ fn subscriber_and_engine_agree_on_questions() {
     let tokens: Vec<_> = prompts.iter().filter_map(Prompt::token).collect();
     assert_eq!(tokens, [&first, &second, &third]);
     // One is answered: the others stay, although the state changes back and forth.
-    pair.world.act(|s, cx| s.reply(cx, prompts[0].id, Answer::accept())).unwrap();
+    pair.world.act(|s, cx| s.reply(cx, prompts[0].id, PromptAnswer::accept())).unwrap();
     pair.carry();
-    assert_eq!(pair.decided, [(Decision::Accept, Verdict::Accepted)]);
+    assert_eq!(pair.decided, [(Decision::Accept, Resolution::Accepted)]);
     assert_eq!(pair.world.ended_prompts(), [(prompts[0].id, PromptEnd::AnsweredHere)]);
     pair.produce(|e, cx| e.withdraw(cx, &second, true)).unwrap();
     assert_eq!(pair.world.ended_prompts()[1..], [(prompts[1].id, PromptEnd::Replaced)]);
-    let yes = Answer::response(Response::Boolean(true));
+    let yes = PromptAnswer::response(Response::Boolean(true));
     pair.world.act(|s, cx| s.reply(cx, prompts[2].id, yes)).unwrap();
     pair.carry();
     assert_eq!(pair.answered, [Some(Response::Boolean(true))]);

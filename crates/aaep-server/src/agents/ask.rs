@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use aaep::message::{Aside, AwaitingClarification, AwaitingConfirmation, Decision, Payload, ResponseKind};
-use aaep::{Attached, Clarification, Confirmation, Misuse, Outcome, UnanswerableQuestion};
+use aaep::message::{AwaitingClarification, AwaitingConfirmation, Decision, EventMeta, Payload, ResponseKind};
+use aaep::{Clarification, Confirmation, ConfirmationOutcome, EngineError, RecoveredQuestion, UnanswerableError};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::answer::{Answer, Ending, Fault, faults};
-use super::loose::Told;
+use super::raw_event::CompletedEvent;
 use super::reply::{Pending, Reply, outcome};
+use super::response::{AgentError, AgentResponse, Ending, faults};
 use super::session::{Open, Permits};
 
 /// Asks; the answer comes by what is returned. The name is that of the agent, and one to find it again by.
 pub(super) async fn ask(
     open: &mut Open,
-    told: &Told,
+    told: &CompletedEvent,
     (id, origin): (&str, Option<&str>),
     waiting: &mut JoinSet<()>,
-) -> Result<Pending, Vec<Fault>> {
+) -> Result<Pending, Vec<AgentError>> {
     let asker = Asker::new(open, told, id);
     match &told.event.payload {
         Payload::AwaitingConfirmation(asked) => {
@@ -27,7 +27,7 @@ pub(super) async fn ask(
             if let Some(origin) = origin {
                 confirmation = confirmation.origin(origin);
             }
-            let question = open.session.ask(confirmation).await.map_err(faults)?;
+            let question = open.session.ask_confirmation(confirmation).await.map_err(faults)?;
             Ok(wait(waiting, id, async move { asker.decided(question.end().await) }))
         }
         Payload::AwaitingClarification(asked) => {
@@ -35,22 +35,22 @@ pub(super) async fn ask(
             if let Some(origin) = origin {
                 clarification = clarification.origin(origin);
             }
-            let question = open.session.ask_about(clarification).await.map_err(unanswerable)?;
+            let question = open.session.ask_clarification(clarification).await.map_err(unanswerable)?;
             Ok(wait(waiting, id, async move { asker.answered(question.end().await) }))
         }
-        _ => Err(vec![Fault::at("/type", "This is no question.")]),
+        _ => Err(vec![AgentError::at("/type", "This is no question.")]),
     }
 }
 
 /// Why a clarification was refused, with the field to put right.
-fn unanswerable(error: aaep::Error) -> Vec<Fault> {
-    let aaep::Error::Misuse(Misuse::Unanswerable(what)) = error else { return faults(error) };
+fn unanswerable(error: aaep::Error) -> Vec<AgentError> {
+    let aaep::Error::Misuse(EngineError::Unanswerable(what)) = error else { return faults(error) };
     vec![match what {
-        UnanswerableQuestion::NoChoices => {
-            Fault::at("/choices", "Add choices: a multiple_choice question cannot be answered without them.")
+        UnanswerableError::NoChoices => {
+            AgentError::at("/choices", "Add choices: a multiple_choice question cannot be answered without them.")
         }
-        UnanswerableQuestion::DefaultIsNoChoice => {
-            Fault::at("/default_response", "Set default_response to the value of one of the choices.")
+        UnanswerableError::DefaultIsNoChoice => {
+            AgentError::at("/default_response", "Set default_response to the value of one of the choices.")
         }
     }]
 }
@@ -58,26 +58,26 @@ fn unanswerable(error: aaep::Error) -> Vec<Fault> {
 /// Goes on with a question that was asked before a restart.
 pub(super) fn resume(
     open: &mut Open,
-    (told, id): (&Told, &str),
-    found: Attached,
+    (told, id): (&CompletedEvent, &str),
+    found: RecoveredQuestion,
     waiting: &mut JoinSet<()>,
-) -> Result<Reply, Vec<Fault>> {
+) -> Result<Reply, Vec<AgentError>> {
     let asker = Asker::new(open, told, id);
     guard(open, told)?;
     Ok(match found {
-        Attached::Confirmation(question) => {
+        RecoveredQuestion::Confirmation(question) => {
             Reply::Later(wait(waiting, id, async move { asker.decided(question.end().await) }))
         }
-        Attached::Clarification(question) => {
+        RecoveredQuestion::Clarification(question) => {
             Reply::Later(wait(waiting, id, async move { asker.answered(question.end().await) }))
         }
-        Attached::Decided(end) => Reply::Now(asker.decided(Ok(end)).into()),
-        Attached::Answered(end) => Reply::Now(asker.answered(Ok(end)).into()),
+        RecoveredQuestion::Decided(end) => Reply::Now(asker.decided(Ok(end)).into()),
+        RecoveredQuestion::Answered(end) => Reply::Now(asker.answered(Ok(end)).into()),
     })
 }
 
 /// From now on the tool of an irreversible question needs a permit.
-fn guard(open: &mut Open, told: &Told) -> Result<(), Vec<Fault>> {
+fn guard(open: &mut Open, told: &CompletedEvent) -> Result<(), Vec<AgentError>> {
     match (&told.event.payload, &told.tool) {
         (Payload::AwaitingConfirmation(asked), Some(tool)) if asked.is_irreversible() => {
             open.guarded.add(tool).map_err(|fault| vec![fault])
@@ -87,7 +87,7 @@ fn guard(open: &mut Open, told: &Told) -> Result<(), Vec<Fault>> {
 }
 
 /// Waits beside everything else.
-fn wait(waiting: &mut JoinSet<()>, id: &str, end: impl Future<Output = Answer> + Send + 'static) -> Pending {
+fn wait(waiting: &mut JoinSet<()>, id: &str, end: impl Future<Output = AgentResponse> + Send + 'static) -> Pending {
     let (decide, pending) = Pending::new(id);
     waiting.spawn(async move {
         decide.send_replace(Some(Arc::new(end.await)));
@@ -105,33 +105,33 @@ struct Asker {
 }
 
 impl Asker {
-    fn new(open: &Open, told: &Told, id: &str) -> Asker {
+    fn new(open: &Open, told: &CompletedEvent, id: &str) -> Asker {
         let (tool, args) = (told.tool.clone(), told.args.clone());
         Asker { id: id.to_owned(), session: open.session.id().to_string(), permits: open.permits.clone(), tool, args }
     }
 
-    fn decided(self, end: Result<Outcome, aaep::Error>) -> Answer {
+    fn decided(self, end: Result<ConfirmationOutcome, aaep::Error>) -> AgentResponse {
         match end {
             Ok(end) => {
                 // The permit is there before the agent hears of it.
                 if let (Some(permit), Some(tool)) = (end.permit, self.tool) {
                     self.permits.keep(&tool, self.args.as_ref(), permit);
                 }
-                outcome(&self.id, &self.session, end.verdict, Ending::Decision(end.decision, end.modified_action))
+                outcome(&self.id, &self.session, end.resolution, Ending::Decision(end.decision, end.modified_action))
             }
-            Err(error) => Answer::refused(Some(&self.id), faults(error)),
+            Err(error) => AgentResponse::refused(Some(&self.id), faults(error)),
         }
     }
 
-    fn answered(self, end: Result<aaep::Answer, aaep::Error>) -> Answer {
+    fn answered(self, end: Result<aaep::ClarificationOutcome, aaep::Error>) -> AgentResponse {
         match end {
-            Ok(end) => outcome(&self.id, &self.session, end.verdict, Ending::Response(end.response)),
-            Err(error) => Answer::refused(Some(&self.id), faults(error)),
+            Ok(end) => outcome(&self.id, &self.session, end.resolution, Ending::Response(end.response)),
+            Err(error) => AgentResponse::refused(Some(&self.id), faults(error)),
         }
     }
 }
 
-fn confirmation(asked: &AwaitingConfirmation, told: &Told) -> Result<Confirmation, Fault> {
+fn confirmation(asked: &AwaitingConfirmation, told: &CompletedEvent) -> Result<Confirmation, AgentError> {
     let summaries = (&asked.summary_terse, &asked.summary_normal, &asked.summary_detailed);
     let mut ask = Confirmation::new(&asked.action, &asked.consequence).summaries(
         summaries.0.clone(),
@@ -163,17 +163,17 @@ fn confirmation(asked: &AwaitingConfirmation, told: &Told) -> Result<Confirmatio
         ask = ask.for_call(tool, told.args.as_ref().unwrap_or(&Value::Null));
     }
     if told.takes_modified {
-        ask = ask.takes_modified_action();
+        ask = ask.allow_modified_action();
     }
-    ask = ask.in_other_words(told.event.extra.clone(), Aside::of(&told.event.envelope));
+    ask = ask.with_variants(told.event.extra.clone(), EventMeta::of(&told.event.envelope));
     if asked.default_decision == Decision::Accept {
         let message = "Set default_decision to reject: the action cannot be undone, so silence must not start it.";
-        ask = ask.accept_on_timeout().map_err(|_| Fault::at("/default_decision", message))?;
+        ask = ask.accept_on_timeout().map_err(|_| AgentError::at("/default_decision", message))?;
     }
     Ok(ask)
 }
 
-fn clarification(asked: &AwaitingClarification, told: &Told) -> Clarification {
+fn clarification(asked: &AwaitingClarification, told: &CompletedEvent) -> Clarification {
     let mut kinds = asked.accepted_response_kinds.clone().unwrap_or_default();
     let choices = asked.choices.iter().flatten().map(|choice| (choice.value.clone(), choice.label.clone()));
     if asked.choices.is_some() && !kinds.contains(&ResponseKind::MultipleChoice) {
@@ -200,5 +200,5 @@ fn clarification(asked: &AwaitingClarification, told: &Told) -> Clarification {
     }
     let summaries = (&asked.summary_terse, &asked.summary_normal, &asked.summary_detailed);
     ask.summaries(summaries.0.clone(), summaries.1.clone(), summaries.2.clone())
-        .in_other_words(told.event.extra.clone(), Aside::of(&told.event.envelope))
+        .with_variants(told.event.extra.clone(), EventMeta::of(&told.event.envelope))
 }

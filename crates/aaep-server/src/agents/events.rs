@@ -13,11 +13,11 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::registry::{Agents, Seat, Way, is_name};
+use super::registry::{AgentLease, Agents, ConnectionKind, is_name};
 use super::reply::Reply;
 use super::urgent::is_urgent;
+use crate::context::{Peer, stopped};
 use crate::http::{App, Problem, body};
-use crate::hub::{Peer, stopped};
 use crate::memory_budget::Reservation;
 use crate::quota::Exhausted;
 
@@ -56,7 +56,7 @@ pub(super) async fn take(
     if !peer.is_current() {
         return Err(Problem::unauthenticated());
     }
-    let seat = sit(&app, &agents, (&peer, &uri), Way::Requests)?;
+    let seat = sit(&app, &agents, (&peer, &uri), ConnectionKind::Requests)?;
     // From here on the connection carries an agent, which may wait long for the answer to a question.
     let _held = peer.hold();
     let deadline = Instant::now() + wait_of(&uri, &headers);
@@ -83,7 +83,12 @@ pub(super) async fn take(
 }
 
 /// A place for the agent of a request.
-pub(super) fn sit(app: &App, agents: &Agents, (peer, uri): (&Peer, &Uri), way: Way) -> Result<Seat, Problem> {
+pub(super) fn sit(
+    app: &App,
+    agents: &Agents,
+    (peer, uri): (&Peer, &Uri),
+    way: ConnectionKind,
+) -> Result<AgentLease, Problem> {
     let name = query(uri, "agent");
     if name.is_some_and(|name| !is_name(name)) {
         return Err(NAME);
@@ -101,7 +106,7 @@ pub(super) fn sit(app: &App, agents: &Agents, (peer, uri): (&Peer, &Uri), way: W
 }
 
 /// Nothing, if there are too many lines.
-async fn relay(seat: Seat, body: Bytes, one: bool) -> Option<(Seat, Vec<Reply>)> {
+async fn relay(seat: AgentLease, body: Bytes, one: bool) -> Option<(AgentLease, Vec<Reply>)> {
     let lines: Vec<&[u8]> = if one {
         vec![&body]
     } else {

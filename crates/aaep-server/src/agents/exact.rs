@@ -4,26 +4,26 @@
 use aaep_proto::json::Json;
 use serde_json::{Number, Value};
 
-use super::answer::Fault;
+use super::response::AgentError;
 
 /// Reads one JSON value. A key that is there twice is refused: readers disagree on which of the two counts.
-pub(super) fn read(line: &[u8]) -> Result<Value, Fault> {
+pub(super) fn read(line: &[u8]) -> Result<Value, AgentError> {
     let json = Json::parse(line)
-        .map_err(|error| Fault::new(format!("This is not JSON: {error}. Write one JSON object on one line.")))?;
+        .map_err(|error| AgentError::new(format!("This is not JSON: {error}. Write one JSON object on one line.")))?;
     match duplicate_in(&json) {
-        Some(key) => Err(Fault::new(format!("{key} is there more than once. Write every key of an object once."))),
+        Some(key) => Err(AgentError::new(format!("{key} is there more than once. Write every key of an object once."))),
         None => Ok(json.to_value()),
     }
 }
 
 /// Refuses numbers that cannot be held exactly: integers beyond 64 bits and decimals that are longer than a double.
-pub(super) fn check_numbers(line: &[u8]) -> Result<(), Fault> {
+pub(super) fn check_numbers(line: &[u8]) -> Result<(), AgentError> {
     match numbers_in(line).find(|token| !is_exact(token)) {
         Some(token) => {
             // A number can be as long as a line.
             let shown: String = token.chars().take(40).collect();
             let message = format!("The number {shown} cannot be kept exactly. Send it as a string.");
-            Err(Fault::at("/args", message))
+            Err(AgentError::at("/args", message))
         }
         None => Ok(()),
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::answer::Fault;
+use super::response::AgentError;
 
 /// Tools of one agent that can be known as irreversible. None is forgotten for another: an agent could make room for a
 /// tool to count as harmless again.
@@ -16,11 +16,11 @@ pub(super) struct Guarded(Arc<Mutex<BTreeSet<String>>>);
 
 impl Guarded {
     /// The user is about to be asked about this tool as irreversible.
-    pub(super) fn add(&self, tool: &str) -> Result<(), Fault> {
+    pub(super) fn add(&self, tool: &str) -> Result<(), AgentError> {
         let tool = tool.to_ascii_lowercase();
         let mut tools = self.lock();
         if tools.len() >= TOOLS && !tools.contains(&tool) {
-            return Err(Fault::at("/tool", format!("An agent can ask about {TOOLS} irreversible tools at most.")));
+            return Err(AgentError::at("/tool", format!("An agent can ask about {TOOLS} irreversible tools at most.")));
         }
         tools.insert(tool);
         Ok(())

@@ -83,10 +83,10 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::agents::{Answer, Pending};
+    use crate::agents::{AgentResponse, Pending};
 
     fn published(id: usize) -> Reply {
-        Reply::Now(Answer::Published { event_id: id.to_string(), session_id: "sess_1".to_owned() }.into())
+        Reply::Now(AgentResponse::Published { event_id: id.to_string(), session_id: "sess_1".to_owned() }.into())
     }
 
     #[test]

@@ -4,28 +4,28 @@
 //! back for each question it asked and for each event that was refused. A [`Relay`] does that for one agent; [`stdio`]
 //! feeds it from a process, and the endpoints under `/aaep/v1/agent` from the network.
 
-mod answer;
 mod ask;
 mod events;
 mod exact;
 mod guarded;
+mod identity;
 mod inbox;
-mod loose;
 mod memory;
+mod raw_event;
 mod registry;
 mod relay;
 mod reply;
+mod response;
 mod session;
 mod share;
 pub mod stdio;
 mod urgent;
-mod who;
 mod ws;
 
-pub use answer::{Answer, Fault};
+pub use identity::AgentIdentity;
 pub use relay::Relay;
 pub use reply::{Pending, Reply};
-pub use who::Who;
+pub use response::{AgentError, AgentResponse};
 
 pub(crate) use registry::Agents;
 

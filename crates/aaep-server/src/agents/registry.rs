@@ -8,13 +8,13 @@ use std::time::Duration;
 use aaep::{LanguageTag, Producer};
 use tokio::time::Instant;
 
+use super::identity::AgentIdentity;
 use super::relay::Relay;
 use super::share::Share;
 use super::urgent::Urgent;
-use super::who::Who;
 use crate::admission::Admission;
 use crate::config::Config;
-use crate::hub::Peer;
+use crate::context::Peer;
 use crate::quota::{Exhausted, Place, QuotaError};
 
 /// How long an agent whose connection is lost may take to come back.
@@ -62,7 +62,7 @@ impl Names {
 
 /// By which way an agent comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum ConnectionKind {
     /// A connection that stays.
     Connection,
     /// Requests, one at a time.
@@ -79,12 +79,12 @@ pub(crate) struct Agents {
     language: LanguageTag,
     names: Arc<Names>,
     admission: Admission,
-    desks: Mutex<BTreeMap<Key, Arc<Desk>>>,
+    desks: Mutex<BTreeMap<Key, Arc<AgentEntry>>>,
 }
 
 /// One agent.
 #[derive(Debug)]
-struct Desk {
+struct AgentEntry {
     relay: Arc<tokio::sync::Mutex<Relay>>,
     urgent: Urgent,
     presence: Mutex<Presence>,
@@ -100,12 +100,12 @@ struct Presence {
 
 /// An agent that is here.
 #[derive(Debug)]
-pub(super) struct Seat {
-    desk: Arc<Desk>,
-    way: Way,
+pub(super) struct AgentLease {
+    desk: Arc<AgentEntry>,
+    way: ConnectionKind,
 }
 
-impl Seat {
+impl AgentLease {
     /// The agent.
     pub(super) fn relay(&self) -> &Arc<tokio::sync::Mutex<Relay>> {
         &self.desk.relay
@@ -117,11 +117,11 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for AgentLease {
     fn drop(&mut self) {
         let time = match self.way {
-            Way::Connection => GRACE,
-            Way::Requests => SILENCE,
+            ConnectionKind::Connection => GRACE,
+            ConnectionKind::Requests => SILENCE,
         };
         // While others use the agent, it is not blank.
         let blank = self.desk.relay.try_lock().is_ok_and(|relay| relay.is_blank());
@@ -132,7 +132,7 @@ impl Drop for Seat {
     }
 }
 
-impl Desk {
+impl AgentEntry {
     fn presence(&self) -> MutexGuard<'_, Presence> {
         self.presence.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,12 +166,17 @@ impl Agents {
 
     /// A place for an agent of this principal; that which it had before, if it gives its connection the same name.
     /// Without a principal everyone may be anyone.
-    pub(super) fn enter(&self, principal: Option<&str>, name: Option<&str>, way: Way) -> Result<Seat, QuotaError> {
+    pub(super) fn enter(
+        &self,
+        principal: Option<&str>,
+        name: Option<&str>,
+        way: ConnectionKind,
+    ) -> Result<AgentLease, QuotaError> {
         let label = match (name, way) {
             (Some(name), _) => format!("name {name}"),
-            (None, Way::Requests) => String::new(),
+            (None, ConnectionKind::Requests) => String::new(),
             // Without a name nobody can come back to it.
-            (None, Way::Connection) => format!("number {}", self.names.number()),
+            (None, ConnectionKind::Connection) => format!("number {}", self.names.number()),
         };
         // A principal may be called anything, so that who has none must not look like one.
         let key = (principal.map_or_else(String::new, |principal| format!("of {principal}")), label);
@@ -186,18 +191,18 @@ impl Agents {
                 let relay = self.relay(principal, name, way).within(share);
                 let presence = Mutex::new(Presence { here: 0, until: Instant::now() });
                 let urgent = relay.urgent();
-                let desk = Arc::new(Desk { relay: Arc::new(relay.into()), urgent, presence });
+                let desk = Arc::new(AgentEntry { relay: Arc::new(relay.into()), urgent, presence });
                 desks.insert(key, desk.clone());
                 desk
             }
         };
         desk.presence().here += 1;
-        Ok(Seat { desk, way })
+        Ok(AgentLease { desk, way })
     }
 
     /// A place for one more agent. If there is none, agents of the same principal give way that have nothing going on, and
     /// after them those of others.
-    fn place_for(&self, principal: &str, desks: &mut BTreeMap<Key, Arc<Desk>>) -> Result<Place, QuotaError> {
+    fn place_for(&self, principal: &str, desks: &mut BTreeMap<Key, Arc<AgentEntry>>) -> Result<Place, QuotaError> {
         let error = match self.admission.agents.acquire(principal) {
             Ok(place) => return Ok(place),
             Err(error) => error,
@@ -218,18 +223,19 @@ impl Agents {
     }
 
     /// A new agent.
-    fn relay(&self, principal: Option<&str>, name: Option<&str>, way: Way) -> Relay {
+    fn relay(&self, principal: Option<&str>, name: Option<&str>, way: ConnectionKind) -> Relay {
         let who = match (principal, name) {
-            (None, name) => Who::anyone(name.unwrap_or(&self.agent_id), self.language.clone()),
-            (Some(principal), None) => Who::of_principal(principal, self.language.clone()),
+            (None, name) => AgentIdentity::anyone(name.unwrap_or(&self.agent_id), self.language.clone()),
+            (Some(principal), None) => AgentIdentity::of_principal(principal, self.language.clone()),
             (Some(principal), Some(name)) => {
-                let mut who = Who::of_principal(principal, self.language.clone());
+                let mut who = AgentIdentity::of_principal(principal, self.language.clone());
                 who.producer.agent_id = format!("{principal}/{name}");
                 who
             }
         };
         // As JSON, so that no two look the same.
-        let home = (name.is_some() || way == Way::Requests).then(|| serde_json::json!([principal, name]).to_string());
+        let home = (name.is_some() || way == ConnectionKind::Requests)
+            .then(|| serde_json::json!([principal, name]).to_string());
         let relay = Relay::among(self.producer.clone(), who, self.names.clone());
         match home {
             Some(home) => relay.at_home(home),
@@ -238,13 +244,13 @@ impl Agents {
     }
 
     /// Agents that are gone, taken out.
-    fn take_gone(&self) -> Vec<Arc<Desk>> {
+    fn take_gone(&self) -> Vec<Arc<AgentEntry>> {
         let mut desks = self.lock();
         let gone: Vec<Key> = desks.iter().filter(|(_, desk)| desk.is_gone()).map(|(key, _)| key.clone()).collect();
         gone.iter().filter_map(|key| desks.remove(key)).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Arc<Desk>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Arc<AgentEntry>>> {
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -275,7 +281,7 @@ async fn look_after(agents: Weak<Agents>) {
 #[cfg(test)]
 mod tests {
     use aaep::message::{Capabilities, CoreType};
-    use aaep::{Link, Outgoing};
+    use aaep::{Link, Outbound};
 
     use super::*;
     use crate::admission::AGENTS;
@@ -285,7 +291,7 @@ mod tests {
 
     async fn house() -> (Arc<Agents>, Link) {
         let producer = Producer::builder("house").build();
-        let link = producer.listen("ear", Capabilities::default()).await.unwrap();
+        let link = producer.subscribe_local("ear", Capabilities::default()).await.unwrap();
         let config = Config::default();
         (Agents::new(producer, &config, &Admission::per_principal(&config.limits)), link)
     }
@@ -293,13 +299,13 @@ mod tests {
     async fn until(link: &mut Link, core: CoreType) {
         loop {
             match link.recv().await.expect("it goes on") {
-                Outgoing::Event(frame) if frame.event().core_type() == Some(core) => return,
+                Outbound::Event(frame) if frame.event().core_type() == Some(core) => return,
                 _ => {}
             }
         }
     }
 
-    async fn say(seat: &Seat, line: &[u8]) -> serde_json::Value {
+    async fn say(seat: &AgentLease, line: &[u8]) -> serde_json::Value {
         match seat.relay().lock().await.take(line).await {
             Reply::Now(answer) => answer.to_json(),
             Reply::Later(pending) => panic!("{pending:?}"),
@@ -308,7 +314,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_is_gone_too_long_has_failed() {
-        for (way, time) in [(Way::Connection, GRACE), (Way::Requests, SILENCE)] {
+        for (way, time) in [(ConnectionKind::Connection, GRACE), (ConnectionKind::Requests, SILENCE)] {
             let (agents, mut link) = house().await;
             let seat = agents.enter(Some("ada"), None, way).unwrap();
             assert_eq!(say(&seat, STARTED).await["type"], "published");
@@ -324,11 +330,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_comes_back_in_time_goes_on() {
         let (agents, mut link) = house().await;
-        let seat = agents.enter(Some("ada"), Some("one"), Way::Connection).unwrap();
+        let seat = agents.enter(Some("ada"), Some("one"), ConnectionKind::Connection).unwrap();
         say(&seat, STARTED).await;
         drop(seat);
         tokio::time::sleep(GRACE / 2).await;
-        let seat = agents.enter(Some("ada"), Some("one"), Way::Connection).unwrap();
+        let seat = agents.enter(Some("ada"), Some("one"), ConnectionKind::Connection).unwrap();
         tokio::time::sleep(2 * SILENCE).await;
         let done = br#"{"type":"session.completed","session_id":"s","summary_normal":"Done."}"#;
         assert_eq!(say(&seat, done).await["type"], "published");
@@ -338,8 +344,8 @@ mod tests {
     #[tokio::test]
     async fn nobody_writes_to_the_session_of_another() {
         let (agents, _link) = house().await;
-        let ada = agents.enter(Some("ada"), None, Way::Requests).unwrap();
-        let eve = agents.enter(Some("eve"), None, Way::Requests).unwrap();
+        let ada = agents.enter(Some("ada"), None, ConnectionKind::Requests).unwrap();
+        let eve = agents.enter(Some("eve"), None, ConnectionKind::Requests).unwrap();
         let id = say(&ada, STARTED).await["session_id"].as_str().unwrap().to_owned();
         for kind in ["session.completed", "session.started", "state.changed"] {
             let line =
@@ -361,8 +367,9 @@ mod tests {
         let producer = Producer::builder("house").build();
         let config = Config::default();
         let agents = Agents::new(producer, &config, &Admission::open(&config.limits));
-        let seats: Vec<Seat> = (0..AGENTS).map(|_| agents.enter(None, None, Way::Connection).unwrap()).collect();
-        assert!(agents.enter(None, None, Way::Connection).is_err());
+        let seats: Vec<AgentLease> =
+            (0..AGENTS).map(|_| agents.enter(None, None, ConnectionKind::Connection).unwrap()).collect();
+        assert!(agents.enter(None, None, ConnectionKind::Connection).is_err());
         drop(seats);
     }
 
@@ -370,23 +377,23 @@ mod tests {
     async fn an_agent_whose_events_are_all_invalid_takes_no_place() {
         let (agents, _link) = house().await;
         for n in 0..2 * AGENTS {
-            let seat = agents.enter(Some("eve"), Some(&format!("a{n}")), Way::Requests).unwrap();
+            let seat = agents.enter(Some("eve"), Some(&format!("a{n}")), ConnectionKind::Requests).unwrap();
             assert_eq!(say(&seat, br#"{"type":"tool.invoked"}"#).await["type"], "refused");
             drop(seat);
         }
         assert!(agents.lock().values().all(|desk| desk.is_gone()));
-        assert!(agents.enter(Some("ada"), None, Way::Requests).is_ok());
+        assert!(agents.enter(Some("ada"), None, ConnectionKind::Requests).is_ok());
     }
 
     #[tokio::test]
     async fn agents_of_one_principal_cannot_take_the_places_of_another() {
         let (agents, _link) = house().await;
         let mut seats = Vec::new();
-        while let Ok(seat) = agents.enter(Some("eve"), None, Way::Connection) {
+        while let Ok(seat) = agents.enter(Some("eve"), None, ConnectionKind::Connection) {
             seats.push(seat);
         }
         assert_eq!(seats.len(), Config::default().limits.agents_per_principal);
-        let ada = agents.enter(Some("ada"), None, Way::Connection).unwrap();
+        let ada = agents.enter(Some("ada"), None, ConnectionKind::Connection).unwrap();
         assert_eq!(say(&ada, STARTED).await["type"], "published");
     }
 
@@ -397,7 +404,7 @@ mod tests {
         drop(link);
         let most = Config::default().limits.agents_per_principal;
         for n in 0..2 * most {
-            let seat = agents.enter(Some("eve"), Some(&format!("a{n}")), Way::Requests).unwrap();
+            let seat = agents.enter(Some("eve"), Some(&format!("a{n}")), ConnectionKind::Requests).unwrap();
             say(&seat, STARTED).await;
             say(&seat, br#"{"type":"session.completed","session_id":"s","summary_normal":"Done."}"#).await;
         }
@@ -412,7 +419,7 @@ mod tests {
         let mut seats = Vec::new();
         let mut started = 0;
         'all: for n in 0.. {
-            let seat = agents.enter(Some("eve"), Some(&format!("a{n}")), Way::Connection).unwrap();
+            let seat = agents.enter(Some("eve"), Some(&format!("a{n}")), ConnectionKind::Connection).unwrap();
             for s in 0..256 {
                 let line = format!(r#"{{"type":"session.started","session_id":"s{s}","summary_normal":"Digging."}}"#);
                 let answer = say(&seat, line.as_bytes()).await;
@@ -426,7 +433,7 @@ mod tests {
             seats.push(seat);
         }
         assert_eq!(started, Config::default().limits.sessions_per_principal);
-        let ada = agents.enter(Some("ada"), None, Way::Connection).unwrap();
+        let ada = agents.enter(Some("ada"), None, ConnectionKind::Connection).unwrap();
         assert_eq!(say(&ada, STARTED).await["type"], "published");
     }
 

@@ -6,22 +6,22 @@ mod text;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use aaep::message::{Aside, CoreType, Localized, Payload, SessionCompleted, SessionStarted, Urgency};
-use aaep::{CallDigest, Heard, LanguageTag, Producer, SessionOptions};
+use aaep::message::{CoreType, EventMeta, Localized, Payload, SessionCompleted, SessionStarted, Urgency};
+use aaep::{CallDigest, LanguageTag, Producer, SeenEvent, SessionOptions};
 use aaep_proto::{Problem, Rule};
 use serde_json::Map;
 use tokio::task::JoinSet;
 
-use super::answer::{Answer, Fault, faults};
 use super::guarded::Guarded;
-use super::loose::{Loose, Told};
+use super::identity::AgentIdentity;
 use super::memory::{Known, Memory};
+use super::raw_event::{CompletedEvent, RawEvent};
 use super::registry::Names;
 use super::reply::{Pending, Reply};
+use super::response::{AgentError, AgentResponse, faults};
 use super::session::{Open, ask_first, errored};
 use super::share::{Occupied, Share};
 use super::urgent::{Urgent, is_urgent_type};
-use super::who::Who;
 use super::{ask, session};
 use crate::clock;
 use crate::quota::Place;
@@ -41,11 +41,11 @@ const QUESTIONS: usize = 256;
 ///
 /// ```
 /// use aaep::Producer;
-/// use aaep_server::agents::{Relay, Reply, Who};
+/// use aaep_server::agents::{Relay, Reply, AgentIdentity};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let producer = Producer::builder("house").build();
-/// let mut relay = Relay::new(producer, Who::anyone("gardener", "en".parse()?));
+/// let mut relay = Relay::new(producer, AgentIdentity::anyone("gardener", "en".parse()?));
 /// let line = br#"{"type": "session.started", "summary_normal": "Planning your garden."}"#;
 /// let Reply::Now(answer) = relay.take(line).await else { unreachable!() };
 /// assert_eq!(answer.to_json()["type"], "published");
@@ -55,7 +55,7 @@ const QUESTIONS: usize = 256;
 #[derive(Debug)]
 pub struct Relay {
     producer: Producer,
-    who: Who,
+    who: AgentIdentity,
     names: Arc<Names>,
     number: u64,
     /// Its name that outlasts a restart, if it can come back under one.
@@ -81,9 +81,9 @@ pub struct Relay {
     left: Vec<Left>,
     looked_back: bool,
     /// Events from before a restart, by the agent's names for them.
-    before: BTreeMap<String, Heard>,
+    before: BTreeMap<String, SeenEvent>,
     /// Events whose names are not on record yet.
-    unkept: Vec<Heard>,
+    unkept: Vec<SeenEvent>,
     /// What it may occupy, if it is one of many.
     share: Option<Share>,
 }
@@ -110,12 +110,12 @@ impl Name {
 
 impl Relay {
     /// An agent of this producer.
-    pub fn new(producer: Producer, who: Who) -> Relay {
+    pub fn new(producer: Producer, who: AgentIdentity) -> Relay {
         Relay::among(producer, who, Arc::default())
     }
 
     /// An agent among others.
-    pub(super) fn among(producer: Producer, who: Who, names: Arc<Names>) -> Relay {
+    pub(super) fn among(producer: Producer, who: AgentIdentity, names: Arc<Names>) -> Relay {
         let number = names.number();
         Relay {
             producer,
@@ -166,7 +166,7 @@ impl Relay {
     }
 
     /// Reserves memory for something that the agent is about to begin. What goes on needs no more than it has.
-    fn reserve(&mut self, more: Occupied) -> Result<(), Vec<Fault>> {
+    fn reserve(&mut self, more: Occupied) -> Result<(), Vec<AgentError>> {
         let occupied = self.occupied().plus(more);
         match &mut self.share {
             Some(share) => share.reserve(occupied).map_err(|fault| vec![fault]),
@@ -204,9 +204,9 @@ impl Relay {
     /// critical events and the ends of sessions do not wait. Text may wait until [`flush`](Relay::flush) or the next event.
     pub async fn take(&mut self, line: &[u8]) -> Reply {
         while self.questions.try_join_next().is_some() {}
-        let loose = match Loose::read(line) {
+        let loose = match RawEvent::read(line) {
             Ok(loose) => loose,
-            Err(fault) => return Reply::Now(Answer::refused(None, vec![fault]).into()),
+            Err(fault) => return Reply::Now(AgentResponse::refused(None, vec![fault]).into()),
         };
         let given = loose.event_id.clone();
         // Questions are remembered even without a name: who asks again with the one that was given to it waits on.
@@ -221,7 +221,9 @@ impl Relay {
                 Some(Known::Same(reply)) => return reply.settled(),
                 Some(Known::Other) => {
                     let message = format!("{id} was another event. Give every event an event_id of its own.");
-                    return Reply::Now(Answer::refused(Some(id), vec![Fault::at("/event_id", message)]).into());
+                    return Reply::Now(
+                        AgentResponse::refused(Some(id), vec![AgentError::at("/event_id", message)]).into(),
+                    );
                 }
                 None => {}
             }
@@ -246,11 +248,11 @@ impl Relay {
                 reply
             }
             // It was not said, so it is not remembered: put right, it may come again.
-            Err(faults) => Reply::Now(Answer::refused(Some(&name.id), faults).into()),
+            Err(faults) => Reply::Now(AgentResponse::refused(Some(&name.id), faults).into()),
         }
     }
 
-    async fn drive(&mut self, loose: Loose, name: &Name) -> Result<Reply, Vec<Fault>> {
+    async fn drive(&mut self, loose: RawEvent, name: &Name) -> Result<Reply, Vec<AgentError>> {
         if loose.core != Some(CoreType::SessionStarted) {
             self.take_up(loose.session.as_deref()).await?;
         }
@@ -277,18 +279,18 @@ impl Relay {
                 session
             }
         };
-        Ok(Reply::Now(Answer::Published { event_id: name.id.clone(), session_id: session }.into()))
+        Ok(Reply::Now(AgentResponse::Published { event_id: name.id.clone(), session_id: session }.into()))
     }
 
     /// Says what an event of a session says; answers the question that it asks.
-    async fn act(&mut self, key: &str, told: Told, name: &Name) -> Result<Option<Pending>, Vec<Fault>> {
+    async fn act(&mut self, key: &str, told: CompletedEvent, name: &Name) -> Result<Option<Pending>, Vec<AgentError>> {
         if matches!(told.event.payload, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_)) {
             self.reserve(Occupied { questions: 1, ..Occupied::default() })?;
         }
-        let open = self.sessions.get_mut(key).ok_or_else(|| vec![Fault::new("This session has ended.")])?;
+        let open = self.sessions.get_mut(key).ok_or_else(|| vec![AgentError::new("This session has ended.")])?;
         if let Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) = &told.event.payload {
             if self.memory.pending() >= QUESTIONS {
-                return Err(vec![Fault::new(format!("{QUESTIONS} questions wait. Wait for some answers first."))]);
+                return Err(vec![AgentError::new(format!("{QUESTIONS} questions wait. Wait for some answers first."))]);
             }
             let place = self.share.as_ref().map(Share::question).transpose().map_err(|fault| vec![fault])?;
             let name = (name.id.as_str(), name.origin.as_deref());
@@ -302,24 +304,24 @@ impl Relay {
             }
             return Ok(Some(pending));
         }
-        let aside = Aside::of(&told.event.envelope);
+        let meta = EventMeta::of(&told.event.envelope);
         let (payload, variants) = (told.event.payload, told.event.extra);
         match payload {
-            Payload::ToolInvoked(payload) => open.invoke(Localized { payload, variants, aside }, told.args).await?,
-            Payload::ToolCompleted(payload) => open.complete(Localized { payload, variants, aside }).await?,
+            Payload::ToolInvoked(payload) => open.invoke(Localized { payload, variants, meta }, told.args).await?,
+            Payload::ToolCompleted(payload) => open.complete(Localized { payload, variants, meta }).await?,
             payload if payload.core_type().is_some_and(CoreType::is_terminal) => {
-                open.session.try_end(Localized { payload, variants, aside }).await.map_err(faults)?;
+                open.session.try_end_with(Localized { payload, variants, meta }).await.map_err(faults)?;
                 self.forget(key);
             }
             payload => {
-                open.session.emit_localized(Localized { payload, variants, aside }).await.map_err(faults)?;
+                open.session.emit_localized(Localized { payload, variants, meta }).await.map_err(faults)?;
             }
         }
         Ok(None)
     }
 
     /// The session of this name, or the current one; nothing if there is none yet.
-    fn find(&self, name: Option<&str>) -> Result<Option<String>, Vec<Fault>> {
+    fn find(&self, name: Option<&str>) -> Result<Option<String>, Vec<AgentError>> {
         let Some(name) = name else { return Ok(self.current.clone()) };
         if self.sessions.contains_key(name) {
             return Ok(Some(name.to_owned()));
@@ -327,7 +329,7 @@ impl Relay {
         if let Some(key) = self.aliases.get(name) {
             return Ok(Some(key.clone()));
         }
-        let fault = |message: &str| Err(vec![Fault::at("/session_id", message)]);
+        let fault = |message: &str| Err(vec![AgentError::at("/session_id", message)]);
         if self.ended.iter().any(|ended| ended == name) {
             return fault("This session has ended. Start another, with another session_id.");
         }
@@ -338,13 +340,13 @@ impl Relay {
     }
 
     /// The session of an event. If there is none, it begins with this event.
-    async fn session_of(&mut self, name: Option<String>, told: &Told) -> Result<String, Vec<Fault>> {
+    async fn session_of(&mut self, name: Option<String>, told: &CompletedEvent) -> Result<String, Vec<AgentError>> {
         if let Some(key) = self.find(name.as_deref())? {
             return Ok(key);
         }
         let core = told.event.core_type();
         if core.is_some_and(|core| core.is_terminal() || core == CoreType::ToolCompleted) {
-            return Err(vec![Fault::at("/session_id", "There is no session that this could end or complete.")]);
+            return Err(vec![AgentError::at("/session_id", "There is no session that this could end or complete.")]);
         }
         // What nobody can have agreed to yet must not be the first that is heard either.
         if let Payload::ToolInvoked(invoked) = &told.event.payload
@@ -362,14 +364,18 @@ impl Relay {
             language,
             variants: Map::new(),
             producer: Some(producer),
-            aside: Aside::default(),
+            meta: EventMeta::default(),
             origin,
         };
         self.begin(name, options).await
     }
 
     /// A session that the agent starts.
-    async fn start(&mut self, (alias, name): (Option<String>, &Name), told: Told) -> Result<String, Vec<Fault>> {
+    async fn start(
+        &mut self,
+        (alias, name): (Option<String>, &Name),
+        told: CompletedEvent,
+    ) -> Result<String, Vec<AgentError>> {
         if self.find(alias.as_deref())?.is_some() {
             let message = match alias {
                 Some(_) => "This session has started already. Give every session a session_id of its own.",
@@ -381,24 +387,24 @@ impl Relay {
         if let Some(key) = self.start_again(alias.as_deref(), name).await? {
             return Ok(key);
         }
-        let aside = Aside::of(&told.event.envelope);
+        let meta = EventMeta::of(&told.event.envelope);
         let Payload::SessionStarted(started) = told.event.payload else { return Err(Vec::new()) };
         let language = told.language.unwrap_or_else(|| self.who.language.clone());
         let (variants, origin) = (told.event.extra, self.origin_of(alias.as_deref(), Some(name)));
-        let options = SessionOptions { started, language, variants, producer: Some(producer), aside, origin };
+        let options = SessionOptions { started, language, variants, producer: Some(producer), meta, origin };
         self.begin(alias, options).await
     }
 
-    async fn begin(&mut self, alias: Option<String>, options: SessionOptions) -> Result<String, Vec<Fault>> {
+    async fn begin(&mut self, alias: Option<String>, options: SessionOptions) -> Result<String, Vec<AgentError>> {
         let place = self.session_place()?;
         let session = self.producer.session_with(options).await.map_err(faults)?;
         Ok(self.open(session, alias, place))
     }
 
     /// A place for one more session; nothing for an agent that has all places to itself.
-    fn session_place(&mut self) -> Result<Option<Place>, Vec<Fault>> {
+    fn session_place(&mut self) -> Result<Option<Place>, Vec<AgentError>> {
         if self.sessions.len() >= SESSIONS {
-            return Err(vec![Fault::new(format!("{SESSIONS} sessions are open. End some first."))]);
+            return Err(vec![AgentError::new(format!("{SESSIONS} sessions are open. End some first."))]);
         }
         self.reserve(Occupied { sessions: 1, ..Occupied::default() })?;
         self.share.as_ref().map(Share::session).transpose().map_err(|fault| vec![fault])
@@ -450,12 +456,12 @@ impl Relay {
             let completed =
                 good.map(|text| SessionCompleted { summary_normal: text.to_owned(), ..SessionCompleted::default() });
             let ended = match completed {
-                Some(completed) => open.session.try_end(Localized::new(completed.into())).await.is_ok(),
+                Some(completed) => open.session.try_end_with(Localized::new(completed.into())).await.is_ok(),
                 None => false,
             };
             if !ended {
                 // It may have ended already, with the producer.
-                let _ = open.session.try_end(Localized::new(errored(bad).into())).await;
+                let _ = open.session.try_end_with(Localized::new(errored(bad).into())).await;
             }
             self.forget(&key);
         }
@@ -469,7 +475,7 @@ impl Drop for Relay {
 }
 
 /// What an event says about what the agent does.
-fn summary_of(told: &Told) -> Option<String> {
+fn summary_of(told: &CompletedEvent) -> Option<String> {
     match &told.event.payload {
         Payload::StateChanged(payload) => payload.summary_normal.clone(),
         Payload::ProgressUpdated(payload) => payload.summary_normal.clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::answer::{Answer, Ending, Fault};
+use super::response::{AgentError, AgentResponse, Ending};
 
 /// The answer to an event: now, or when the user has decided.
 ///
@@ -18,7 +18,7 @@ use super::answer::{Answer, Ending, Fault};
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// This is it.
-    Now(Arc<Answer>),
+    Now(Arc<AgentResponse>),
     /// It was a question, and the user is being asked.
     Later(Pending),
 }
@@ -49,11 +49,11 @@ impl Reply {
 #[derive(Clone, Debug)]
 pub struct Pending {
     event_id: String,
-    answer: watch::Receiver<Option<Arc<Answer>>>,
+    answer: watch::Receiver<Option<Arc<AgentResponse>>>,
 }
 
 impl Pending {
-    pub(super) fn new(event_id: &str) -> (watch::Sender<Option<Arc<Answer>>>, Pending) {
+    pub(super) fn new(event_id: &str) -> (watch::Sender<Option<Arc<AgentResponse>>>, Pending) {
         let (decide, answer) = watch::channel(None);
         (decide, Pending { event_id: event_id.to_owned(), answer })
     }
@@ -64,21 +64,22 @@ impl Pending {
     }
 
     /// The answer, if there is one already.
-    pub fn decided(&self) -> Option<Arc<Answer>> {
+    pub fn decided(&self) -> Option<Arc<AgentResponse>> {
         self.answer.borrow().clone()
     }
 
     /// Waits for the answer. Giving up waiting changes nothing.
-    pub async fn wait(&self) -> Arc<Answer> {
+    pub async fn wait(&self) -> Arc<AgentResponse> {
         let mut answer = self.answer.clone();
         let decided = answer.wait_for(Option::is_some).await.ok().and_then(|answer| answer.clone());
         // Who was to decide is gone, and with it the question.
-        let gone = || Answer::refused(Some(&self.event_id), vec![Fault::new("The question was withdrawn.")]);
+        let gone =
+            || AgentResponse::refused(Some(&self.event_id), vec![AgentError::new("The question was withdrawn.")]);
         decided.unwrap_or_else(|| Arc::new(gone()))
     }
 }
 
 /// What came of a question, for the agent.
-pub(super) fn outcome(event_id: &str, session_id: &str, verdict: aaep::Verdict, ending: Ending) -> Answer {
-    Answer::Outcome { event_id: event_id.to_owned(), session_id: session_id.to_owned(), verdict, ending }
+pub(super) fn outcome(event_id: &str, session_id: &str, resolution: aaep::Resolution, ending: Ending) -> AgentResponse {
+    AgentResponse::Outcome { event_id: event_id.to_owned(), session_id: session_id.to_owned(), resolution, ending }
 }

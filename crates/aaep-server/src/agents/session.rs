@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aaep::id::ToolCallId;
 use aaep::message::{ErrorCategory, Localized, SessionErrored, ToolCompleted, ToolInvoked};
-use aaep::{CallDigest, Error, Misuse, Output, Permit, PermitError, Session, Unfinished};
+use aaep::{CallDigest, EngineError, Error, Output, PendingWork, Permit, PermitError, Session};
 use serde_json::Value;
 
-use super::answer::{Fault, faults};
 use super::guarded::Guarded;
+use super::response::{AgentError, faults};
 use crate::quota::Place;
 
 /// Outputs that may be open at once.
@@ -86,7 +86,7 @@ impl Permits {
     }
 
     /// Takes the permit for a call, and the arguments that it is for.
-    fn take(&self, tool: &str, args: Option<&Value>) -> Result<(Permit, Value), Fault> {
+    fn take(&self, tool: &str, args: Option<&Value>) -> Result<(Permit, Value), AgentError> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let digest = args.map(|args| CallDigest::of(tool, args));
         let exact = held.iter().position(|h| h.tool == tool && h.args.is_some() && h.args == digest);
@@ -97,7 +97,7 @@ impl Permits {
         }
         Err(if held.iter().any(|h| h.tool == tool) {
             let message = format!("The user agreed to {tool} with other arguments. Send those as args, or ask again.");
-            Fault::at("/tool", message)
+            AgentError::at("/tool", message)
         } else {
             ask_first(tool)
         })
@@ -105,13 +105,13 @@ impl Permits {
 }
 
 /// What an agent is told about an irreversible tool that it has no permit for.
-pub(super) fn ask_first(tool: &str) -> Fault {
+pub(super) fn ask_first(tool: &str) -> AgentError {
     let message = format!(
         "Ask first: {tool} cannot be undone. Send agent.awaiting.confirmation with tool {tool} and irreversible: true, \
          wait for its outcome, and go on only if the decision is accept. A yes to a question without irreversible: true \
          does not count."
     );
-    Fault::at("/tool", message)
+    AgentError::at("/tool", message)
 }
 
 /// The end of a session that could not go on.
@@ -143,7 +143,7 @@ impl Open {
     }
 
     /// Goes on where the session stood before a restart.
-    pub(super) fn go_on(&mut self, unfinished: Unfinished) {
+    pub(super) fn go_on(&mut self, unfinished: PendingWork) {
         self.calls.extend(unfinished.calls.into_iter().map(|(id, tool)| (tool, id)));
         self.guarded.extend(unfinished.guarded);
         self.permits.keep_all(unfinished.permits);
@@ -154,9 +154,9 @@ impl Open {
         &mut self,
         invoked: Localized<ToolInvoked>,
         args: Option<Value>,
-    ) -> Result<(), Vec<Fault>> {
+    ) -> Result<(), Vec<AgentError>> {
         if self.calls.len() >= CALLS {
-            return Err(vec![Fault::new(format!("{CALLS} tools are at work. Complete some first."))]);
+            return Err(vec![AgentError::new(format!("{CALLS} tools are at work. Complete some first."))]);
         }
         let tool = invoked.payload.tool.clone();
         let id = if invoked.payload.irreversible == Some(true) || self.guarded.contains(&tool) {
@@ -172,13 +172,13 @@ impl Open {
         &mut self,
         invoked: Localized<ToolInvoked>,
         args: Option<Value>,
-    ) -> Result<ToolCallId, Vec<Fault>> {
+    ) -> Result<ToolCallId, Vec<AgentError>> {
         loop {
             let (permit, agreed) =
                 self.permits.take(&invoked.payload.tool, args.as_ref()).map_err(|fault| vec![fault])?;
             match self.session.invoke_irreversible(invoked.clone(), agreed, permit).await {
                 // The user may have agreed once more since then.
-                Err(Error::Misuse(Misuse::WrongPermit(PermitError::Expired)))
+                Err(Error::Misuse(EngineError::WrongPermit(PermitError::Expired)))
                     if self.permits.has(&invoked.payload.tool) => {}
                 result => return result.map_err(faults),
             }
@@ -186,7 +186,7 @@ impl Open {
     }
 
     /// Says how a tool ended. Without an id it is the oldest call of that tool.
-    pub(super) async fn complete(&mut self, mut completed: Localized<ToolCompleted>) -> Result<(), Vec<Fault>> {
+    pub(super) async fn complete(&mut self, mut completed: Localized<ToolCompleted>) -> Result<(), Vec<AgentError>> {
         let (tool, given) = (completed.payload.tool.clone(), completed.payload.tool_call_id.clone());
         let is_it = |(name, id): &(String, ToolCallId)| match &given {
             Some(given) => id == given,
@@ -210,7 +210,7 @@ impl Open {
     }
 
     /// Ends an output with its last text.
-    pub(super) async fn finish(&mut self, name: &str, last: &str) -> Result<(), Vec<Fault>> {
+    pub(super) async fn finish(&mut self, name: &str, last: &str) -> Result<(), Vec<AgentError>> {
         let Some(text) = self.outputs.remove(name) else { return Ok(()) };
         if self.finished.len() >= OUTPUTS {
             self.finished.pop_front();

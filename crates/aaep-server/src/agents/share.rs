@@ -1,6 +1,6 @@
 //! What one agent may occupy: places for sessions and questions, and memory.
 
-use super::answer::Fault;
+use super::response::AgentError;
 use crate::admission::Admission;
 use crate::memory_budget::Reservation;
 use crate::quota::{Place, Quota};
@@ -70,18 +70,18 @@ impl Share {
     }
 
     /// A place for one more session.
-    pub(super) fn session(&self) -> Result<Place, Fault> {
-        self.sessions.acquire(&self.owner).map_err(|error| Fault::new(error.to_string()))
+    pub(super) fn session(&self) -> Result<Place, AgentError> {
+        self.sessions.acquire(&self.owner).map_err(|error| AgentError::new(error.to_string()))
     }
 
     /// A place for one more question.
-    pub(super) fn question(&self) -> Result<Place, Fault> {
-        self.questions.acquire(&self.owner).map_err(|error| Fault::new(error.to_string()))
+    pub(super) fn question(&self) -> Result<Place, AgentError> {
+        self.questions.acquire(&self.owner).map_err(|error| AgentError::new(error.to_string()))
     }
 
     /// Reserves memory for what the agent has or is about to begin.
-    pub(super) fn reserve(&mut self, occupied: Occupied) -> Result<(), Fault> {
-        self.memory.resize(occupied.bytes()).map_err(|error| Fault::new(error.message()))
+    pub(super) fn reserve(&mut self, occupied: Occupied) -> Result<(), AgentError> {
+        self.memory.resize(occupied.bytes()).map_err(|error| AgentError::new(error.message()))
     }
 
     /// Reserves memory for the answers that are remembered. Answers whether there was enough.

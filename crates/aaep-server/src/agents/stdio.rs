@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use aaep_proto::framing::{Line, Lines};
+use aaep_proto::framing::{Line, LineDecoder};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -29,7 +29,7 @@ const AFTER_END: Duration = Duration::from_secs(2);
 
 /// What is not for subscribers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Beside<'l> {
+pub enum SideOutput<'l> {
     /// Lines that are no events, each with its end.
     Lines(&'l [u8]),
     /// What is wrong with the line of this number.
@@ -43,11 +43,11 @@ pub enum Beside<'l> {
 ///
 /// ```
 /// use aaep::Producer;
-/// use aaep_server::agents::stdio::{Beside, relay_lines};
-/// use aaep_server::agents::{Relay, Who};
+/// use aaep_server::agents::stdio::{SideOutput, relay_lines};
+/// use aaep_server::agents::{Relay, AgentIdentity};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let mut relay = Relay::new(Producer::builder("house").build(), Who::anyone("gardener", "en".parse()?));
+/// let mut relay = Relay::new(Producer::builder("house").build(), AgentIdentity::anyone("gardener", "en".parse()?));
 /// let output = &b"Hello.\n{\"type\": \"session.started\", \"summary_normal\": \"Planning.\"}\n{oops\n"[..];
 /// let mut beside = Vec::new();
 /// let ended = std::future::pending();
@@ -61,7 +61,7 @@ pub async fn relay_lines(
     relay: &mut Relay,
     (mut output, input): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin + Send + 'static),
     ended: impl Future<Output = ()>,
-    mut beside: impl FnMut(Beside<'_>),
+    mut beside: impl FnMut(SideOutput<'_>),
 ) -> io::Result<()> {
     let (to, mut batches) = mpsc::channel(AHEAD);
     let reading = read_lines(&mut output, ended, relay.urgent(), to);
@@ -82,7 +82,7 @@ pub async fn relay_lines(
                     Ok(line) => line,
                     Err(length) => {
                         let text = format!("{length} bytes are too long for a line; at most {LINE} are taken");
-                        beside(Beside::Problem(number, text));
+                        beside(SideOutput::Problem(number, text));
                         continue;
                     }
                 };
@@ -91,7 +91,7 @@ pub async fn relay_lines(
                 if let Reply::Now(answer) = &reply
                     && let Some(words) = answer.words()
                 {
-                    beside(Beside::Problem(number, words));
+                    beside(SideOutput::Problem(number, words));
                 }
                 answers.give(reply).await;
             }
@@ -120,7 +120,7 @@ async fn read_lines(
 ) -> io::Result<()> {
     let mut ended = std::pin::pin!(ended);
     let mut is_over = false;
-    let mut lines = Lines::new(LINE);
+    let mut lines = LineDecoder::new(LINE);
     let mut bytes = vec![0; READ];
     loop {
         let read = tokio::select! {
@@ -152,9 +152,9 @@ async fn read_lines(
 }
 
 /// Passes on what came between two events, at once.
-fn pass_on(others: &mut Vec<u8>, beside: &mut impl FnMut(Beside<'_>)) {
+fn pass_on(others: &mut Vec<u8>, beside: &mut impl FnMut(SideOutput<'_>)) {
     if !others.is_empty() {
-        beside(Beside::Lines(others));
+        beside(SideOutput::Lines(others));
         others.clear();
     }
 }

@@ -9,7 +9,7 @@ use aaep::message::CoreType;
 use serde::Deserialize;
 use tokio::sync::watch;
 
-use super::loose::core_type;
+use super::raw_event::core_type;
 
 /// Whether events of this type are urgent whatever they say.
 pub(super) fn is_urgent_type(core: Option<CoreType>) -> bool {

@@ -23,10 +23,10 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::events::sit;
 use super::inbox::{Inbox, Incoming, Socket};
-use super::registry::{Agents, Seat, Way};
+use super::registry::{AgentLease, Agents, ConnectionKind};
 use super::reply::Reply;
+use crate::context::{Close, Peer, stopped};
 use crate::http::{App, Problem, identify};
-use crate::hub::{Close, Peer, stopped};
 use crate::metered::{Metered, NO_MEMORY, Unfinished};
 use crate::metrics::Transport;
 use crate::rate::{Control, ControlFrames};
@@ -55,7 +55,7 @@ pub(super) async fn upgrade(
         Ok(peer) if !peer.may(Role::Produce) => {
             Err(Close::new(Close::UNAUTHORIZED, "these credentials are for no agent"))
         }
-        Ok(peer) => match sit(&app, &agents, (&peer, &parts.uri), Way::Connection) {
+        Ok(peer) => match sit(&app, &agents, (&peer, &parts.uri), ConnectionKind::Connection) {
             Ok(seat) => Ok((seat, peer)),
             Err(problem) => return problem.into_response(),
         },
@@ -69,7 +69,7 @@ pub(super) async fn upgrade(
 }
 
 /// Holds a conversation, or says why there is none.
-async fn serve(app: App, seat: Result<(Seat, Peer), Close>, stream: TokioIo<Upgraded>) {
+async fn serve(app: App, seat: Result<(AgentLease, Peer), Close>, stream: TokioIo<Upgraded>) {
     let limit = app.hub.limits.message_bytes;
     let config = WebSocketConfig::default().max_message_size(Some(limit)).max_frame_size(Some(limit));
     let principal = seat.as_ref().map(|(_, peer)| peer.principal()).unwrap_or_default();
@@ -93,7 +93,7 @@ async fn serve(app: App, seat: Result<(Seat, Peer), Close>, stream: TokioIo<Upgr
 
 type Sink = SplitSink<Socket, Message>;
 
-async fn converse(app: &App, (seat, peer): (&Seat, &Peer), incoming: Incoming, sink: &mut Sink) -> Close {
+async fn converse(app: &App, (seat, peer): (&AgentLease, &Peer), incoming: Incoming, sink: &mut Sink) -> Close {
     let (answers, waiting) = mpsc::channel(ANSWERS);
     let mut stopping = app.hub.stopping.clone();
     // What was taken is done to its end, even if the connection is lost meanwhile.

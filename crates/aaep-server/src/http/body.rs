@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 
 use super::{App, Problem};
-use crate::hub::Peer;
+use crate::context::Peer;
 use crate::memory_budget::Reservation;
 
 const TOO_LARGE: Problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "The message is too large.");

@@ -9,9 +9,9 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::sse::Stream;
-use super::takeover::Handover;
+use super::takeover::Takeover;
 use super::{App, Problem};
-use crate::hub::Peer;
+use crate::context::Peer;
 
 const NOT_ACCEPTABLE: Problem = Problem::new(StatusCode::NOT_ACCEPTABLE, "This is a text/event-stream.");
 const NO_ID: Problem = Problem::new(StatusCode::BAD_REQUEST, "Name the stream by subscription_id.");
@@ -46,7 +46,7 @@ pub(super) async fn stream(State(app): State<App>, peer: Peer, mut parts: Parts)
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     let stream = Stream::new(app.hub, link, peer);
-    let body = match parts.extensions.remove::<Handover>() {
+    let body = match parts.extensions.remove::<Takeover>() {
         Some(handover) => Body::new(handover.leave(stream)),
         None => Body::new(stream),
     };

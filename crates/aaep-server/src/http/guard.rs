@@ -8,8 +8,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::{App, Problem};
-use crate::gate::{Connection, Unknown, bearer};
-use crate::hub::Peer;
+use crate::auth::{AuthError, Connection, bearer};
+use crate::context::Peer;
 use crate::metrics::Transport;
 use crate::rate::Purpose;
 
@@ -121,8 +121,8 @@ pub(crate) fn identify(parts: &Parts, app: &App, transport: Transport) -> Result
     let token = bearer(&parts.headers).or(in_query);
     let peer = app.gate.identify(token, certificate, transport).map_err(|unknown| {
         let reason = match unknown {
-            Unknown::Missing => "missing",
-            Unknown::Invalid(reason) => reason,
+            AuthError::Missing => "missing",
+            AuthError::Invalid(reason) => reason,
         };
         let address = connection.map(|connection| connection.address);
         tracing::info!(reason, ?address, "credentials were refused");

@@ -18,14 +18,14 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{MethodFilter, MethodRouter, get, on, post};
 
+use crate::auth::Authenticator;
 use crate::config::Transports;
-use crate::gate::Gate;
-use crate::hub::Hub;
-use crate::signing::Published;
+use crate::context::ServerContext;
+use crate::published_manifest::Published;
 
 pub(crate) use guard::identify;
 pub(crate) use problem::Problem;
-pub(crate) use takeover::{Handover, Heir, carry, lend};
+pub(crate) use takeover::{Takeover, TakeoverTarget, carry, lend};
 
 /// Where subscriptions are asked for.
 const SUBSCRIPTIONS: &str = "/aaep/v1/subscriptions";
@@ -33,8 +33,8 @@ const SUBSCRIPTIONS: &str = "/aaep/v1/subscriptions";
 /// What handlers share.
 #[derive(Clone)]
 pub(crate) struct App {
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) hub: Arc<ServerContext>,
+    pub(crate) gate: Arc<Authenticator>,
     pub(crate) published: Arc<Published>,
 }
 

@@ -1,6 +1,6 @@
 //! How an HTTP request is refused: a status and a few plain words (RFC 9457).
 
-use aaep::Refusal;
+use aaep::Rejection;
 use aaep_proto::message::ReasonCode;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -24,7 +24,7 @@ impl Problem {
     }
 
     pub(crate) fn unauthenticated() -> Problem {
-        let detail = crate::hub::UNAUTHENTICATED;
+        let detail = crate::context::UNAUTHENTICATED;
         Problem::with(StatusCode::UNAUTHORIZED, detail, header::WWW_AUTHENTICATE, "Bearer realm=\"aaep\"")
     }
 
@@ -57,12 +57,12 @@ impl Problem {
             StatusCode::NOT_FOUND | StatusCode::SERVICE_UNAVAILABLE => ReasonCode::TransportUnavailable,
             _ => ReasonCode::Unknown,
         };
-        let mut refusal = Refusal::new(reason_code, self.detail);
-        refusal.retry_after_seconds = match &self.header {
+        let mut rejection = Rejection::new(reason_code, self.detail);
+        rejection.retry_after_seconds = match &self.header {
             Some((header::RETRY_AFTER, value)) => value.to_str().ok().and_then(|seconds| seconds.parse().ok()),
             _ => None,
         };
-        let mut response = super::subscriptions::json(self.status, &refusal.to_message().into());
+        let mut response = super::subscriptions::json(self.status, &rejection.to_message().into());
         if let Some((name, value)) = self.header {
             response.headers_mut().insert(name, value);
         }

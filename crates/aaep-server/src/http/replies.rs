@@ -1,6 +1,6 @@
 //! `POST /aaep/v1/replies`: what a subscriber says beside its stream.
 
-use aaep::Refusal;
+use aaep::Rejection;
 use aaep::message::{Message, ReasonCode};
 use aaep_keys::Role;
 use aaep_proto::inbound::Inbound;
@@ -12,8 +12,8 @@ use axum::response::{IntoResponse, Response};
 use super::guard::limit;
 use super::subscriptions::json;
 use super::{App, Problem, body};
-use crate::conversation::narrowed;
-use crate::hub::Peer;
+use crate::connection::narrowed;
+use crate::context::Peer;
 use crate::rate::Purpose;
 use crate::throttle::answers_open_question;
 
@@ -68,7 +68,7 @@ pub(super) async fn take(
         return if renegotiates { Ok(Problem::forbidden().rejected()) } else { Err(Problem::forbidden()) };
     }
     let message = narrowed(&peer, message);
-    let answer = app.hub.producer.hear(peer.principal(), message).await.map_err(|_| Problem::ended())?;
+    let answer = app.hub.producer.handle_message(peer.principal(), message).await.map_err(|_| Problem::ended())?;
     Ok(match answer {
         Some(answer @ Message::SubscriptionAccepted(_)) => json(StatusCode::OK, &answer),
         Some(answer @ Message::SubscriptionRejected(_)) => json(StatusCode::UNPROCESSABLE_ENTITY, &answer),
@@ -79,11 +79,11 @@ pub(super) async fn take(
 
 /// Answers what is not valid here. An invalid renegotiation ends its subscription (5.7).
 async fn refuse_invalid(app: &App, peer: &Peer, invalid: Inbound) -> Result<Response, Problem> {
-    let (named, refusal) = match invalid {
-        Inbound::RefusedChange(named, refusal) => (named, refusal),
+    let (named, rejection) = match invalid {
+        Inbound::RefusedChange(named, rejection) => (named, rejection),
         Inbound::Request(_) | Inbound::Refused(_) => {
             let message = format!("type: send a subscription.request to {}.", super::SUBSCRIPTIONS);
-            (None, Refusal::new(ReasonCode::Unknown, message))
+            (None, Rejection::new(ReasonCode::Unknown, message))
         }
         Inbound::Message(_) | Inbound::Invalid(_) => {
             return Err(Problem::new(StatusCode::BAD_REQUEST, "Send a valid reply, renegotiation or close."));
@@ -93,17 +93,17 @@ async fn refuse_invalid(app: &App, peer: &Peer, invalid: Inbound) -> Result<Resp
         return Ok(Problem::forbidden().rejected());
     }
     if let Some(id) = named {
-        let ended = app.hub.producer.refuse_renegotiation(peer.principal(), &id, &refusal).await;
+        let ended = app.hub.producer.refuse_renegotiation(peer.principal(), &id, &rejection).await;
         if !ended.map_err(|_| Problem::ended())? {
             return Ok(no_subscription());
         }
     }
-    Ok(json(StatusCode::BAD_REQUEST, &refusal.to_message().into()))
+    Ok(json(StatusCode::BAD_REQUEST, &rejection.to_message().into()))
 }
 
 fn no_subscription() -> Response {
     let message = "subscription_id: there is no such subscription. Subscribe again.";
-    json(StatusCode::NOT_FOUND, &Refusal::new(ReasonCode::Unknown, message).to_message().into())
+    json(StatusCode::NOT_FOUND, &Rejection::new(ReasonCode::Unknown, message).to_message().into())
 }
 
 fn asks_for_terms(message: &Inbound) -> bool {

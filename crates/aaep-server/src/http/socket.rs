@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use aaep::Outgoing;
+use aaep::Outbound;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_tungstenite::tungstenite::error::ProtocolError;
@@ -17,8 +17,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig, WebSocketContext};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use crate::conversation::{Received, Sink, Source};
-use crate::hub::{Close, TOO_LARGE};
+use crate::connection::{Received, Sink, Source};
+use crate::context::{Close, TOO_LARGE};
 use crate::metered::{NO_MEMORY, Unfinished};
 
 /// A read buffer costs memory for as long as a connection is open, and what subscribers say is small.
@@ -193,15 +193,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Out<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Sink for Out<S> {
-    async fn send(&mut self, batch: &[Outgoing]) -> io::Result<()> {
+    async fn send(&mut self, batch: &[Outbound]) -> io::Result<()> {
         {
             let out = &mut lock(&self.0).out;
             out.reserve(batch.iter().map(size).sum());
             for item in batch {
                 match item {
-                    Outgoing::Event(frame) => put_text(out, frame.json())?,
-                    Outgoing::Message(message) => put_text(out, &serde_json::to_vec(&**message)?)?,
-                    Outgoing::Closed(_) => {}
+                    Outbound::Event(frame) => put_text(out, frame.json())?,
+                    Outbound::Message(message) => put_text(out, &serde_json::to_vec(&**message)?)?,
+                    Outbound::Closed(_) => {}
                 }
             }
         }
@@ -227,10 +227,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Sink for Out<S> {
 }
 
 /// About what an item takes.
-fn size(item: &Outgoing) -> usize {
+fn size(item: &Outbound) -> usize {
     match item {
-        Outgoing::Event(frame) => frame.json().len() + 10,
-        Outgoing::Message(_) | Outgoing::Closed(_) => 0,
+        Outbound::Event(frame) => frame.json().len() + 10,
+        Outbound::Message(_) | Outbound::Closed(_) => 0,
     }
 }
 
@@ -266,10 +266,10 @@ mod tests {
     }
 
     /// A message of about this length.
-    fn message(length: usize) -> Outgoing {
+    fn message(length: usize) -> Outbound {
         let why = "x".repeat(length);
         let json = format!(r#"{{"type":"subscription.close","subscription_id":"sub_1","correlation_id":"{why}"}}"#);
-        Outgoing::Message(Box::new(Said::parse(json.as_bytes()).unwrap()))
+        Outbound::Message(Box::new(Said::parse(json.as_bytes()).unwrap()))
     }
 
     /// A text frame as a client sends it, with a mask of zeros.
@@ -279,8 +279,8 @@ mod tests {
         frame
     }
 
-    fn said(message: Outgoing) -> Said {
-        let Outgoing::Message(message) = message else { panic!("no message") };
+    fn said(message: Outbound) -> Said {
+        let Outbound::Message(message) = message else { panic!("no message") };
         *message
     }
 

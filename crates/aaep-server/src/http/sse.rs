@@ -7,14 +7,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use aaep::message::Message;
-use aaep::{Link, Outgoing};
+use aaep::{Link, Outbound};
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 
-use crate::conversation::trace;
-use crate::farewell::closing;
-use crate::hub::{Close, Hub, Peer};
+use crate::close_notice::closing;
+use crate::connection::trace;
+use crate::context::{Close, Peer, ServerContext};
 use crate::metrics::Transport;
 use crate::places::Held;
 
@@ -26,9 +26,9 @@ const RETRY: &str = "retry: 2000\n\n";
 
 /// The body of an event stream.
 pub(crate) struct Stream {
-    hub: Arc<Hub>,
+    hub: Arc<ServerContext>,
     link: Link,
-    batch: Vec<Outgoing>,
+    batch: Vec<Outbound>,
     /// When to say that the stream is alive; set again by every write.
     quiet: Pin<Box<Sleep>>,
     every: Duration,
@@ -43,7 +43,7 @@ pub(crate) struct Stream {
 type Lapsed = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Stream {
-    pub(crate) fn new(hub: Arc<Hub>, link: Link, peer: Peer) -> Stream {
+    pub(crate) fn new(hub: Arc<ServerContext>, link: Link, peer: Peer) -> Stream {
         let every = hub.limits.keep_alive();
         let quiet = Box::pin(tokio::time::sleep(every));
         hub.metrics.opened(Transport::Sse);
@@ -69,13 +69,13 @@ impl Stream {
         self.hub.metrics.delivered(Transport::Sse, &self.batch);
         trace(&self.batch);
         let size =
-            self.batch.iter().map(|item| if let Outgoing::Event(frame) = item { frame.json().len() + 96 } else { 256 });
+            self.batch.iter().map(|item| if let Outbound::Event(frame) = item { frame.json().len() + 96 } else { 256 });
         let mut bytes = BytesMut::with_capacity(size.sum());
         for item in self.batch.drain(..) {
             match item {
-                Outgoing::Event(event) => put_event(&mut bytes, &event),
-                Outgoing::Message(message) => put_message(&mut bytes, &message),
-                Outgoing::Closed(closing) => {
+                Outbound::Event(event) => put_event(&mut bytes, &event),
+                Outbound::Message(message) => put_message(&mut bytes, &message),
+                Outbound::Closed(closing) => {
                     self.hub.metrics.closed(Close::of(&closing).code);
                     self.ended = true;
                 }

@@ -1,7 +1,7 @@
 //! `POST /aaep/v1/subscriptions`: the handshake of the SSE binding.
 
 use aaep::message::{Message, ReasonCode};
-use aaep::{Binding, Outgoing, Refusal};
+use aaep::{Outbound, Rejection, ResumePolicy};
 use aaep_proto::inbound::Inbound;
 use axum::body::Body;
 use axum::extract::State;
@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::{App, Problem, body};
-use crate::hub::Peer;
+use crate::context::Peer;
 
 /// Answers 201 with the terms and where the events are, or 4xx with the reason.
 pub(super) async fn create(
@@ -21,16 +21,16 @@ pub(super) async fn create(
     let (bytes, _memory) = body::read(&app, &peer, &headers, body).await?;
     let request = match Inbound::read(&bytes).into_request() {
         Ok(request) => request,
-        Err(refusal) => {
+        Err(rejection) => {
             app.hub.metrics.malformed();
-            return Ok(json(StatusCode::BAD_REQUEST, &refusal.to_message().into()));
+            return Ok(json(StatusCode::BAD_REQUEST, &rejection.to_message().into()));
         }
     };
-    let mut link = match app.hub.admit(&peer, *request, Binding::Resumable).await {
+    let mut link = match app.hub.admit(&peer, *request, ResumePolicy::Resumable).await {
         Ok(link) => link,
-        Err(refusal) => return Ok(refuse(&refusal)),
+        Err(rejection) => return Ok(refuse(&rejection)),
     };
-    let Some(Outgoing::Message(accepted)) = link.recv().await else { return Err(Problem::ended()) };
+    let Some(Outbound::Message(accepted)) = link.recv().await else { return Err(Problem::ended()) };
     let location = format!("/aaep/v1/events?subscription_id={}", link.id());
     let mut response = json(StatusCode::CREATED, &accepted);
     if let Ok(location) = HeaderValue::from_str(&location) {
@@ -48,16 +48,16 @@ pub(super) fn json(status: StatusCode, message: &Message) -> Response {
 }
 
 /// `subscription.rejected` with the status that fits its reason.
-pub(super) fn refuse(refusal: &Refusal) -> Response {
-    let status = match refusal.reason_code {
+pub(super) fn refuse(rejection: &Rejection) -> Response {
+    let status = match rejection.reason_code {
         ReasonCode::RateLimit => StatusCode::TOO_MANY_REQUESTS,
         ReasonCode::AuthenticationRequired => StatusCode::UNAUTHORIZED,
         ReasonCode::AuthorizationDenied => StatusCode::FORBIDDEN,
         ReasonCode::TransportUnavailable => StatusCode::CONFLICT,
         _ => StatusCode::UNPROCESSABLE_ENTITY,
     };
-    let mut response = json(status, &refusal.to_message().into());
-    if let Some(seconds) = refusal.retry_after_seconds {
+    let mut response = json(status, &rejection.to_message().into());
+    if let Some(seconds) = rejection.retry_after_seconds {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response

@@ -17,63 +17,63 @@ use hyper_util::server::conn::auto::upgrade::downcast;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::sse::Stream;
-use super::ws::Talk;
+use super::ws::WebSocketSession;
 
 /// Where a handler leaves who is to take its connection over. It comes with each request that allows it.
 #[derive(Clone, Default)]
-pub(crate) struct Handover(Arc<Mutex<Left>>);
+pub(crate) struct Takeover(Arc<Mutex<TakeoverState>>);
 
 /// Who takes a connection over.
-pub(crate) enum Heir {
+pub(crate) enum TakeoverTarget {
     /// An event stream, while hyper waits for more of it.
     Events(Box<Stream>),
     /// A WebSocket, when hyper is done.
-    Talk(OnUpgrade, Box<Talk>),
+    Talk(OnUpgrade, Box<WebSocketSession>),
 }
 
 #[derive(Default)]
-struct Left {
+struct TakeoverState {
     stream: Option<Box<Stream>>,
-    talk: Option<(OnUpgrade, Box<Talk>)>,
+    talk: Option<(OnUpgrade, Box<WebSocketSession>)>,
     /// Whether hyper was given the first bytes of the stream.
     begun: bool,
     /// Whether all that hyper was given is on its way.
     due: bool,
 }
 
-impl Handover {
+impl Takeover {
     /// No code that can panic runs under this lock.
-    fn lock(&self) -> MutexGuard<'_, Left> {
+    fn lock(&self) -> MutexGuard<'_, TakeoverState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Leaves a stream; what is returned is the body to answer with.
     pub(super) fn leave(self, stream: Stream) -> impl Body<Data = Bytes, Error = Infallible> {
-        *self.lock() = Left { stream: Some(Box::new(stream)), ..Left::default() };
-        Beginning(self)
+        *self.lock() = TakeoverState { stream: Some(Box::new(stream)), ..TakeoverState::default() };
+        FirstChunkBody(self)
     }
 
     /// Leaves a conversation.
-    pub(super) fn leave_talk(self, upgrade: OnUpgrade, talk: Talk) {
+    pub(super) fn leave_talk(self, upgrade: OnUpgrade, talk: WebSocketSession) {
         self.lock().talk = Some((upgrade, Box::new(talk)));
     }
 
     /// Who takes over while hyper waits, when it is time.
-    pub(crate) fn take_waiting(&self) -> Option<Heir> {
+    pub(crate) fn take_waiting(&self) -> Option<TakeoverTarget> {
         let mut left = self.lock();
-        left.due.then(|| left.stream.take())?.map(Heir::Events)
+        left.due.then(|| left.stream.take())?.map(TakeoverTarget::Events)
     }
 
     /// Who takes over when hyper is done.
-    pub(crate) fn take_done(&self) -> Option<Heir> {
-        self.lock().talk.take().map(|(upgrade, talk)| Heir::Talk(upgrade, talk))
+    pub(crate) fn take_done(&self) -> Option<TakeoverTarget> {
+        self.lock().talk.take().map(|(upgrade, talk)| TakeoverTarget::Talk(upgrade, talk))
     }
 }
 
 /// The first bytes of a stream, which go out with the head.
-struct Beginning(Handover);
+struct FirstChunkBody(Takeover);
 
-impl Body for Beginning {
+impl Body for FirstChunkBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -91,7 +91,7 @@ impl Body for Beginning {
     }
 }
 
-impl Drop for Beginning {
+impl Drop for FirstChunkBody {
     /// An answer that is thrown away needs no stream.
     fn drop(&mut self) {
         let unused = self.0.lock().stream.take();
@@ -100,30 +100,30 @@ impl Drop for Beginning {
 }
 
 /// A connection as hyper sees it: it can be taken away.
-pub(crate) struct Lent<S> {
-    owner: Owner<S>,
-    handover: Handover,
+pub(crate) struct SharedIo<S> {
+    owner: IoOwner<S>,
+    handover: Takeover,
 }
 
 /// The one who lends.
-pub(crate) struct Owner<S>(Arc<Mutex<Option<S>>>);
+pub(crate) struct IoOwner<S>(Arc<Mutex<Option<S>>>);
 
-pub(crate) fn lend<S>(connection: S, handover: Handover) -> (Owner<S>, Lent<S>) {
+pub(crate) fn lend<S>(connection: S, handover: Takeover) -> (IoOwner<S>, SharedIo<S>) {
     let place = Arc::new(Mutex::new(Some(connection)));
-    (Owner(place.clone()), Lent { owner: Owner(place), handover })
+    (IoOwner(place.clone()), SharedIo { owner: IoOwner(place), handover })
 }
 
-impl<S> Owner<S> {
+impl<S> IoOwner<S> {
     /// Takes the connection away.
     pub(crate) fn take(self) -> Option<S> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Owner<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> IoOwner<S> {
     /// The same, with what hyper has read of it beyond the request.
     pub(crate) async fn take_upgraded(self, upgrade: OnUpgrade) -> Option<(S, Bytes)> {
-        let Ok(lent) = downcast::<TokioIo<Lent<S>>>(upgrade.await.ok()?) else {
+        let Ok(lent) = downcast::<TokioIo<SharedIo<S>>>(upgrade.await.ok()?) else {
             tracing::error!("a connection was lent as one thing and given back as another");
             return None;
         };
@@ -131,7 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Owner<S> {
     }
 }
 
-impl<S: Unpin> Lent<S> {
+impl<S: Unpin> SharedIo<S> {
     fn poll<T>(&mut self, act: impl FnOnce(Pin<&mut S>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match &mut *self.owner.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(connection) => act(Pin::new(connection)),
@@ -140,13 +140,13 @@ impl<S: Unpin> Lent<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Lent<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for SharedIo<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.poll(|connection| connection.poll_read(cx, into))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Lent<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for SharedIo<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll(|connection| connection.poll_write(cx, bytes))
     }

@@ -1,6 +1,6 @@
 //! `/aaep/v1/ws`: the WebSocket binding.
 
-use aaep::Outgoing;
+use aaep::Outbound;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::StatusCode;
@@ -12,11 +12,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::guard::identify;
 use super::socket::halves;
-use super::takeover::Handover;
+use super::takeover::Takeover;
 use super::{App, Problem};
-use crate::conversation::{Sink, converse};
-use crate::gate::Connection;
-use crate::hub::{Close, Peer, unauthenticated};
+use crate::auth::Connection;
+use crate::connection::{Sink, converse};
+use crate::context::{Close, Peer, unauthenticated};
 use crate::metered::{Metered, Unfinished};
 use crate::metrics::Transport;
 use crate::places::Requesting;
@@ -37,8 +37,8 @@ pub(super) async fn upgrade(State(app): State<App>, request: Request) -> Respons
         return Problem::new(StatusCode::UPGRADE_REQUIRED, detail).into_response();
     };
     let request = parts.extensions.get::<Connection>().map(|connection| connection.place.request());
-    let talk = Talk { peer: identify(&parts, &app, Transport::WebSocket).ok(), app, _request: request };
-    match parts.extensions.remove::<Handover>() {
+    let talk = WebSocketSession { peer: identify(&parts, &app, Transport::WebSocket).ok(), app, _request: request };
+    match parts.extensions.remove::<Takeover>() {
         Some(handover) => handover.leave_talk(upgrade, talk),
         // One of several streams of its connection.
         None => drop(tokio::spawn(async move {
@@ -51,7 +51,7 @@ pub(super) async fn upgrade(State(app): State<App>, request: Request) -> Respons
 }
 
 /// A conversation that begins when the answer is out.
-pub(crate) struct Talk {
+pub(crate) struct WebSocketSession {
     app: App,
     /// None if it is nobody whom we know.
     peer: Option<Peer>,
@@ -59,7 +59,7 @@ pub(crate) struct Talk {
     _request: Option<Requesting>,
 }
 
-impl Talk {
+impl WebSocketSession {
     /// Holds it to its end. Of what the peer says, something may have been read already.
     pub(crate) async fn hold(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send, read: Bytes) {
         let hub = &self.app.hub;
@@ -71,7 +71,7 @@ impl Talk {
             Some(peer) => drop(converse(hub, &peer, source, sink).await),
             None => {
                 hub.metrics.closed(Close::UNAUTHENTICATED);
-                let rejected = Outgoing::Message(Box::new(unauthenticated().to_message().into()));
+                let rejected = Outbound::Message(Box::new(unauthenticated().to_message().into()));
                 let close = Close::new(Close::UNAUTHENTICATED, "authentication failed");
                 let telling = async {
                     // A peer that takes nothing is closed all the same.

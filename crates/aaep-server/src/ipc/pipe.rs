@@ -14,8 +14,8 @@ use tokio::task::JoinSet;
 
 use super::{file_name, stream};
 use crate::config::{Config, ConfigError};
-use crate::conversation::converse;
-use crate::hub::{Hub, Peer, stopped};
+use crate::connection::converse;
+use crate::context::{Peer, ServerContext, stopped};
 use crate::listener::{admit, pause_after};
 use crate::metrics::Transport;
 use crate::places::{Origin, Place, Places};
@@ -57,7 +57,7 @@ impl Endpoint {
     }
 
     /// Accepts connections until the server stops, then waits for those that are open.
-    pub(crate) async fn serve(self, hub: Arc<Hub>, mut stopping: watch::Receiver<bool>) {
+    pub(crate) async fn serve(self, hub: Arc<ServerContext>, mut stopping: watch::Receiver<bool>) {
         let places = Places::new(&hub.limits);
         let mut open = JoinSet::new();
         loop {
@@ -83,7 +83,7 @@ impl Endpoint {
 }
 
 /// Serves one connection. The system has let in nobody but the owner.
-async fn connection(hub: Arc<Hub>, stream: DuplexPipeStream<Bytes>, place: Arc<Place>) {
+async fn connection(hub: Arc<ServerContext>, stream: DuplexPipeStream<Bytes>, place: Arc<Place>) {
     let (from, to) = stream.split();
     let (source, sink) = stream::halves(&hub, from, to);
     let peer = Peer::local(Transport::Ipc).at(Some(place.clone()));

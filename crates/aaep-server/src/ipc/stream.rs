@@ -5,15 +5,15 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use aaep::Outgoing;
+use aaep::Outbound;
 use aaep_proto::message::Message;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::conversation::{Received, Sink, Source};
-use crate::farewell::Farewell;
-use crate::hub::{Close, Hub, Peer, TOO_LARGE};
+use crate::close_notice::CloseNotifier;
+use crate::connection::{Received, Sink, Source};
+use crate::context::{Close, Peer, ServerContext, TOO_LARGE};
 use crate::memory_budget::{OutOfMemory, Reservation};
 use crate::metered::NO_MEMORY;
 
@@ -33,10 +33,10 @@ enum Framing {
 }
 
 /// Both halves of a conversation over such a stream.
-pub(crate) fn halves<R, W>(hub: &Hub, from: R, to: W) -> (In<R>, Out<W>) {
+pub(crate) fn halves<R, W>(hub: &ServerContext, from: R, to: W) -> (In<R>, Out<W>) {
     let framing = Arc::new(OnceLock::new());
     let limit = hub.limits.message_bytes;
-    let sink = Out { to, framing: framing.clone(), farewell: Farewell::default(), buffer: BytesMut::new() };
+    let sink = Out { to, framing: framing.clone(), farewell: CloseNotifier::default(), buffer: BytesMut::new() };
     (
         In {
             from,
@@ -153,7 +153,7 @@ fn received(bytes: Bytes) -> Received {
 pub(crate) struct Out<W> {
     to: W,
     framing: Arc<OnceLock<Framing>>,
-    farewell: Farewell,
+    farewell: CloseNotifier,
     buffer: BytesMut,
 }
 
@@ -185,15 +185,15 @@ impl<W: AsyncWrite + Unpin + Send> Out<W> {
 }
 
 impl<W: AsyncWrite + Unpin + Send> Sink for Out<W> {
-    async fn send(&mut self, batch: &[Outgoing]) -> io::Result<()> {
+    async fn send(&mut self, batch: &[Outbound]) -> io::Result<()> {
         for item in batch {
             match item {
-                Outgoing::Event(frame) => self.put(frame.json())?,
-                Outgoing::Message(message) => {
+                Outbound::Event(frame) => self.put(frame.json())?,
+                Outbound::Message(message) => {
                     self.farewell.note(message);
                     self.put_message(message)?;
                 }
-                Outgoing::Closed(_) => {}
+                Outbound::Closed(_) => {}
             }
             if self.buffer.len() >= WRITE {
                 self.flush().await?;

@@ -13,8 +13,8 @@ use tokio::task::JoinSet;
 
 use super::{file_name, stream};
 use crate::config::{Config, ConfigError};
-use crate::conversation::converse;
-use crate::hub::{Hub, Peer, stopped};
+use crate::connection::converse;
+use crate::context::{Peer, ServerContext, stopped};
 use crate::listener::{admit, pause_after};
 use crate::metrics::Transport;
 use crate::places::{self, Origin, Places};
@@ -98,7 +98,7 @@ impl Endpoint {
     }
 
     /// Accepts connections until the server stops, then waits for those that are open.
-    pub(crate) async fn serve(self, hub: Arc<Hub>, mut stopping: watch::Receiver<bool>) {
+    pub(crate) async fn serve(self, hub: Arc<ServerContext>, mut stopping: watch::Receiver<bool>) {
         let Endpoint { listener, place } = self;
         let places = Places::new(&hub.limits);
         let mut open = JoinSet::new();
@@ -125,7 +125,7 @@ impl Endpoint {
 }
 
 /// Serves one connection, if it is the owner's.
-async fn connection(hub: Arc<Hub>, stream: UnixStream, place: Arc<places::Place>) {
+async fn connection(hub: Arc<ServerContext>, stream: UnixStream, place: Arc<places::Place>) {
     let user = stream.peer_cred().map(|peer| peer.uid());
     if !user.as_ref().is_ok_and(|user| *user == own_user()) {
         tracing::warn!(?user, "another user's process was turned away from the socket");
@@ -215,7 +215,7 @@ mod tests {
         let endpoint = Endpoint::open(&config(&path)).await.unwrap();
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
         let (stop, stopping) = watch::channel(false);
-        let hub = Arc::new(Hub::new(Producer::builder("a").build(), Limits::default(), stopping.clone()));
+        let hub = Arc::new(ServerContext::new(Producer::builder("a").build(), Limits::default(), stopping.clone()));
         let serving = tokio::spawn(endpoint.serve(hub, stopping));
         stop.send(true).unwrap();
         serving.await.unwrap();

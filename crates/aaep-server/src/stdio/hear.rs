@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aaep::Refusal;
+use aaep::Rejection;
 use aaep_proto::inbound::Inbound;
 use aaep_proto::message::{Message, ReasonCode};
 use bytes::{Bytes, BytesMut};
@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 
 use super::Shared;
 use super::rpc::{self, Entry, Fault, Ticket};
-use crate::conversation::{Received, Source};
-use crate::hub::{Hub, TOO_LARGE};
+use crate::connection::{Received, Source};
+use crate::context::{ServerContext, TOO_LARGE};
 
 /// Requests for terms that may wait for their answer.
 const WAITING: usize = 16;
@@ -68,7 +68,7 @@ impl<R: AsyncRead + Unpin + Send> Source for In<R> {
 }
 
 impl<R> In<R> {
-    pub(super) fn new(hub: &Hub, from: R, shared: Arc<Shared>, answers: mpsc::Sender<Vec<u8>>) -> In<R> {
+    pub(super) fn new(hub: &ServerContext, from: R, shared: Arc<Shared>, answers: mpsc::Sender<Vec<u8>>) -> In<R> {
         In {
             from,
             limit: hub.limits.message_bytes,
@@ -138,7 +138,7 @@ impl<R> In<R> {
         match (method, asked, Inbound::read(&params)) {
             ("aaep.subscribe", false, message) => match message.into_request() {
                 Ok(_) => self.pass_on(ticket, params),
-                Err(refusal) => self.refuse(ticket, Fault::InvalidParams, &refusal),
+                Err(rejection) => self.refuse(ticket, Fault::InvalidParams, &rejection),
             },
             // From here on the conversation answers everything about terms.
             ("aaep.subscribe", true, Inbound::Request(_) | Inbound::Refused(_))
@@ -147,13 +147,13 @@ impl<R> In<R> {
                 self.pass_on(ticket, params);
             }
             ("aaep.subscribe", true, _) => {
-                let refusal = Refusal::new(ReasonCode::Unknown, "type: must be subscription.request.");
-                self.refuse(ticket, Fault::InvalidParams, &refusal);
+                let rejection = Rejection::new(ReasonCode::Unknown, "type: must be subscription.request.");
+                self.refuse(ticket, Fault::InvalidParams, &rejection);
             }
             (_, false, _) => {
                 let message = "There is no subscription yet. Send aaep.subscribe first.";
-                let refusal = Refusal::new(ReasonCode::Unknown, message);
-                self.refuse(ticket, Fault::InvalidRequest("There is no subscription yet"), &refusal);
+                let rejection = Rejection::new(ReasonCode::Unknown, message);
+                self.refuse(ticket, Fault::InvalidRequest("There is no subscription yet"), &rejection);
             }
             // What is not even a renegotiation counts as an invalid one.
             (_, true, _) => self.pass_on(ticket, Bytes::from_static(NO_CHANGE)),
@@ -171,8 +171,8 @@ impl<R> In<R> {
         self.messages.push_back(Received::Message(params));
     }
 
-    fn refuse(&mut self, ticket: Ticket, fault: Fault, refusal: &Refusal) {
-        self.answer(ticket.fail(fault, Some(&refusal.to_message().into())));
+    fn refuse(&mut self, ticket: Ticket, fault: Fault, rejection: &Rejection) {
+        self.answer(ticket.fail(fault, Some(&rejection.to_message().into())));
     }
 
     fn answer(&mut self, line: Option<Vec<u8>>) {

@@ -21,8 +21,8 @@ use aaep_proto::id::SubscriptionId;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use crate::conversation::converse;
-use crate::hub::{Close, Hub, Peer};
+use crate::connection::converse;
+use crate::context::{Close, Peer, ServerContext};
 use crate::metrics::Transport;
 use hear::In;
 use rpc::Ticket;
@@ -35,10 +35,10 @@ const ANSWERS: usize = 64;
 ///
 /// ```
 /// use aaep::Producer;
-/// use aaep_server::{Hub, stdio};
+/// use aaep_server::{ServerContext, stdio};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// let hub = Hub::alone(Producer::builder("gardener").build());
+/// let hub = ServerContext::alone(Producer::builder("gardener").build());
 /// let mut answer = Vec::new();
 /// let input = &b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"aaep.ping\"}\n"[..];
 /// let (mut parent, child) = tokio::io::duplex(1024);
@@ -48,7 +48,7 @@ const ANSWERS: usize = 64;
 /// # }
 /// ```
 pub async fn serve(
-    hub: &Hub,
+    hub: &ServerContext,
     input: impl AsyncRead + Unpin + Send,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> Close {

@@ -3,15 +3,15 @@
 use std::io;
 use std::sync::Arc;
 
-use aaep::Outgoing;
+use aaep::Outbound;
 use aaep_proto::message::Message;
 use tokio::sync::mpsc;
 
 use super::Shared;
 use super::rpc::Fault;
-use crate::conversation::Sink;
-use crate::farewell::Farewell;
-use crate::hub::Close;
+use crate::close_notice::CloseNotifier;
+use crate::connection::Sink;
+use crate::context::Close;
 
 /// What is written at once, at least.
 const WRITE: usize = 64 * 1024;
@@ -20,13 +20,13 @@ const WRITE: usize = 64 * 1024;
 pub(super) struct Out {
     lines: mpsc::Sender<Vec<u8>>,
     shared: Arc<Shared>,
-    farewell: Farewell,
+    farewell: CloseNotifier,
     pings: u64,
 }
 
 impl Out {
     pub(super) fn new(lines: mpsc::Sender<Vec<u8>>, shared: Arc<Shared>) -> Out {
-        Out { lines, shared, farewell: Farewell::default(), pings: 0 }
+        Out { lines, shared, farewell: CloseNotifier::default(), pings: 0 }
     }
 
     async fn say(&mut self, line: Vec<u8>) -> io::Result<()> {
@@ -59,19 +59,19 @@ fn notify_message(lines: &mut Vec<u8>, method: &str, message: &Message) -> io::R
 }
 
 impl Sink for Out {
-    async fn send(&mut self, batch: &[Outgoing]) -> io::Result<()> {
+    async fn send(&mut self, batch: &[Outbound]) -> io::Result<()> {
         let mut lines = Vec::new();
         for item in batch {
             match item {
-                Outgoing::Event(frame) => notify(&mut lines, "aaep.event", frame.json()),
-                Outgoing::Message(message) => {
+                Outbound::Event(frame) => notify(&mut lines, "aaep.event", frame.json()),
+                Outbound::Message(message) => {
                     self.farewell.note(message);
                     match &**message {
                         Message::SubscriptionClose(_) => notify_message(&mut lines, "aaep.close", message)?,
                         _ => lines.extend(self.answer(message).into_iter().flatten()),
                     }
                 }
-                Outgoing::Closed(_) => {}
+                Outbound::Closed(_) => {}
             }
             if lines.len() >= WRITE {
                 self.say(std::mem::take(&mut lines)).await?;

@@ -192,7 +192,7 @@ async fn say(producer: &Producer, count: usize, pause: Duration, mixed: bool) {
             if mixed {
                 tell(&session).await;
             }
-            while producer.measure().await.unwrap().queued > 0 {
+            while producer.stats().await.unwrap().queued > 0 {
                 tokio::time::sleep(LOOK).await;
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aaep_grpc::v1::AaepMessage;
 use aaep_grpc::v1::aaep_service_client::AaepServiceClient;
-use aaep_server::{Config, Hub, Limits, Running, Server, stdio};
+use aaep_server::{Config, Limits, Running, Server, ServerContext, stdio};
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::{BodyExt, Full};
@@ -78,7 +78,7 @@ impl Site {
 
     /// How many subscriptions there are, and how many of them are blocked.
     pub(crate) async fn subscriptions(&self) -> (usize, usize) {
-        let measures = self.server.producer().measure().await.expect("the producer runs");
+        let measures = self.server.producer().stats().await.expect("the producer runs");
         (measures.presence.subscriptions, measures.blocked)
     }
 
@@ -184,7 +184,7 @@ impl Site {
 
     async fn stdio(&self, request: &str) -> Source {
         let (mut parent, child) = tokio::io::duplex(PIPE_BYTES);
-        let hub = Hub::alone(self.server.producer().clone()).within(self.limits.clone());
+        let hub = ServerContext::alone(self.server.producer().clone()).within(self.limits.clone());
         tokio::spawn(async move {
             let (input, output) = tokio::io::split(child);
             stdio::serve(&hub, input, output).await;

@@ -1,8 +1,8 @@
 //! What a relay makes of an agent's events, without a process or a network.
 
 use aaep::message::{Capabilities, CapabilityFields, Decision, EventFilters, Payload};
-use aaep::{Link, Outgoing, Producer};
-use aaep_server::agents::{Relay, Reply, Who};
+use aaep::{Link, Outbound, Producer};
+use aaep_server::agents::{AgentIdentity, Relay, Reply};
 use serde_json::{Value, json};
 
 struct World {
@@ -22,8 +22,8 @@ impl World {
             }),
             ..CapabilityFields::default()
         };
-        let link = producer.listen("ear", Capabilities { fields, ..Capabilities::default() }).await.unwrap();
-        let who = Who::anyone("gardener", "en".parse().unwrap());
+        let link = producer.subscribe_local("ear", Capabilities { fields, ..Capabilities::default() }).await.unwrap();
+        let who = AgentIdentity::anyone("gardener", "en".parse().unwrap());
         World { relay: Relay::new(producer, who), link }
     }
 
@@ -58,7 +58,7 @@ impl World {
         let Reply::Later(pending) = self.take(&question).await else { panic!("{question} is no question") };
         let token = loop {
             match self.link.recv().await.expect("the question comes") {
-                Outgoing::Event(frame) => {
+                Outbound::Event(frame) => {
                     if let Payload::AwaitingConfirmation(asked) = &frame.event().payload {
                         break asked.reply_token.clone();
                     }
@@ -73,7 +73,7 @@ impl World {
     /// The next event of this type.
     async fn until(&mut self, kind: &str) -> Value {
         loop {
-            if let Outgoing::Event(frame) = self.link.recv().await.expect("it comes") {
+            if let Outbound::Event(frame) = self.link.recv().await.expect("it comes") {
                 let event = serde_json::to_value(frame.event()).unwrap();
                 if event["type"] == kind {
                     return event;
@@ -230,7 +230,7 @@ async fn every_kind_of_event_gets_through() {
     }
     let mut heard = Vec::new();
     while heard.last().map(String::as_str) != Some("aaep:agent.session.errored") {
-        if let Outgoing::Event(frame) = world.link.recv().await.unwrap() {
+        if let Outbound::Event(frame) = world.link.recv().await.unwrap() {
             let event = serde_json::to_vec(frame.event()).unwrap();
             assert!(aaep_proto::validate(&event).is_valid(), "{}", String::from_utf8_lossy(&event));
             heard.push(frame.event().type_name().to_owned());

@@ -6,7 +6,7 @@ mod site;
 use std::time::Duration;
 
 use aaep_server::agents::stdio::relay_lines;
-use aaep_server::agents::{Relay, Who};
+use aaep_server::agents::{AgentIdentity, Relay};
 use aaep_test::{now, soon, until};
 use futures_util::SinkExt;
 use serde_json::{Value, json};
@@ -122,7 +122,7 @@ async fn blocked_site() -> (Site, Subscriber) {
 
 /// Waits for a question to be asked, and checks that it did not have to wait for the stalled subscriber.
 async fn is_asked_while_blocked(site: &Site) {
-    let questions = async || site.server.producer().measure().await.unwrap().questions;
+    let questions = async || site.server.producer().stats().await.unwrap().questions;
     until("a question", async || questions().await == 1).await;
     assert_eq!(site.subscriptions().await, (1, 1), "the stalled subscriber is still there");
 }
@@ -163,7 +163,7 @@ async fn a_question_by_websocket_does_not_wait_behind_text_that_is_held_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_of_a_process_does_not_wait_behind_text_that_is_held_back() {
     let (site, _stalled) = blocked_site().await;
-    let who = Who::anyone("writer", "en".parse().unwrap());
+    let who = AgentIdentity::anyone("writer", "en".parse().unwrap());
     let mut relay = Relay::new(site.server.producer().clone(), who);
     let (mut agent, output) = tokio::io::duplex(256 * 1024);
     let relaying = tokio::spawn(async move {

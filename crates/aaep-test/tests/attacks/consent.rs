@@ -105,7 +105,7 @@ fn wire(more: Value) -> Value {
     event
 }
 
-fn refusal(answer: &Value) -> &str {
+fn rejection(answer: &Value) -> &str {
     assert_eq!(answer["type"], "refused", "{answer}");
     answer["problems"][0]["message"].as_str().unwrap()
 }
@@ -125,7 +125,7 @@ async fn silence_to_a_question_not_asked_as_irreversible_permits_nothing() {
             let answers = post(&server, &[started(), asked]).await;
             assert_eq!(answers[1]["decision"], "accept", "{answers:?}");
             let answers = post(&server, &[wire(json!({})), completed()]).await;
-            assert!(refusal(&answers[0]).contains("irreversible: true"), "{answers:?}");
+            assert!(rejection(&answers[0]).contains("irreversible: true"), "{answers:?}");
             if let Some(listener) = &mut listener {
                 assert_eq!(invoked(&listener.read_to("session.completed").await), 0);
             }
@@ -146,7 +146,7 @@ async fn a_yes_to_a_question_not_asked_as_irreversible_permits_nothing() {
         let (answers, ()) = tokio::join!(post(&server, &lines), answering);
         assert_eq!(answers[1]["verdict"], "accepted", "{answers:?}");
         let answers = post(&server, &[wire(json!({})), completed()]).await;
-        assert!(refusal(&answers[0]).contains("irreversible: true"), "{answers:?}");
+        assert!(rejection(&answers[0]).contains("irreversible: true"), "{answers:?}");
         assert_eq!(invoked(&listener.read_to("session.completed").await), 0);
     }
 }
@@ -164,10 +164,10 @@ async fn a_tool_asked_about_as_irreversible_cannot_be_renamed_or_moved_to_anothe
         wire(json!({"irreversible": false, "tool": "Wire", "session_id": "a third"})),
     ] {
         let answers = post(&server, &[event]).await;
-        assert!(refusal(&answers[0]).contains("Ask first"), "{answers:?}");
+        assert!(rejection(&answers[0]).contains("Ask first"), "{answers:?}");
     }
     let answers = post(&server, &[completed(), started(), wire(json!({"irreversible": false}))]).await;
-    assert!(refusal(&answers[2]).contains("Ask first"), "{answers:?}");
+    assert!(rejection(&answers[2]).contains("Ask first"), "{answers:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,7 +184,7 @@ async fn arguments_that_json_readers_confuse_are_refused() {
             r#"{{"type":"awaiting.confirmation","tool":"wire","irreversible":true,"action":"Pay.","consequence":"It is gone.","args":{args}}}"#
         );
         let answers = post_text(&server, &line).await;
-        let message = refusal(&answers[0]);
+        let message = rejection(&answers[0]);
         assert!(message.contains("string") || message.contains("once"), "{message}");
     }
 }
@@ -222,8 +222,8 @@ async fn questions_that_nobody_can_answer_are_refused() {
         ask(json!({"choices": choices, "default_response": "b"})),
     ];
     let answers = post(&server, &lines).await;
-    assert!(refusal(&answers[1]).contains("choices"), "{answers:?}");
-    assert!(refusal(&answers[2]).contains("default_response"), "{answers:?}");
+    assert!(rejection(&answers[1]).contains("choices"), "{answers:?}");
+    assert!(rejection(&answers[2]).contains("default_response"), "{answers:?}");
     assert_eq!((&answers[3]["type"], &answers[3]["response"]), (&json!("outcome"), &json!("b")), "{answers:?}");
 }
 

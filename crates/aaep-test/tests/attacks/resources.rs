@@ -268,14 +268,14 @@ async fn one_subscriber_cannot_take_every_subscription() {
         server.send("/aaep/v1/subscriptions", &request(json!({})).to_string(), &headers).await
     };
     let mut taken = 0;
-    let refusal = loop {
+    let rejection = loop {
         match subscribe("eve").await {
             (201, _) => taken += 1,
             (status, answer) => break (status, answer),
         }
         assert!(taken < 40, "one principal took every place");
     };
-    assert_eq!((refusal.0, &refusal.1["reason_code"]), (429, &json!("rate_limit")), "{refusal:?}");
+    assert_eq!((rejection.0, &rejection.1["reason_code"]), (429, &json!("rate_limit")), "{rejection:?}");
     assert_eq!(subscribe("ada").await.0, 201);
 }
 

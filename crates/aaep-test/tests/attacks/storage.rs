@@ -28,7 +28,7 @@ fn run(arguments: &[&str]) -> Output {
 }
 
 /// What a start on this directory complains of; it must fail.
-fn refusal(dir: &Path) -> String {
+fn rejection(dir: &Path) -> String {
     let ended = run(&["serve", "--no-unix", "--listen", "127.0.0.1:0", "--data", dir.to_str().unwrap()]);
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
     String::from_utf8(ended.stderr).unwrap()
@@ -148,7 +148,7 @@ async fn the_data_of_a_server_is_for_its_owner_only() {
     }
     stop(server);
     fs::set_permissions(dir.join("aaep.db"), Permissions::from_mode(0o644)).unwrap();
-    let told = refusal(&dir);
+    let told = rejection(&dir);
     assert!(told.contains(&format!("chmod -R go= {}", dir.display())), "{told}");
     assert!(Command::new("chmod").args(["-R", "go="]).arg(&dir).status().unwrap().success());
     stop(serve(&dir));
@@ -164,7 +164,7 @@ async fn a_database_that_is_copied_without_its_log_is_refused() {
     for (copied, names) in [("one", &["aaep.db"][..]), ("two", &["aaep.db", "mark"]), ("three", &["mark"])] {
         let to = work.path().join(copied);
         copy(&dir, &to, names);
-        let told = refusal(&to);
+        let told = rejection(&to);
         assert!(told.contains("a part of a store") && told.contains("aaep backup"), "{names:?}: {told}");
         let audit = run(&["audit", "--data", to.to_str().unwrap()]);
         let told = String::from_utf8_lossy(&audit.stderr).into_owned();
@@ -230,7 +230,7 @@ async fn a_decision_that_was_changed_is_told_at_the_start_and_by_the_audit() {
     assert!(!places.is_empty());
     places.iter().for_each(|at| bytes[at + word.len() - 2] = b'9');
     fs::write(&path, bytes).unwrap();
-    let told = refusal(&dir);
+    let told = rejection(&dir);
     assert!(told.contains("damaged") && told.contains("backup") && told.lines().count() <= 2, "{told}");
     let audit = run(&["audit", "--data", dir.to_str().unwrap()]);
     let (shown, told) = (String::from_utf8_lossy(&audit.stdout), String::from_utf8_lossy(&audit.stderr));

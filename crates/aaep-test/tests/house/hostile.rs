@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use aaep_proto::framing::{Mixed, Piece};
+use aaep_proto::framing::{AutoDecoder, Decoded};
 use aaep_proto::message::Message;
-use aaep_proto::{Rule, Sequence, limits, validate};
+use aaep_proto::{Rule, SequenceChecker, limits, validate};
 use aaep_test::example;
 use proptest::prelude::*;
 
 /// Everything that parses, in one go.
 fn swallow(bytes: &[u8]) {
-    let mut sequence = Sequence::new();
-    let mut mixed = Mixed::new(limits::MESSAGE_BYTES);
-    let mut document = |_line: u64, piece: Piece<'_>| {
-        if let Piece::Document(bytes) = piece {
+    let mut sequence = SequenceChecker::new();
+    let mut mixed = AutoDecoder::new(limits::MESSAGE_BYTES);
+    let mut document = |_line: u64, piece: Decoded<'_>| {
+        if let Decoded::Document(bytes) = piece {
             let report = validate(bytes);
             if let Ok(message) = Message::parse(bytes) {
                 sequence.observe(&message);

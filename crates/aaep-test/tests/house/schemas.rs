@@ -54,9 +54,9 @@ fn validator_and_schemas_agree_on_mutated_documents() {
         for mutation in &mutations {
             mutation.apply(&mut document);
         }
-        let verdict = judge(&schemas, &document);
+        let resolution = judge(&schemas, &document);
         let (valid, invalid) = counts.get();
-        match verdict {
+        match resolution {
             Ok(true) => counts.set((valid + 1, invalid)),
             Ok(false) => counts.set((valid, invalid + 1)),
             Err(reason) => return Err(TestCaseError::fail(format!("{reason}\n{document:#}"))),

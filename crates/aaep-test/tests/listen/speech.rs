@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use aaep_client::{Answer, Heard, Options, Subscriber};
+use aaep_client::{ConnectOptions, PromptAnswer, Subscriber, SubscriberEvent};
 use aaep_proto::message::Response;
 use serde_json::json;
 
@@ -81,7 +81,7 @@ async fn every_scene_is_heard_word_for_word() {
 /// A question, how someone else answers it, and what is then not worth hearing.
 struct Settled {
     scene: &'static str,
-    answer: Answer,
+    answer: PromptAnswer,
     headline: &'static str,
     rest: &'static [&'static str],
     /// What is heard after it.
@@ -93,12 +93,12 @@ async fn is_taken_back(settled: Settled) {
     let Settled { scene, answer, headline, rest, next } = settled;
     let demo = Demo::start(&[scene]);
     let capabilities = json!({"supports_confirmation_reply": true, "supports_clarification_reply": true});
-    let options = Options::new("other", serde_json::from_value(capabilities).unwrap());
+    let options = ConnectOptions::new("other", serde_json::from_value(capabilities).unwrap());
     let mut other = Subscriber::connect(&demo.url, options).unwrap();
     let (place, tmux) = speaking(&demo.url, false, ENGLISH).await;
     let prompt = loop {
         let heard = soon("the question", other.recv()).await.expect("the demo goes on");
-        if let Heard::PromptOpened(prompt, _) = heard {
+        if let SubscriberEvent::PromptOpened(prompt, _) = heard {
             break prompt;
         }
     };
@@ -121,7 +121,7 @@ async fn is_taken_back(settled: Settled) {
 async fn words_about_a_settled_question_are_taken_back() {
     let banking = Settled {
         scene: "banking",
-        answer: Answer::reject(),
+        answer: PromptAnswer::reject(),
         headline: "Demo asks: Transfer 500 dollars from checking to savings.",
         rest: &[
             "The money moves at once and the bank cannot take it back.",
@@ -132,7 +132,7 @@ async fn words_about_a_settled_question_are_taken_back() {
     };
     let trip = Settled {
         scene: "trip",
-        answer: Answer::response(Response::Text("Ibadan".to_owned())),
+        answer: PromptAnswer::response(Response::Text("Ibadan".to_owned())),
         headline: "Demo asks: Where would you like to go?",
         rest: &[
             "You have 2 minutes to answer. Without an answer the agent goes on without it. Answer in your own words.",
@@ -141,7 +141,7 @@ async fn words_about_a_settled_question_are_taken_back() {
     };
     let photos = Settled {
         scene: "photos",
-        answer: Answer::response(Response::Boolean(true)),
+        answer: PromptAnswer::response(Response::Boolean(true)),
         headline: "Demo asks: Half is done. Shall I stop here?",
         rest: &["You have 2 minutes to answer. Without an answer the agent goes on without it. Answer yes or no."],
         next: "Before that: 200 of 400 photos are sorted.",

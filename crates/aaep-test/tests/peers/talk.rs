@@ -1,7 +1,7 @@
 //! What the tests say to the demo, and how they judge what a client heard.
 
 use aaep_proto::message::Message;
-use aaep_proto::{Sequence, validate};
+use aaep_proto::{SequenceChecker, validate};
 use serde_json::{Value, json};
 
 /// A request for everything.
@@ -49,7 +49,7 @@ pub(crate) fn judge_banking(events: &[Value]) {
 
 /// Whether all events are valid and keep the order of the protocol, up to the end of every session.
 pub(crate) fn judge_order(events: &[Value]) {
-    let mut sequence = Sequence::new();
+    let mut sequence = SequenceChecker::new();
     for event in events {
         let text = event.to_string();
         let problems = validate(text.as_bytes()).problems;

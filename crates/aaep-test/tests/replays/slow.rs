@@ -29,7 +29,7 @@ async fn a_capture_that_is_cut_off_says_so() {
     let captures: Vec<_> =
         urls.iter().enumerate().map(|(index, url)| start(&["capture", url, "-o", &room.name(&name(index))])).collect();
     let waiting = tokio::time::timeout(PATIENCE, async {
-        while producer.presence().await.subscriptions < urls.len() {
+        while producer.subscriber_counts().await.subscriptions < urls.len() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let session = producer.session("Talking.").await.unwrap();

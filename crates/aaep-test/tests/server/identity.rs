@@ -1,6 +1,6 @@
 //! Who may do what: tokens, roles, and everything that looks like a reply but is none.
 
-use aaep::ReplyFault;
+use aaep::ReplyRejection;
 use aaep_keys::{Algorithm, KeySet, NewToken, Role, SigningKey};
 use aaep_proto::time::Timestamp;
 use aaep_server::{Config, Running};
@@ -186,17 +186,17 @@ async fn replies_that_do_not_count_are_answered_alike_and_noted() {
     late["timestamp"] = json!("2099-01-01T00:00:00Z");
     let clarified = json!({"type": "clarification.reply", "reply_token": token, "response": "yes", "subscription_id": ada, "timestamp": now()});
     let bad = [
-        (ADA, reply(&ada, "rpl_00000000000000000000000000000000", "accept"), ReplyFault::UnknownToken),
-        (EVE, reply(&ada, &token, "accept"), ReplyFault::WrongSubscription),
-        (ADA, reply(&eve, &token, "accept"), ReplyFault::WrongSubscription),
-        (ADA, old, ReplyFault::Backdated),
-        (ADA, late, ReplyFault::Late),
-        (ADA, clarified, ReplyFault::WrongKind),
+        (ADA, reply(&ada, "rpl_00000000000000000000000000000000", "accept"), ReplyRejection::UnknownToken),
+        (EVE, reply(&ada, &token, "accept"), ReplyRejection::WrongSubscription),
+        (ADA, reply(&eve, &token, "accept"), ReplyRejection::WrongSubscription),
+        (ADA, old, ReplyRejection::Backdated),
+        (ADA, late, ReplyRejection::Late),
+        (ADA, clarified, ReplyRejection::WrongKind),
     ];
     for (who, message, fault) in &bad {
         let answer = post_as(address, "/aaep/v1/replies", message, *who).await;
         assert_eq!((answer.status, answer.body.len()), (StatusCode::NO_CONTENT, 0), "{fault:?}");
-        assert!(house.server.producer().replies().ignored.contains_key(fault), "{fault:?} is noted");
+        assert!(house.server.producer().reply_stats().ignored.contains_key(fault), "{fault:?} is noted");
     }
     // The right one counts, once.
     let good = reply(&ada, &token, "accept");
@@ -204,7 +204,7 @@ async fn replies_that_do_not_count_are_answered_alike_and_noted() {
     let second = stream.find("awaiting.confirmation").await;
     assert_ne!(second["reply_token"], json!(token));
     assert_eq!(post_as(address, "/aaep/v1/replies", &good, ADA).await.status, StatusCode::NO_CONTENT);
-    assert!(house.server.producer().replies().ignored.contains_key(&ReplyFault::Settled), "a replay is noted");
+    assert!(house.server.producer().reply_stats().ignored.contains_key(&ReplyRejection::Settled), "a replay is noted");
     let second = second["reply_token"].as_str().unwrap();
     post_as(address, "/aaep/v1/replies", &reply(&ada, second, "reject"), ADA).await;
     assert_eq!(agent.await.unwrap(), (true, false));

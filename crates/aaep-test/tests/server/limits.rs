@@ -105,7 +105,7 @@ async fn a_slow_reader_is_closed_with_a_reason() {
             let tool = session.tool("look").summary(filler.clone());
             tool.run(async { Ok::<_, String>(()) }).await.unwrap();
         }
-        server.producer().presence().await.subscriptions == 0
+        server.producer().subscriber_counts().await.subscriptions == 0
     })
     .await;
     // Whoever reads again finds everything that was sent, and why it ended.
@@ -129,7 +129,7 @@ async fn a_half_open_connection_is_found() {
     let server = start(config).await;
     let (socket, _) = crate::ws::subscribed(server.address()).await;
     // The socket stays open but nobody reads it, so no pong is ever sent.
-    until("the silent one is given up", async || server.producer().presence().await.subscriptions == 0).await;
+    until("the silent one is given up", async || server.producer().subscriber_counts().await.subscriptions == 0).await;
     drop(socket);
     let (mut lively, _) = crate::ws::subscribed(server.address()).await;
     let waiting = tokio::time::timeout(Duration::from_secs(6), crate::ws::hear(&mut lively)).await;

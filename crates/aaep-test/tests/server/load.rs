@@ -204,7 +204,7 @@ async fn a_thousand_subscribers_of_all_kinds() {
     }
     // Streams that may come back are kept for a while; connections are not.
     until("all connections are gone", async || descriptors() <= before + 4).await;
-    let measures = server.producer().measure().await.unwrap();
+    let measures = server.producer().stats().await.unwrap();
     assert_eq!((measures.sessions, measures.questions), (0, 0));
     let now = resident_kib();
     assert!(now < memory + 200 * 1024, "memory grew from {memory} to {now} KiB");

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aaep_server::{Config, Running, Server, Tls};
+use aaep_server::{Config, Running, Server, TlsConfig};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
 };
@@ -43,11 +43,11 @@ fn issue(authority: &Authority, purpose: ExtendedKeyUsagePurpose, years: (i32, i
     Issued { certificate, key }
 }
 
-fn write(issued: &Issued, files: &Path) -> Tls {
+fn write(issued: &Issued, files: &Path) -> TlsConfig {
     let (cert, key) = (files.join("cert.pem"), files.join("key.pem"));
     std::fs::write(&cert, issued.certificate.pem()).unwrap();
     std::fs::write(&key, issued.key.serialize_pem()).unwrap();
-    Tls { cert, key, client_ca: None }
+    TlsConfig { cert, key, client_ca: None }
 }
 
 struct House {
@@ -139,7 +139,7 @@ async fn client_certificates_are_demanded_and_checked() {
         assert!(!matches!(&result, Ok(status) if status.starts_with("HTTP/1.1 2")), "{result:?}");
     }
     // Two certificates are two principals: one cannot touch what is the other's.
-    let presence = house.server.producer().presence().await;
+    let presence = house.server.producer().subscriber_counts().await;
     assert_eq!(presence.subscriptions, 1);
 }
 
@@ -204,7 +204,7 @@ async fn a_new_certificate_is_used_without_a_restart() {
 #[tokio::test]
 async fn what_cannot_be_read_is_told_at_the_start() {
     let files = TempDir::new().unwrap();
-    let tls = Tls { cert: files.path().join("none.pem"), key: PathBuf::from("none.pem"), client_ca: None };
+    let tls = TlsConfig { cert: files.path().join("none.pem"), key: PathBuf::from("none.pem"), client_ca: None };
     let config = Config { tls: Some(tls), ..config() };
     let error = Server::new(config.clone(), Server::producer(&config)).start().await.unwrap_err().to_string();
     assert!(error.starts_with("tls.cert: cannot read") && error.contains("none.pem"), "{error}");

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use aaep::message::{CancelledBy, Decision, Payload, SubscriptionRequest};
-use aaep::{Attached, Binding, Confirmation, Link, Outcome, Outgoing, Producer, Session};
+use aaep::{Confirmation, ConfirmationOutcome, Link, Outbound, Producer, RecoveredQuestion, ResumePolicy, Session};
 use aaep_store::{Retention, Store, StoreError};
 use serde_json::json;
 
@@ -60,7 +60,7 @@ pub(crate) fn start(dir: &Path, orders: &Orders) -> (Child, impl Iterator<Item =
 
 /// Opens a directory that nobody uses any more. Processes that are just being started by other tests may hold a copy of
 /// the lock for a moment.
-pub(crate) fn open(dir: &Path, retention: Retention) -> Result<(Store, aaep::Restored), StoreError> {
+pub(crate) fn open(dir: &Path, retention: Retention) -> Result<(Store, aaep::RecoveredState), StoreError> {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         match Store::open(dir, retention) {
@@ -118,7 +118,7 @@ async fn live(dir: &Path, orders: Orders) {
         }
         let origin = format!("o{number}");
         let ask = Confirmation::new(format!("Do {origin}"), "It is done.").for_call("act", &json!({"what": origin}));
-        let question = session.ask(ask.irreversible().timeout_seconds(600).origin(&origin)).await.unwrap();
+        let question = session.ask_confirmation(ask.irreversible().timeout_seconds(600).origin(&origin)).await.unwrap();
         if number.is_multiple_of(5) {
             // Nobody answers this one in this life.
             pending.push(question);
@@ -156,16 +156,16 @@ pub(crate) async fn reader(producer: &Producer) -> Link {
         aaep::message::Message::SubscriptionRequest(request) => *request,
         other => panic!("{other:?}"),
     };
-    producer.subscribe(&request, "user", Binding::Resumable).await.unwrap()
+    producer.subscribe(&request, "user", ResumePolicy::Resumable).await.unwrap()
 }
 
 /// What became of a question of an earlier life; answers whether somebody waits for it now.
 async fn look_up(producer: &Producer, origin: &str) -> bool {
     match producer.find_question(origin).await {
         None => tell(&format!("found {origin} nothing")),
-        Some((session, Attached::Decided(outcome))) => {
+        Some((session, RecoveredQuestion::Decided(outcome))) => {
             let usable = outcome.permit.is_some();
-            tell(&format!("found {origin} {} {} {usable}", outcome.decision.as_str(), outcome.verdict.as_str()));
+            tell(&format!("found {origin} {} {} {usable}", outcome.decision.as_str(), outcome.resolution.as_str()));
             if usable {
                 let (session, _) = producer.adopt(&session).await.expect("a permit is for a session that goes on");
                 run(&session, origin, outcome).await;
@@ -173,7 +173,7 @@ async fn look_up(producer: &Producer, origin: &str) -> bool {
                 std::mem::forget(session);
             }
         }
-        Some((id, Attached::Confirmation(question))) => {
+        Some((id, RecoveredQuestion::Confirmation(question))) => {
             tell(&format!("found {origin} pending"));
             let (producer, origin) = (producer.clone(), origin.to_owned());
             tokio::spawn(async move {
@@ -191,14 +191,14 @@ async fn look_up(producer: &Producer, origin: &str) -> bool {
 }
 
 /// Tells of a decision and acts on it. The number is the last that was said before the question.
-async fn decided(session: &Session, origin: &str, outcome: Outcome, number: u64) {
-    tell(&format!("decided {origin} {} {} {number}", outcome.decision.as_str(), outcome.verdict.as_str()));
+async fn decided(session: &Session, origin: &str, outcome: ConfirmationOutcome, number: u64) {
+    tell(&format!("decided {origin} {} {} {number}", outcome.decision.as_str(), outcome.resolution.as_str()));
     if outcome.permit.is_some() {
         run(session, origin, outcome).await;
     }
 }
 
-async fn run(session: &Session, origin: &str, outcome: Outcome) {
+async fn run(session: &Session, origin: &str, outcome: ConfirmationOutcome) {
     let call = session.irreversible("act", json!({"what": origin})).permit(outcome.permit.unwrap());
     let name = origin.to_owned();
     let ran = call.run(async move |_| {
@@ -211,7 +211,7 @@ async fn run(session: &Session, origin: &str, outcome: Outcome) {
 /// The user: hears everything, says yes to most questions.
 async fn hear(mut link: Link) {
     loop {
-        let Some(Outgoing::Event(frame)) = link.recv().await else { continue };
+        let Some(Outbound::Event(frame)) = link.recv().await else { continue };
         let event = frame.event();
         let id = &event.envelope.event_id;
         match &event.payload {

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use aaep::message::{Capabilities, Decision, Payload, ToolInvoked};
-use aaep::{Confirmation, Error, Outgoing, Producer, ToolError, Verdict};
+use aaep::{Confirmation, Error, Outbound, Producer, Resolution, ToolError};
 use aaep_store::{Retention, Store};
 use serde_json::json;
 
@@ -39,13 +39,13 @@ async fn fill(dir: &std::path::Path) {
     let (store, restored) = Store::open(dir, Retention::default()).unwrap();
     let producer = Producer::builder("filler").journal(store, restored).build();
     let user = serde_json::from_str::<Capabilities>(r#"{"supports_confirmation_reply": true}"#).unwrap();
-    let mut link = producer.listen("user", user).await.unwrap();
+    let mut link = producer.subscribe_local("user", user).await.unwrap();
     let session = producer.session("Filling the disk.").await.unwrap();
     let listener = tokio::spawn(async move {
         let mut heard = 0;
         loop {
             match link.recv().await {
-                Some(Outgoing::Event(frame)) => match &frame.event().payload {
+                Some(Outbound::Event(frame)) => match &frame.event().payload {
                     Payload::ToolInvoked(tool) => panic!("{} could not be put on record", tool.tool),
                     Payload::AwaitingConfirmation(asked) => {
                         link.decide(&asked.reply_token, Decision::Accept).await.unwrap();
@@ -60,7 +60,7 @@ async fn fill(dir: &std::path::Path) {
         }
     });
     let ask = || Confirmation::new("Go on.", "It goes on.");
-    assert_eq!(session.confirm(ask()).await.unwrap().verdict, Verdict::Accepted, "there is room yet");
+    assert_eq!(session.confirm(ask()).await.unwrap().resolution, Resolution::Accepted, "there is room yet");
     // The user agrees while there is room; the calls come when there is none.
     let call = |tool: &str| {
         Confirmation::new(format!("Use {tool}."), "It cannot be undone.").for_call(tool, &json!({})).irreversible()
@@ -69,7 +69,7 @@ async fn fill(dir: &std::path::Path) {
     let run = session.confirm(call("run")).await.unwrap().permit.expect("there is room yet");
     let mut said = 0;
     let deadline = tokio::time::Instant::now() + Duration::from_secs(120);
-    while !producer.measure().await.unwrap().storage_fails {
+    while !producer.stats().await.unwrap().storage_failing {
         assert!(tokio::time::Instant::now() < deadline, "the disk is never full");
         for _ in 0..50 {
             session.progress(1, &"words ".repeat(40)).await.unwrap();
@@ -78,7 +78,7 @@ async fn fill(dir: &std::path::Path) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let outcome = session.confirm(ask()).await.unwrap();
-    assert_eq!((outcome.verdict, outcome.decision), (Verdict::NotRecorded, Decision::Reject));
+    assert_eq!((outcome.resolution, outcome.decision), (Resolution::NotRecorded, Decision::Reject));
     assert!(outcome.permit.is_none());
     let tool = ToolInvoked { tool: "watched".into(), summary_normal: "Using it.".into(), ..ToolInvoked::default() };
     assert_eq!(session.invoke_irreversible(tool, json!({}), watched).await, Err(Error::NotRecorded));

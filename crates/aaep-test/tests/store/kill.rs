@@ -63,8 +63,8 @@ impl Told {
                 }
                 self.hear(what);
             }
-            ["decided", origin, decision, verdict, number] => {
-                let known = self.decided.insert(origin.into(), (decision.into(), verdict.into()));
+            ["decided", origin, decision, resolution, number] => {
+                let known = self.decided.insert(origin.into(), (decision.into(), resolution.into()));
                 assert_eq!(known, None, "{origin} was decided twice");
                 let number: u64 = number.parse().unwrap();
                 self.recorded = self.recorded.max((number > 0).then_some(number));
@@ -115,8 +115,8 @@ impl Told {
         match (self.decided.get(origin).cloned(), what) {
             // Its session has ended.
             (Some(_), ["nothing"]) => {}
-            (Some((decision, verdict)), [found, why, usable]) => {
-                assert_eq!((decision.as_str(), verdict.as_str()), (*found, *why), "{origin} has changed");
+            (Some((decision, resolution)), [found, why, usable]) => {
+                assert_eq!((decision.as_str(), resolution.as_str()), (*found, *why), "{origin} has changed");
                 let ran = self.ran.contains(origin);
                 assert!(!(ran && *usable == "true"), "{origin} ran and could run again");
             }
@@ -137,7 +137,7 @@ impl Told {
         let audit = Audit::open(dir).unwrap();
         let take = |record: aaep::AuditRecord, _| {
             let decision = record.decision.map(|d| d.as_str().to_owned()).unwrap_or_default();
-            let known = kept.insert(record.shown, (decision, record.verdict.as_str().to_owned()));
+            let known = kept.insert(record.shown, (decision, record.resolution.as_str().to_owned()));
             assert_eq!(known, None, "a question has two ends");
         };
         audit.read(&AuditQuery::default(), take).unwrap();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use aaep::message::{Event, Payload};
-use aaep::{Confirmation, Journal, Link, Outgoing, Producer};
+use aaep::{Confirmation, Journal, Link, Outbound, Producer};
 use aaep_store::{Audit, AuditQuery, Retention, Store, StoreError};
 
 use crate::child::{self, Orders};
@@ -62,7 +62,8 @@ fn who_comes_back_too_late_is_told_that_events_were_missed() {
         let session = producer.session("Talking.").await.unwrap();
         let last = until(&mut link, |event| matches!(event.payload, Payload::SessionStarted(_))).await;
         session.progress(1, "One.").await.unwrap();
-        let question = session.ask(Confirmation::new("Go on?", "It goes on.").timeout_seconds(3600)).await.unwrap();
+        let question =
+            session.ask_confirmation(Confirmation::new("Go on?", "It goes on.").timeout_seconds(3600)).await.unwrap();
         until(&mut link, |event| matches!(event.payload, Payload::AwaitingConfirmation(_))).await;
         let known = (link.id().clone(), last.envelope.event_id, question.token().clone());
         // The process ends without a word.
@@ -93,7 +94,7 @@ fn who_comes_back_too_late_is_told_that_events_were_missed() {
 /// The next event of this kind.
 async fn until(link: &mut Link, wanted: impl Fn(&Event) -> bool) -> Event {
     loop {
-        if let Outgoing::Event(frame) = link.recv().await.expect("it goes on")
+        if let Outbound::Event(frame) = link.recv().await.expect("it goes on")
             && wanted(frame.event())
         {
             return frame.event().clone();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aaep_grpc::v1::GetManifestRequest;
 use aaep_grpc::v1::aaep_service_client::AaepServiceClient;
-use aaep_server::Tls;
+use aaep_server::TlsConfig;
 use futures_util::stream;
 use hyper_util::rt::TokioIo;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
@@ -157,7 +157,7 @@ async fn a_stream_that_returns_goes_on_with_its_question() {
     assert!(!kinds.contains(&"awaiting.confirmation".to_owned()), "{kinds:?}");
     stream.say(&reply(&subscription, &again, "accept")).await;
     assert!(soon("the decision", agent).await.unwrap(), "it was not defaulted meanwhile");
-    assert_eq!(world.producer().presence().await.subscriptions, 1);
+    assert_eq!(world.producer().subscriber_counts().await.subscriptions, 1);
     drop(other);
     // What is over cannot be come back to, and what never was neither.
     stream.say(&json!({"type": "subscription.close", "subscription_id": subscription})).await;
@@ -313,7 +313,7 @@ async fn certificates_prove_both_sides() {
         std::fs::write(&path, text).unwrap();
         path
     };
-    let tls = Tls {
+    let tls = TlsConfig {
         cert: file("cert.pem", certificate.pem()),
         key: file("key.pem", key.serialize_pem()),
         client_ca: Some(file("clients.pem", clients.pem())),

@@ -136,7 +136,7 @@ async fn half_a_message_is_no_message() {
     throw(UnixStream::connect(world.socket()).await.unwrap(), half.as_bytes()).await;
     let length = u32::try_from(whole.len()).unwrap().to_be_bytes();
     throw(UnixStream::connect(world.socket()).await.unwrap(), &[&length, half.as_bytes()].concat()).await;
-    assert_eq!(world.producer().presence().await.subscriptions, 0);
+    assert_eq!(world.producer().subscriber_counts().await.subscriptions, 0);
     // Byte by byte it is one.
     let mut stream = UnixStream::connect(world.socket()).await.unwrap();
     for byte in [&length, whole.as_bytes()].concat() {

@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 on stdio, to the letter.
 
-use aaep_server::{Hub, Limits, stdio};
+use aaep_server::{Limits, ServerContext, stdio};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -125,7 +125,7 @@ async fn a_rejection_is_an_error_with_its_reason() {
 #[tokio::test]
 async fn the_producer_asks_for_a_sign_of_life() {
     let world = World::start().await;
-    let hub = Hub::alone(world.producer().clone()).within(Limits { keep_alive_seconds: 1, ..limits() });
+    let hub = ServerContext::alone(world.producer().clone()).within(Limits { keep_alive_seconds: 1, ..limits() });
     let (parent, child) = tokio::io::duplex(64 * 1024);
     tokio::spawn(async move {
         let (input, output) = tokio::io::split(child);

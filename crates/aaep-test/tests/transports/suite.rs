@@ -1,6 +1,6 @@
 //! The suite itself: every function is a test of every transport.
 
-use aaep::ReplyFault;
+use aaep::ReplyRejection;
 use serde_json::{Value, json};
 
 use crate::clients::Client;
@@ -17,7 +17,7 @@ pub(crate) async fn the_handshake_gives_terms<C: Client + Sync>() {
     assert_eq!(accepted["producer"]["agent_id"], "aaep");
     assert_eq!(accepted["honored_capabilities"]["max_events_per_second"], 7);
     assert_eq!(aaep_proto::validate(accepted.to_string().as_bytes()).problems, []);
-    let presence = world.producer().presence().await;
+    let presence = world.producer().subscriber_counts().await;
     assert_eq!((presence.subscriptions, presence.can_confirm), (1, 1));
 }
 
@@ -31,7 +31,7 @@ pub(crate) async fn a_request_that_cannot_be_served_is_rejected<C: Client + Sync
     assert_eq!(kind_of(&rejected), "subscription.rejected", "{rejected}");
     assert_eq!(rejected["reason_code"], "version_unsupported");
     assert_eq!(client.hear().await, None);
-    assert_eq!(world.producer().presence().await.subscriptions, 0);
+    assert_eq!(world.producer().subscriber_counts().await.subscriptions, 0);
 }
 
 pub(crate) async fn events_come_in_the_shape_that_was_agreed<C: Client + Sync>() {
@@ -89,14 +89,14 @@ pub(crate) async fn a_forged_reply_does_not_count<C: Client + Sync>() {
     let agent = asking(world.producer());
     let question = client.find("awaiting.confirmation").await;
     client.say(&reply(&id, &json!({"reply_token": "rpl_forged"}), "accept")).await;
-    let ignored = async |fault: ReplyFault| {
-        until("the fault is noted", async || world.producer().replies().ignored.contains_key(&fault)).await;
+    let ignored = async |fault: ReplyRejection| {
+        until("the fault is noted", async || world.producer().reply_stats().ignored.contains_key(&fault)).await;
     };
-    ignored(ReplyFault::UnknownToken).await;
+    ignored(ReplyRejection::UnknownToken).await;
     if C::BOUND {
         // In the name of another connection.
         other.say(&reply(&id, &question, "accept")).await;
-        ignored(ReplyFault::WrongSubscription).await;
+        ignored(ReplyRejection::WrongSubscription).await;
     }
     other.say(&reply(&other_id, &question, "reject")).await;
     assert!(!soon("the agent", agent).await.unwrap());
@@ -148,7 +148,7 @@ pub(crate) async fn an_invalid_request_is_rejected_with_the_field<C: Client + Sy
     client.say(&json!({"type": "subscription.request", "aaep_version": "1.0.0", "capabilities": {}})).await;
     let answer = client.hear().await.unwrap();
     assert_eq!(rejection(&answer), ("unknown", "subscriber_id: Add subscriber_id: it is required."));
-    assert_eq!(world.producer().presence().await.subscriptions, 0);
+    assert_eq!(world.producer().subscriber_counts().await.subscriptions, 0);
 }
 
 pub(crate) async fn levels_that_need_replies_are_left_out<C: Client + Sync>() {
@@ -260,7 +260,7 @@ pub(crate) async fn who_leaves_without_a_word_holds_nobody_up<C: Client + Sync>(
         world.subscriptions(0).await;
     } else {
         // It may come back, so the question waits; here someone else answers.
-        assert_eq!(world.producer().presence().await.subscriptions, 1);
+        assert_eq!(world.producer().subscriber_counts().await.subscriptions, 1);
         let (mut other, id) = C::subscribed(&world, &able()).await;
         let question = other.find("awaiting.confirmation").await;
         other.say(&reply(&id, &question, "accept")).await;
@@ -292,7 +292,7 @@ pub(crate) async fn a_slow_reader_is_bounded_and_closed<C: Client + Sync>() {
     let session = producer.session("Writing.").await.unwrap();
     let output = session.output().await.unwrap();
     let page = "All is well. ".repeat(1000);
-    let measure = async || producer.measure().await.unwrap();
+    let measure = async || producer.stats().await.unwrap();
     soon("the reader is held back", async {
         while measure().await.blocked == 0 {
             output.write(page.clone()).await.unwrap();

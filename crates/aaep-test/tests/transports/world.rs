@@ -47,7 +47,7 @@ impl World {
 
     /// Waits until this many subscriptions are there.
     pub(crate) async fn subscriptions(&self, count: usize) {
-        until("subscriptions", async || self.producer().presence().await.subscriptions == count).await;
+        until("subscriptions", async || self.producer().subscriber_counts().await.subscriptions == count).await;
     }
 }
 

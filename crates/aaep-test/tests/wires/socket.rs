@@ -71,7 +71,7 @@ async fn another_user_cannot_connect() {
     let (heard, errors) = ask(socat(&world.socket(), Some(NOBODY))).await;
     assert_eq!(heard, "");
     assert!(errors.contains("Permission denied"), "{errors}");
-    assert_eq!(world.producer().presence().await.subscriptions, 0);
+    assert_eq!(world.producer().subscriber_counts().await.subscriptions, 0);
 }
 
 #[tokio::test]
@@ -83,5 +83,5 @@ async fn another_user_is_turned_away_even_if_the_modes_were_loosened() {
     set(&path, 0o666);
     let (heard, _) = ask(socat(&path, Some(NOBODY))).await;
     assert_eq!(heard, "", "the kernel tells who connects, and it is not the owner");
-    assert_eq!(world.producer().presence().await.subscriptions, 0);
+    assert_eq!(world.producer().subscriber_counts().await.subscriptions, 0);
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use aaep_announce::{Priority, Utterance};
 
 use super::error::{SayError, VoiceError};
-use super::wire::{Happened, clean};
+use super::wire::{SpeechEvent, clean};
 
 /// The longest text, in bytes: an hour of speech.
 const TEXT: usize = 64 * 1024;
@@ -75,7 +75,7 @@ impl Item {
 
 /// What is to become of the message that the server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Disposition {
     Said,
     /// Taken back for good.
     Cut,
@@ -91,7 +91,7 @@ struct Current {
     message: Option<u64>,
     begun: bool,
     paused: bool,
-    fate: Fate,
+    fate: Disposition,
     /// Whether the server was asked to take it back.
     asked: bool,
 }
@@ -188,7 +188,7 @@ impl Queue {
 
     /// Takes back what the server has, if the new one should not wait for it.
     fn make_way(&mut self, new: &Utterance) {
-        let Some(current) = self.current.as_mut().filter(|current| current.fate == Fate::Said) else {
+        let Some(current) = self.current.as_mut().filter(|current| current.fate == Disposition::Said) else {
             return;
         };
         let (priority, interrupts) = (new.priority, new.interrupts);
@@ -196,9 +196,9 @@ impl Queue {
         let passes = less < priority || less == priority && interrupts;
         if passes && !current.begun {
             // It waits for others' speech.
-            current.fate = if outdates(new, &current.item.utterance) { Fate::Cut } else { Fate::Later };
+            current.fate = if outdates(new, &current.item.utterance) { Disposition::Cut } else { Disposition::Later };
         } else if passes && interrupts && (less == priority || priority < Priority::Important) {
-            current.fate = Fate::Cut;
+            current.fate = Disposition::Cut;
         }
     }
 
@@ -206,7 +206,7 @@ impl Queue {
     /// one; silence first would let others' messages begin, only to be cut.
     fn must_pass(&self) -> bool {
         let next = self.waiting.front().is_some_and(|item| item.utterance.priority == Priority::Important);
-        let current = self.current.as_ref().filter(|current| current.fate == Fate::Said && current.begun);
+        let current = self.current.as_ref().filter(|current| current.fate == Disposition::Said && current.begun);
         next && current.is_some_and(|current| current.item.utterance.priority < Priority::Important)
     }
 
@@ -229,7 +229,7 @@ impl Queue {
         self.drop_waiting(|item| item.is_about(about));
         self.passed.retain(|(_, item)| !item.is_about(about));
         if let Some(current) = self.current.as_mut().filter(|current| current.item.is_about(about)) {
-            current.fate = Fate::Cut;
+            current.fate = Disposition::Cut;
         }
     }
 
@@ -238,7 +238,7 @@ impl Queue {
         self.drop_waiting(|_| true);
         self.passed.clear();
         if let Some(current) = &mut self.current {
-            current.fate = Fate::Cut;
+            current.fate = Disposition::Cut;
         }
     }
 
@@ -261,7 +261,7 @@ impl Queue {
         let item = self.waiting.pop_front()?;
         let utterance = item.utterance.clone();
         self.current =
-            Some(Current { item, message: None, begun: false, paused: false, fate: Fate::Said, asked: false });
+            Some(Current { item, message: None, begun: false, paused: false, fate: Disposition::Said, asked: false });
         Some(utterance)
     }
 
@@ -276,7 +276,7 @@ impl Queue {
     /// Whether the server has to be asked to take back what it has. Says so once.
     pub(super) fn take_back(&mut self) -> bool {
         match &mut self.current {
-            Some(current) if current.fate != Fate::Said && current.message.is_some() && !current.asked => {
+            Some(current) if current.fate != Disposition::Said && current.message.is_some() && !current.asked => {
                 current.asked = true;
                 true
             }
@@ -285,7 +285,7 @@ impl Queue {
     }
 
     /// Takes in an event. Returns whether what the server just began must be stopped.
-    pub(super) fn heard(&mut self, message: u64, happened: Happened) -> bool {
+    pub(super) fn heard(&mut self, message: u64, happened: SpeechEvent) -> bool {
         if self.leaving.as_ref().is_some_and(|(leaving, _)| *leaving == message) {
             self.heard_leaving(happened);
             return false;
@@ -293,16 +293,16 @@ impl Queue {
         match &mut self.current {
             Some(current) if current.message == Some(message) => {
                 match happened {
-                    Happened::Begun => {
+                    SpeechEvent::Begun => {
                         current.begun = true;
                         let (id, about) = name(&current.item);
                         // It began although it was taken back: a message on its way to the synthesizer can slip through.
                         current.asked = false;
                         self.out.push(VoiceEvent::Begun { id, about });
                     }
-                    Happened::Paused => current.paused = true,
-                    Happened::Resumed => current.paused = false,
-                    Happened::Ended | Happened::Canceled => self.over(happened),
+                    SpeechEvent::Paused => current.paused = true,
+                    SpeechEvent::Resumed => current.paused = false,
+                    SpeechEvent::Ended | SpeechEvent::Canceled => self.over(happened),
                 }
                 false
             }
@@ -310,33 +310,33 @@ impl Queue {
         }
     }
 
-    fn heard_leaving(&mut self, happened: Happened) {
+    fn heard_leaving(&mut self, happened: SpeechEvent) {
         match happened {
-            Happened::Canceled => self.left(),
+            SpeechEvent::Canceled => self.left(),
             // It was faster than the important one.
-            Happened::Ended => {
+            SpeechEvent::Ended => {
                 if let Some((_, item)) = self.leaving.take() {
                     let (id, about) = name(&item);
                     self.out.push(VoiceEvent::Ended { id, about });
                 }
             }
-            Happened::Begun | Happened::Paused | Happened::Resumed => {}
+            SpeechEvent::Begun | SpeechEvent::Paused | SpeechEvent::Resumed => {}
         }
     }
 
-    fn over(&mut self, happened: Happened) {
+    fn over(&mut self, happened: SpeechEvent) {
         self.left();
         let Some(Current { item, message, fate, .. }) = self.current.take() else {
             return;
         };
-        if happened == Happened::Ended {
+        if happened == SpeechEvent::Ended {
             let (id, about) = name(&item);
             self.out.push(VoiceEvent::Ended { id, about });
-        } else if fate == Fate::Later {
+        } else if fate == Disposition::Later {
             self.come_back(item);
         } else {
             self.canceled(&item);
-            if fate == Fate::Said && item.utterance.priority == Priority::Progress {
+            if fate == Disposition::Said && item.utterance.priority == Priority::Progress {
                 self.passed.extend(message.map(|message| (message, item)));
                 if self.passed.len() > PASSED {
                     self.passed.pop_front();
@@ -354,48 +354,50 @@ impl Queue {
         self.waiting.insert(place.unwrap_or(self.waiting.len()), item);
     }
 
-    fn heard_passed(&mut self, message: u64, happened: Happened) -> bool {
+    fn heard_passed(&mut self, message: u64, happened: SpeechEvent) -> bool {
         let Some(place) = self.passed.iter().position(|(id, _)| *id == message) else {
             // Given up or taken back, and now it speaks all the same.
-            return happened == Happened::Begun;
+            return happened == SpeechEvent::Begun;
         };
         let (id, about) = name(&self.passed[place].1);
         match happened {
-            Happened::Begun => {
+            SpeechEvent::Begun => {
                 self.out.push(VoiceEvent::Begun { id, about });
                 if self.current.is_none()
                     && let Some((_, item)) = self.passed.remove(place)
                 {
-                    let fate = Fate::Said;
+                    let fate = Disposition::Said;
                     let message = Some(message);
                     self.current = Some(Current { item, message, begun: true, paused: false, fate, asked: false });
                 }
             }
-            Happened::Ended => {
+            SpeechEvent::Ended => {
                 self.out.push(VoiceEvent::Ended { id, about });
                 self.passed.remove(place);
             }
-            Happened::Canceled | Happened::Paused | Happened::Resumed => {}
+            SpeechEvent::Canceled | SpeechEvent::Paused | SpeechEvent::Resumed => {}
         }
         false
     }
 
     /// What the server has is not waited for any longer.
     pub(super) fn give_up(&mut self) {
-        self.over(Happened::Canceled);
+        self.over(SpeechEvent::Canceled);
     }
 
     /// What the server has takes longer than anything should: it is taken back.
     pub(super) fn overdue(&mut self) {
         match &mut self.current {
-            Some(current) if current.fate == Fate::Said => current.fate = Fate::Cut,
+            Some(current) if current.fate == Disposition::Said => current.fate = Disposition::Cut,
             _ => self.give_up(),
         }
     }
 
     pub(super) fn watch(&self) -> Watch {
         match &self.current {
-            Some(Current { message: Some(message), fate: Fate::Cut | Fate::Later, .. }) => Watch::Leaving(*message),
+            Some(Current { message: Some(message), fate: Disposition::Cut | Disposition::Later, .. }) => {
+                Watch::Leaving(*message)
+            }
             Some(Current { message: Some(message), paused: false, item, begun, .. }) => {
                 Watch::Speaking(*message, *begun, item.utterance.text.chars().count())
             }
@@ -408,7 +410,7 @@ impl Queue {
         self.passed.clear();
         self.left();
         if let Some(Current { mut item, fate, .. }) = self.current.take() {
-            if fate == Fate::Cut || item.again || !item.matters() {
+            if fate == Disposition::Cut || item.again || !item.matters() {
                 self.canceled(&item);
             } else {
                 item.again = true;

@@ -59,7 +59,7 @@ pub(super) async fn run(shared: &Shared, config: &VoiceConfig, mut ready: Option
                     shared.with(|queue| queue.tell(VoiceEvent::Back));
                     told = false;
                 }
-                let mut spoke = Speaking { shared, connection, patience: config.patience, spoke: false };
+                let mut spoke = Speaking { shared, connection, timeout: config.timeout, spoke: false };
                 let ended = spoke.run().await;
                 if spoke.spoke {
                     again = AGAIN.0;
@@ -91,7 +91,7 @@ pub(super) async fn run(shared: &Shared, config: &VoiceConfig, mut ready: Option
 struct Speaking<'a> {
     shared: &'a Shared,
     connection: Connection,
-    patience: Duration,
+    timeout: Duration,
     /// Whether it said anything: a server that closes at once is not asked too often.
     spoke: bool,
 }
@@ -139,9 +139,7 @@ impl Speaking<'_> {
         match watch {
             Watch::Nothing => None,
             Watch::Leaving(_) => Some(LEAVE),
-            Watch::Speaking(_, _, length) => {
-                Some(self.patience + CHARACTER * u32::try_from(length).unwrap_or(u32::MAX))
-            }
+            Watch::Speaking(_, _, length) => Some(self.timeout + CHARACTER * u32::try_from(length).unwrap_or(u32::MAX)),
         }
     }
 }

@@ -72,7 +72,7 @@ pub struct VoiceConfig {
     /// How many utterances may wait.
     pub waiting: usize,
     /// How long a message may take beyond the time its length explains, before it is given up.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for VoiceConfig {
@@ -84,7 +84,7 @@ impl Default for VoiceConfig {
             words_per_minute: None,
             punctuation: None,
             waiting: 64,
-            patience: Duration::from_secs(60),
+            timeout: Duration::from_secs(60),
         }
     }
 }

@@ -24,7 +24,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 
 /// What happened to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Happened {
+pub(super) enum SpeechEvent {
     Begun,
     Ended,
     Canceled,
@@ -56,7 +56,7 @@ struct Parser {
     reply: Vec<String>,
     event: Vec<String>,
     replies: VecDeque<Reply>,
-    events: VecDeque<(u64, Happened)>,
+    events: VecDeque<(u64, SpeechEvent)>,
 }
 
 impl Parser {
@@ -107,11 +107,11 @@ impl Parser {
     fn event(&mut self, code: u16) -> Result<(), VoiceError> {
         let data = std::mem::take(&mut self.event);
         let happened = match code {
-            701 => Happened::Begun,
-            702 => Happened::Ended,
-            703 => Happened::Canceled,
-            704 => Happened::Paused,
-            705 => Happened::Resumed,
+            701 => SpeechEvent::Begun,
+            702 => SpeechEvent::Ended,
+            703 => SpeechEvent::Canceled,
+            704 => SpeechEvent::Paused,
+            705 => SpeechEvent::Resumed,
             // Marks within a text, and whatever later versions tell.
             _ => return Ok(()),
         };
@@ -151,7 +151,7 @@ impl Connection {
     }
 
     /// The oldest event that nobody has seen.
-    pub(super) fn event(&mut self) -> Option<(u64, Happened)> {
+    pub(super) fn event(&mut self) -> Option<(u64, SpeechEvent)> {
         self.parser.events.pop_front()
     }
 
@@ -269,7 +269,7 @@ mod tests {
         let parser = parse(b"225-7\r\n703-6\r\n703-1\r\n703 CANCELED\r\n225 OK MESSAGE QUEUED\r\n").unwrap();
         let reply = Reply { code: 225, text: "OK MESSAGE QUEUED".into(), data: vec!["7".into()] };
         assert_eq!(parser.replies, [reply]);
-        assert_eq!(parser.events, [(6, Happened::Canceled)]);
+        assert_eq!(parser.events, [(6, SpeechEvent::Canceled)]);
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
         for byte in b"701-3\r\n701-1\r\n701 BEGIN\r\n702-3\r\n702-1\r\n702 END\r\n" {
             parser.feed(&[*byte]).unwrap();
         }
-        assert_eq!(parser.events, [(3, Happened::Begun), (3, Happened::Ended)]);
+        assert_eq!(parser.events, [(3, SpeechEvent::Begun), (3, SpeechEvent::Ended)]);
     }
 
     #[test]

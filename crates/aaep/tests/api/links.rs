@@ -23,7 +23,7 @@ async fn a_slow_reader_gets_everything() {
     for i in 0..300 {
         session.tool(format!("tool{i}")).run(async { Ok::<_, String>(()) }).await.unwrap();
     }
-    assert_eq!(producer.presence().await.subscriptions, 1, "it is held back, not closed");
+    assert_eq!(producer.subscriber_counts().await.subscriptions, 1, "it is held back, not closed");
     session.complete("That was it.").await.unwrap();
     drop(producer);
     let events = rest(link).await;
@@ -95,7 +95,7 @@ async fn a_stream_that_comes_back_finds_what_it_missed() {
     let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "r",
         "capabilities": {"supports_confirmation_reply": true}});
     let Message::SubscriptionRequest(request) = serde_json::from_value(request).unwrap() else { unreachable!() };
-    let link = producer.subscribe(&request, "ada", Binding::Resumable).await.unwrap();
+    let link = producer.subscribe(&request, "ada", ResumePolicy::Resumable).await.unwrap();
     let id = link.id().clone();
     let session = producer.session("Working.").await.unwrap();
     drop(link);
@@ -118,12 +118,12 @@ struct Room {
 }
 
 impl aaep::Lease for Room {
-    fn resize(&mut self, bytes: usize) -> Result<(), aaep::Refusal> {
+    fn resize(&mut self, bytes: usize) -> Result<(), aaep::Rejection> {
         if bytes <= self.bytes {
             return Ok(());
         }
         let message = "There is no room.".to_owned();
-        Err(aaep::Refusal { reason_code: aaep::message::ReasonCode::RateLimit, message, retry_after_seconds: None })
+        Err(aaep::Rejection { reason_code: aaep::message::ReasonCode::RateLimit, message, retry_after_seconds: None })
     }
 }
 
@@ -139,14 +139,14 @@ async fn a_subscription_holds_its_lease_to_its_end() {
     let producer = producer();
     let held = Arc::new(());
     let lease = Box::new(Room { bytes: usize::MAX, _held: held.clone() });
-    let link = producer.subscribe_leased(&subscription_request(), "ada", Binding::Resumable, lease).await.unwrap();
+    let link = producer.subscribe_leased(&subscription_request(), "ada", ResumePolicy::Resumable, lease).await.unwrap();
     let id = link.id().clone();
     drop(link);
-    producer.presence().await;
+    producer.subscriber_counts().await;
     assert_eq!(Arc::strong_count(&held), 2, "it may come back");
     let close = json!({"type": "subscription.close", "subscription_id": id});
-    producer.hear("ada", serde_json::from_value(close).unwrap()).await.unwrap();
-    producer.presence().await;
+    producer.handle_message("ada", serde_json::from_value(close).unwrap()).await.unwrap();
+    producer.subscriber_counts().await;
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
@@ -154,7 +154,8 @@ async fn a_subscription_holds_its_lease_to_its_end() {
 async fn a_renegotiation_without_room_is_rejected() {
     let producer = producer();
     let lease = Box::new(Room { bytes: 20_000, _held: Arc::default() });
-    let mut link = producer.subscribe_leased(&subscription_request(), "ada", Binding::Connection, lease).await.unwrap();
+    let mut link =
+        producer.subscribe_leased(&subscription_request(), "ada", ResumePolicy::Connection, lease).await.unwrap();
     link.recv().await.unwrap();
     let change = |patterns: usize| {
         let patterns: Vec<String> = (0..patterns).map(|n| format!("x{n}:{:y<200}", "")).collect();
@@ -164,21 +165,21 @@ async fn a_renegotiation_without_room_is_rejected() {
     };
     let (small, large) = (change(2), change(200));
     link.send(small).await.unwrap();
-    assert!(matches!(link.recv().await, Some(Outgoing::Message(m)) if matches!(*m, Message::SubscriptionAccepted(_))));
+    assert!(matches!(link.recv().await, Some(Outbound::Message(m)) if matches!(*m, Message::SubscriptionAccepted(_))));
     link.send(large).await.unwrap();
-    assert!(matches!(link.recv().await, Some(Outgoing::Message(m)) if matches!(*m, Message::SubscriptionRejected(_))));
-    assert!(matches!(link.recv().await, Some(Outgoing::Closed(_))));
+    assert!(matches!(link.recv().await, Some(Outbound::Message(m)) if matches!(*m, Message::SubscriptionRejected(_))));
+    assert!(matches!(link.recv().await, Some(Outbound::Closed(_))));
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_is_furthest_behind_is_ended_when_too_much_waits() {
     let producer = aaep::Producer::builder("gardener").waiting_limit(2 << 20).build();
-    let stalled = producer.listen("stalled", Default::default()).await.unwrap();
-    let mut reading = producer.listen("reading", Default::default()).await.unwrap();
+    let stalled = producer.subscribe_local("stalled", Default::default()).await.unwrap();
+    let mut reading = producer.subscribe_local("reading", Default::default()).await.unwrap();
     let reader = tokio::spawn(async move {
         let mut ended = false;
         while let Some(item) = reading.recv().await {
-            if let Outgoing::Event(frame) = &item {
+            if let Outbound::Event(frame) = &item {
                 ended |= frame.event().core_type() == Some(CoreType::SessionCancelled);
             }
         }
@@ -191,7 +192,7 @@ async fn who_is_furthest_behind_is_ended_when_too_much_waits() {
         session.invoke_tool(tool).await.unwrap();
         tokio::task::yield_now().await;
     }
-    let measures = producer.measure().await.unwrap();
+    let measures = producer.stats().await.unwrap();
     assert_eq!((measures.shed, measures.presence.subscriptions), (1, 1), "{measures:?}");
     assert!(measures.waiting_bytes < 2 << 20, "{measures:?}");
     session.cancel(aaep::message::CancelledBy::Producer, "Enough.").await.unwrap();

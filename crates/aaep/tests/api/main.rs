@@ -10,8 +10,8 @@ use aaep::message::{
     ToolCompleted, ToolStatus,
 };
 use aaep::{
-    Binding, Clarification, Confirmation, Error, Link, Misuse, Outgoing, Presence, Producer, Session, ToolError,
-    Verdict, WhenAlone,
+    Clarification, Confirmation, EngineError, Error, Link, NoSubscriberPolicy, Outbound, Producer, Resolution,
+    ResumePolicy, Session, SubscriberCounts, ToolError,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -35,8 +35,8 @@ async fn join(producer: &Producer) -> Link {
 }
 
 async fn join_with(producer: &Producer, fields: Value) -> Link {
-    let mut link = producer.listen("reader", capabilities(fields)).await.unwrap();
-    let Some(Outgoing::Message(first)) = link.recv().await else { panic!("no welcome") };
+    let mut link = producer.subscribe_local("reader", capabilities(fields)).await.unwrap();
+    let Some(Outbound::Message(first)) = link.recv().await else { panic!("no welcome") };
     assert!(matches!(*first, Message::SubscriptionAccepted(_)), "{first:?}");
     link
 }
@@ -46,9 +46,9 @@ async fn rest(mut link: Link) -> Vec<Event> {
     let (mut events, mut closed) = (Vec::new(), None);
     while let Some(outgoing) = link.recv().await {
         match outgoing {
-            Outgoing::Event(frame) => events.push(frame.event().clone()),
-            Outgoing::Closed(closing) => closed = Some(closing.reason_code),
-            Outgoing::Message(_) => {}
+            Outbound::Event(frame) => events.push(frame.event().clone()),
+            Outbound::Closed(closing) => closed = Some(closing.reason_code),
+            Outbound::Message(_) => {}
         }
     }
     assert_eq!(closed, Some("producer_ended"));
@@ -60,7 +60,7 @@ fn answering(mut link: Link, decision: Decision) -> JoinHandle<Vec<Event>> {
     tokio::spawn(async move {
         let mut events = Vec::new();
         while let Some(outgoing) = link.recv().await {
-            let Outgoing::Event(frame) = outgoing else { continue };
+            let Outbound::Event(frame) = outgoing else { continue };
             if let Payload::AwaitingConfirmation(ask) = &frame.event().payload {
                 link.decide(&ask.reply_token, decision.clone()).await.unwrap();
             }
@@ -73,7 +73,7 @@ fn answering(mut link: Link, decision: Decision) -> JoinHandle<Vec<Event>> {
 async fn next(link: &mut Link, wanted: CoreType) -> Event {
     loop {
         match link.recv().await {
-            Some(Outgoing::Event(frame)) if frame.event().core_type() == Some(wanted) => return frame.event().clone(),
+            Some(Outbound::Event(frame)) if frame.event().core_type() == Some(wanted) => return frame.event().clone(),
             Some(_) => {}
             None => panic!("ended before {wanted:?}"),
         }
@@ -104,10 +104,10 @@ fn transfer(arguments: &Value) -> Confirmation {
 }
 
 /// A session that waits in a task for the end of a question.
-fn confirming(session: Session) -> JoinHandle<(Session, Verdict)> {
+fn confirming(session: Session) -> JoinHandle<(Session, Resolution)> {
     tokio::spawn(async move {
-        let verdict = session.confirm(transfer(&json!({}))).await.unwrap().verdict;
-        (session, verdict)
+        let resolution = session.confirm(transfer(&json!({}))).await.unwrap().resolution;
+        (session, resolution)
     })
 }
 
@@ -119,10 +119,10 @@ async fn a_whole_banking_session() {
     let listener = answering(join(&producer).await, Decision::Accept);
     let session = producer.session("Moving your money.").await.unwrap();
     let lookup = session.tool("fetch_balance").summary("Looking up your balance.").args_summary("account: checking");
-    assert_eq!(lookup.done("Found it.").run(async { Ok::<_, String>(1200) }).await, Ok(1200));
+    assert_eq!(lookup.success_summary("Found it.").run(async { Ok::<_, String>(1200) }).await, Ok(1200));
     let arguments = json!({"amount": 500, "to": "savings"});
     let outcome = session.confirm(transfer(&arguments)).await.unwrap();
-    assert_eq!((&outcome.decision, outcome.verdict), (&Decision::Accept, Verdict::Accepted));
+    assert_eq!((&outcome.decision, outcome.resolution), (&Decision::Accept, Resolution::Accepted));
     let call = session.irreversible("transfer", arguments.clone()).summary("Moving it.");
     let got = call.permit(outcome.permit.unwrap()).run(async |arguments| Ok::<_, String>(arguments)).await;
     assert_eq!(got, Ok(arguments), "the tool gets what the user agreed to");
@@ -149,7 +149,7 @@ async fn a_whole_banking_session() {
     assert_eq!(names(&events), wanted);
     assert_eq!(text(&events), "500 dollars are in **savings** now.");
     assert_eq!(completed(&events).summary_normal.as_deref(), Some("Found it."));
-    let mut sequence = aaep_proto::Sequence::new();
+    let mut sequence = aaep_proto::SequenceChecker::new();
     for event in events {
         let line = serde_json::to_vec(&event).unwrap();
         assert_eq!(aaep_proto::validate(&line).problems, []);
@@ -163,7 +163,7 @@ async fn a_rejection_gives_no_permit() {
     let listener = answering(join(&producer).await, Decision::Reject);
     let session = producer.session("Moving your money.").await.unwrap();
     let outcome = session.confirm(transfer(&json!({}))).await.unwrap();
-    assert_eq!((outcome.verdict, outcome.permit), (Verdict::Rejected, None));
+    assert_eq!((outcome.resolution, outcome.permit), (Resolution::Rejected, None));
     session.cancel(CancelledBy::User, "You said no.").await.unwrap();
     drop(producer);
     assert_eq!(names(&listener.await.unwrap()).pop().as_deref(), Some("session.cancelled"));
@@ -202,7 +202,7 @@ async fn a_panicking_tool_ends_its_session() {
     let task = tokio::spawn(async move { inside.tool("explode").run::<(), String>(work).await });
     assert!(task.await.unwrap_err().is_panic(), "the panic goes on");
     let after = session.state("deciding", None).await;
-    assert_eq!(after, Err(Error::Misuse(Misuse::UnknownSession)));
+    assert_eq!(after, Err(Error::Misuse(EngineError::UnknownSession)));
     drop((producer, session));
     let events = rest(link).await;
     assert_eq!(names(&events), ["session.started", "tool.invoked", "tool.completed", "session.errored"]);
@@ -278,7 +278,7 @@ async fn a_dropped_confirmation_is_withdrawn() {
     let arguments = json!({});
     let ask = tokio::time::timeout(Duration::from_secs(1), session.confirm(transfer(&arguments)));
     assert!(ask.await.is_err());
-    assert_eq!(audit.recv().await.unwrap().verdict, Verdict::Cancelled);
+    assert_eq!(audit.recv().await.unwrap().resolution, Resolution::Cancelled);
     let event = next(&mut link, CoreType::AwaitingConfirmation).await;
     let Payload::AwaitingConfirmation(asked) = event.payload else { unreachable!() };
     link.decide(&asked.reply_token, Decision::Accept).await.unwrap();
@@ -291,8 +291,8 @@ async fn silence_is_a_timeout() {
     let _link = join(&producer).await;
     let before = tokio::time::Instant::now();
     let session = producer.session("Asking.").await.unwrap();
-    let (session, verdict) = confirming(session).await.unwrap();
-    assert_eq!((verdict, before.elapsed().as_secs()), (Verdict::TimedOut, 300));
+    let (session, resolution) = confirming(session).await.unwrap();
+    assert_eq!((resolution, before.elapsed().as_secs()), (Resolution::TimedOut, 300));
     assert_eq!(session.ask_text("Anyone?").await, Ok(None));
     assert_eq!(before.elapsed().as_secs(), 420);
 }
@@ -304,8 +304,8 @@ async fn who_leaves_cannot_answer() {
     let asking = confirming(producer.session("Asking.").await.unwrap());
     next(&mut link, CoreType::AwaitingConfirmation).await;
     drop(link);
-    assert_eq!(asking.await.unwrap().1, Verdict::SubscriberLeft);
-    assert_eq!(producer.presence().await, Presence::default());
+    assert_eq!(asking.await.unwrap().1, Resolution::SubscriberLeft);
+    assert_eq!(producer.subscriber_counts().await, SubscriberCounts::default());
 }
 
 #[tokio::test(start_paused = true)]
@@ -332,10 +332,13 @@ async fn questions_of_every_kind() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_there_may_be_the_answer_at_once() {
-    let producer = Producer::builder("lonely").when_alone(WhenAlone::DefaultAtOnce).build();
+    let producer = Producer::builder("lonely").no_subscriber_policy(NoSubscriberPolicy::ApplyDefault).build();
     let session = producer.session("Asking.").await.unwrap();
     let answer = session.clarify(Clarification::freetext("Who?").default_response("me")).await.unwrap();
-    assert_eq!((answer.response, answer.verdict), (Some(Response::Text("me".into())), Verdict::NobodyCouldAnswer));
+    assert_eq!(
+        (answer.response, answer.resolution),
+        (Some(Response::Text("me".into())), Resolution::NobodyCouldAnswer)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -350,7 +353,7 @@ async fn a_permit_for_another_call_starts_nothing() {
             *started.borrow_mut() = true;
             Ok::<(), String>(())
         });
-        assert!(matches!(call.await, Err(ToolError::Refused(Error::Misuse(Misuse::WrongPermit(_))))));
+        assert!(matches!(call.await, Err(ToolError::Refused(Error::Misuse(EngineError::WrongPermit(_))))));
         assert!(!*started.borrow(), "the tool did not run");
         session.fail(ErrorCategory::Permanent, "That was something else.").await.unwrap();
         drop(producer);
@@ -362,11 +365,17 @@ async fn a_permit_for_another_call_starts_nothing() {
 async fn presence_tells_who_could_answer() {
     let producer = producer();
     let full = join(&producer).await;
-    let mute = producer.listen("captions", Capabilities::default()).await.unwrap();
-    assert_eq!(producer.presence().await, Presence { subscriptions: 2, can_confirm: 1, can_clarify: 1 });
+    let mute = producer.subscribe_local("captions", Capabilities::default()).await.unwrap();
+    assert_eq!(
+        producer.subscriber_counts().await,
+        SubscriberCounts { subscriptions: 2, can_confirm: 1, can_clarify: 1 }
+    );
     drop(full);
     tokio::task::yield_now().await;
-    assert_eq!(producer.presence().await, Presence { subscriptions: 1, can_confirm: 0, can_clarify: 0 });
+    assert_eq!(
+        producer.subscriber_counts().await,
+        SubscriberCounts { subscriptions: 1, can_confirm: 0, can_clarify: 0 }
+    );
     drop(mute);
 }
 
@@ -415,7 +424,7 @@ async fn the_task_ends_with_the_last_handle() {
     let output = session.output().await.unwrap();
     let sender = unread.sender();
     drop((producer, session));
-    assert_eq!(output.write("too late").await, Err(Error::Misuse(Misuse::UnknownSession)));
+    assert_eq!(output.write("too late").await, Err(Error::Misuse(EngineError::UnknownSession)));
     assert_eq!(tasks(), 1, "an output is a handle too");
     drop(output);
     assert_eq!(audit.recv().await, None);

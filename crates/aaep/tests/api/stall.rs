@@ -7,7 +7,7 @@ use super::*;
 /// Reads on to a question.
 async fn question(link: &mut Link) -> ReplyToken {
     loop {
-        let Some(Outgoing::Event(frame)) = link.recv().await else { continue };
+        let Some(Outbound::Event(frame)) = link.recv().await else { continue };
         if let Payload::AwaitingConfirmation(asked) = &frame.event().payload {
             return asked.reply_token.clone();
         }
@@ -25,11 +25,11 @@ async fn a_timely_no_is_handled_before_the_deadline_that_passed_meanwhile() {
         let producer = producer();
         let mut link = join(&producer).await;
         let session = producer.session("Digging.").await.unwrap();
-        let asked = tokio::spawn(async move { session.confirm(harmless()).await.unwrap().verdict });
+        let asked = tokio::spawn(async move { session.confirm(harmless()).await.unwrap().resolution });
         let token = question(&mut link).await;
         link.decide(&token, Decision::Reject).await.unwrap();
         tokio::time::advance(Duration::from_secs(2)).await;
-        assert_eq!(asked.await.unwrap(), Verdict::Rejected);
+        assert_eq!(asked.await.unwrap(), Resolution::Rejected);
     }
 }
 
@@ -39,17 +39,17 @@ async fn a_timely_no_beside_the_link_counts_too() {
         let producer = producer();
         let mut link = join(&producer).await;
         let session = producer.session("Digging.").await.unwrap();
-        let asked = tokio::spawn(async move { session.confirm(harmless()).await.unwrap().verdict });
+        let asked = tokio::spawn(async move { session.confirm(harmless()).await.unwrap().resolution });
         let token = question(&mut link).await;
         let reply = json!({"type": "confirmation.reply", "reply_token": token, "decision": "reject",
             "subscription_id": link.id(), "timestamp": wall_clock()});
         let reply = Message::parse(reply.to_string().as_bytes()).unwrap();
-        let mut hearing = std::pin::pin!(producer.hear("reader", reply));
+        let mut hearing = std::pin::pin!(producer.handle_message("reader", reply));
         // Handed in, but not handled yet.
         assert!(poll_once(hearing.as_mut()).await.is_pending());
         tokio::time::advance(Duration::from_secs(2)).await;
         hearing.await.unwrap();
-        assert_eq!(asked.await.unwrap(), Verdict::Rejected);
+        assert_eq!(asked.await.unwrap(), Resolution::Rejected);
     }
 }
 
@@ -58,11 +58,11 @@ async fn a_no_counts_before_the_disconnection_that_follows_it() {
     let producer = producer();
     let mut link = join(&producer).await;
     let session = producer.session("Digging.").await.unwrap();
-    let asked = tokio::spawn(async move { session.confirm(harmless()).await.unwrap().verdict });
+    let asked = tokio::spawn(async move { session.confirm(harmless()).await.unwrap().resolution });
     let token = question(&mut link).await;
     link.decide(&token, Decision::Reject).await.unwrap();
     drop(link);
-    assert_eq!(asked.await.unwrap(), Verdict::Rejected);
+    assert_eq!(asked.await.unwrap(), Resolution::Rejected);
 }
 
 /// Agents that fill the mailbox do not keep a reply from the engine: it is handled before most of what waits there.
@@ -72,7 +72,7 @@ async fn a_reply_does_not_wait_behind_the_commands_of_agents() {
     let mut link = join(&producer).await;
     let session = std::sync::Arc::new(producer.session("Digging.").await.unwrap());
     let asking = session.clone();
-    let asked = tokio::spawn(async move { asking.confirm(harmless()).await.unwrap().verdict });
+    let asked = tokio::spawn(async move { asking.confirm(harmless()).await.unwrap().resolution });
     let token = question(&mut link).await;
     let done = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let mut flood = tokio::task::JoinSet::new();
@@ -86,10 +86,10 @@ async fn a_reply_does_not_wait_behind_the_commands_of_agents() {
     tokio::task::yield_now().await;
     let reply = json!({"type": "confirmation.reply", "reply_token": token, "decision": "reject",
         "subscription_id": link.id(), "timestamp": wall_clock()});
-    producer.hear("reader", Message::parse(reply.to_string().as_bytes()).unwrap()).await.unwrap();
+    producer.handle_message("reader", Message::parse(reply.to_string().as_bytes()).unwrap()).await.unwrap();
     let before = done.load(std::sync::atomic::Ordering::SeqCst);
     assert!(before < 500, "{before} of 1000 commands went first");
-    assert_eq!(asked.await.unwrap(), Verdict::Rejected);
+    assert_eq!(asked.await.unwrap(), Resolution::Rejected);
     flood.join_all().await;
 }
 

@@ -1,7 +1,7 @@
 //! The banking session of chapter 4.6: a balance, a question, a transfer that cannot be undone.
 
 use aaep::message::{CancelledBy, RiskLevel};
-use aaep::{Confirmation, Error, Outcome, Permit, Producer, Session, SessionOptions, Verdict};
+use aaep::{Confirmation, ConfirmationOutcome, Error, Permit, Producer, Resolution, Session, SessionOptions};
 use serde_json::{Value, json};
 
 use super::{Pace, as_written, tag, tell};
@@ -17,7 +17,7 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
         .summary("Looking up your checking balance.")
         .args_summary("Account: checking")
         .risk(RiskLevel::Low)
-        .done("Your checking account holds 12,500 dollars.");
+        .success_summary("Your checking account holds 12,500 dollars.");
     as_written(lookup.run(at_work(pace, ())).await)?;
     session.state("deciding", Some("Checking that there is enough money.")).await?;
     pace.step().await;
@@ -25,8 +25,8 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
     let arguments = json!({"from": "checking", "to": "savings", "amount": 500, "currency": "USD"});
     let outcome = session.confirm(question(&arguments)).await?;
     match outcome {
-        Outcome { permit: Some(permit), .. } => transfer(session, pace, arguments, permit).await,
-        Outcome { verdict, .. } => decline(session, pace, verdict).await,
+        ConfirmationOutcome { permit: Some(permit), .. } => transfer(session, pace, arguments, permit).await,
+        ConfirmationOutcome { resolution, .. } => decline(session, pace, resolution).await,
     }
 }
 
@@ -58,7 +58,7 @@ async fn transfer(session: Session, pace: Pace, arguments: Value, permit: Permit
         .summary("Transferring 500 dollars to savings.")
         .args_summary("From checking to savings, 500 US dollars")
         .risk(RiskLevel::High)
-        .done("The transfer is done.")
+        .success_summary("The transfer is done.")
         .permit(permit);
     as_written(call.run(|agreed| at_work(pace, agreed)).await)?;
     tell(&session, pace, "text/plain", "Transferred $500 successfully. New balance: $12,000.").await?;
@@ -66,13 +66,13 @@ async fn transfer(session: Session, pace: Pace, arguments: Value, permit: Permit
 }
 
 /// Nothing is done without a yes. A no is respected, and silence is not told as if it were a no.
-async fn decline(session: Session, pace: Pace, verdict: Verdict) -> Result<(), Error> {
-    if verdict == Verdict::Rejected {
+async fn decline(session: Session, pace: Pace, resolution: Resolution) -> Result<(), Error> {
+    if resolution == Resolution::Rejected {
         tell(&session, pace, "text/plain", "All right. Nothing was transferred, and your money stays where it is.")
             .await?;
         return session.complete("Nothing was transferred, as you wished.").await;
     }
-    let by = if verdict == Verdict::TimedOut { CancelledBy::Timeout } else { CancelledBy::Producer };
+    let by = if resolution == Resolution::TimedOut { CancelledBy::Timeout } else { CancelledBy::Producer };
     session.cancel(by, "Nobody said yes, so nothing was transferred.").await
 }
 

@@ -86,7 +86,7 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
         pace.step().await;
     }
     let completed = SessionCompleted { summary_normal: CLOSING.0.to_owned(), ..SessionCompleted::default() };
-    session.end(spoken(completed, &CLOSING).into_payload()).await
+    session.end_with(spoken(completed, &CLOSING).into_payload()).await
 }
 
 /// A payload whose summary is said in all languages.

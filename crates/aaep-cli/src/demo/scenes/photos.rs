@@ -37,5 +37,5 @@ async fn stop(session: Session, sorted: u32) -> Result<(), Error> {
         summary_detailed: None,
         partial_result: Some(format!("{sorted} of {PHOTOS} photos are sorted.")),
     };
-    session.end(Localized::new(cancelled).into_payload()).await
+    session.end_with(Localized::new(cancelled).into_payload()).await
 }

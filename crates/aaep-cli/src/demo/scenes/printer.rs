@@ -19,7 +19,7 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
     let again = session
         .tool("print_page")
         .summary("Sending the ticket to the printer upstairs.")
-        .expected(pace.patience())
+        .expected_duration(pace.patience())
         .timeout(pace.patience());
     match again.run(std::future::pending::<Result<(), &str>>()).await {
         Err(ToolError::Refused(error)) => return Err(error),
@@ -38,5 +38,5 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
         recoverable: Some(true),
         remediation_hint: Some("Open the printer in the hall, take out the paper, and ask me again.".to_owned()),
     };
-    session.end(aaep::message::Localized::new(errored).into_payload()).await
+    session.end_with(aaep::message::Localized::new(errored).into_payload()).await
 }

@@ -12,7 +12,7 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
     let read = session
         .tool("read_meter")
         .summary("Reading the water meter of May.")
-        .done("The meter has a reading for every hour.")
+        .success_summary("The meter has a reading for every hour.")
         .run(async {
             pace.step().await;
             Ok(())

@@ -9,13 +9,14 @@ use super::{Pace, as_written};
 pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
     let session = producer.session("Looking into your bill.").await?;
     pace.step().await;
-    let fetch =
-        session.tool("fetch_bill").summary("Fetching the bill of May.").done("The bill lists one call twice.").run(
-            async {
-                pace.step().await;
-                Ok(())
-            },
-        );
+    let fetch = session
+        .tool("fetch_bill")
+        .summary("Fetching the bill of May.")
+        .success_summary("The bill lists one call twice.")
+        .run(async {
+            pace.step().await;
+            Ok(())
+        });
     as_written(fetch.await)?;
     session.state("deciding", Some("This needs someone who may change bills.")).await?;
     pace.step().await;

@@ -1,7 +1,7 @@
 //! Every scene, heard by a listener that says yes, no, or nothing. Time is held: nothing waits for real.
 
 use aaep::message::{Capabilities, CoreType, Decision, Event, Payload, Response, ResponseKind};
-use aaep::{Link, Outgoing};
+use aaep::{Link, Outbound};
 use serde_json::json;
 
 use super::*;
@@ -23,7 +23,7 @@ async fn join(producer: &Producer, language: &str) -> Link {
     let capabilities = json!({"supports_confirmation_reply": true, "supports_clarification_reply": true,
         "languages": [language]});
     let capabilities: Capabilities = serde_json::from_value(capabilities).unwrap();
-    producer.listen("listener", capabilities).await.unwrap()
+    producer.subscribe_local("listener", capabilities).await.unwrap()
 }
 
 async fn answer(link: &Link, payload: &Payload, manner: Manner) {
@@ -54,7 +54,7 @@ async fn hear(scene: Scene, manner: Manner, language: &str) -> Vec<Event> {
     let listener = tokio::spawn(async move {
         let mut events = Vec::new();
         while let Some(outgoing) = link.recv().await {
-            let Outgoing::Event(frame) = outgoing else { continue };
+            let Outbound::Event(frame) = outgoing else { continue };
             answer(&link, &frame.event().payload, manner).await;
             assert_eq!(aaep_proto::validate(frame.json()).problems, [], "{scene:?}");
             events.push(frame.event().clone());
@@ -64,7 +64,7 @@ async fn hear(scene: Scene, manner: Manner, language: &str) -> Vec<Event> {
     assert_eq!(play_at(scene, &producer, Pace::NORMAL).await, Ok(()), "{scene:?}");
     drop(producer);
     let events = listener.await.unwrap();
-    let mut sequence = aaep_proto::Sequence::new();
+    let mut sequence = aaep_proto::SequenceChecker::new();
     for event in &events {
         assert_eq!(sequence.observe(&event.clone().into()), [], "{scene:?}");
     }
@@ -126,7 +126,7 @@ async fn silence_is_not_told_as_a_no() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_there_is_no_consent() {
-    let producer = Producer::builder("alone").when_alone(aaep::WhenAlone::DefaultAtOnce).build();
+    let producer = Producer::builder("alone").no_subscriber_policy(aaep::NoSubscriberPolicy::ApplyDefault).build();
     let mut audit = producer.audit().unwrap();
     for scene in Scene::ALL {
         assert_eq!(play_at(scene, &producer, Pace::NONE).await, Ok(()), "{scene:?}");

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aaep::id::SessionId;
 use aaep::message::{AAEP_VERSION, Capabilities, Message, SubscriptionRequest};
-use aaep::{Binding, Link, Outgoing, Producer};
+use aaep::{Link, Outbound, Producer, ResumePolicy};
 use aaep_proto::time::Timestamp;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
@@ -117,10 +117,10 @@ impl Connection {
     async fn subscribe(&mut self, request: &SubscriptionRequest) {
         self.link = None;
         self.playing.shutdown().await;
-        match self.producer.subscribe(request, PRINCIPAL, Binding::Connection).await {
+        match self.producer.subscribe(request, PRINCIPAL, ResumePolicy::Connection).await {
             Ok(link) => self.link = Some(link),
-            Err(refusal) => {
-                let rejected = Message::from(refusal.to_message());
+            Err(rejection) => {
+                let rejected = Message::from(rejection.to_message());
                 self.waiting.extend(serde_json::to_string(&rejected));
                 self.link = subscribe_unasked(&self.producer).await;
             }
@@ -155,15 +155,15 @@ impl Connection {
     }
 
     /// Puts what the producer sends into the line, if it is for this connection.
-    fn take(&mut self, outgoing: Option<Outgoing>) {
+    fn take(&mut self, outgoing: Option<Outbound>) {
         match outgoing {
-            Some(Outgoing::Event(frame)) => {
+            Some(Outbound::Event(frame)) => {
                 if self.own.is_empty() || self.own.contains(frame.session()) {
                     self.waiting.push_back(String::from_utf8_lossy(frame.json()).into_owned());
                 }
             }
-            Some(Outgoing::Message(message)) => self.waiting.extend(serde_json::to_string(&message)),
-            Some(Outgoing::Closed(closing)) => {
+            Some(Outbound::Message(message)) => self.waiting.extend(serde_json::to_string(&message)),
+            Some(Outbound::Closed(closing)) => {
                 self.ended = closing.reason_code != "subscriber_closed";
                 self.link = None;
             }
@@ -191,8 +191,8 @@ async fn subscribe_unasked(producer: &Producer) -> Option<Link> {
         capabilities,
         extensions: None,
     };
-    let subscribed = producer.subscribe(&request, PRINCIPAL, Binding::Connection).await;
-    let mut link = subscribed.inspect_err(|refusal| tracing::warn!(%refusal, "the suite cannot be served")).ok()?;
+    let subscribed = producer.subscribe(&request, PRINCIPAL, ResumePolicy::Connection).await;
+    let mut link = subscribed.inspect_err(|rejection| tracing::warn!(%rejection, "the suite cannot be served")).ok()?;
     link.recv().await;
     Some(link)
 }

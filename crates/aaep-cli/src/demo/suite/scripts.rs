@@ -103,7 +103,7 @@ async fn answer(session: Session, text: &str) -> Result<(), Error> {
 }
 
 async fn fetch(session: Session) -> Result<(), Error> {
-    let tool = session.tool("fetch_data").summary("Fetching the data.").done("The data is here.");
+    let tool = session.tool("fetch_data").summary("Fetching the data.").success_summary("The data is here.");
     ran(tool.run(std::future::ready(Ok(()))).await)?;
     answer(session, "The data was fetched.").await
 }
@@ -112,7 +112,7 @@ async fn fetch(session: Session) -> Result<(), Error> {
 async fn call_service(session: Session) -> Result<(), Error> {
     let tool =
         session.tool("call_service").summary("Calling api.example.com.").args_summary("Address: api.example.com");
-    ran(tool.done("The service has answered.").run(std::future::ready(Ok(()))).await)?;
+    ran(tool.success_summary("The service has answered.").run(std::future::ready(Ok(()))).await)?;
     answer(session, "The service has answered.").await
 }
 
@@ -127,7 +127,7 @@ async fn fail(session: Session) -> Result<(), Error> {
         recoverable: Some(false),
         remediation_hint: Some("Ask for a tool that is listed.".to_owned()),
     };
-    session.end(Localized::new(errored).into_payload()).await
+    session.end_with(Localized::new(errored).into_payload()).await
 }
 
 async fn book(session: Session) -> Result<(), Error> {
@@ -138,7 +138,7 @@ async fn book(session: Session) -> Result<(), Error> {
     if session.confirm(ask).await?.decision != Decision::Accept {
         return session.complete("No room was booked.").await;
     }
-    let tool = session.tool("book_room").summary("Booking the room.").done("The room is booked.");
+    let tool = session.tool("book_room").summary("Booking the room.").success_summary("The room is booked.");
     ran(tool.run(std::future::ready(Ok(()))).await)?;
     answer(session, "The room is booked for tomorrow at 2 pm.").await
 }
@@ -169,7 +169,7 @@ async fn consent(session: &Session, ask: Confirmation, tool: &str, arguments: &V
 
 /// Does what was agreed to. The demo only pretends: nothing outside of it changes.
 async fn act(session: Session, (tool, arguments): (&str, Value), permit: Permit, done: &str) -> Result<(), Error> {
-    let call = session.irreversible(tool, arguments).risk(RiskLevel::High).done(done).permit(permit);
+    let call = session.irreversible(tool, arguments).risk(RiskLevel::High).success_summary(done).permit(permit);
     ran(call.run(|_| std::future::ready(Ok(()))).await)?;
     answer(session, done).await
 }

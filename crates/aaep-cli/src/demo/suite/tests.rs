@@ -340,7 +340,7 @@ async fn until_end(reader: &mut BufReader<TcpStream>) -> Vec<Value> {
 /// Waits until the producer has no subscriptions, which it has while a run goes on.
 async fn until_over(producer: &Producer) {
     let over = async {
-        while producer.presence().await.subscriptions > 0 {
+        while producer.subscriber_counts().await.subscriptions > 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };

@@ -2,13 +2,13 @@
 
 use aaep::id::SessionId;
 use aaep::message::CancelledBy;
-use aaep::{CallDigest, Heard};
+use aaep::{CallDigest, SeenEvent};
 
-use super::super::answer::{Answer, Fault};
 use super::super::ask;
-use super::super::loose::Told;
 use super::super::memory::Known;
+use super::super::raw_event::CompletedEvent;
 use super::super::reply::Reply;
+use super::super::response::{AgentError, AgentResponse};
 use super::{Name, Relay};
 
 /// A session from before a restart that the agent can take up.
@@ -29,7 +29,7 @@ impl Relay {
     }
 
     /// Takes up the session of this name from before a restart, if there is one.
-    pub(super) async fn take_up(&mut self, name: Option<&str>) -> Result<(), Vec<Fault>> {
+    pub(super) async fn take_up(&mut self, name: Option<&str>) -> Result<(), Vec<AgentError>> {
         self.look_back().await;
         if self.left.is_empty() || self.find(name)?.is_some() {
             return Ok(());
@@ -49,7 +49,11 @@ impl Relay {
 
     /// The agent starts a session. If it is the very event that began one before a restart, that one goes on. If it is
     /// another, the agent has begun anew, and what it had begun before is over.
-    pub(super) async fn start_again(&mut self, alias: Option<&str>, name: &Name) -> Result<Option<String>, Vec<Fault>> {
+    pub(super) async fn start_again(
+        &mut self,
+        alias: Option<&str>,
+        name: &Name,
+    ) -> Result<Option<String>, Vec<AgentError>> {
         self.look_back().await;
         let Some(at) = self.left.iter().position(|left| left.alias.as_deref() == alias) else { return Ok(None) };
         if self.left[at].began.is_some() && self.left[at].began == name.fingerprint() {
@@ -68,9 +72,9 @@ impl Relay {
     /// takes its answers with it, and the user is asked anew.
     pub(super) async fn come_back(
         &mut self,
-        (told, id): (&Told, &str),
+        (told, id): (&CompletedEvent, &str),
         origin: &str,
-    ) -> Result<Option<Reply>, Vec<Fault>> {
+    ) -> Result<Option<Reply>, Vec<AgentError>> {
         let Some((session, found)) = self.producer.find_question(origin).await else { return Ok(None) };
         let Some(open) = self.sessions.get_mut(session.as_str()) else { return Ok(None) };
         ask::resume(open, (told, id), found, &mut self.questions).map(Some)
@@ -82,16 +86,16 @@ impl Relay {
         self.look_back().await;
         let heard = self.before.get(id).filter(|heard| heard.content == content.to_string())?;
         let (event_id, session_id) = (heard.event_id.clone(), heard.session_id.clone());
-        Some(Known::Same(Reply::Now(Answer::Published { event_id, session_id }.into())))
+        Some(Known::Same(Reply::Now(AgentResponse::Published { event_id, session_id }.into())))
     }
 
     /// Notes the name of an event that was emitted, to be kept over a restart. Questions are found by their origin.
     pub(super) fn note(&mut self, name: &Name, reply: &Reply) {
         if let (Some(home), Some(content), true, Reply::Now(answer)) = (&self.home, name.content, name.given, reply)
-            && let Answer::Published { event_id, session_id } = &**answer
+            && let AgentResponse::Published { event_id, session_id } = &**answer
         {
             let (event_id, session_id) = (event_id.clone(), session_id.clone());
-            self.unkept.push(Heard { agent: home.clone(), event_id, content: content.to_string(), session_id });
+            self.unkept.push(SeenEvent { agent: home.clone(), event_id, content: content.to_string(), session_id });
         }
     }
 
@@ -99,7 +103,7 @@ impl Relay {
     /// To be called after [`flush`](Relay::flush): what is not emitted yet must not count as such.
     pub(in super::super) async fn keep_names(&mut self) {
         if !self.unkept.is_empty() {
-            self.producer.keep_heard(std::mem::take(&mut self.unkept)).await;
+            self.producer.record_seen(std::mem::take(&mut self.unkept)).await;
         }
     }
 
@@ -107,7 +111,7 @@ impl Relay {
     async fn look_back(&mut self) {
         let Some(home) = self.home.as_ref().filter(|_| !self.looked_back) else { return };
         self.looked_back = true;
-        let heard = self.producer.heard_before(home).await;
+        let heard = self.producer.seen_events(home).await;
         self.before = heard.into_iter().map(|heard| (heard.event_id.clone(), heard)).collect();
         for (id, origin) in self.producer.orphans().await {
             let Some(origin) = origin else { continue };

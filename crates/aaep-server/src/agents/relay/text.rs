@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use aaep::OutputKind;
-use aaep::message::{Aside, Payload};
+use aaep::OutputFormat;
+use aaep::message::{EventMeta, Payload};
 use aaep_proto::{Problem, Rule};
 use futures_util::FutureExt;
 
-use super::super::answer::{Fault, faults};
-use super::super::loose::Loose;
+use super::super::raw_event::RawEvent;
+use super::super::response::{AgentError, faults};
 use super::super::session::{OUTPUTS, Text};
 use super::super::share::Occupied;
 use super::Relay;
@@ -30,7 +30,7 @@ pub(super) struct Waiting {
 
 impl Relay {
     /// Adds text to an output.
-    pub(super) async fn text(&mut self, mut loose: Loose) -> Result<String, Vec<Fault>> {
+    pub(super) async fn text(&mut self, mut loose: RawEvent) -> Result<String, Vec<AgentError>> {
         let chunk = loose.chunk().map_err(|fault| vec![fault])?;
         let name = chunk.output.unwrap_or_default();
         let session = match self.find(loose.session.as_deref())? {
@@ -38,7 +38,7 @@ impl Relay {
             _ => self.open_output(loose, (&name, chunk.position)).await?,
         };
         let Some(text) = self.sessions.get_mut(&session).and_then(|open| open.outputs.get_mut(&name)) else {
-            return Err(vec![Fault::new("This output has ended.")]);
+            return Err(vec![AgentError::new("This output has ended.")]);
         };
         check_position(chunk.position, text.chars)?;
         text.chars += chunk.text.chars().count() as u64;
@@ -59,7 +59,11 @@ impl Relay {
     }
 
     /// Begins an output with its first piece of text.
-    async fn open_output(&mut self, loose: Loose, (name, position): (&str, Option<u64>)) -> Result<String, Vec<Fault>> {
+    async fn open_output(
+        &mut self,
+        loose: RawEvent,
+        (name, position): (&str, Option<u64>),
+    ) -> Result<String, Vec<AgentError>> {
         check_position(position, 0)?;
         let session = loose.session.clone();
         let told = loose.complete(clock::wall())?;
@@ -72,13 +76,13 @@ impl Relay {
             return Err(vec![Problem::new(Rule::OutputAfterComplete, "/output_id", message).into()]);
         }
         if open.outputs.len() >= OUTPUTS {
-            return Err(vec![Fault::new(format!("{OUTPUTS} outputs are open. Complete some first."))]);
+            return Err(vec![AgentError::new(format!("{OUTPUTS} outputs are open. Complete some first."))]);
         }
         let Payload::OutputStreaming(first) = told.event.payload else { return Ok(key) };
         let content_type = first.content_type.unwrap_or_else(|| "text/plain".to_owned());
-        let kind = OutputKind { content_type, language: first.language };
-        let aside = Aside::of(&told.event.envelope);
-        let output = open.session.output_with(kind, aside).await.map_err(faults)?;
+        let kind = OutputFormat { content_type, language: first.language };
+        let meta = EventMeta::of(&told.event.envelope);
+        let output = open.session.output_with(kind, meta).await.map_err(faults)?;
         open.outputs.insert(name.to_owned(), Text { output, chars: 0 });
         Ok(key)
     }
@@ -93,7 +97,7 @@ impl Relay {
         let _ = self.hand_on(true).await;
     }
 
-    pub(super) async fn hand_on(&mut self, patiently: bool) -> Result<(), Vec<Fault>> {
+    pub(super) async fn hand_on(&mut self, patiently: bool) -> Result<(), Vec<AgentError>> {
         if patiently {
             self.hold().await;
         }
@@ -107,7 +111,7 @@ impl Relay {
     }
 
     /// Completes an output. Its last text goes with its end, so that no empty chunk has to follow.
-    async fn finish_output(&mut self, session: &str, name: &str) -> Result<(), Vec<Fault>> {
+    async fn finish_output(&mut self, session: &str, name: &str) -> Result<(), Vec<AgentError>> {
         self.hold().await;
         let waiting = self.waiting.take();
         let Some(open) = self.sessions.get_mut(session) else { return Ok(()) };
@@ -124,12 +128,12 @@ impl Relay {
     /// Waits while no subscriber keeps up, for a bounded time, and only until the agent sends something urgent.
     async fn hold(&mut self) {
         if self.impatient {
-            self.impatient = self.producer.ready().now_or_never().is_none();
+            self.impatient = self.producer.wait_for_capacity().now_or_never().is_none();
             return;
         }
         tokio::select! {
             biased;
-            () = self.producer.ready() => {}
+            () = self.producer.wait_for_capacity() => {}
             () = self.urgent.any() => {}
             () = tokio::time::sleep(HOLD) => {
                 tracing::warn!("no subscriber keeps up: the agent is not slowed any longer");
@@ -153,7 +157,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn check_position(given: Option<u64>, expected: u64) -> Result<(), Vec<Fault>> {
+fn check_position(given: Option<u64>, expected: u64) -> Result<(), Vec<AgentError>> {
     match given {
         Some(position) if position != expected => {
             let message = format!("Set position to {expected}, the number of characters sent before, not {position}.");

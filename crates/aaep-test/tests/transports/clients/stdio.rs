@@ -1,6 +1,6 @@
 //! JSON-RPC over a pair of pipes.
 
-use aaep_server::{Hub, stdio};
+use aaep_server::{ServerContext, stdio};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 
@@ -33,7 +33,7 @@ impl Stdio {
 impl Client for Stdio {
     async fn connect(world: &World) -> Stdio {
         let (parent, child) = tokio::io::duplex(PIPE);
-        let hub = Hub::alone(world.producer().clone()).within(limits());
+        let hub = ServerContext::alone(world.producer().clone()).within(limits());
         tokio::spawn(async move {
             let (input, output) = tokio::io::split(child);
             stdio::serve(&hub, input, output).await;

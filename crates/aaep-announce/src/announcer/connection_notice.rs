@@ -1,0 +1,103 @@
+//! Remarks about the connection itself.
+
+use aaep_proto::time::Moment;
+use aaep_proto::validate::Deception;
+
+use super::Announcer;
+use super::prompt::deception;
+use super::words::Text;
+use crate::phrases::say;
+use crate::speakable;
+use crate::utterance::{Earcon, Priority, Utterance};
+
+/// Something that the listener's side noticed and the user should know.
+///
+/// ```
+/// use aaep_announce::{Announcer, Profile, ConnectionNotice};
+/// use aaep_proto::time::Moment;
+/// let mut announcer = Announcer::new(Profile::default());
+/// let said = announcer.remark(Moment::from_millis(0), &ConnectionNotice::Flood { left_out: 40 });
+/// assert_eq!(said[0].text, "40 messages were left out, because too many came at once.");
+/// assert!(announcer.remark(Moment::from_millis(5), &ConnectionNotice::Flood { left_out: 40 }).is_empty());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConnectionNotice {
+    /// Events are missing.
+    Gap,
+    /// Too much came; so many events were not announced.
+    Flood {
+        /// How many.
+        left_out: u64,
+    },
+    /// The connection to an agent is lost.
+    ConnectionLost {
+        /// Its name.
+        agent: String,
+    },
+    /// An agent has ended the connection in good order.
+    ConnectionEnded {
+        /// Its name.
+        agent: String,
+    },
+    /// The connection to an agent is back.
+    ConnectionBack {
+        /// Its name.
+        agent: String,
+    },
+    /// An agent signs with another key than before.
+    KeyChanged {
+        /// Its name.
+        agent: String,
+    },
+    /// A text hides something.
+    HiddenCharacters(Deception),
+}
+
+impl Announcer {
+    /// What is to be said of something that the listener's side noticed. While a connection is lost no signs of life
+    /// are given.
+    pub fn remark(&mut self, now: Moment, remark: &ConnectionNotice) -> Vec<Utterance> {
+        let phrases = self.user_phrases();
+        let name = |agent: &String| match speakable::name(agent, &self.profile) {
+            name if name.is_empty() => phrases.say("agent-unknown"),
+            name => name,
+        };
+        let text = match remark {
+            ConnectionNotice::Gap => phrases.say("gap"),
+            ConnectionNotice::Flood { left_out } => say!(phrases, "flood", count = *left_out),
+            ConnectionNotice::ConnectionLost { agent } => say!(phrases, "connection-lost", agent = &name(agent)),
+            ConnectionNotice::ConnectionEnded { agent } => say!(phrases, "connection-ended", agent = &name(agent)),
+            ConnectionNotice::ConnectionBack { agent } => say!(phrases, "connection-back", agent = &name(agent)),
+            ConnectionNotice::KeyChanged { agent } => say!(phrases, "key-changed", agent = &name(agent)),
+            ConnectionNotice::HiddenCharacters(found) => deception(phrases, found).text,
+        };
+        let gone = matches!(remark, ConnectionNotice::ConnectionLost { .. } | ConnectionNotice::ConnectionEnded { .. });
+        match remark {
+            _ if gone => {
+                self.connected = false;
+                self.prompts.values_mut().for_each(|prompt| prompt.interrupted = true);
+            }
+            ConnectionNotice::ConnectionBack { .. } => {
+                self.connected = true;
+                for session in self.sessions.values_mut() {
+                    (session.last_event, session.last_said) = (now, now);
+                }
+            }
+            _ => {}
+        }
+        let critical = matches!(remark, ConnectionNotice::KeyChanged { .. });
+        let priority = if critical { Priority::Important } else { Priority::Message };
+        let mut utterance = self.fixed(Text::new(text, phrases.language()), priority);
+        utterance.interrupts = critical;
+        let in_order =
+            matches!(remark, ConnectionNotice::ConnectionBack { .. } | ConnectionNotice::ConnectionEnded { .. });
+        utterance.earcon = (!in_order).then_some(Earcon::Warning);
+        let wanted = self.is_news(&utterance) && (critical || !self.quiet || gone);
+        if wanted { vec![utterance] } else { Vec::new() }
+    }
+
+    /// An utterance about no session in particular.
+    pub(super) fn fixed(&self, text: Text, priority: Priority) -> Utterance {
+        Utterance::new(text.text, text.language, priority)
+    }
+}

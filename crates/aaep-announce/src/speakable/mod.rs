@@ -1,0 +1,155 @@
+//! Text made fit to be heard: Markdown, code, addresses, tables, numbers and drawings turned into words.
+//!
+//! Before all, what was meant for a terminal goes. The steps: `glyphs` takes out what cannot be said, `blocks` looks at lines (code, tables, changes, lists, headings),
+//! `inline` at what stands inside a line, `word` at single words, `code` at symbols and programs.
+
+mod blocks;
+mod code;
+mod glyphs;
+mod inline;
+mod table;
+mod word;
+
+use aaep_proto::escape::without_escapes;
+use aaep_proto::language::LanguageTag;
+use aaep_proto::message::Verbosity;
+
+pub(crate) use blocks::Blocks;
+pub use glyphs::is_unspeakable;
+
+use crate::phrases::Phrases;
+use crate::profile::{CodePolicy, Profile, Punctuation};
+
+/// The most characters that one call yields; what is longer is cut and said to go on.
+pub const LONGEST: usize = 20_000;
+
+/// The text in words that can be said, as whole sentences.
+///
+/// ```
+/// use aaep_announce::{Profile, speakable::speakable};
+/// let text = "## Result\n\n- **3** files in `src/`\n- see https://example.org/a/b?c=d\n\n```rust\nfn main() {}\n```";
+/// assert_eq!(
+///     speakable(text, "text/markdown", "en", &Profile::default()),
+///     "Result. 3 files in src slash. see link to example.org. Rust code, 1 line."
+/// );
+/// ```
+pub fn speakable(text: &str, content_type: &str, language: &str, profile: &Profile) -> String {
+    render(text, content_type, Style::new(language, profile))
+}
+
+/// The same for what somebody has to decide about: nothing is shortened, every symbol of an address, a path or a
+/// command is named.
+pub(crate) fn exactly(text: &str, language: &str, profile: &Profile) -> String {
+    render(text, "text/plain", Style { exact: true, ..Style::new(language, profile) })
+}
+
+/// A name, such as an agent's: one line, short, nothing hidden.
+///
+/// ```
+/// use aaep_announce::{Profile, speakable::name};
+/// assert_eq!(name("\u{1b}[31mbank\u{1b}[0m\nhelper", &Profile::default()), "bank helper");
+/// ```
+pub fn name(text: &str, profile: &Profile) -> String {
+    let style = Style::new("", profile);
+    let cleaned = glyphs::clean(&without_escapes(text), style.phrases).replace('_', " ");
+    let short: String = cleaned.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(80).collect();
+    short.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != ')').to_owned()
+}
+
+fn render(text: &str, content_type: &str, style: Style) -> String {
+    let mut units = Vec::new();
+    let mut blocks = Blocks::new(content_type, style);
+    blocks.push(&without_escapes(text), &mut units);
+    blocks.finish(&mut units);
+    bounded(units.join(" "), style.phrases)
+}
+
+/// How text is to be said.
+#[derive(Clone, Copy)]
+pub(crate) struct Style {
+    phrases: &'static Phrases,
+    punctuation: Punctuation,
+    code: CodePolicy,
+    /// 0 is terse, 1 normal, 2 detailed.
+    detail: u8,
+    /// Nothing may be shortened.
+    exact: bool,
+    /// Headings, links and emphasis are markup.
+    markdown: bool,
+}
+
+impl Style {
+    /// How this profile wants text of this language said.
+    pub(crate) fn new(language: &str, profile: &Profile) -> Style {
+        let detail = match profile.verbosity {
+            Verbosity::Terse => 0,
+            Verbosity::Detailed => 2,
+            _ => 1,
+        };
+        Style {
+            phrases: phrases_for(language, &profile.languages),
+            punctuation: profile.punctuation,
+            code: profile.code,
+            detail,
+            exact: false,
+            markdown: false,
+        }
+    }
+}
+
+/// The phrases to put around text of this language: its own if the user understands it, so that one voice can say
+/// all of it, otherwise the user's.
+pub(crate) fn phrases_for(language: &str, wishes: &[LanguageTag]) -> &'static Phrases {
+    let primary = |tag: &str| tag.split('-').next().unwrap_or(tag).to_ascii_lowercase();
+    let understood = wishes.iter().any(|w| primary(w.as_str()) == primary(language));
+    let own = if understood { Phrases::for_tag(language) } else { None };
+    own.unwrap_or_else(|| Phrases::for_languages(wishes))
+}
+
+/// Marks that end a sentence in some script.
+const ENDS: [char; 14] = ['.', '!', '?', ':', '…', '。', '！', '？', '؟', '۔', '।', '։', '።', '‽'];
+
+/// Marks that may follow the end of a sentence.
+const CLOSERS: [char; 7] = ['"', '\'', ')', ']', '”', '’', '»'];
+
+/// The text with a mark at its end, so that a voice lets its tone fall.
+pub(crate) fn sentence(text: &str) -> String {
+    let text = text.trim().trim_end_matches([',', ';', '-', '–', '—']).trim_end();
+    let bare = text.trim_end_matches(CLOSERS);
+    match bare.chars().last() {
+        None => String::new(),
+        Some(c) if ENDS.contains(&c) => text.to_owned(),
+        Some(_) => format!("{text}."),
+    }
+}
+
+/// Whether the text ends like a sentence.
+pub(crate) fn is_sentence(text: &str) -> bool {
+    text.trim_end_matches(CLOSERS).ends_with(ENDS)
+}
+
+/// The text cut between words if it is too long, with a remark that it goes on.
+fn bounded(text: String, phrases: &Phrases) -> String {
+    let Some((end, _)) = text.char_indices().nth(LONGEST - 200) else { return text };
+    let cut = text[..end].rfind(char::is_whitespace).unwrap_or(end);
+    format!("{} {}", sentence(&text[..cut]), phrases.say("text-cut"))
+}
+
+/// Joins words with single spaces and none before marks.
+fn tidy(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        let mark = word.chars().all(|c| matches!(c, ',' | '.' | ';' | ':' | '!' | '?'));
+        if mark && out.ends_with([',', '.', ';', ':', '!', '?']) {
+            continue;
+        }
+        if !out.is_empty() && !mark {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! Fixed tokens from a file, for small installations: `TOKEN PRINCIPAL ROLE,ROLE` on each line.
+//!
+//! The token stands there as `sha256:` and 64 hex digits (or the digits alone), so that who reads the file cannot use
+//! it; or plainly. Tokens are kept and compared as hashes only, in constant time.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
+use std::path::Path;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::digest::{SHA256, digest};
+
+use crate::{Identity, KeyError, KeyFileError, ParseRoleError, Role, file, jws};
+
+/// Most tokens in a file: each request looks at all of them.
+pub const TOKENS: usize = 10_000;
+/// Fewest characters of a token that stands there plainly.
+pub const PLAIN_CHARACTERS: usize = 16;
+/// Most bytes of a token.
+const TOKEN_BYTES: usize = 1024;
+
+type Hash = [u8; 32];
+
+fn hash(token: &str) -> Hash {
+    digest(&SHA256, token.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes")
+}
+
+/// What is wrong with a file of tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenFileError {
+    /// The file cannot be used, for instance because others may read it.
+    File(KeyFileError),
+    /// A line is wrong.
+    Line {
+        /// Its number, from 1.
+        number: usize,
+        /// What is wrong with it.
+        problem: LineProblem,
+    },
+    /// More than [`TOKENS`] tokens.
+    TooMany,
+}
+
+/// What is wrong with a line of a file of tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LineProblem {
+    /// Not three words.
+    Form,
+    /// A plain token that could be guessed, or is too long.
+    Token,
+    /// `sha256:` without 64 hex digits.
+    Hash,
+    /// The same token as on an earlier line.
+    Twice,
+    /// A name that cannot be one.
+    Principal,
+    /// A role that does not exist.
+    Role(ParseRoleError),
+}
+
+impl fmt::Display for TokenFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TokenFileError::File(fault) => fault.fmt(f),
+            TokenFileError::Line { number, problem } => write!(f, "has a mistake on line {number}: {problem}"),
+            TokenFileError::TooMany => write!(f, "holds more than {TOKENS} tokens; use signed tokens instead"),
+        }
+    }
+}
+
+impl fmt::Display for LineProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LineProblem::Form => f.write_str("write TOKEN PRINCIPAL ROLE,ROLE, separated by spaces"),
+            LineProblem::Token => write!(f, "a token has {PLAIN_CHARACTERS} to {TOKEN_BYTES} characters"),
+            LineProblem::Hash => f.write_str("sha256: must be followed by 64 hex digits"),
+            LineProblem::Twice => f.write_str("the same token stands on an earlier line"),
+            LineProblem::Principal => {
+                f.write_str("the name is reserved (local, cert:), too long, or has control characters; use another")
+            }
+            LineProblem::Role(role) => role.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TokenFileError {}
+
+impl From<KeyFileError> for TokenFileError {
+    fn from(fault: KeyFileError) -> TokenFileError {
+        TokenFileError::File(fault)
+    }
+}
+
+/// The tokens of a file.
+///
+/// ```
+/// use aaep_keys::{Role, StaticToken, StaticTokens};
+/// let new = StaticToken::generate()?;
+/// let text = format!("# the reader in the kitchen\n{}\n", new.line("kitchen", &[Role::Subscribe].into()));
+/// let tokens = StaticTokens::parse(&text).expect("lines as they should be");
+/// assert_eq!(tokens.find(new.secret()).expect("it is there").principal, "kitchen");
+/// assert!(tokens.find("something else").is_none());
+/// # Ok::<(), aaep_keys::KeyError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct StaticTokens {
+    entries: Vec<(Hash, Identity)>,
+}
+
+impl StaticTokens {
+    /// Reads lines. Blank ones and those that begin with `#` are passed over.
+    pub fn parse(text: &str) -> Result<StaticTokens, TokenFileError> {
+        let mut seen = BTreeSet::new();
+        let mut entries = Vec::new();
+        let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+        for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+            let at_line = |problem| TokenFileError::Line { number, problem };
+            let (hash, identity) = parse_line(line).map_err(at_line)?;
+            if !seen.insert(hash) {
+                return Err(at_line(LineProblem::Twice));
+            }
+            if entries.len() == TOKENS {
+                return Err(TokenFileError::TooMany);
+            }
+            entries.push((hash, identity));
+        }
+        Ok(StaticTokens { entries })
+    }
+
+    /// Reads a file. It must not be open to other users.
+    pub fn load(path: &Path) -> Result<StaticTokens, TokenFileError> {
+        StaticTokens::parse(&file::read_secret(path)?)
+    }
+
+    /// Whose token it is. The time it takes does not depend on which token matches, or how much of one.
+    pub fn find(&self, token: &str) -> Option<&Identity> {
+        if token.len() > TOKEN_BYTES {
+            return None;
+        }
+        let hash = hash(token);
+        let mut found = None;
+        for (known, identity) in &self.entries {
+            if verify_slices_are_equal(known, &hash).is_ok() {
+                found = Some(identity);
+            }
+        }
+        found
+    }
+
+    /// How many tokens there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+/// Shows whose tokens there are, not even their hashes.
+impl fmt::Debug for StaticTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.entries.iter().map(|(_, identity)| identity)).finish()
+    }
+}
+
+fn parse_line(line: &str) -> Result<(Hash, Identity), LineProblem> {
+    let mut words = line.split_whitespace();
+    let (Some(token), Some(principal), Some(roles), None) = (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err(LineProblem::Form);
+    };
+    let hash = match token.strip_prefix("sha256:") {
+        Some(digits) => from_hex(digits).ok_or(LineProblem::Hash)?,
+        None => match from_hex(token) {
+            Some(hash) => hash,
+            None if (PLAIN_CHARACTERS..=TOKEN_BYTES).contains(&token.len()) => hash(token),
+            None => return Err(LineProblem::Token),
+        },
+    };
+    if !Identity::is_name(principal) {
+        return Err(LineProblem::Principal);
+    }
+    let roles = Role::parse_list(roles).map_err(LineProblem::Role)?;
+    Ok((hash, Identity { principal: principal.to_owned(), roles, expires: None }))
+}
+
+fn from_hex(text: &str) -> Option<Hash> {
+    let digit = |byte: u8| (byte as char).to_digit(16).and_then(|d| u8::try_from(d).ok());
+    let mut hash = [0; 32];
+    let bytes = text.as_bytes();
+    if bytes.len() != 64 {
+        return None;
+    }
+    for (byte, pair) in hash.iter_mut().zip(bytes.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(hash)
+}
+
+/// A new fixed token. It is shown once; the file gets its hash.
+pub struct StaticToken {
+    secret: String,
+}
+
+impl StaticToken {
+    /// Makes one of 256 random bits.
+    pub fn generate() -> Result<StaticToken, KeyError> {
+        let mut bytes = [0; 32];
+        aws_lc_rs::rand::fill(&mut bytes).map_err(|_| KeyError::Crypto)?;
+        // The prefix lets tools that look for secrets in files find it.
+        Ok(StaticToken { secret: format!("aaep_{}", jws::encode(bytes)) })
+    }
+
+    /// What the client sends.
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    /// The line for the file. The principal must be one word.
+    pub fn line(&self, principal: &str, roles: &BTreeSet<Role>) -> String {
+        let mut line = "sha256:".to_owned();
+        for byte in hash(&self.secret) {
+            write!(line, "{byte:02x}").expect("a string takes all that is written");
+        }
+        let roles: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
+        format!("{line} {principal} {}", roles.join(","))
+    }
+}
+
+impl fmt::Debug for StaticToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StaticToken")
+    }
+}

@@ -1,0 +1,59 @@
+//! Recordings: what was said once is told again, word for word. Nothing is lived by it (decision 50).
+
+use std::sync::Arc;
+
+use super::{Cx, Engine, EngineError};
+use crate::frame::Frame;
+use crate::id::ReplyToken;
+use crate::message::{Event, Payload};
+use crate::rule::Severity;
+use crate::validate::Validator;
+
+impl Engine {
+    /// Tells a recorded event. It goes out as it is: its id, its time, its texts. Filters, rates and paces hold. No
+    /// session begins or ends by it, and no question is asked: a reply to it is one to an unknown question.
+    ///
+    /// ```
+    /// # use aaep_proto::engine::{Config, Cx, Engine};
+    /// # use aaep_proto::id::Entropy;
+    /// # use aaep_proto::message::Producer;
+    /// # use aaep_proto::time::{Moment, Now, Timestamp};
+    /// # struct Zeros;
+    /// # impl Entropy for Zeros { fn fill(&mut self, bytes: &mut [u8]) { bytes.fill(0) } }
+    /// # let now = Now { moment: Moment::default(), wall: Timestamp::from_millis(0) };
+    /// # let cx = &mut Cx { now, entropy: &mut Zeros };
+    /// let mut engine = Engine::new(Config::new(Producer::new("narrator")));
+    /// let event = serde_json::from_str(r#"{"@context":"https://aaep-protocol.org/context/v1",
+    ///   "type":"aaep:agent.session.started","event_id":"evt_1","session_id":"sess_1","timestamp":"2026-05-24T14:22:11Z",
+    ///   "producer":{"agent_id":"planner"},"localization_hints":{"primary_language":"en"},"summary_normal":"Planning."}"#)?;
+    /// engine.tell(cx, &event)?;
+    /// assert_eq!(engine.open_sessions(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn replay_event(&mut self, cx: &mut Cx<'_>, event: &Event) -> Result<(), EngineError> {
+        self.observe_time(cx);
+        // Who hears a recording beside the living must not take one for the other.
+        let lives = self.sessions.contains_key(&event.envelope.session_id);
+        if lives || token_of(event).is_some_and(|token| self.questions.contains_key(token)) {
+            return Err(EngineError::WrongMethod("give recorded sessions and questions fresh ids"));
+        }
+        let text = serde_json::to_vec(event).unwrap_or_default();
+        let mut problems = Validator::new().check(&text).problems;
+        problems.retain(|problem| problem.severity == Severity::Error);
+        if !problems.is_empty() {
+            return Err(EngineError::Invalid(problems));
+        }
+        self.counts.published += 1;
+        let frame = Arc::new(Frame::new(event.clone()));
+        self.deliver_made(cx, event, |_| true, |_, _| frame.clone());
+        Ok(())
+    }
+}
+
+fn token_of(event: &Event) -> Option<&ReplyToken> {
+    match &event.payload {
+        Payload::AwaitingConfirmation(asked) => Some(&asked.reply_token),
+        Payload::AwaitingClarification(asked) => Some(&asked.reply_token),
+        _ => None,
+    }
+}

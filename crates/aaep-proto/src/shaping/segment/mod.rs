@@ -1,0 +1,269 @@
+//! Where streamed output may be cut for announcement.
+//!
+//! Text flows through three steps, each with a bounded memory: [`Segmenter`] makes whole grapheme
+//! clusters in NFC of it, `block` looks at how lines begin, `sentence` at how sentences end.
+//! Every step goes cluster by cluster, so how the input was cut into tokens cannot change anything.
+
+mod abbreviation;
+mod block;
+mod class;
+mod language;
+mod sentence;
+mod word;
+
+use icu_segmenter::{GraphemeClusterSegmenter, GraphemeClusterSegmenterBorrowed};
+use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
+
+use crate::language::LanguageTag;
+use block::Blocks;
+use class::{Class, class};
+
+/// How strong a boundary is.
+///
+/// ```
+/// use aaep_proto::shaping::segment::Level;
+/// assert!(Level::Cluster < Level::Word && Level::Sentence < Level::Paragraph);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Between two grapheme clusters. All released text ends at one, so these are not marked.
+    Cluster,
+    /// Before a word.
+    Word,
+    /// Before a sentence, an item of a list or a row of a table.
+    Sentence,
+    /// Before a paragraph, a heading or a block of code.
+    Paragraph,
+}
+
+/// A place where the text may be cut.
+///
+/// ```
+/// use aaep_proto::shaping::segment::{Level, Mark};
+/// let mark = Mark { at: 6, level: Level::Sentence };
+/// assert_eq!("Done. Next".split_at(mark.at as usize), ("Done. ", "Next"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// How many bytes of released text stand before the cut, from the start of the output.
+    pub at: u64,
+    /// The strongest boundary there.
+    pub level: Level,
+}
+
+/// How long the writer must be silent before text that looks finished counts as finished.
+///
+/// ```
+/// use aaep_proto::shaping::segment::Pause;
+/// assert!(Pause::None < Pause::Short && Pause::Short < Pause::Long);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pause {
+    /// Not at all: the end is certain, such as a full stop and a space.
+    None,
+    /// A moment: a full stop without anything after it.
+    Short,
+    /// Longer: the full stop may belong to a number, an abbreviation or an address.
+    Long,
+}
+
+/// How the text is written.
+///
+/// ```
+/// use aaep_proto::shaping::segment::Syntax;
+/// assert_ne!(Syntax::Plain, Syntax::Markdown);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    /// Text without markup; only lists are recognized.
+    Plain,
+    /// Markdown with headings, lists, tables, quotes, inline code and fenced code.
+    Markdown,
+}
+
+/// What a push released. The segmenter appends; the caller clears.
+///
+/// ```
+/// use aaep_proto::shaping::segment::Segments;
+/// let segments = Segments::default();
+/// assert!(segments.text.is_empty() && segments.marks.is_empty());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Segments {
+    /// Whole grapheme clusters, in NFC.
+    pub text: String,
+    /// Boundaries in everything that was released so far, ascending. They may lie before `text`:
+    /// a sentence has ended only when what follows is known.
+    pub marks: Vec<Mark>,
+}
+
+/// A cluster longer than this is released in pieces, each normalized alone. No script needs so
+/// much; without a bound a flood of combining marks would be held back for ever.
+const MAX_CLUSTER: usize = 256;
+
+/// All characters before this one are in NFC, and each but CR LF is a cluster unless one from here
+/// on follows.
+const FIRST_COMBINING: char = '\u{300}';
+
+/// Releases streamed text cluster by cluster and marks where it may be cut.
+///
+/// One segmenter serves one output.
+///
+/// ```
+/// use aaep_proto::shaping::segment::{Level, Mark, Segmenter, Segments, Syntax};
+/// let mut segmenter = Segmenter::new(Syntax::Plain, None);
+/// let mut out = Segments::default();
+/// for token in ["Dr. Oko", "ro paid 3", ".50. He", " left."] {
+///     segmenter.push(token, &mut out);
+/// }
+/// segmenter.finish(&mut out);
+/// assert_eq!(out.text, "Dr. Okoro paid 3.50. He left.");
+/// assert_eq!(out.marks, [Mark { at: 21, level: Level::Sentence }, Mark { at: 29, level: Level::Paragraph }]);
+/// ```
+#[derive(Debug)]
+pub struct Segmenter {
+    clusters: GraphemeClusterSegmenterBorrowed<'static>,
+    /// The last cluster as it came; it may still grow.
+    held: String,
+    /// The first and the last character of `held`.
+    first: char,
+    last: char,
+    released: u64,
+    blocks: Blocks,
+}
+
+/// A whole cluster on its way through the steps.
+#[derive(Clone, Copy)]
+struct Cluster<'t> {
+    /// Its first character before normalization, which turns the Greek question mark into a
+    /// semicolon.
+    first: char,
+    /// The bytes before it.
+    at: u64,
+    /// In NFC.
+    text: &'t str,
+}
+
+impl Cluster<'_> {
+    fn end(&self) -> u64 {
+        self.at + self.text.len() as u64
+    }
+}
+
+impl Segmenter {
+    /// A segmenter without word marks. The language tells which abbreviations to expect; without
+    /// one, English is assumed.
+    pub fn new(syntax: Syntax, language: Option<&LanguageTag>) -> Segmenter {
+        Segmenter {
+            clusters: GraphemeClusterSegmenter::new(),
+            held: String::new(),
+            first: '\0',
+            last: '\0',
+            released: 0,
+            blocks: Blocks::new(syntax, language.map_or("en", LanguageTag::primary)),
+        }
+    }
+
+    /// Marks words too: before each word, with the spaces and the punctuation between two words
+    /// left to the first. Code has no word marks.
+    #[must_use]
+    pub fn with_words(mut self) -> Segmenter {
+        self.blocks.with_words();
+        self
+    }
+
+    /// Takes the next piece of the output. All of it is released but the last cluster.
+    pub fn push(&mut self, text: &str, out: &mut Segments) {
+        for c in text.chars() {
+            if self.held.is_empty() {
+                self.first = c;
+            } else if self.is_boundary(c) {
+                self.release(out);
+                self.first = c;
+            }
+            self.held.push(c);
+            self.last = c;
+        }
+    }
+
+    /// Ends the output: releases the rest, decides what was open and marks the end.
+    pub fn finish(&mut self, out: &mut Segments) {
+        if !self.held.is_empty() {
+            self.release(out);
+        }
+        self.blocks.finish(self.released, &mut out.marks);
+    }
+
+    /// Marks what is complete if the writer stays silent for this long, although more may follow. White space that is
+    /// held back is released; after a pause so are stops, quotes and brackets. Characters of these classes compose
+    /// with nothing, so a combining mark that follows one later is a cluster of its own and the text stays in NFC.
+    ///
+    /// ```
+    /// use aaep_proto::shaping::segment::{Level, Mark, Pause, Segmenter, Segments, Syntax};
+    /// let (mut segmenter, mut out) = (Segmenter::new(Syntax::Plain, None), Segments::default());
+    /// segmenter.push("I asked Dr. Who. ", &mut out);
+    /// assert!(out.marks.is_empty());
+    /// segmenter.settle(Pause::None, &mut out);
+    /// assert_eq!(out.marks, [Mark { at: 17, level: Level::Sentence }]);
+    /// ```
+    pub fn settle(&mut self, pause: Pause, out: &mut Segments) {
+        if self.held_needs().is_some_and(|needs| needs <= pause) {
+            self.release(out);
+        }
+        self.blocks.settle(self.released, pause, &mut out.marks);
+    }
+
+    /// How long the writer must be silent before [`Segmenter::settle`] could mark something, if it could at all.
+    pub fn awaits(&self) -> Option<Pause> {
+        let held = self.held_needs();
+        held.or_else(|| self.blocks.awaits(self.released))
+    }
+
+    /// How long to wait before the held cluster is released although a combining mark could follow.
+    fn held_needs(&self) -> Option<Pause> {
+        if self.held.is_empty() || self.held.len() != self.last.len_utf8() || self.last == '\r' {
+            return None;
+        }
+        let cluster = Cluster { first: self.first, at: self.released, text: &self.held };
+        match class(&cluster, self.blocks.habits()) {
+            Class::Space | Class::Newline => Some(Pause::None),
+            Class::Dot | Class::Ellipsis | Class::Bang | Class::Full | Class::Close | Class::Quote => {
+                Some(Pause::Short)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the held cluster ends before this character. The held text starts at a boundary, and
+    /// no rule for clusters looks back beyond one, so it is context enough.
+    fn is_boundary(&mut self, next: char) -> bool {
+        if self.last < FIRST_COMBINING && next < FIRST_COMBINING {
+            return self.last != '\r' || next != '\n';
+        }
+        let len = self.held.len();
+        if len + next.len_utf8() > MAX_CLUSTER {
+            return true;
+        }
+        // The two crates may know different versions of Unicode. What one reorders as a mark must be
+        // a mark to the other, so a mark that both know stands in for it.
+        self.held.push(if canonical_combining_class(next) == 0 { next } else { FIRST_COMBINING });
+        let boundary = self.clusters.segment_str(&self.held).any(|at| at == len);
+        self.held.truncate(len);
+        boundary
+    }
+
+    /// Normalizing each cluster alone is exact: nothing composes or reorders across a boundary.
+    fn release(&mut self, out: &mut Segments) {
+        let start = out.text.len();
+        if self.last < FIRST_COMBINING || is_nfc_quick(self.held.chars()) == IsNormalized::Yes {
+            out.text.push_str(&self.held);
+        } else {
+            out.text.extend(self.held.nfc());
+        }
+        let cluster = Cluster { first: self.first, at: self.released, text: &out.text[start..] };
+        self.released = cluster.end();
+        self.blocks.cluster(cluster, &mut out.marks);
+        self.held.clear();
+    }
+}

@@ -1,0 +1,121 @@
+//! Marks before words.
+
+use icu_segmenter::options::WordBreakInvariantOptions;
+use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed};
+
+use super::Cluster;
+use super::class::{Class, is_spaceless};
+
+/// A run without spaces is cut into words at this length, which bounds the delay of a mark.
+const MAX_RUN: usize = 96;
+
+/// Finds the starts of words: after spaces, and by dictionary in scripts without spaces.
+///
+/// Punctuation between words without a space makes no cut, so `and/or` and addresses stay whole.
+#[derive(Debug)]
+pub(super) struct WordBoundaries {
+    segmenter: WordSegmenterBorrowed<'static>,
+    /// Text in a script without spaces, not yet cut, and where it starts.
+    run: String,
+    run_at: u64,
+    /// Where its clusters start: a dictionary may cut inside one.
+    starts: Vec<usize>,
+    /// Whether something stands before the run that it may be cut from.
+    joined: bool,
+    /// A word may start here if the next cluster belongs to one.
+    pub(super) start: Option<u64>,
+    /// Found but not yet marked, ascending.
+    pub(super) found: Vec<u64>,
+}
+
+impl WordBoundaries {
+    pub(super) fn new() -> WordBoundaries {
+        WordBoundaries {
+            // Only this constructor names the dictionaries: a binary without word marks drops them.
+            segmenter: WordSegmenter::new_dictionary(WordBreakInvariantOptions::default()),
+            run: String::new(),
+            run_at: 0,
+            starts: Vec::new(),
+            joined: false,
+            start: None,
+            found: Vec::new(),
+        }
+    }
+
+    pub(super) fn cluster(&mut self, cluster: Cluster<'_>, class: Class) {
+        match class {
+            Class::Letter if is_spaceless(cluster.first) => return self.spaceless(cluster),
+            Class::Transparent if !self.run.is_empty() => return self.run.push_str(cluster.text),
+            _ => {}
+        }
+        let was_run = !self.run.is_empty();
+        self.end_run();
+        match class {
+            Class::Transparent => {}
+            Class::Space => {
+                self.start = Some(cluster.end());
+                self.joined = false;
+            }
+            _ => {
+                let word = matches!(class, Class::Lower | Class::Upper | Class::Letter | Class::Digit);
+                let opens = class == Class::Open;
+                if let Some(at) = self.start.take().or((was_run && (word || opens)).then_some(cluster.at)) {
+                    self.found.push(at);
+                }
+                // After an opening bracket the word is joined to it, after a closing one it is not.
+                self.joined = !opens && (word || !cluster.first.is_ascii());
+            }
+        }
+    }
+
+    /// A line or a block starts: no word mark until the next space, unless `at` is where one may be.
+    pub(super) fn line(&mut self, at: Option<u64>) {
+        self.end_run();
+        self.start = at;
+        self.joined = false;
+    }
+
+    fn spaceless(&mut self, cluster: Cluster<'_>) {
+        if self.run.is_empty() {
+            if let Some(at) = self.start.take().or(self.joined.then_some(cluster.at)) {
+                self.found.push(at);
+            }
+            self.run_at = cluster.at;
+        }
+        self.starts.push(self.run.len());
+        self.run.push_str(cluster.text);
+        if self.run.len() > MAX_RUN {
+            self.cut_run();
+        }
+    }
+
+    /// Cuts a long run but keeps its last word, which may go on. A run of a single word is dropped
+    /// rather than looked at again and again.
+    fn cut_run(&mut self) {
+        let last = self.find_words().unwrap_or(self.run.len());
+        self.run.drain(..last);
+        self.run_at += last as u64;
+        self.starts.retain(|start| *start >= last);
+        self.starts.iter_mut().for_each(|start| *start -= last);
+    }
+
+    /// Ends the run: what follows is not part of it.
+    pub(super) fn end_run(&mut self) {
+        if self.run.is_empty() {
+            return;
+        }
+        self.find_words();
+        self.run.clear();
+        self.starts.clear();
+        self.joined = true;
+    }
+
+    /// Takes note of the words inside the run; answers where the last one starts.
+    fn find_words(&mut self) -> Option<usize> {
+        let before = self.found.len();
+        let inner = self.segmenter.segment_str(&self.run);
+        let inner = inner.filter(|at| *at > 0 && self.starts.binary_search(at).is_ok());
+        self.found.extend(inner.map(|at| self.run_at + at as u64));
+        self.found[before..].last().map(|at| (at - self.run_at) as usize)
+    }
+}

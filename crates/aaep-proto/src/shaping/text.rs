@@ -1,0 +1,354 @@
+//! The text of one output while it streams: written once, cut by each shape where its terms allow.
+
+use std::collections::VecDeque;
+
+use super::segment::{Level, Mark, Pause, Segmenter, Segments, Syntax};
+use crate::language::LanguageTag;
+use crate::message::{Boundary, CognitiveLoad};
+use crate::negotiate::Terms;
+
+/// Text is handed to the segmenter in pieces of at most this many bytes, and no shape lets more than
+/// twice as many characters wait: a chunk stays far below its bound of 16384 characters.
+const STEP: usize = 4096;
+const MOST_PENDING: usize = 8192;
+
+/// Where a shape cuts text.
+///
+/// ```
+/// use aaep_proto::message::Boundary;
+/// use aaep_proto::shaping::text::BoundarySet;
+/// let cutting = BoundarySet::at(&[Boundary::Sentence, Boundary::Completion]);
+/// assert!(!cutting.needs_words());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BoundarySet {
+    /// One bit per boundary, in the order of [`Boundary`].
+    set: u8,
+    /// Nothing before the end, whatever the set says (low cognitive load).
+    whole: bool,
+}
+
+impl BoundarySet {
+    /// Cuts at these boundaries.
+    pub fn at(boundaries: &[Boundary]) -> BoundarySet {
+        let set = boundaries.iter().filter_map(bit).fold(0, |set, bit| set | bit);
+        BoundarySet { set, whole: false }
+    }
+
+    /// Cuts as the terms say.
+    pub fn of(terms: &Terms) -> BoundarySet {
+        BoundarySet { whole: *terms.load() == CognitiveLoad::Low, ..BoundarySet::at(terms.boundaries()) }
+    }
+
+    /// Whether the segmenter has to look for words.
+    pub fn needs_words(self) -> bool {
+        self.finest() == Some(Level::Word)
+    }
+
+    /// The finest place to cut; nothing means at the end only.
+    fn finest(self) -> Option<Level> {
+        let levels = [
+            (Boundary::None, Level::Cluster),
+            (Boundary::Word, Level::Word),
+            (Boundary::Sentence, Level::Sentence),
+            (Boundary::Paragraph, Level::Paragraph),
+        ];
+        let has = |boundary: &Boundary| bit(boundary).is_some_and(|bit| self.set & bit != 0);
+        levels.into_iter().find(|(b, _)| !self.whole && has(b)).map(|(_, level)| level)
+    }
+
+    /// Whether text may be cut at a place of this level.
+    pub fn allows(self, level: Level, at_end: bool) -> bool {
+        at_end || self.finest().is_some_and(|finest| level >= finest)
+    }
+
+    /// The coarsest negotiated boundary that a cut of this level is. A cut that is none of them, made because the text
+    /// grew too long, gets the finest negotiated one, or the coarsest if text is wanted as a whole.
+    pub fn hint(self, level: Level, at_end: bool) -> Boundary {
+        let satisfied = [
+            (Boundary::Completion, at_end),
+            (Boundary::Paragraph, at_end || level >= Level::Paragraph),
+            (Boundary::Sentence, at_end || level >= Level::Sentence),
+            (Boundary::Word, at_end || level >= Level::Word),
+        ];
+        let has = |boundary: &Boundary| bit(boundary).is_some_and(|bit| self.set & bit != 0);
+        let legal = satisfied.into_iter().find(|(b, is)| *is && has(b)).map(|(b, _)| b);
+        legal.unwrap_or_else(|| self.hint_for_size())
+    }
+
+    fn hint_for_size(self) -> Boundary {
+        let mut ascending =
+            [Boundary::None, Boundary::Word, Boundary::Sentence, Boundary::Paragraph, Boundary::Completion];
+        if self.whole {
+            ascending.reverse();
+        }
+        let has = |boundary: &Boundary| bit(boundary).is_some_and(|bit| self.set & bit != 0);
+        ascending.into_iter().find(has).unwrap_or(Boundary::None)
+    }
+}
+
+fn bit(boundary: &Boundary) -> Option<u8> {
+    match boundary {
+        Boundary::None => Some(1),
+        Boundary::Word => Some(2),
+        Boundary::Sentence => Some(4),
+        Boundary::Paragraph => Some(8),
+        Boundary::Completion => Some(16),
+        Boundary::Other(_) => None,
+    }
+}
+
+/// How far a shape has handed on an output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor {
+    bytes: u64,
+    chars: u64,
+    done: bool,
+}
+
+impl Cursor {
+    /// How many characters were handed on.
+    pub fn chars(self) -> u64 {
+        self.chars
+    }
+}
+
+/// A piece of output, ready to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextChunk {
+    /// The text.
+    pub text: String,
+    /// How many characters came before.
+    pub position: u64,
+    /// What the piece ends with.
+    pub hint: Boundary,
+    /// The strongest boundary at its end, whether it was negotiated or not.
+    pub level: Level,
+    /// Whether it is the last.
+    pub complete: bool,
+}
+
+/// One streaming output.
+///
+/// ```
+/// use aaep_proto::message::Boundary;
+/// use aaep_proto::shaping::text::{Cursor, BoundarySet, OutputText};
+/// let mut output = OutputText::new("text/plain", None, false);
+/// let (mut cursor, cutting) = (Cursor::default(), BoundarySet::at(&[Boundary::Sentence, Boundary::Completion]));
+/// output.write_step("I moved the money. Anything");
+/// let piece = output.next_piece(&mut cursor, cutting).expect("a sentence");
+/// assert_eq!((piece.text.as_str(), piece.position, piece.complete), ("I moved the money. ", 0, false));
+/// output.write_step(" else?");
+/// output.finish();
+/// let piece = output.next_piece(&mut cursor, cutting).expect("the rest");
+/// assert_eq!((piece.text.as_str(), piece.position, piece.complete), ("Anything else?", 19, true));
+/// assert_eq!(piece.hint, Boundary::Completion);
+/// ```
+pub struct OutputText {
+    segmenter: Segmenter,
+    syntax: Syntax,
+    language: Option<LanguageTag>,
+    words: bool,
+    scratch: Segments,
+    buffer: String,
+    /// How many bytes of the output came before the buffer.
+    base: u64,
+    marks: VecDeque<Mark>,
+    finished: bool,
+    /// Characters that the last step released.
+    released_chars: u64,
+}
+
+impl std::fmt::Debug for OutputText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OutputText({} bytes from {})", self.buffer.len(), self.base)
+    }
+}
+
+impl OutputText {
+    /// An output of this content type and language.
+    pub fn new(content_type: &str, language: Option<&LanguageTag>, words: bool) -> OutputText {
+        let syntax = if content_type == "text/markdown" { Syntax::Markdown } else { Syntax::Plain };
+        OutputText {
+            segmenter: new_segmenter(syntax, language, words),
+            syntax,
+            language: language.cloned(),
+            words,
+            scratch: Segments::default(),
+            buffer: String::new(),
+            base: 0,
+            marks: VecDeque::new(),
+            finished: false,
+            released_chars: 0,
+        }
+    }
+
+    /// Takes a first part of more text and answers the rest: pieces have to be taken in between.
+    pub fn write_step<'t>(&mut self, text: &'t str) -> &'t str {
+        let (step, rest) = text.split_at(floor_char(text, STEP));
+        self.segmenter.push(step, &mut self.scratch);
+        self.released_chars = self.scratch.text.chars().count() as u64;
+        self.take_scratch();
+        rest
+    }
+
+    /// Lets pieces end at what is complete if the writer stays silent for this long, although more may follow.
+    pub fn settle(&mut self, pause: Pause) {
+        if self.finished {
+            return;
+        }
+        self.segmenter.settle(pause, &mut self.scratch);
+        self.released_chars = self.scratch.text.chars().count() as u64;
+        self.take_scratch();
+    }
+
+    /// How long the writer must be silent before [`OutputText::settle`] could complete something.
+    pub fn awaits(&self) -> Option<Pause> {
+        if self.finished { None } else { self.segmenter.awaits() }
+    }
+
+    /// A cursor moved along with the last step, to the end of what was released.
+    pub fn advance_end(&self, end: Cursor) -> Cursor {
+        Cursor { chars: end.chars + self.released_chars, ..self.cursor_at_end(0) }
+    }
+
+    /// Ends the output: all that is left may be taken.
+    pub fn finish(&mut self) {
+        if !self.finished {
+            self.segmenter.finish(&mut self.scratch);
+            self.take_scratch();
+            self.finished = true;
+        }
+    }
+
+    /// Whether the output has ended.
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// The next piece that may be sent, if there is one.
+    pub fn next_piece(&self, cursor: &mut Cursor, cutting: BoundarySet) -> Option<TextChunk> {
+        if cursor.done {
+            return None;
+        }
+        let end = self.base + self.buffer.len() as u64;
+        let (at, level) = self.next_cut(*cursor, cutting, end)?;
+        let complete = self.finished && at == end;
+        let text = self.slice(cursor.bytes, at).to_owned();
+        let position = cursor.chars;
+        *cursor = Cursor { bytes: at, chars: position + text.chars().count() as u64, done: complete };
+        Some(TextChunk { text, position, hint: cutting.hint(level, complete), level, complete })
+    }
+
+    fn next_cut(&self, cursor: Cursor, cutting: BoundarySet, end: u64) -> Option<(u64, Level)> {
+        let ahead = || self.marks.iter().filter(|m| m.at > cursor.bytes);
+        let finest = cutting.finest();
+        let legal = match finest {
+            Some(Level::Cluster) => (end > cursor.bytes).then(|| (end, self.level_at(end))),
+            // White space alone is not worth an event: it goes with what follows.
+            Some(finest) => ahead()
+                .find(|m| m.level >= finest && !self.slice(cursor.bytes, m.at).trim_start().is_empty())
+                .map(|m| (m.at, self.level_at(m.at))),
+            None => None,
+        };
+        if legal.is_some() {
+            return legal;
+        }
+        if self.finished {
+            return Some((end, Level::Paragraph));
+        }
+        if end - cursor.bytes <= MOST_PENDING as u64 {
+            return None;
+        }
+        // Too much waits: the last place of the best kind, or as it is.
+        let best = ahead().max_by_key(|m| (m.level, m.at)).map(|m| (m.at, m.level));
+        Some(best.unwrap_or((end, Level::Cluster)))
+    }
+
+    /// A cursor at the end of what was written so far, for who joins now.
+    pub fn cursor_at_end(&self, chars: u64) -> Cursor {
+        Cursor { bytes: self.base + self.buffer.len() as u64, chars, done: self.finished }
+    }
+
+    /// The text between two places that cursors have passed, if it is still here.
+    pub fn between(&self, from: Cursor, to: Cursor) -> Option<&str> {
+        (from.bytes >= self.base && from.bytes <= to.bytes).then(|| self.slice(from.bytes, to.bytes))
+    }
+
+    /// The strongest boundary at a place that a cursor has reached.
+    pub fn level(&self, at: Cursor) -> Level {
+        self.level_at(at.bytes)
+    }
+
+    /// A cursor moved on to so many characters of the output, or to the end of what was released.
+    pub fn advance(&self, from: Cursor, chars: u64) -> Cursor {
+        let steps = chars.saturating_sub(from.chars);
+        let rest = self.slice(from.bytes.max(self.base), self.base + self.buffer.len() as u64);
+        let passed: usize = rest.chars().take(usize::try_from(steps).unwrap_or(usize::MAX)).map(char::len_utf8).sum();
+        Cursor { bytes: from.bytes + passed as u64, chars: from.chars + steps, done: from.done }
+    }
+
+    /// Takes text back that ends at `end` and answers the cursor at its start: it is cut once more from there.
+    pub fn restore(&mut self, end: Cursor, text: &str) -> Cursor {
+        let start = end.bytes.saturating_sub(text.len() as u64);
+        let missing = usize::try_from(self.base.saturating_sub(start)).unwrap_or(0);
+        if let Some(missing) = text.get(..missing).filter(|missing| !missing.is_empty()) {
+            let mut marks = self.marks_of(missing, start);
+            marks.append(&mut self.marks);
+            self.marks = marks;
+            self.buffer.insert_str(0, missing);
+            self.base = start;
+        }
+        let chars = end.chars.saturating_sub(text.chars().count() as u64);
+        Cursor { bytes: start, chars, done: false }
+    }
+
+    /// Lets go of what every cursor has passed.
+    pub fn forget_before(&mut self, cursors: impl Iterator<Item = Cursor>) {
+        let end = self.base + self.buffer.len() as u64;
+        let passed = cursors.map(|c| c.bytes).min().unwrap_or(end);
+        self.buffer.drain(..(passed.saturating_sub(self.base)) as usize);
+        self.base = self.base.max(passed);
+        while self.marks.front().is_some_and(|m| m.at < passed) {
+            self.marks.pop_front();
+        }
+    }
+
+    fn take_scratch(&mut self) {
+        self.buffer.push_str(&self.scratch.text);
+        self.marks.extend(self.scratch.marks.drain(..));
+        self.scratch.text.clear();
+    }
+
+    /// Looks once more for the boundaries of text that ends where the buffer begins; they were forgotten with it.
+    fn marks_of(&self, text: &str, start: u64) -> VecDeque<Mark> {
+        let mut segmenter = new_segmenter(self.syntax, self.language.as_ref(), self.words);
+        let mut found = Segments::default();
+        segmenter.push(text, &mut found);
+        segmenter.push(self.buffer.split_at(floor_char(&self.buffer, STEP)).0, &mut found);
+        let marks = found.marks.into_iter().map(|mark| Mark { at: start + mark.at, ..mark });
+        marks.filter(|mark| mark.at <= self.base).collect()
+    }
+
+    fn level_at(&self, at: u64) -> Level {
+        self.marks.iter().filter(|mark| mark.at == at).map(|mark| mark.level).max().unwrap_or(Level::Cluster)
+    }
+
+    fn slice(&self, from: u64, to: u64) -> &str {
+        &self.buffer[(from - self.base) as usize..(to - self.base) as usize]
+    }
+}
+
+fn new_segmenter(syntax: Syntax, language: Option<&LanguageTag>, words: bool) -> Segmenter {
+    let segmenter = Segmenter::new(syntax, language);
+    if words { segmenter.with_words() } else { segmenter }
+}
+
+/// The largest place to split at that is no further than this and inside no character.
+fn floor_char(text: &str, most: usize) -> usize {
+    if text.len() <= most {
+        text.len()
+    } else {
+        (0..=most).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(text.len())
+    }
+}

@@ -1,0 +1,150 @@
+//! Questions to the user. A question that nobody waits for any more is withdrawn.
+
+use aaep_proto::confirm::{Clarification, ClarificationOutcome, Confirmation, ConfirmationOutcome};
+use aaep_proto::id::ReplyToken;
+use aaep_proto::message::Response;
+use tokio::sync::oneshot;
+
+use crate::driver::Handle;
+use crate::error::Error;
+use crate::session::Session;
+
+/// An open question. Dropping it withdraws it. Made by [`Session::ask`] and [`Session::ask_clarification`].
+///
+/// ```
+/// use aaep::message::Decision;
+/// use aaep::{ConfirmationOutcome, Question};
+/// async fn may(question: Question<ConfirmationOutcome>) -> bool {
+///     question.end().await.is_ok_and(|outcome| outcome.decision == Decision::Accept)
+/// }
+/// # let _ = may;
+/// ```
+#[derive(Debug)]
+pub struct Question<T> {
+    handle: Handle,
+    token: ReplyToken,
+    end: oneshot::Receiver<T>,
+    settled: bool,
+}
+
+impl<T> Question<T> {
+    fn new(handle: Handle, (token, end): (ReplyToken, oneshot::Receiver<T>)) -> Question<T> {
+        Question { handle, token, end, settled: false }
+    }
+
+    /// What its answers carry.
+    pub fn token(&self) -> &ReplyToken {
+        &self.token
+    }
+
+    /// Waits for its end. Giving up waiting withdraws it.
+    pub async fn end(mut self) -> Result<T, Error> {
+        let end = (&mut self.end).await.map_err(|_| Error::Gone);
+        self.settled = true;
+        end
+    }
+}
+
+impl<T> Drop for Question<T> {
+    fn drop(&mut self) {
+        if self.settled {
+            return;
+        }
+        let token = self.token.clone();
+        self.handle.tell(move |desk| {
+            // It may just have been settled; then there is nothing to withdraw.
+            let _ = desk.act(|engine, cx| engine.withdraw(cx, &token, false));
+        });
+    }
+}
+
+/// Questions.
+impl Session {
+    /// Asks for consent and waits for the decision: the user's, or the default after the time is over.
+    /// Giving up waiting withdraws the question.
+    ///
+    /// ```
+    /// use aaep::message::Decision;
+    /// use aaep::{Confirmation, Producer, NoSubscriberPolicy};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let producer = Producer::builder("gardener").no_subscriber_policy(NoSubscriberPolicy::ApplyDefault).build();
+    /// # let session = producer.session("Planning your garden.").await?;
+    /// let outcome = session.confirm(Confirmation::new("Order seeds.", "They cost 12 dollars.")).await?;
+    /// assert_eq!(outcome.decision, Decision::Reject, "nobody was there to agree");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn confirm(&self, confirmation: Confirmation) -> Result<ConfirmationOutcome, Error> {
+        self.ask_confirmation(confirmation).await?.end().await
+    }
+
+    /// Asks for consent; the decision can be waited for later.
+    pub async fn ask_confirmation(&self, confirmation: Confirmation) -> Result<Question<ConfirmationOutcome>, Error> {
+        let (handle, id) = (self.handle.clone(), self.id.clone());
+        let asked = self.handle.call(move |desk| {
+            let question = desk.ask(&id, confirmation)?;
+            Ok::<_, Error>(Question::new(handle, question))
+        });
+        asked.await?
+    }
+
+    /// Asks for what the agent needs to know, and waits for the answer. Giving up waiting withdraws the
+    /// question.
+    pub async fn clarify(&self, clarification: Clarification) -> Result<ClarificationOutcome, Error> {
+        self.ask_clarification(clarification).await?.end().await
+    }
+
+    /// Asks for what the agent needs to know; the answer can be waited for later.
+    pub async fn ask_clarification(
+        &self,
+        clarification: Clarification,
+    ) -> Result<Question<ClarificationOutcome>, Error> {
+        let (handle, id) = (self.handle.clone(), self.id.clone());
+        let asked = self.handle.call(move |desk| {
+            let question = desk.clarify(&id, clarification)?;
+            Ok::<_, Error>(Question::new(handle, question))
+        });
+        asked.await?
+    }
+
+    /// Asks for any text. Nothing, if no answer came.
+    pub async fn ask_text(&self, question: impl Into<String>) -> Result<Option<String>, Error> {
+        self.clarify(Clarification::freetext(question)).await.map(text)
+    }
+
+    /// Asks for yes or no. Nothing, if no answer came.
+    pub async fn ask_yes_no(&self, question: impl Into<String>) -> Result<Option<bool>, Error> {
+        let answer = self.clarify(Clarification::yes_no(question)).await?;
+        Ok(match answer.response {
+            Some(Response::Boolean(yes)) => Some(yes),
+            _ => None,
+        })
+    }
+
+    /// Asks for a number. Nothing, if no answer came.
+    pub async fn ask_number(&self, question: impl Into<String>) -> Result<Option<f64>, Error> {
+        let answer = self.clarify(Clarification::numeric(question)).await?;
+        Ok(match answer.response {
+            Some(Response::Number(number)) => Some(number),
+            _ => None,
+        })
+    }
+
+    /// Asks for one of these choices, given as value and label; answers the value. Nothing, if no
+    /// answer came.
+    pub async fn ask_choice<V: Into<String>, L: Into<String>>(
+        &self,
+        question: impl Into<String>,
+        choices: impl IntoIterator<Item = (V, L)>,
+    ) -> Result<Option<String>, Error> {
+        self.clarify(Clarification::choice(question, choices)).await.map(text)
+    }
+}
+
+fn text(answer: ClarificationOutcome) -> Option<String> {
+    match answer.response {
+        Some(Response::Text(text)) => Some(text),
+        _ => None,
+    }
+}
