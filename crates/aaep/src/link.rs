@@ -387,7 +387,7 @@ impl Drop for LinkTx {
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let producer = Producer::builder("gardener").build();
-/// let mut link = producer.listen("console", Capabilities::default()).await.expect("a place");
+/// let mut link = producer.subscribe_local("console", Capabilities::default()).await.expect("a place");
 /// let Some(Outbound::Message(first)) = link.recv().await else { unreachable!() };
 /// assert!(matches!(*first, Message::SubscriptionAccepted(_)));
 /// # Ok(())

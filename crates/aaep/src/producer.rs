@@ -31,7 +31,7 @@ use crate::stats::{ProducerStats, ReplyStats, Stats};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let producer = Producer::builder("gardener").name("Gardener").version("1.0").language("en".parse()?).build();
-/// assert_eq!(producer.presence().await.subscriptions, 0);
+/// assert_eq!(producer.subscriber_counts().await.subscriptions, 0);
 /// let session = producer.session("Planning your garden.").await?;
 /// session.complete("The plan is ready.").await?;
 /// # Ok(())

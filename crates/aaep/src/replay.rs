@@ -27,9 +27,9 @@ impl Producer {
     ///   "producer":{"agent_id":"planner"},"localization_hints":{"primary_language":"en"},
     ///   "summary_terse":"Go.","summary_normal":"Planning."}"#)?;
     /// let producer = Producer::builder("narrator").build();
-    /// let mut link = producer.listen("console", Capabilities::default()).await.expect("a place");
+    /// let mut link = producer.subscribe_local("console", Capabilities::default()).await.expect("a place");
     /// link.recv().await;
-    /// producer.tell(event.clone()).await?;
+    /// producer.replay_event(event.clone()).await?;
     /// let Some(Outbound::Event(told)) = link.recv().await else { unreachable!() };
     /// assert_eq!(*told.event(), event);
     /// # Ok(())

@@ -82,7 +82,7 @@ pub struct ReplyStats {
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let producer = aaep::Producer::builder("gardener").build();
-/// assert_eq!(producer.measure().await.expect("it runs").sessions, 0);
+/// assert_eq!(producer.stats().await.expect("it runs").sessions, 0);
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ impl Engine {
     /// session begins or ends by it, and no question is asked: a reply to it is one to an unknown question.
     ///
     /// ```
-    /// # use aaep_proto::engine::{Config, Cx, Engine};
+    /// # use aaep_proto::engine::{EngineConfig, Cx, Engine};
     /// # use aaep_proto::id::Entropy;
     /// # use aaep_proto::message::Producer;
     /// # use aaep_proto::time::{Moment, Now, Timestamp};
@@ -22,11 +22,11 @@ impl Engine {
     /// # impl Entropy for Zeros { fn fill(&mut self, bytes: &mut [u8]) { bytes.fill(0) } }
     /// # let now = Now { moment: Moment::default(), wall: Timestamp::from_millis(0) };
     /// # let cx = &mut Cx { now, entropy: &mut Zeros };
-    /// let mut engine = Engine::new(Config::new(Producer::new("narrator")));
+    /// let mut engine = Engine::new(EngineConfig::new(Producer::new("narrator")));
     /// let event = serde_json::from_str(r#"{"@context":"https://aaep-protocol.org/context/v1",
     ///   "type":"aaep:agent.session.started","event_id":"evt_1","session_id":"sess_1","timestamp":"2026-05-24T14:22:11Z",
     ///   "producer":{"agent_id":"planner"},"localization_hints":{"primary_language":"en"},"summary_normal":"Planning."}"#)?;
-    /// engine.tell(cx, &event)?;
+    /// engine.replay_event(cx, &event)?;
     /// assert_eq!(engine.open_sessions(), 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
