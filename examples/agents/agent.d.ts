@@ -1,4 +1,4 @@
-// What an agent writes and what it hears, for TypeScript. See docs/agents.md.
+// What an agent writes and what it hears, for TypeScript. See docs/guide/agents.md.
 
 /** One event. What is not given is filled in, except for what people hear. */
 export type AgentEvent = {

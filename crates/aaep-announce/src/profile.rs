@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 /// The range that the protocol allows for a pace.
 const PACE: std::ops::RangeInclusive<u32> = 50..=1000;
-/// The range of the factor for more time; see `docs/more-time.md`.
+/// The range of the factor for more time; see `docs/reference/more-time.md`.
 const TIME_FACTOR: std::ops::RangeInclusive<u32> = 1..=10;
 /// The most languages that a subscription may name.
 const LANGUAGES: usize = 32;

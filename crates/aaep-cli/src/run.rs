@@ -19,7 +19,7 @@ use crate::serve::{Flags, failed, runtime, start_logging};
 /// Run an agent in any language, and serve what it says.
 ///
 /// The agent writes one JSON object per line to its standard output; the answers to its questions come on its standard
-/// input. Everything else that it writes is passed on. See docs/agents.md.
+/// input. Everything else that it writes is passed on. See docs/guide/agents.md.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

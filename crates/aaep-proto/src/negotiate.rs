@@ -12,7 +12,7 @@ use crate::message::{
 };
 use crate::shaping::filter::Filter;
 
-/// The extension capability by which a subscriber asks for more time to answer; see `docs/more-time.md`.
+/// The extension capability by which a subscriber asks for more time to answer; see `docs/reference/more-time.md`.
 pub const MORE_TIME_PREFIX: &str = "more_time";
 /// Its vocabulary.
 pub const MORE_TIME_URI: &str = "urn:aaep:extension:more-time:1";

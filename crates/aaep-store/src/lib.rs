@@ -2,7 +2,7 @@
 //!
 //! One thread writes. It takes all that waits into one transaction and syncs once for it, so durability costs a sync
 //! per group, not per event. Every record carries a checksum; what was damaged is refused or told as missing, never
-//! served. See `docs/durability.md`.
+//! served. See `docs/reference/durability.md`.
 //!
 //! ```
 //! use aaep::Producer;

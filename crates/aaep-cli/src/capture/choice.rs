@@ -50,7 +50,7 @@ fn asks(event: &Event) -> bool {
     matches!(event.payload, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_))
 }
 
-/// Whether it says how a question ended: docs/consent.md.
+/// Whether it says how a question ended: docs/reference/consent.md.
 fn tells_end(event: &Event) -> bool {
     let consent = event.envelope.extensions.as_ref().and_then(|extensions| extensions.get("consent"));
     consent.is_some_and(|consent| consent.get("outcome").is_some())

@@ -24,7 +24,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Record what an agent says, as one JSON object per line.
 ///
 /// Everything is asked for and nothing is folded or left out, unless filters say so. A recording that is not whole is
-/// told, and the exit code is 1. See docs/recording.md.
+/// told, and the exit code is 1. See docs/guide/recording.md.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Where the agent is: http, https, ws, wss, grpc, grpcs, unix or stdio

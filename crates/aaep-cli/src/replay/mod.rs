@@ -24,7 +24,7 @@ const TOLD: u64 = 20;
 /// Tell a recording again, as a producer, to everyone who subscribes.
 ///
 /// A recording is told, not lived: its events go out word for word, its questions take no answers. See
-/// docs/recording.md.
+/// docs/guide/recording.md.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What `aaep capture` wrote; '-' is standard input

@@ -12,7 +12,7 @@ use crate::message::{AwaitingConfirmation, Decision, EventMeta, Reversibility, R
 
 /// The extension under which questions carry the fingerprint of their call and notices their outcome.
 pub const CONSENT_PREFIX: &str = "consent";
-/// Its vocabulary; see `docs/consent.md`.
+/// Its vocabulary; see `docs/reference/consent.md`.
 pub const CONSENT_URI: &str = "urn:aaep:extension:consent:1";
 
 /// A default of accept for an action that silence must not start.

@@ -1,6 +1,6 @@
 //! The named pipe of Windows: duplex, message mode, open to its owner only and never over the network.
 //!
-//! It is compiled for Windows and has not been run: see `docs/transports.md`.
+//! It is compiled for Windows and has not been run: see `docs/reference/transports.md`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
