@@ -8,7 +8,7 @@ use aaep_proto::id::ReplyToken;
 use aaep_proto::message::{Capabilities, Message};
 use aaep_proto::subscriber::{
     Cx, DisconnectReason, ManifestCheck, PromptAnswer, PromptId, PromptReplyError, Subscriber as Machine,
-    SubscriberOutput, SubscriberStats,
+    SubscriberEvent as CoreEvent, SubscriberOutput, SubscriberStats,
 };
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
@@ -134,26 +134,13 @@ impl Driver {
                 return None;
             }
             // The messages were handed on as they came.
-            SubscriberOutput::Event(_)
-            | SubscriberOutput::PromptOpened(_)
-            | SubscriberOutput::PromptMoved(..)
-            | SubscriberOutput::PromptEnded(..)
-                if self.feed.raw =>
-            {
-                return None;
-            }
-            SubscriberOutput::RetryAt(at) => SubscriberEvent::Retrying(self.clock.instant(at)),
-            SubscriberOutput::Accepted(accepted) => SubscriberEvent::Accepted(accepted),
-            SubscriberOutput::Event(event) => SubscriberEvent::Event(event),
-            SubscriberOutput::PromptOpened(prompt) => {
-                let deadline = self.clock.instant(prompt.deadline);
-                SubscriberEvent::PromptOpened(prompt, deadline)
-            }
-            SubscriberOutput::PromptMoved(id, at) => SubscriberEvent::PromptMoved(id, self.clock.instant(at)),
-            SubscriberOutput::PromptEnded(id, end) => SubscriberEvent::PromptEnded(id, end),
-            SubscriberOutput::Gap(gap) => SubscriberEvent::Gap(gap),
-            SubscriberOutput::Notice(notice) => SubscriberEvent::Notice(notice),
-            SubscriberOutput::Ended(ended) => SubscriberEvent::Ended(ended),
+            SubscriberOutput::Event(
+                CoreEvent::Event(_)
+                | CoreEvent::PromptOpened(..)
+                | CoreEvent::PromptMoved(..)
+                | CoreEvent::PromptEnded(..),
+            ) if self.feed.raw => return None,
+            SubscriberOutput::Event(event) => event.map_time(|at| self.clock.instant(at)),
             SubscriberOutput::Idle(_) => return None,
         };
         self.feed.push(heard);

@@ -4,46 +4,19 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aaep_proto::message::{CoreType, Event, Payload, SubscriptionAccepted, Urgency};
-use aaep_proto::subscriber::{EndReason, Gap, Notice, NoticeKind, Prompt, PromptEnd, PromptId, memory_size};
-use bytes::Bytes;
+use aaep_proto::message::{CoreType, Event, Payload, Urgency};
+use aaep_proto::subscriber::{NoticeKind, PromptId, memory_size};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What is heard from a producer.
+/// What a subscriber reports, with instants of tokio's clock.
 ///
 /// ```
 /// use aaep_client::SubscriberEvent;
-/// fn is_question(heard: &SubscriberEvent) -> bool {
-///     matches!(heard, SubscriberEvent::PromptOpened(_, _))
-/// }
-/// # let _ = is_question;
+/// let event = SubscriberEvent::Skipped(3);
+/// assert!(!matches!(event, SubscriberEvent::PromptOpened(_, _)));
 /// ```
-#[derive(Clone, Debug)]
-pub enum SubscriberEvent {
-    /// The producer serves on these terms.
-    Accepted(Box<SubscriptionAccepted>),
-    /// An event.
-    Event(Arc<Event>),
-    /// A message as it came, if [`Options::raw`](crate::Options::verbatim) was set.
-    Message(Bytes),
-    /// A question waits for the user, until then. Its event comes before it.
-    PromptOpened(Box<Prompt>, Instant),
-    /// A question has another deadline.
-    PromptMoved(PromptId, Instant),
-    /// A question needs no answer any more.
-    PromptEnded(PromptId, PromptEnd),
-    /// Events are missing.
-    Gap(Gap),
-    /// So many less important things were left out because the program was slow to take them.
-    Skipped(u64),
-    /// Something the user or the log should know.
-    Notice(Notice),
-    /// The connection is away; the next try comes then.
-    Retrying(Instant),
-    /// It is over; this is the last.
-    Ended(EndReason),
-}
+pub type SubscriberEvent = aaep_proto::subscriber::SubscriberEvent<Instant>;
 
 /// Things of one producer that may wait.
 const MOST: usize = 1024;
@@ -331,7 +304,7 @@ mod tests {
     use aaep_proto::engine::Cx;
     use aaep_proto::id::Entropy;
     use aaep_proto::message::Message;
-    use aaep_proto::subscriber::{HandshakeMode, Subscriber, SubscriberConfig, SubscriberOutput};
+    use aaep_proto::subscriber::{HandshakeMode, Prompt, PromptEnd, Subscriber, SubscriberConfig, SubscriberOutput};
     use aaep_proto::time::{Moment, Now, Timestamp};
     use serde_json::{Value, json};
 
@@ -384,7 +357,9 @@ mod tests {
         machine.handle_bytes(cx, event(0, "awaiting.confirmation", 1, fields).to_string().as_bytes());
         loop {
             match machine.poll_output() {
-                SubscriberOutput::PromptOpened(prompt) => return prompt,
+                SubscriberOutput::Event(aaep_proto::subscriber::SubscriberEvent::PromptOpened(prompt, _)) => {
+                    return prompt;
+                }
                 SubscriberOutput::Idle(_) => panic!("no prompt"),
                 _ => {}
             }

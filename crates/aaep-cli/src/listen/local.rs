@@ -76,22 +76,8 @@ impl Local {
                     self.to_send.push_back(*message);
                     continue;
                 }
-                SubscriberOutput::Disconnect => {
-                    continue;
-                }
-                SubscriberOutput::Probe => continue,
-                SubscriberOutput::RetryAt(at) => SubscriberEvent::Retrying(self.clock.instant(at)),
-                SubscriberOutput::Accepted(accepted) => SubscriberEvent::Accepted(accepted),
-                SubscriberOutput::Event(event) => SubscriberEvent::Event(event),
-                SubscriberOutput::PromptOpened(prompt) => {
-                    let deadline = self.clock.instant(prompt.deadline);
-                    SubscriberEvent::PromptOpened(prompt, deadline)
-                }
-                SubscriberOutput::PromptMoved(id, at) => SubscriberEvent::PromptMoved(id, self.clock.instant(at)),
-                SubscriberOutput::PromptEnded(id, end) => SubscriberEvent::PromptEnded(id, end),
-                SubscriberOutput::Gap(gap) => SubscriberEvent::Gap(gap),
-                SubscriberOutput::Notice(notice) => SubscriberEvent::Notice(notice),
-                SubscriberOutput::Ended(ended) => SubscriberEvent::Ended(ended),
+                SubscriberOutput::Disconnect | SubscriberOutput::Probe => continue,
+                SubscriberOutput::Event(event) => event.map_time(|at| self.clock.instant(at)),
             };
             self.heard.push_back(heard);
         }

@@ -160,11 +160,8 @@ impl<S: Source> Runner<S> {
             return;
         };
         let now = self.moment(Instant::now());
-        let deadline = match &heard {
-            SubscriberEvent::PromptOpened(_, at) | SubscriberEvent::PromptMoved(_, at) => Some(self.moment(*at)),
-            _ => None,
-        };
-        self.terminal.hear(now, source, heard, deadline);
+        let heard = heard.map_time(|at| self.moment(at));
+        self.terminal.hear(now, source, heard);
     }
 
     fn voice_said(&mut self, event: &VoiceEvent) {

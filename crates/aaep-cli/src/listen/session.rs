@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use aaep_announce::speakable::name;
 use aaep_announce::{Announcer, ConnectionNotice, Pacer, Phrases, Profile, PromptEnd as Told};
-use aaep_client::{
-    EndReason, Notice, NoticeKind, Prompt, PromptEnd, PromptId, PromptReplyError, ReplyError, SubscriberEvent,
-};
+use aaep_client::{EndReason, Notice, NoticeKind, Prompt, PromptEnd, PromptId, PromptReplyError, ReplyError};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{CoreType, Event, Producer as Known, SubscriptionAccepted, Urgency, Verbosity};
+use aaep_proto::subscriber::SubscriberEvent;
 use aaep_proto::time::Moment;
 use serde_json::json;
 
@@ -155,8 +154,8 @@ impl ListenSession {
         }
     }
 
-    /// Something was heard from a producer. `deadline` is that of a question, by the clock of `now`.
-    pub(crate) fn hear(&mut self, now: Moment, source: usize, heard: SubscriberEvent, deadline: Option<Moment>) {
+    /// Handles what the subscriber of one producer reported, with times of the same clock as `now`.
+    pub(crate) fn hear(&mut self, now: Moment, source: usize, heard: SubscriberEvent<Moment>) {
         self.observe(now);
         if source >= self.producers.len() {
             return;
@@ -164,8 +163,8 @@ impl ListenSession {
         match heard {
             SubscriberEvent::Accepted(accepted) => self.accepted(now, source, &accepted),
             SubscriberEvent::Event(event) => self.event(now, source, &event),
-            SubscriberEvent::PromptOpened(prompt, _) => self.opened(now, source, &prompt, deadline.unwrap_or(now)),
-            SubscriberEvent::PromptMoved(id, _) => self.moved(now, source, id, deadline.unwrap_or(now)),
+            SubscriberEvent::PromptOpened(prompt, deadline) => self.opened(now, source, &prompt, deadline),
+            SubscriberEvent::PromptMoved(id, deadline) => self.moved(now, source, id, deadline),
             SubscriberEvent::PromptEnded(id, end) => self.ended(now, source, id, end),
             SubscriberEvent::Gap(_) => self.remark(now, source, &ConnectionNotice::Gap),
             SubscriberEvent::Skipped(left_out) => self.remark(now, source, &ConnectionNotice::Flood { left_out }),

@@ -1,7 +1,7 @@
 //! A stage for tests: the terminal with a producer that only they know.
 
 use aaep_announce::Profile;
-use aaep_client::{PromptAnswer, ReplyError, SubscriberEvent};
+use aaep_client::{PromptAnswer, ReplyError};
 use aaep_proto::engine::Cx;
 use aaep_proto::id::Entropy;
 use aaep_proto::subscriber::{Subscriber, SubscriberConfig, SubscriberOutput};
@@ -62,20 +62,11 @@ impl Stage {
         let now = Now { moment: self.now(), wall };
         let result = input(&mut self.subscribers[source], &mut Cx { now, entropy: &mut Zeros });
         loop {
-            let at = tokio::time::Instant::now();
-            let (heard, deadline) = match self.subscribers[source].poll_output() {
+            match self.subscribers[source].poll_output() {
                 SubscriberOutput::Idle(_) => break,
-                SubscriberOutput::Event(event) => (SubscriberEvent::Event(event), None),
-                SubscriberOutput::PromptOpened(prompt) => {
-                    let deadline = prompt.deadline;
-                    (SubscriberEvent::PromptOpened(prompt, at), Some(deadline))
-                }
-                SubscriberOutput::PromptMoved(id, to) => (SubscriberEvent::PromptMoved(id, at), Some(to)),
-                SubscriberOutput::PromptEnded(id, end) => (SubscriberEvent::PromptEnded(id, end), None),
-                SubscriberOutput::Notice(notice) => (SubscriberEvent::Notice(notice), None),
-                _ => continue,
-            };
-            self.terminal.hear(self.now(), source, heard, deadline);
+                SubscriberOutput::Event(event) => self.terminal.hear(self.now(), source, event),
+                _ => {}
+            }
         }
         self.perform();
         result

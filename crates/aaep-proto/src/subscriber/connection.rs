@@ -1,6 +1,8 @@
 //! The connection: when to make it, when to try again, whether it is alive, and how it ends.
 
-use super::{Cx, EndReason, Gap, HandshakeMode, Notice, PromptEnd, ResumePoint, Subscriber, SubscriberOutput};
+use super::{
+    Cx, EndReason, Gap, HandshakeMode, Notice, PromptEnd, ResumePoint, Subscriber, SubscriberEvent, SubscriberOutput,
+};
 use crate::id::SubscriptionId;
 use crate::limits;
 use crate::message::SubscriptionClose;
@@ -75,7 +77,7 @@ impl Subscriber {
             let first = self.subscription.is_none();
             self.subscription.get_or_insert_with(|| SubscriptionId::random(cx.entropy));
             if !first && !resumed {
-                self.out.push_back(SubscriberOutput::Gap(Gap::Away));
+                self.emit(SubscriberEvent::Gap(Gap::Away));
             }
             return self.go_live(cx);
         }
@@ -142,7 +144,7 @@ impl Subscriber {
         self.tell_ended(prompts);
         self.out.push_back(SubscriberOutput::Disconnect);
         self.phase = Phase::Ended;
-        self.out.push_back(SubscriberOutput::Ended(ended));
+        self.emit(SubscriberEvent::Ended(ended));
     }
 
     pub(super) fn go_live(&mut self, cx: &mut Cx<'_>) {
@@ -172,7 +174,7 @@ impl Subscriber {
         self.answer_by = None;
         self.silent_at = None;
         self.connect_at = Some(at);
-        self.out.push_back(SubscriberOutput::RetryAt(at));
+        self.emit(SubscriberEvent::Retrying(at));
     }
 
     /// What is due of the connection.

@@ -1,7 +1,9 @@
 //! Terms: what the producer grants, whether that fits what was asked for, and how it changes (5.4, 5.5, 5.7).
 
 use super::connection::Phase;
-use super::{Cx, EndReason, Gap, HandshakeMode, Notice, Subscriber, SubscriberConfig, SubscriberOutput};
+use super::{
+    Cx, EndReason, Gap, HandshakeMode, Notice, Subscriber, SubscriberConfig, SubscriberEvent, SubscriberOutput,
+};
 use crate::id::SubscriptionId;
 use crate::limits;
 use crate::message::{
@@ -147,7 +149,7 @@ impl Subscriber {
         if asked_now {
             self.begin_subscription(cx, &accepted);
         }
-        self.out.push_back(SubscriberOutput::Accepted(Box::new(accepted)));
+        self.emit(SubscriberEvent::Accepted(Box::new(accepted)));
     }
 
     fn begin_subscription(&mut self, cx: &mut Cx<'_>, accepted: &SubscriptionAccepted) {
@@ -156,7 +158,7 @@ impl Subscriber {
         self.agent = Some(accepted.producer.agent_id.clone());
         self.last_event = None;
         if again {
-            self.out.push_back(SubscriberOutput::Gap(Gap::Away));
+            self.emit(SubscriberEvent::Gap(Gap::Away));
             self.settle_order(cx, true);
         }
         self.begin_era(cx.now.moment);

@@ -8,6 +8,7 @@
 //! Only one thing is never held back: a critical event.
 
 mod connection;
+mod event;
 mod flood;
 mod handshake;
 mod notice;
@@ -17,10 +18,10 @@ mod receive;
 mod replies;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 pub use crate::engine::Cx;
 pub use connection::DisconnectReason;
+pub use event::SubscriberEvent;
 pub use handshake::ManifestCheck;
 pub use notice::{Notice, NoticeKind};
 pub use prompts::{Prompt, PromptEnd, PromptId};
@@ -29,7 +30,7 @@ pub use replies::{PromptAnswer, PromptReplyError};
 
 use crate::id::{EventId, SessionId, SubscriptionId};
 use crate::limits;
-use crate::message::{Event, Message, SubscriptionAccepted, SubscriptionRejected, SubscriptionRequest};
+use crate::message::{Message, SubscriptionRejected, SubscriptionRequest};
 use crate::sequence::recent::Recent;
 use crate::time::Moment;
 use connection::{Phase, Silence};
@@ -138,30 +139,14 @@ pub enum EndReason {
 pub enum SubscriberOutput {
     /// Connect now; take the stream up where it broke off if that is possible.
     Connect(Option<ResumePoint>),
-    /// The connection is away; the next try comes at this moment as [`SubscriberOutput::Connect`].
-    RetryAt(Moment),
     /// Send this to the producer.
     Send(Box<Message>),
     /// Ask for a sign of life, if the transport can.
     Probe,
     /// End the connection after everything before it is sent.
     Disconnect,
-    /// The producer serves on these terms.
-    Accepted(Box<SubscriptionAccepted>),
-    /// An event for the user.
-    Event(Arc<Event>),
-    /// A question waits for the user. Its event came just before.
-    PromptOpened(Box<Prompt>),
-    /// A question has another deadline than was said.
-    PromptMoved(PromptId, Moment),
-    /// A question needs no answer any more.
-    PromptEnded(PromptId, PromptEnd),
-    /// Events are missing.
-    Gap(Gap),
-    /// Something the user or the log should know.
-    Notice(Notice),
-    /// It is over; nothing more comes.
-    Ended(EndReason),
+    /// Report this to the program.
+    Event(SubscriberEvent),
     /// Nothing more to do until then, or until the next input.
     Idle(Option<Moment>),
 }
@@ -331,15 +316,20 @@ impl Subscriber {
         cx.now.moment = self.latest;
     }
 
+    fn emit(&mut self, event: SubscriberEvent) {
+        self.out.push_back(SubscriberOutput::Event(event));
+    }
+
     fn notice(&mut self, cx: &Cx<'_>, notice: Notice) {
         if self.desk.passes(&notice, cx.now.moment) {
-            self.out.push_back(SubscriberOutput::Notice(notice));
+            self.emit(SubscriberEvent::Notice(notice));
         } else {
             self.counts.notices_suppressed += 1;
         }
     }
 
     fn tell_ended(&mut self, ended: Vec<(PromptId, PromptEnd)>) {
-        self.out.extend(ended.into_iter().map(|(id, end)| SubscriberOutput::PromptEnded(id, end)));
+        self.out
+            .extend(ended.into_iter().map(|(id, end)| SubscriberOutput::Event(SubscriberEvent::PromptEnded(id, end))));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::receive::{SessionKey, memory_size};
-use super::{Cx, HandshakeMode, Notice, Subscriber, SubscriberOutput};
+use super::{Cx, HandshakeMode, Notice, Subscriber, SubscriberEvent};
 use crate::confirm::{CONSENT_PREFIX, Resolution};
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
@@ -236,7 +236,7 @@ impl Subscriber {
         let (event, deadline) = (open.event.clone(), open.deadline);
         let can_answer = self.terms.allows(&event);
         let id = self.prompts.insert(open);
-        self.out.push_back(SubscriberOutput::PromptOpened(Box::new(Prompt { id, event, deadline, can_answer })));
+        self.emit(SubscriberEvent::PromptOpened(Box::new(Prompt { id, event, deadline, can_answer }), deadline));
     }
 
     fn ask_again(&mut self, id: PromptId, event: Arc<Event>, deadline: Moment) {
@@ -253,7 +253,7 @@ impl Subscriber {
         let by = deadline.since(open.deadline).max(open.deadline.since(deadline));
         if by >= SAME_DEADLINE_MICROS {
             open.deadline = deadline;
-            self.out.push_back(SubscriberOutput::PromptMoved(id, deadline));
+            self.emit(SubscriberEvent::PromptMoved(id, deadline));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::order::{Order, Ordered};
-use super::{Cx, Gap, Notice, Phase, Subscriber, SubscriberOutput};
+use super::{Cx, Gap, Notice, Phase, Subscriber, SubscriberEvent, SubscriberOutput};
 use crate::id::SessionId;
 use crate::json::Json;
 use crate::limits;
@@ -181,7 +181,7 @@ impl Subscriber {
                 }
                 Ordered::Missing(first, last) => {
                     let session = key.1.clone();
-                    self.out.push_back(SubscriberOutput::Gap(Gap::Numbers { session, first, last }));
+                    self.emit(SubscriberEvent::Gap(Gap::Numbers { session, first, last }));
                 }
             }
         }
@@ -200,7 +200,7 @@ impl Subscriber {
         if effect.critical_flood {
             self.notice(cx, Notice::CriticalFlood(limits::CRITICAL_PER_SECOND));
         }
-        self.out.extend(released.into_iter().map(SubscriberOutput::Event));
+        self.out.extend(released.into_iter().map(|event| SubscriberOutput::Event(SubscriberEvent::Event(event))));
         if matches!(event.payload, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_)) {
             self.open_prompt(cx, key, event);
         } else if event.core_type().is_some_and(|core| core.is_terminal()) {
@@ -246,7 +246,7 @@ impl Subscriber {
     pub(super) fn release_held(&mut self, cx: &mut Cx<'_>) {
         let mut released = Vec::new();
         let over = self.flood.release(cx.now.moment, &mut released);
-        self.out.extend(released.into_iter().map(SubscriberOutput::Event));
+        self.out.extend(released.into_iter().map(|event| SubscriberOutput::Event(SubscriberEvent::Event(event))));
         if let Some((folded, dropped)) = over {
             self.notice(cx, Notice::FloodOver(folded, dropped));
         }

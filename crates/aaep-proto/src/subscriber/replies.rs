@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::prompts::OpenPrompt;
-use super::{Cx, PromptEnd, PromptId, Subscriber, SubscriberOutput};
+use super::{Cx, PromptEnd, PromptId, Subscriber, SubscriberEvent, SubscriberOutput};
 use crate::confirm::Resolution;
 use crate::id::{ReplyToken, SubscriptionId};
 use crate::message::{
@@ -107,7 +107,7 @@ impl Subscriber {
         open.answered = agreeing(&answer);
         let message = self.message(&open.token, subscription, at, answer);
         self.out.push_back(SubscriberOutput::Send(Box::new(message)));
-        self.out.push_back(SubscriberOutput::PromptEnded(id, PromptEnd::AnsweredHere));
+        self.emit(SubscriberEvent::PromptEnded(id, PromptEnd::AnsweredHere));
         self.prompts.keep_answered(open);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use aaep_proto::limits;
 use aaep_proto::message::{CoreType, Event, Message, Response};
 use aaep_proto::subscriber::{
-    DisconnectReason, HandshakeMode, PromptAnswer, PromptEnd, SubscriberConfig, SubscriberOutput,
+    DisconnectReason, HandshakeMode, PromptAnswer, PromptEnd, SubscriberConfig, SubscriberEvent, SubscriberOutput,
 };
 use aaep_proto::time::Timestamp;
 use proptest::prelude::*;
@@ -168,9 +168,9 @@ proptest! {
         let mut answered = 0;
         for output in &world.out {
             match output {
-                SubscriberOutput::PromptOpened(prompt) => prop_assert!(open.insert(prompt.id), "opened twice"),
-                SubscriberOutput::PromptMoved(id, _) => prop_assert!(open.contains(id)),
-                SubscriberOutput::PromptEnded(id, end) => {
+                SubscriberOutput::Event(SubscriberEvent::PromptOpened(prompt, _)) => prop_assert!(open.insert(prompt.id), "opened twice"),
+                SubscriberOutput::Event(SubscriberEvent::PromptMoved(id, _)) => prop_assert!(open.contains(id)),
+                SubscriberOutput::Event(SubscriberEvent::PromptEnded(id, end)) => {
                     prop_assert!(open.remove(id), "ended twice");
                     answered += usize::from(*end == PromptEnd::AnsweredHere);
                 }

@@ -4,7 +4,7 @@ use aaep_proto::limits;
 use aaep_proto::message::Message;
 use aaep_proto::subscriber::{
     DisconnectReason, EndReason, Gap, HandshakeMode, Notice, NoticeKind, PromptAnswer, PromptReplyError,
-    SubscriberConfig, SubscriberOutput,
+    SubscriberConfig, SubscriberEvent, SubscriberOutput,
 };
 use aaep_proto::time::Moment;
 use serde_json::json;
@@ -19,8 +19,8 @@ fn waits_grow_with_jitter_and_a_good_connection_starts_them_anew() {
     for _ in 0..12 {
         world.take();
         world.act(|s, cx| s.disconnected(cx, DisconnectReason::Broken("refused".into())));
-        let Some(SubscriberOutput::RetryAt(at)) =
-            world.out.iter().find(|o| matches!(o, SubscriberOutput::RetryAt(_))).cloned()
+        let Some(SubscriberOutput::Event(SubscriberEvent::Retrying(at))) =
+            world.out.iter().find(|o| matches!(o, SubscriberOutput::Event(SubscriberEvent::Retrying(_)))).cloned()
         else {
             panic!("{:?}", world.out)
         };
@@ -65,7 +65,10 @@ fn a_refusal_by_the_transport_is_final() {
     let mut world = World::new(config(replying()));
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.disconnected(cx, DisconnectReason::Refused("The token is not valid.".into())));
-    assert_eq!(world.out.last(), Some(&SubscriberOutput::Ended(EndReason::Refused("The token is not valid.".into()))));
+    assert_eq!(
+        world.out.last(),
+        Some(&SubscriberOutput::Event(SubscriberEvent::Ended(EndReason::Refused("The token is not valid.".into()))))
+    );
     world.pass(100_000);
     assert_eq!(world.out.iter().filter(|o| matches!(o, SubscriberOutput::Connect(_))).count(), 1);
 }
@@ -82,7 +85,10 @@ fn silence_is_noticed_and_given_up_only_where_signs_of_life_exist() {
     assert!(world.out.is_empty());
     let told = limits::SILENCE_SECONDS + limits::PROBE_SECONDS;
     world.pass(told * 1000);
-    assert_eq!(world.take(), [SubscriberOutput::Probe, SubscriberOutput::Notice(Notice::Stalled(told))]);
+    assert_eq!(
+        world.take(),
+        [SubscriberOutput::Probe, SubscriberOutput::Event(SubscriberEvent::Notice(Notice::Stalled(told)))]
+    );
     world.pass(10 * limits::SILENCE_SECONDS * 1000);
     assert!(world.subscriber.is_live());
     assert!(world.notices().is_empty(), "once is enough");
@@ -111,7 +117,7 @@ fn producers_without_handshake_are_heard_and_answered() {
     assert!(world.has(&SubscriberOutput::Connect(None)), "a made-up id cannot be resumed");
     world.take();
     world.act(|s, cx| s.connected(cx, false));
-    assert_eq!(world.out, [SubscriberOutput::Gap(Gap::Away)]);
+    assert_eq!(world.out, [SubscriberOutput::Event(SubscriberEvent::Gap(Gap::Away))]);
     world.pass(limits::REASK_SECONDS * 2000);
     assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::accept())), Ok(()), "nobody asks again there");
     let sent = world.sent();

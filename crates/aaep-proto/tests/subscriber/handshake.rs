@@ -4,7 +4,7 @@ use aaep_proto::limits;
 use aaep_proto::message::{Manifest, Message};
 use aaep_proto::subscriber::{
     DisconnectReason, EndReason, ManifestCheck, Notice, NoticeKind, PromptAnswer, PromptEnd, PromptReplyError,
-    SubscriberOutput,
+    SubscriberEvent, SubscriberOutput,
 };
 use serde_json::json;
 
@@ -22,9 +22,9 @@ fn the_request_comes_first_and_terms_are_accepted() {
     assert!(aaep_proto::validate(&serde_json::to_vec(sent[0]).unwrap()).is_valid());
     world.accept("sub_1", replying());
     assert!(world.subscriber.is_live());
-    assert!(
-        world.out.iter().any(|o| matches!(o, SubscriberOutput::Accepted(a) if a.subscription_id.as_str() == "sub_1"))
-    );
+    assert!(world.out.iter().any(
+        |o| matches!(o, SubscriberOutput::Event(SubscriberEvent::Accepted(a)) if a.subscription_id.as_str() == "sub_1")
+    ));
     assert!(world.notices().is_empty());
 }
 
@@ -64,7 +64,13 @@ fn a_rejection_is_final_or_asks_to_wait() {
     for code in ["version_unsupported", "authorization_denied", "capabilities_incompatible"] {
         let world = reject(code, None);
         assert!(world.subscriber.is_ended(), "{code}");
-        assert!(world.out.iter().any(|o| matches!(o, SubscriberOutput::Ended(EndReason::Rejected(_)))), "{code}");
+        assert!(
+            world
+                .out
+                .iter()
+                .any(|o| matches!(o, SubscriberOutput::Event(SubscriberEvent::Ended(EndReason::Rejected(_))))),
+            "{code}"
+        );
     }
     assert!(!reject("unknown", None).subscriber.is_ended());
 }
@@ -75,8 +81,8 @@ fn terms_that_are_wider_than_the_request_are_noticed_and_not_used() {
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     world.accept("sub_1", json!({"max_events_per_second": 9, "supports_confirmation_reply": true}));
-    let Some(SubscriberOutput::Notice(Notice::UnfitTerms(fields))) =
-        world.out.iter().find(|o| matches!(o, SubscriberOutput::Notice(_)))
+    let Some(SubscriberOutput::Event(SubscriberEvent::Notice(Notice::UnfitTerms(fields)))) =
+        world.out.iter().find(|o| matches!(o, SubscriberOutput::Event(SubscriberEvent::Notice(_))))
     else {
         panic!("{:?}", world.out)
     };
@@ -93,7 +99,12 @@ fn another_major_version_is_refused() {
     world.act(|s, cx| s.connected(cx, false));
     world.hear(json!({"type": "subscription.accepted", "subscription_id": "sub_1", "aaep_version": "2.0.0",
         "producer": {"agent_id": "tester"}, "honored_capabilities": {}}));
-    assert!(world.out.iter().any(|o| matches!(o, SubscriberOutput::Ended(EndReason::ManifestMismatch(_)))));
+    assert!(
+        world
+            .out
+            .iter()
+            .any(|o| matches!(o, SubscriberOutput::Event(SubscriberEvent::Ended(EndReason::ManifestMismatch(_)))))
+    );
     assert!(
         matches!(world.sent().last(), Some(Message::SubscriptionClose(c)) if c.subscription_id.as_str() == "sub_1")
     );
@@ -192,7 +203,7 @@ fn closing_says_so_once_and_ends_everything() {
     let sent = world.sent();
     assert!(matches!(sent[..], [Message::SubscriptionClose(c)] if c.reason_code.as_deref() == Some("user_left")));
     assert_eq!(world.ended_prompts(), [(prompt.id, PromptEnd::Closed)]);
-    assert_eq!(world.out.last(), Some(&SubscriberOutput::Ended(EndReason::Closed)));
+    assert_eq!(world.out.last(), Some(&SubscriberOutput::Event(SubscriberEvent::Ended(EndReason::Closed))));
     assert_eq!(world.subscriber.next_deadline(), None);
     world.say("session.started", json!({"summary_normal": "Hello."}));
     assert!(world.events().is_empty());

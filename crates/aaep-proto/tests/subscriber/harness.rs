@@ -3,7 +3,7 @@
 use aaep_proto::id::Entropy;
 use aaep_proto::message::{Capabilities, Event, Message};
 use aaep_proto::subscriber::{
-    Cx, NoticeKind, Prompt, PromptEnd, PromptId, Subscriber, SubscriberConfig, SubscriberOutput,
+    Cx, NoticeKind, Prompt, PromptEnd, PromptId, Subscriber, SubscriberConfig, SubscriberEvent, SubscriberOutput,
 };
 use aaep_proto::time::{Moment, Now, Timestamp};
 use serde_json::{Value, json};
@@ -140,7 +140,10 @@ impl World {
     }
 
     pub fn events(&self) -> Vec<&Event> {
-        self.out.iter().filter_map(|o| if let SubscriberOutput::Event(e) = o { Some(&**e) } else { None }).collect()
+        self.out
+            .iter()
+            .filter_map(|o| if let SubscriberOutput::Event(SubscriberEvent::Event(e)) = o { Some(&**e) } else { None })
+            .collect()
     }
 
     pub fn ids(&self) -> Vec<&str> {
@@ -150,21 +153,31 @@ impl World {
     pub fn prompts(&self) -> Vec<Prompt> {
         self.out
             .iter()
-            .filter_map(|o| if let SubscriberOutput::PromptOpened(p) = o { Some((**p).clone()) } else { None })
+            .filter_map(|o| {
+                if let SubscriberOutput::Event(SubscriberEvent::PromptOpened(p, _)) = o {
+                    Some((**p).clone())
+                } else {
+                    None
+                }
+            })
             .collect()
     }
 
     pub fn ended_prompts(&self) -> Vec<(PromptId, PromptEnd)> {
         self.out
             .iter()
-            .filter_map(|o| if let SubscriberOutput::PromptEnded(p, e) = o { Some((*p, *e)) } else { None })
+            .filter_map(|o| {
+                if let SubscriberOutput::Event(SubscriberEvent::PromptEnded(p, e)) = o { Some((*p, *e)) } else { None }
+            })
             .collect()
     }
 
     pub fn notices(&self) -> Vec<NoticeKind> {
         self.out
             .iter()
-            .filter_map(|o| if let SubscriberOutput::Notice(n) = o { Some(n.kind()) } else { None })
+            .filter_map(
+                |o| if let SubscriberOutput::Event(SubscriberEvent::Notice(n)) = o { Some(n.kind()) } else { None },
+            )
             .collect()
     }
 
