@@ -1,7 +1,7 @@
 //! What peers may occupy: places and memory, per principal and in all.
 
 use aaep::message::{ReasonCode, SubscriptionRequest};
-use aaep::{Lease, Link, Rejection, ResumePolicy};
+use aaep::transport::{Lease, Link, Rejection, ResumePolicy};
 use aaep_proto::occupancy::memory_of_terms;
 
 use crate::config::Limits;

@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::io;
 
-use aaep::{Link, LinkSender, Outbound, Rejection, ResumePolicy};
+use aaep::transport::{Link, LinkSender, Outbound, Rejection, ResumePolicy};
 use aaep_proto::inbound::Inbound;
 use aaep_proto::message::{Message, ReasonCode};
 use bytes::Bytes;

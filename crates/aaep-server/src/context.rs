@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use aaep::{Link, Producer, Rejection, ResumePolicy};
+use aaep::Producer;
+use aaep::transport::{Link, Rejection, ResumePolicy};
 use aaep_keys::{Identity, Role};
 use aaep_proto::message::{Capabilities, ReasonCode, SubscriptionRequest};
 use tokio::sync::watch;
@@ -211,7 +212,7 @@ impl Close {
     }
 
     /// How the engine's word for an end is said on the wire.
-    pub(crate) fn of(closing: &aaep::CloseInfo) -> Close {
+    pub(crate) fn of(closing: &aaep::transport::CloseInfo) -> Close {
         let code = match closing.reason_code {
             "subscriber_closed" => Close::BY_SUBSCRIBER,
             "too_slow" => Close::VIOLATION,

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use aaep::id::SubscriptionId;
-use aaep::{Outbound, Rejection, ResumePolicy};
+use aaep::transport::{Outbound, Rejection, ResumePolicy};
 use aaep_grpc::v1::aaep_service_server::{AaepService, AaepServiceServer};
 use aaep_grpc::v1::{AaepMessage, GetManifestRequest, Manifest};
 use aaep_keys::Role;

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use aaep::{Outbound, ProducerStats, ReplyStats};
+use aaep::stats::{ProducerStats, ReplyStats};
+use aaep::transport::Outbound;
 
 use crate::clock;
 use crate::memory_budget::MemoryBudget;

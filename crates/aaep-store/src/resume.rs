@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use aaep::{MissedEvents, ReplayItem};
+use aaep::journal::{MissedEvents, ReplayItem};
 use aaep_proto::engine::OutputFormat;
 use aaep_proto::id::{EventId, OutputId, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};

@@ -1,6 +1,6 @@
 //! Names of events that agents sent, for a while: an event that is sent again after a restart is not emitted twice.
 
-use aaep::SeenEvent;
+use aaep::journal::SeenEvent;
 use rusqlite::{Connection, params};
 
 use crate::apply::LogWriter;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use aaep::{CommitCallback, Journal, JournalEntry, MissedEvents, RecoveredState, SeenEvent};
+use aaep::journal::{CommitCallback, Journal, JournalEntry, MissedEvents, RecoveredState, SeenEvent};
 use aaep_proto::id::{EventId, SubscriptionId};
 
 use crate::error::StoreError;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use aaep::{CommitCallback, JournalEntry, SeenEvent};
+use aaep::journal::{CommitCallback, JournalEntry, SeenEvent};
 use rusqlite::Connection;
 
 use crate::apply::{Failed, LogWriter};

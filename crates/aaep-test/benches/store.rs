@@ -9,8 +9,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use aaep::Producer;
+use aaep::journal::{Journal, JournalEntry};
 use aaep::message::{Capabilities, Payload};
-use aaep::{Journal, JournalEntry, Outbound, Producer};
+use aaep::transport::Outbound;
 use aaep_store::{Retention, Store};
 use aaep_test::aaep_release;
 

@@ -1,5 +1,6 @@
 //! The smallest useful agent: it asks, acts only on a yes, and tells what it did. Someone listens and agrees.
-use aaep::{Confirmation, Link, Outbound, Producer, message::Decision, message::Payload};
+use aaep::transport::{Link, Outbound};
+use aaep::{Confirmation, Producer, message::Decision, message::Payload};
 use serde_json::{from_value, json, to_value};
 async fn listen(mut link: Link) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     while let Some(outgoing) = link.recv().await {

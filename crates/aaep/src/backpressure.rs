@@ -86,7 +86,8 @@ mod tests {
     use aaep_proto::message::Capabilities;
 
     use super::*;
-    use crate::{Producer, ResumePolicy};
+    use crate::Producer;
+    use crate::transport::ResumePolicy;
 
     /// Whether agents go on.
     async fn is_relieved(pressure: &Backpressure) -> bool {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use aaep_proto::engine::{JournalAck, JournalEntry, ReplayItem};
+use aaep_proto::engine::JournalAck;
 use aaep_proto::frame::Frame;
 use aaep_proto::id::{EventId, SubscriptionId};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::seen::SeenEvent;
+pub use aaep_proto::engine::{JournalEntry, RecoveredState, ReplayItem};
 
 /// Told once whether something is kept.
 pub type CommitCallback = Box<dyn FnOnce(bool) + Send>;
@@ -15,7 +15,7 @@ pub type CommitCallback = Box<dyn FnOnce(bool) + Send>;
 /// Keeps what must survive a restart. `aaep-store` has one that keeps it in a directory.
 ///
 /// ```
-/// use aaep::{CommitCallback, JournalEntry, Journal, MissedEvents};
+/// use aaep::journal::{CommitCallback, JournalEntry, Journal, MissedEvents};
 /// use aaep::id::{EventId, SubscriptionId};
 ///
 /// /// Keeps nothing and says so: every question is answered with no.
@@ -37,7 +37,7 @@ pub type CommitCallback = Box<dyn FnOnce(bool) + Send>;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let producer = aaep::Producer::builder("gardener").journal(Nowhere, aaep::RecoveredState::default()).build();
+/// let producer = aaep::Producer::builder("gardener").journal(Nowhere, aaep::journal::RecoveredState::default()).build();
 /// let session = producer.session("Planning your garden.").await?;
 /// let outcome = session.confirm(aaep::Confirmation::new("Order seeds.", "They cost 12 dollars.")).await?;
 /// assert_eq!(outcome.resolution, aaep::Resolution::NotRecorded);
@@ -67,7 +67,7 @@ pub trait Journal: Send + Sync + 'static {
 /// What a subscription missed before a restart.
 ///
 /// ```
-/// assert!(!aaep::MissedEvents::default().gap);
+/// assert!(!aaep::journal::MissedEvents::default().gap);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MissedEvents {
@@ -75,6 +75,27 @@ pub struct MissedEvents {
     pub past: Vec<ReplayItem>,
     /// Whether there was more. Then this is only how sessions ended that have ended since.
     pub gap: bool,
+}
+
+/// An event that was emitted, as its agent named it.
+///
+/// ```
+/// use aaep::journal::SeenEvent;
+/// let heard = SeenEvent {
+///     agent: "gardener".into(), event_id: "evt_1".into(), content: "digest".into(), session_id: "sess_1".into(),
+/// };
+/// assert_eq!(heard.event_id, "evt_1");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenEvent {
+    /// Whose event it is: a name that outlasts a restart.
+    pub agent: String,
+    /// The agent's name for it.
+    pub event_id: String,
+    /// A digest of what it says.
+    pub content: String,
+    /// The session that it was emitted in.
+    pub session_id: String,
 }
 
 /// What came back from the journal: who waited, and whether it is kept.

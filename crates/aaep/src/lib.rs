@@ -28,54 +28,35 @@
 //! The rules themselves are in [`aaep_proto`], which does no I/O; this crate is the thin shell that gives
 //! it a task, the time and random bytes.
 
-mod answers;
 mod backpressure;
-mod calls;
 mod clock;
 mod driver;
 mod error;
-mod fairness;
-mod history;
-mod journal;
-mod lease;
-mod link;
-mod link_sender;
+pub mod journal;
 mod output;
 mod producer;
 mod question;
-mod recovery;
+pub mod recovery;
 mod replay;
-mod replies;
-mod seen;
 mod session;
-mod stats;
+pub mod stats;
 mod tool;
+pub mod transport;
 
 pub use error::{Error, ToolError};
-pub use journal::{CommitCallback, Journal, MissedEvents};
-pub use lease::Lease;
-pub use link::{Link, Outbound};
-pub use link_sender::LinkSender;
 pub use output::Output;
 pub use producer::{AuditLog, Builder, Producer};
 pub use question::Question;
-pub use recovery::{PendingQuestion, RecoveredQuestion};
-pub use seen::SeenEvent;
 pub use session::Session;
-pub use stats::{ProducerStats, ReplyStats};
 pub use tool::{Permitted, Reversible, Tool, Unpermitted};
 
 pub use aaep_proto::confirm::{
     Acceptance, AuditRecord, CallDigest, Clarification, ClarificationOutcome, Confirmation, ConfirmationOutcome,
     Permit, PermitError, Resolution, UnanswerableError, UnsafeDefaultError,
 };
-pub use aaep_proto::engine::{
-    CloseInfo, EngineError, EngineStats, JournalEntry, NoSubscriberPolicy, OutputFormat, PendingWork, RecoveredState,
-    ReplayItem, ReplyRejection, ResumePolicy, SessionOptions, SubscriberCounts,
-};
-pub use aaep_proto::frame::Frame;
+pub use aaep_proto::engine::{EngineError, NoSubscriberPolicy, OutputFormat, SessionOptions};
 pub use aaep_proto::language::LanguageTag;
-pub use aaep_proto::negotiate::{Offer, Rejection};
+pub use aaep_proto::negotiate::Offer;
 pub use aaep_proto::{id, message};
 
 /// The README shows code; here it is compiled.

@@ -16,10 +16,10 @@ use tokio::sync::mpsc;
 use crate::driver::{self, DriverConfig, Handle, JournalSetup};
 use crate::error::Error;
 use crate::journal::Journal;
-use crate::lease::Lease;
-use crate::link::Link;
 use crate::session::Session;
 use crate::stats::{ProducerStats, ReplyStats, Stats};
+use crate::transport::Lease;
+use crate::transport::Link;
 
 /// An agent that can be heard. Clones are the same agent.
 ///

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use aaep_proto::confirm::{ClarificationOutcome, ConfirmationOutcome};
-use aaep_proto::engine::{PendingWork, QuestionStatus, RecoveredState, SubscriptionKey};
+use aaep_proto::engine::{QuestionStatus, SubscriptionKey};
 use aaep_proto::id::{ReplyToken, SessionId, SubscriptionId};
 use tokio::sync::oneshot;
+
+pub use aaep_proto::engine::PendingWork;
 
 use crate::Producer;
 use crate::driver::{DriverState, Waiter};
 use crate::error::Error;
-use crate::journal::{CommitResult, Journal, MissedEvents};
-use crate::link::LinkTx;
+use crate::journal::{CommitResult, Journal, MissedEvents, RecoveredState, SeenEvent};
 use crate::session::Session;
+use crate::transport::LinkTx;
 
 impl DriverState {
     /// Takes up what was kept.
@@ -98,7 +100,7 @@ impl DriverState {
 /// What became of a question that was asked before. Made by [`Producer::find_question`].
 ///
 /// ```
-/// use aaep::RecoveredQuestion;
+/// use aaep::recovery::RecoveredQuestion;
 /// fn is_open(question: &RecoveredQuestion) -> bool {
 ///     matches!(question, RecoveredQuestion::Confirmation(_) | RecoveredQuestion::Clarification(_))
 /// }
@@ -119,7 +121,8 @@ pub enum RecoveredQuestion {
 /// An open question that was asked before. Dropping it does not withdraw it: whoever asked may come back once more.
 ///
 /// ```
-/// use aaep::{ConfirmationOutcome, PendingQuestion};
+/// use aaep::recovery::PendingQuestion;
+/// use aaep::ConfirmationOutcome;
 /// async fn decision(question: PendingQuestion<ConfirmationOutcome>) -> Result<ConfirmationOutcome, aaep::Error> {
 ///     question.end().await
 /// }
@@ -170,5 +173,25 @@ impl Producer {
     pub async fn find_question(&self, origin: &str) -> Option<(SessionId, RecoveredQuestion)> {
         let origin = origin.to_owned();
         self.handle.call(move |desk| desk.find_question(&origin)).await.ok()?
+    }
+
+    /// Keeps the names of events that were emitted before this call. If the process is killed, they are kept only if the
+    /// events are.
+    pub async fn record_seen(&self, heard: Vec<SeenEvent>) {
+        // The changes before this one were handed to the journal before it runs. Without the task there is nothing to keep.
+        let keeping = self.handle.call(move |desk| {
+            if let Some(recorder) = &desk.recorder {
+                recorder.journal.record_seen(heard);
+            }
+        });
+        let _ = keeping.await;
+    }
+
+    /// The events of an agent that were emitted before the last restart, the oldest first.
+    pub async fn seen_events(&self, agent: &str) -> Vec<SeenEvent> {
+        let journal = self.handle.call(|desk| desk.recorder.as_ref().map(|recorder| recorder.journal.clone()));
+        let Ok(Some(journal)) = journal.await else { return Vec::new() };
+        let agent = agent.to_owned();
+        tokio::task::spawn_blocking(move || journal.seen_events(&agent)).await.unwrap_or_default()
     }
 }

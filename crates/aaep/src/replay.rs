@@ -19,7 +19,8 @@ impl Producer {
     /// Who is away for longer is not waited for.
     ///
     /// ```
-    /// use aaep::{Outbound, Producer, message::{Capabilities, Event}};
+    /// use aaep::transport::Outbound;
+    /// use aaep::{Producer, message::{Capabilities, Event}};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let event: Event = serde_json::from_str(r#"{"@context":"https://aaep-protocol.org/context/v1",
@@ -58,7 +59,7 @@ mod tests {
     use aaep_proto::time::Timestamp;
 
     use super::*;
-    use crate::{Outbound, ReplyRejection, ResumePolicy};
+    use crate::transport::{Outbound, ReplyRejection, ResumePolicy};
 
     fn text(number: u64) -> Event {
         serde_json::from_value(serde_json::json!({
@@ -81,7 +82,7 @@ mod tests {
         .unwrap()
     }
 
-    async fn drain(mut link: crate::Link, count: usize) -> Vec<Event> {
+    async fn drain(mut link: crate::transport::Link, count: usize) -> Vec<Event> {
         let mut events = Vec::new();
         while events.len() < count {
             match link.recv().await.unwrap() {

@@ -11,8 +11,8 @@ use aaep_proto::message::{
 use aaep_proto::record::Decimal;
 use serde_json::Value;
 
-use crate::calls::{IrreversibleCall, Unclaimed};
 use crate::driver::Handle;
+use crate::driver::irreversible::{IrreversibleCall, Unclaimed};
 use crate::error::Error;
 use crate::output::Output;
 

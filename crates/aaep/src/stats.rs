@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use aaep_proto::confirm::Resolution;
-use aaep_proto::engine::{Engine, EngineStats, ReplyRejection, SubscriberCounts};
+use aaep_proto::engine::{Engine, ReplyRejection};
 use aaep_proto::frame::Frame;
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::Payload;
 
+pub use aaep_proto::engine::{EngineStats, SubscriberCounts};
+
 use crate::driver::DriverState;
-use crate::link::LinkTx;
+use crate::transport::LinkTx;
 
 /// What happened to questions and replies. Both are rare beside events, so a lock will do.
 #[derive(Debug, Default)]
@@ -65,7 +67,7 @@ impl Stats {
 /// How questions ended and which replies were ignored, since the start.
 ///
 /// ```
-/// let counts = aaep::ReplyStats::default();
+/// let counts = aaep::stats::ReplyStats::default();
 /// assert!(counts.ignored.is_empty());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use aaep_proto::message::{ErrorCategory, Localized, RiskLevel, ToolCompleted, To
 use aaep_proto::time::Moment;
 use serde_json::Value;
 
-use crate::calls::IrreversibleCall;
 use crate::driver::Handle;
+use crate::driver::irreversible::IrreversibleCall;
 use crate::error::{Error, ToolError};
 use crate::session::Session;
 

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use aaep::{Link, Outbound, Producer, ResumePolicy};
+use aaep::Producer;
+use aaep::transport::{Link, Outbound, ResumePolicy};
 use aaep_client::{PromptAnswer, PromptId, ReplyError, SubscriberEvent};
 use aaep_proto::id::Entropy;
 use aaep_proto::message::{Capabilities, Message};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use aaep::message::{AwaitingClarification, AwaitingConfirmation, Decision, EventMeta, Payload, ResponseKind};
-use aaep::{Clarification, Confirmation, ConfirmationOutcome, EngineError, RecoveredQuestion, UnanswerableError};
+use aaep::recovery::RecoveredQuestion;
+use aaep::{Clarification, Confirmation, ConfirmationOutcome, EngineError, UnanswerableError};
 use serde_json::Value;
 use tokio::task::JoinSet;
 

@@ -281,7 +281,7 @@ async fn look_after(agents: Weak<Agents>) {
 #[cfg(test)]
 mod tests {
     use aaep::message::{Capabilities, CoreType};
-    use aaep::{Link, Outbound};
+    use aaep::transport::{Link, Outbound};
 
     use super::*;
     use crate::admission::AGENTS;

@@ -6,8 +6,9 @@ mod text;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use aaep::journal::SeenEvent;
 use aaep::message::{CoreType, EventMeta, Localized, Payload, SessionCompleted, SessionStarted, Urgency};
-use aaep::{CallDigest, LanguageTag, Producer, SeenEvent, SessionOptions};
+use aaep::{CallDigest, LanguageTag, Producer, SessionOptions};
 use aaep_proto::{Problem, Rule};
 use serde_json::Map;
 use tokio::task::JoinSet;

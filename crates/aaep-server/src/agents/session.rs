@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aaep::id::ToolCallId;
 use aaep::message::{ErrorCategory, Localized, SessionErrored, ToolCompleted, ToolInvoked};
-use aaep::{CallDigest, EngineError, Error, Output, PendingWork, Permit, PermitError, Session};
+use aaep::recovery::PendingWork;
+use aaep::{CallDigest, EngineError, Error, Output, Permit, PermitError, Session};
 use serde_json::Value;
 
 use super::guarded::Guarded;

@@ -1,6 +1,6 @@
 //! How an HTTP request is refused: a status and a few plain words (RFC 9457).
 
-use aaep::Rejection;
+use aaep::transport::Rejection;
 use aaep_proto::message::ReasonCode;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -1,7 +1,7 @@
 //! `POST /aaep/v1/replies`: what a subscriber says beside its stream.
 
-use aaep::Rejection;
 use aaep::message::{Message, ReasonCode};
+use aaep::transport::Rejection;
 use aaep_keys::Role;
 use aaep_proto::inbound::Inbound;
 use axum::body::Body;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use aaep::message::Message;
-use aaep::{Link, Outbound};
+use aaep::transport::{Link, Outbound};
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
@@ -86,7 +86,7 @@ impl Stream {
     }
 }
 
-fn put_event(bytes: &mut BytesMut, event: &aaep::Frame) {
+fn put_event(bytes: &mut BytesMut, event: &aaep::transport::Frame) {
     let id = event.event().envelope.event_id.as_str();
     put(bytes, &[b"event: aaep.event\nid: ", id.as_bytes(), b"\ndata: ", event.json(), b"\n\n"]);
 }

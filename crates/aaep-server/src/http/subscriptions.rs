@@ -1,7 +1,7 @@
 //! `POST /aaep/v1/subscriptions`: the handshake of the SSE binding.
 
 use aaep::message::{Message, ReasonCode};
-use aaep::{Outbound, Rejection, ResumePolicy};
+use aaep::transport::{Outbound, Rejection, ResumePolicy};
 use aaep_proto::inbound::Inbound;
 use axum::body::Body;
 use axum::extract::State;

@@ -1,6 +1,6 @@
 //! `/aaep/v1/ws`: the WebSocket binding.
 
-use aaep::Outbound;
+use aaep::transport::Outbound;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::StatusCode;

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use aaep::Outbound;
+use aaep::transport::Outbound;
 use aaep_proto::message::Message;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use memchr::memchr;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aaep::Rejection;
+use aaep::transport::Rejection;
 use aaep_proto::inbound::Inbound;
 use aaep_proto::message::{Message, ReasonCode};
 use bytes::{Bytes, BytesMut};

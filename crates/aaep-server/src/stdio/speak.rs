@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use aaep::Outbound;
+use aaep::transport::Outbound;
 use aaep_proto::message::Message;
 use tokio::sync::mpsc;
 

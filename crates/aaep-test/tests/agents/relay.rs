@@ -1,7 +1,8 @@
 //! What a relay makes of an agent's events, without a process or a network.
 
+use aaep::Producer;
 use aaep::message::{Capabilities, CapabilityFields, Decision, EventFilters, Payload};
-use aaep::{Link, Outbound, Producer};
+use aaep::transport::{Link, Outbound};
 use aaep_server::agents::{AgentIdentity, Relay, Reply};
 use serde_json::{Value, json};
 

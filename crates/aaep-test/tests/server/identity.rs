@@ -1,6 +1,6 @@
 //! Who may do what: tokens, roles, and everything that looks like a reply but is none.
 
-use aaep::ReplyRejection;
+use aaep::transport::ReplyRejection;
 use aaep_keys::{Algorithm, KeySet, NewToken, Role, SigningKey};
 use aaep_proto::time::Timestamp;
 use aaep_server::{Config, Running};

@@ -201,7 +201,7 @@ async fn a_reply_for_another_connection_does_not_count() {
     let token = question["reply_token"].as_str().unwrap();
     say(&mut other, &reply(&id, token, "accept")).await;
     until("the forged reply is noted", async || {
-        server.producer().reply_stats().ignored.contains_key(&aaep::ReplyRejection::WrongSubscription)
+        server.producer().reply_stats().ignored.contains_key(&aaep::transport::ReplyRejection::WrongSubscription)
     })
     .await;
     say(&mut owner, &reply(&id, token, "reject")).await;

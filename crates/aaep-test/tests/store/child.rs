@@ -7,7 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use aaep::message::{CancelledBy, Decision, Payload, SubscriptionRequest};
-use aaep::{Confirmation, ConfirmationOutcome, Link, Outbound, Producer, RecoveredQuestion, ResumePolicy, Session};
+use aaep::recovery::RecoveredQuestion;
+use aaep::transport::{Link, Outbound, ResumePolicy};
+use aaep::{Confirmation, ConfirmationOutcome, Producer, Session};
 use aaep_store::{Retention, Store, StoreError};
 use serde_json::json;
 
@@ -60,7 +62,7 @@ pub(crate) fn start(dir: &Path, orders: &Orders) -> (Child, impl Iterator<Item =
 
 /// Opens a directory that nobody uses any more. Processes that are just being started by other tests may hold a copy of
 /// the lock for a moment.
-pub(crate) fn open(dir: &Path, retention: Retention) -> Result<(Store, aaep::RecoveredState), StoreError> {
+pub(crate) fn open(dir: &Path, retention: Retention) -> Result<(Store, aaep::journal::RecoveredState), StoreError> {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         match Store::open(dir, retention) {

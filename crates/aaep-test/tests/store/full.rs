@@ -4,7 +4,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use aaep::message::{Capabilities, Decision, Payload, ToolInvoked};
-use aaep::{Confirmation, Error, Outbound, Producer, Resolution, ToolError};
+use aaep::transport::Outbound;
+use aaep::{Confirmation, Error, Producer, Resolution, ToolError};
 use aaep_store::{Retention, Store};
 use serde_json::json;
 

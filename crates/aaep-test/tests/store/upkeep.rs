@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use aaep::journal::Journal;
 use aaep::message::{Event, Payload};
-use aaep::{Confirmation, Journal, Link, Outbound, Producer};
+use aaep::transport::{Link, Outbound};
+use aaep::{Confirmation, Producer};
 use aaep_store::{Audit, AuditQuery, Retention, Store, StoreError};
 
 use crate::child::{self, Orders};

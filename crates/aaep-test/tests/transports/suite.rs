@@ -1,6 +1,6 @@
 //! The suite itself: every function is a test of every transport.
 
-use aaep::ReplyRejection;
+use aaep::transport::ReplyRejection;
 use serde_json::{Value, json};
 
 use crate::clients::Client;

@@ -117,13 +117,17 @@ struct Room {
     _held: Arc<()>,
 }
 
-impl aaep::Lease for Room {
-    fn resize(&mut self, bytes: usize) -> Result<(), aaep::Rejection> {
+impl aaep::transport::Lease for Room {
+    fn resize(&mut self, bytes: usize) -> Result<(), aaep::transport::Rejection> {
         if bytes <= self.bytes {
             return Ok(());
         }
         let message = "There is no room.".to_owned();
-        Err(aaep::Rejection { reason_code: aaep::message::ReasonCode::RateLimit, message, retry_after_seconds: None })
+        Err(aaep::transport::Rejection {
+            reason_code: aaep::message::ReasonCode::RateLimit,
+            message,
+            retry_after_seconds: None,
+        })
     }
 }
 

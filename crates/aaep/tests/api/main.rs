@@ -9,9 +9,10 @@ use aaep::message::{
     CancelledBy, Capabilities, CoreType, Decision, ErrorCategory, Event, Message, Payload, Response, RiskLevel,
     ToolCompleted, ToolStatus,
 };
+use aaep::stats::SubscriberCounts;
+use aaep::transport::{Link, Outbound, ResumePolicy};
 use aaep::{
-    Clarification, Confirmation, EngineError, Error, Link, NoSubscriberPolicy, Outbound, Producer, Resolution,
-    ResumePolicy, Session, SubscriberCounts, ToolError,
+    Clarification, Confirmation, EngineError, Error, NoSubscriberPolicy, Producer, Resolution, Session, ToolError,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;

@@ -1,7 +1,7 @@
 //! Every scene, heard by a listener that says yes, no, or nothing. Time is held: nothing waits for real.
 
 use aaep::message::{Capabilities, CoreType, Decision, Event, Payload, Response, ResponseKind};
-use aaep::{Link, Outbound};
+use aaep::transport::{Link, Outbound};
 use serde_json::json;
 
 use super::*;

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::pin::pin;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use aaep::Producer;
 use aaep::id::SessionId;
 use aaep::message::{AAEP_VERSION, Capabilities, Message, SubscriptionRequest};
-use aaep::{Link, Outbound, Producer, ResumePolicy};
+use aaep::transport::{Link, Outbound, ResumePolicy};
 use aaep_proto::time::Timestamp;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;

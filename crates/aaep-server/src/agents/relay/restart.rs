@@ -1,8 +1,9 @@
 //! After a restart: an agent that comes back goes on with its sessions and its questions.
 
+use aaep::CallDigest;
 use aaep::id::SessionId;
+use aaep::journal::SeenEvent;
 use aaep::message::CancelledBy;
-use aaep::{CallDigest, SeenEvent};
 
 use super::super::ask;
 use super::super::memory::Known;

@@ -1,6 +1,12 @@
 //! The one task. It owns the engine; everyone else sends it commands. It does one change at a time, then
 //! hands on what came of it, then waits for the next change or the next deadline.
 
+mod fairness;
+pub(crate) mod inbound;
+mod invalid;
+pub(crate) mod irreversible;
+mod shedding;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +20,15 @@ use aaep_proto::message::Message;
 use aaep_proto::time::Moment;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use self::fairness::YieldBudget;
+use self::irreversible::Announced;
+use self::shedding::Shedding;
 use crate::backpressure::Backpressure;
-use crate::calls::Announced;
 use crate::clock::{Clock, DeadlineTimer};
 use crate::error::Error;
-use crate::fairness::YieldBudget;
 use crate::journal::{CommitResult, Journal, MissedEvents, Recorder};
-use crate::lease::Shedding;
-use crate::link::{Link, LinkEvent, LinkTx, Outbound};
-use crate::replies;
+use crate::transport::{Link, LinkEvent, LinkTx, Outbound};
+
 use crate::stats::Stats;
 
 /// Commands that may wait. Who comes after waits for a place.
@@ -170,7 +176,7 @@ pub(crate) fn start(setup: DriverConfig, stats: Arc<Stats>) -> (Handle, mpsc::Re
         desk.engine.open_tokens().for_each(|token| desk.stats.asked(token));
     }
     tokio::spawn(drive(desk, mailbox, heard, kept));
-    let (places, reply_places) = (Arc::new(Semaphore::new(MAILBOX)), Arc::new(Semaphore::new(replies::WAITING)));
+    let (places, reply_places) = (Arc::new(Semaphore::new(MAILBOX)), Arc::new(Semaphore::new(inbound::WAITING)));
     (Handle { commands, places, news, reply_places, pressure }, log)
 }
 

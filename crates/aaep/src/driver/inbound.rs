@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::clock::Arrival;
 use crate::driver::{DriverState, Handle};
 use crate::error::Error;
-use crate::link::{Heard, LinkEvent, Received, is_reply};
+use crate::transport::{Heard, LinkEvent, Received, is_reply};
 
 /// Messages of subscribers, by another way than their links, that may wait.
 pub(crate) const WAITING: usize = 256;

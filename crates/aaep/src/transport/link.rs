@@ -12,13 +12,13 @@ use aaep_proto::inbound::Inbound;
 use aaep_proto::message::{Decision, Message, Response};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use super::history::{History, Rewound};
+use super::link_sender::LinkSender;
 use crate::backpressure::Connected;
 use crate::clock::Arrival;
+use crate::driver::inbound::Answered;
 use crate::error::Error;
-use crate::history::{History, Rewound};
-use crate::lease::Lease;
-use crate::link_sender::LinkSender;
-use crate::replies::Answered;
+use crate::transport::Lease;
 
 /// How much waits in a link before its subscription is held back.
 const QUEUE: usize = 256;
@@ -40,7 +40,7 @@ const REPLIES: usize = 16;
 /// What the producer sends.
 ///
 /// ```
-/// use aaep::Outbound;
+/// use aaep::transport::Outbound;
 /// fn is_event(outgoing: &Outbound) -> bool {
 ///     matches!(outgoing, Outbound::Event(_))
 /// }
@@ -383,7 +383,8 @@ impl Drop for LinkTx {
 /// if it is resumable, leaves it for [`Producer::resume`](crate::Producer::resume).
 ///
 /// ```
-/// use aaep::{Outbound, Producer, message::{Capabilities, Message}};
+/// use aaep::transport::Outbound;
+/// use aaep::{Producer, message::{Capabilities, Message}};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let producer = Producer::builder("gardener").build();

@@ -7,26 +7,7 @@ use aaep_proto::negotiate::Rejection;
 use aaep_proto::occupancy::memory_after_change;
 
 use crate::driver::DriverState;
-use crate::link::{Link, LinkTx};
-
-/// What a subscription occupies, in the books of who serves it. A subscription holds it to its end, also while it has no
-/// connection; dropping it gives back what it stands for.
-///
-/// ```
-/// use aaep::{Lease, Rejection};
-/// #[derive(Debug)]
-/// struct Unlimited;
-/// impl Lease for Unlimited {
-///     fn resize(&mut self, _bytes: usize) -> Result<(), Rejection> {
-///         Ok(())
-///     }
-/// }
-/// # let _ = Unlimited;
-/// ```
-pub trait Lease: std::fmt::Debug + Send {
-    /// The subscription is about to occupy so many bytes in all. A refusal rejects the change that it comes from.
-    fn resize(&mut self, bytes: usize) -> Result<(), Rejection>;
-}
+use crate::transport::{Lease, Link, LinkTx};
 
 /// Whoever has less than this unread keeps up.
 const KEEPS_UP_BYTES: usize = 64 * 1024;

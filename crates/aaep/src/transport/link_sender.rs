@@ -8,14 +8,15 @@ use aaep_proto::inbound::Inbound;
 use aaep_proto::message::{ClarificationReply, ConfirmationReply, Decision, Message, Response};
 use tokio::sync::{Semaphore, mpsc};
 
+use super::link::{LinkEvent, Received, is_reply};
 use crate::clock::{self, Arrival};
 use crate::error::Error;
-use crate::link::{LinkEvent, Received, is_reply};
 
-/// The half of a [`Link`](crate::Link) that speaks. It keeps nothing alive.
+/// The half of a [`Link`](crate::transport::Link) that speaks. It keeps nothing alive.
 ///
 /// ```
-/// use aaep::{LinkSender, message::Decision};
+/// use aaep::transport::LinkSender;
+/// use aaep::message::Decision;
 /// async fn agree(sender: LinkSender, token: &aaep::id::ReplyToken) -> Result<(), aaep::Error> {
 ///     sender.decide(token, Decision::Accept).await
 /// }

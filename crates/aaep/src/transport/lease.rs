@@ -1,0 +1,26 @@
+//! The resources that a subscription occupies at whoever serves it.
+
+use aaep_proto::negotiate::Rejection;
+
+/// The resources of a server that one subscription occupies. The subscription holds its lease until it ends, also while
+/// it has no connection. Dropping the lease frees the resources.
+///
+/// ```
+/// use aaep::transport::{Lease, Rejection};
+///
+/// #[derive(Debug)]
+/// struct Unlimited;
+///
+/// impl Lease for Unlimited {
+///     fn resize(&mut self, _bytes: usize) -> Result<(), Rejection> {
+///         Ok(())
+///     }
+/// }
+///
+/// assert!(Unlimited.resize(1 << 20).is_ok());
+/// ```
+pub trait Lease: std::fmt::Debug + Send {
+    /// Changes how many bytes the subscription may occupy in total. An error rejects the renegotiation that would need
+    /// so many.
+    fn resize(&mut self, bytes: usize) -> Result<(), Rejection>;
+}
