@@ -62,7 +62,10 @@ async fn run(producer: Producer) -> Duration {
     let session = producer.session("Talking.").await.expect("a session");
     let begun = Instant::now();
     for n in 0..EVENTS {
-        session.progress(1, &format!("Step {n} of many is done, and there is more to come.")).await.expect("said");
+        session
+            .report_progress(1, &format!("Step {n} of many is done, and there is more to come."))
+            .await
+            .expect("said");
         producer.wait_for_capacity().await;
     }
     session.complete("Done.").await.expect("said");

@@ -12,6 +12,7 @@ use aaep_proto::engine::EngineError;
 /// assert_eq!(Error::from(EngineError::UnknownSession), Error::Misuse(EngineError::UnknownSession));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Error {
     /// It must not be said. Nothing was sent and nothing has changed.
     Misuse(EngineError),
@@ -47,6 +48,7 @@ impl From<EngineError> for Error {
 /// assert_eq!(error.to_string(), "the account is closed");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ToolError<E> {
     /// It was never started: it could not be announced, or the permit was for another call or has expired.
     Refused(Error),

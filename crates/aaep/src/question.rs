@@ -1,5 +1,8 @@
 //! Questions to the user. A question that nobody waits for any more is withdrawn.
 
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
 use aaep_proto::confirm::{Clarification, ClarificationOutcome, Confirmation, ConfirmationOutcome};
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::Response;
@@ -9,50 +12,59 @@ use crate::driver::Handle;
 use crate::error::Error;
 use crate::session::Session;
 
-/// An open question. Dropping it withdraws it. Made by [`Session::ask`] and [`Session::ask_clarification`].
+/// An open question. Awaiting it waits until the question is resolved; dropping it withdraws the question. Returned by
+/// [`Session::ask_confirmation`] and [`Session::ask_clarification`].
 ///
 /// ```
-/// use aaep::message::Decision;
-/// use aaep::{ConfirmationOutcome, Question};
-/// async fn may(question: Question<ConfirmationOutcome>) -> bool {
-///     question.end().await.is_ok_and(|outcome| outcome.decision == Decision::Accept)
-/// }
-/// # let _ = may;
+/// use aaep::{Confirmation, NoSubscriberPolicy, Producer, Resolution};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let producer = Producer::builder("gardener").no_subscriber_policy(NoSubscriberPolicy::ApplyDefault).build();
+/// let session = producer.session("Planning your garden.").await?;
+/// let question = session.ask_confirmation(Confirmation::new("Order seeds.", "They cost 12 dollars.")).await?;
+/// println!("replies carry {}", question.token());
+/// assert_eq!(question.await?.resolution, Resolution::NobodyCouldAnswer);
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Debug)]
+#[must_use = "dropping a question withdraws it"]
 pub struct Question<T> {
     handle: Handle,
     token: ReplyToken,
-    end: oneshot::Receiver<T>,
-    settled: bool,
+    outcome: oneshot::Receiver<T>,
+    resolved: bool,
 }
 
 impl<T> Question<T> {
-    fn new(handle: Handle, (token, end): (ReplyToken, oneshot::Receiver<T>)) -> Question<T> {
-        Question { handle, token, end, settled: false }
+    fn new(handle: Handle, (token, outcome): (ReplyToken, oneshot::Receiver<T>)) -> Question<T> {
+        Question { handle, token, outcome, resolved: false }
     }
 
-    /// What its answers carry.
+    /// Returns the token that replies to this question carry.
     pub fn token(&self) -> &ReplyToken {
         &self.token
     }
+}
 
-    /// Waits for its end. Giving up waiting withdraws it.
-    pub async fn end(mut self) -> Result<T, Error> {
-        let end = (&mut self.end).await.map_err(|_| Error::Gone);
-        self.settled = true;
-        end
+impl<T> Future for Question<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, Error>> {
+        let outcome = ready!(Pin::new(&mut self.outcome).poll(cx));
+        self.resolved = true;
+        Poll::Ready(outcome.map_err(|_| Error::Gone))
     }
 }
 
 impl<T> Drop for Question<T> {
     fn drop(&mut self) {
-        if self.settled {
+        if self.resolved {
             return;
         }
         let token = self.token.clone();
         self.handle.tell(move |desk| {
-            // It may just have been settled; then there is nothing to withdraw.
+            // An error means that it was resolved meanwhile, so there is nothing to withdraw.
             let _ = desk.act(|engine, cx| engine.withdraw(cx, &token, false));
         });
     }
@@ -76,7 +88,7 @@ impl Session {
     /// # }
     /// ```
     pub async fn confirm(&self, confirmation: Confirmation) -> Result<ConfirmationOutcome, Error> {
-        self.ask_confirmation(confirmation).await?.end().await
+        self.ask_confirmation(confirmation).await?.await
     }
 
     /// Asks for consent; the decision can be waited for later.
@@ -92,7 +104,7 @@ impl Session {
     /// Asks for what the agent needs to know, and waits for the answer. Giving up waiting withdraws the
     /// question.
     pub async fn clarify(&self, clarification: Clarification) -> Result<ClarificationOutcome, Error> {
-        self.ask_clarification(clarification).await?.end().await
+        self.ask_clarification(clarification).await?.await
     }
 
     /// Asks for what the agent needs to know; the answer can be waited for later.

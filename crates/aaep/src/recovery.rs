@@ -1,6 +1,8 @@
 //! The driver's part in a restart: what is taken up again, and for whom.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use aaep_proto::confirm::{ClarificationOutcome, ConfirmationOutcome};
 use aaep_proto::engine::{QuestionStatus, SubscriptionKey};
@@ -83,14 +85,14 @@ impl DriverState {
             QuestionStatus::Decided(outcome) => RecoveredQuestion::Decided(outcome),
             QuestionStatus::Answered(answer) => RecoveredQuestion::Answered(answer),
             QuestionStatus::Pending(token) if self.engine().is_confirmation(&token) => {
-                let (decided, end) = oneshot::channel();
+                let (decided, outcome) = oneshot::channel();
                 self.waiting.insert(token.clone(), Waiter::Decision(decided));
-                RecoveredQuestion::Confirmation(PendingQuestion { token, end })
+                RecoveredQuestion::Confirmation(PendingQuestion { token, outcome })
             }
             QuestionStatus::Pending(token) => {
-                let (answered, end) = oneshot::channel();
+                let (answered, outcome) = oneshot::channel();
                 self.waiting.insert(token.clone(), Waiter::Answer(answered));
-                RecoveredQuestion::Clarification(PendingQuestion { token, end })
+                RecoveredQuestion::Clarification(PendingQuestion { token, outcome })
             }
         };
         Some((session, attached))
@@ -118,31 +120,36 @@ pub enum RecoveredQuestion {
     Answered(ClarificationOutcome),
 }
 
-/// An open question that was asked before. Dropping it does not withdraw it: whoever asked may come back once more.
+/// An open question that an agent asked before it lost its connection or the producer was restarted. Awaiting it waits
+/// until the question is resolved. Dropping it does not withdraw the question, so that it can be found again.
 ///
 /// ```
-/// use aaep::recovery::PendingQuestion;
 /// use aaep::ConfirmationOutcome;
+/// use aaep::recovery::PendingQuestion;
 /// async fn decision(question: PendingQuestion<ConfirmationOutcome>) -> Result<ConfirmationOutcome, aaep::Error> {
-///     question.end().await
+///     question.await
 /// }
 /// # let _ = decision;
 /// ```
 #[derive(Debug)]
 pub struct PendingQuestion<T> {
     token: ReplyToken,
-    end: oneshot::Receiver<T>,
+    outcome: oneshot::Receiver<T>,
 }
 
 impl<T> PendingQuestion<T> {
-    /// What its answers carry.
+    /// Returns the token that replies to this question carry.
     pub fn token(&self) -> &ReplyToken {
         &self.token
     }
+}
 
-    /// Waits for its end. The end of the producer, or another one who waits for the same question, ends this.
-    pub async fn end(self) -> Result<T, Error> {
-        self.end.await.map_err(|_| Error::Gone)
+/// Resolves to [`Error::Gone`] if the producer ends first, or if the same question is found a second time and awaited there.
+impl<T> Future for PendingQuestion<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, Error>> {
+        Pin::new(&mut self.outcome).poll(cx).map_err(|_| Error::Gone)
     }
 }
 

@@ -26,9 +26,9 @@ use crate::output::Output;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let producer = Producer::builder("gardener").build();
 /// let session = producer.session("Planning your garden.").await?;
-/// session.state("deciding", Some("Choosing between roses and beans.")).await?;
-/// session.progress(50, "Half of the beds are planned.").await?;
-/// session.handoff("The soil needs a test.", HandoffTarget::Human).await?;
+/// session.set_state("deciding", Some("Choosing between roses and beans.")).await?;
+/// session.report_progress(50, "Half of the beds are planned.").await?;
+/// session.request_handoff("The soil needs a test.", HandoffTarget::Human).await?;
 /// session.complete("The plan is ready.").await?;
 /// # Ok(())
 /// # }
@@ -60,13 +60,13 @@ impl Session {
     }
 
     /// Enters a state, with a sentence worth hearing or without.
-    pub async fn state(&self, to: &str, summary: Option<&str>) -> Result<(), Error> {
+    pub async fn set_state(&self, to: &str, summary: Option<&str>) -> Result<(), Error> {
         let (to, summary) = (to.to_owned(), summary.map(str::to_owned));
         self.act(move |engine, cx, id| engine.set_state(cx, id, &to, summary.as_deref())).await.map(drop)
     }
 
     /// Says how far it is, from 0 to 100, and what that means.
-    pub async fn progress(&self, percent: impl Into<f64>, text: &str) -> Result<(), Error> {
+    pub async fn report_progress(&self, percent: impl Into<f64>, text: &str) -> Result<(), Error> {
         let progress = Progress { percent: Some(Decimal(percent.into())), ..Progress::default() };
         let summary_normal = Some(text.to_owned());
         let updated = ProgressUpdated { progress, summary_normal, ..ProgressUpdated::default() };
@@ -74,7 +74,7 @@ impl Session {
     }
 
     /// Asks someone else to take over.
-    pub async fn handoff(&self, reason: impl Into<String>, target: HandoffTarget) -> Result<(), Error> {
+    pub async fn request_handoff(&self, reason: impl Into<String>, target: HandoffTarget) -> Result<(), Error> {
         let requested = HandoffRequested {
             reason: reason.into(),
             target_kind: target,

@@ -71,6 +71,7 @@ impl Stats {
 /// assert!(counts.ignored.is_empty());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReplyStats {
     /// Questions by how they ended.
     pub decided: BTreeMap<Resolution, u64>,
@@ -88,6 +89,7 @@ pub struct ReplyStats {
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProducerStats {
     /// Who listens.
     pub presence: SubscriberCounts,

@@ -133,10 +133,15 @@ impl<'s, K> Tool<'s, K> {
         self
     }
 
-    /// The same in few words, and with all context.
-    pub fn summaries(mut self, terse: Option<String>, detailed: Option<String>) -> Self {
-        self.invoked.payload.summary_terse = terse;
-        self.invoked.payload.summary_detailed = detailed;
+    /// Sets what the agent is doing in a few words, for subscribers that want little text.
+    pub fn summary_terse(mut self, text: impl Into<String>) -> Self {
+        self.invoked.payload.summary_terse = Some(text.into());
+        self
+    }
+
+    /// Sets what the agent is doing with all context, for subscribers that want much text.
+    pub fn summary_detailed(mut self, text: impl Into<String>) -> Self {
+        self.invoked.payload.summary_detailed = Some(text.into());
         self
     }
 

@@ -29,7 +29,7 @@ pub(super) async fn ask(
                 confirmation = confirmation.origin(origin);
             }
             let question = open.session.ask_confirmation(confirmation).await.map_err(faults)?;
-            Ok(wait(waiting, id, async move { asker.decided(question.end().await) }))
+            Ok(wait(waiting, id, async move { asker.decided(question.await) }))
         }
         Payload::AwaitingClarification(asked) => {
             let mut clarification = clarification(asked, told);
@@ -37,7 +37,7 @@ pub(super) async fn ask(
                 clarification = clarification.origin(origin);
             }
             let question = open.session.ask_clarification(clarification).await.map_err(unanswerable)?;
-            Ok(wait(waiting, id, async move { asker.answered(question.end().await) }))
+            Ok(wait(waiting, id, async move { asker.answered(question.await) }))
         }
         _ => Err(vec![AgentError::at("/type", "This is no question.")]),
     }
@@ -67,10 +67,10 @@ pub(super) fn resume(
     guard(open, told)?;
     Ok(match found {
         RecoveredQuestion::Confirmation(question) => {
-            Reply::Later(wait(waiting, id, async move { asker.decided(question.end().await) }))
+            Reply::Later(wait(waiting, id, async move { asker.decided(question.await) }))
         }
         RecoveredQuestion::Clarification(question) => {
-            Reply::Later(wait(waiting, id, async move { asker.answered(question.end().await) }))
+            Reply::Later(wait(waiting, id, async move { asker.answered(question.await) }))
         }
         RecoveredQuestion::Decided(end) => Reply::Now(asker.decided(Ok(end)).into()),
         RecoveredQuestion::Answered(end) => Reply::Now(asker.answered(Ok(end)).into()),

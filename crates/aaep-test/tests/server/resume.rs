@@ -43,7 +43,7 @@ async fn what_aged_out_is_told() {
     let mut stream = Stream::open(address, &id, &[]).await;
     let started = stream.next().await.unwrap();
     for n in 0..400 {
-        session.state(&format!("step_{n}"), Some("A step.")).await.unwrap();
+        session.set_state(&format!("step_{n}"), Some("A step.")).await.unwrap();
         // Taken at once, so that nothing is folded.
         while stream.next().await.unwrap().data["to_state"] != format!("step_{n}") {}
     }

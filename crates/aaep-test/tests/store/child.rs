@@ -110,7 +110,7 @@ async fn live(dir: &Path, orders: Orders) {
     loop {
         for _ in 0..2 {
             number += 1;
-            session.progress(1, &format!("Number {number}.")).await.unwrap();
+            session.report_progress(1, &format!("Number {number}.")).await.unwrap();
         }
         if number.is_multiple_of(3) {
             let output = session.output().await.unwrap();
@@ -126,7 +126,7 @@ async fn live(dir: &Path, orders: Orders) {
             pending.push(question);
             continue;
         }
-        decided(&session, &origin, question.end().await.unwrap(), number).await;
+        decided(&session, &origin, question.await.unwrap(), number).await;
         if number.is_multiple_of(16) && pending.is_empty() && !others {
             // A tool of an earlier life may be open: this ends it too.
             session.cancel(CancelledBy::Producer, "Done.").await.unwrap();
@@ -179,7 +179,7 @@ async fn look_up(producer: &Producer, origin: &str) -> bool {
             tell(&format!("found {origin} pending"));
             let (producer, origin) = (producer.clone(), origin.to_owned());
             tokio::spawn(async move {
-                let Ok(outcome) = question.end().await else { return };
+                let Ok(outcome) = question.await else { return };
                 let Some((session, _)) = producer.adopt(&id).await else { return };
                 decided(&session, &origin, outcome, 0).await;
                 // Another one holds this session too, and ends it.

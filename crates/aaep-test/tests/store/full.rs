@@ -73,7 +73,7 @@ async fn fill(dir: &std::path::Path) {
     while !producer.stats().await.unwrap().storage_failing {
         assert!(tokio::time::Instant::now() < deadline, "the disk is never full");
         for _ in 0..50 {
-            session.progress(1, &"words ".repeat(40)).await.unwrap();
+            session.report_progress(1, &"words ".repeat(40)).await.unwrap();
             said += 1;
         }
         tokio::time::sleep(Duration::from_millis(1)).await;

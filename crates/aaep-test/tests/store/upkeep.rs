@@ -34,7 +34,7 @@ async fn the_oldest_events_go_when_there_is_too_much() {
         let producer = Producer::builder("talker").journal(store, restored).build();
         let session = producer.session("Talking much.").await.unwrap();
         for _ in 0..6000 {
-            session.progress(1, &"many words ".repeat(20)).await.unwrap();
+            session.report_progress(1, &"many words ".repeat(20)).await.unwrap();
         }
         session.complete("Done.").await.unwrap();
         producer.shut_down(Duration::ZERO, "Done.").await;
@@ -63,7 +63,7 @@ fn who_comes_back_too_late_is_told_that_events_were_missed() {
         let mut link = child::reader(&producer).await;
         let session = producer.session("Talking.").await.unwrap();
         let last = until(&mut link, |event| matches!(event.payload, Payload::SessionStarted(_))).await;
-        session.progress(1, "One.").await.unwrap();
+        session.report_progress(1, "One.").await.unwrap();
         let question =
             session.ask_confirmation(Confirmation::new("Go on?", "It goes on.").timeout_seconds(3600)).await.unwrap();
         until(&mut link, |event| matches!(event.payload, Payload::AwaitingConfirmation(_))).await;

@@ -40,7 +40,7 @@ pub(crate) async fn events_come_in_the_shape_that_was_agreed<C: Client + Sync>()
         "event_filters": {"exclude": ["aaep:agent.progress.*"]}});
     let (mut client, _) = C::subscribed(&world, &request(shape)).await;
     let session = world.producer().session("Working.").await.unwrap();
-    session.progress(50, "Half of it.").await.unwrap();
+    session.report_progress(50, "Half of it.").await.unwrap();
     let output = session.output().await.unwrap();
     let text = "One is first. Two is second. Three is last";
     for token in text.as_bytes().chunks(3) {
@@ -112,7 +112,7 @@ pub(crate) async fn terms_change<C: Client + Sync>() {
     assert_eq!(accepted["subscription_id"], id);
     assert_eq!(accepted["honored_capabilities"]["event_filters"]["exclude"], json!(["aaep:agent.state.*"]));
     let session = world.producer().session("Working.").await.unwrap();
-    session.state("thinking", None).await.unwrap();
+    session.set_state("thinking", None).await.unwrap();
     session.complete("Done.").await.unwrap();
     loop {
         let event = client.hear().await.unwrap();
@@ -301,7 +301,7 @@ pub(crate) async fn a_slow_reader_is_bounded_and_closed<C: Client + Sync>() {
     .await;
     // State folds, so it costs nothing to be behind.
     for n in 0..3000 {
-        session.state(&format!("step_{n}"), None).await.unwrap();
+        session.set_state(&format!("step_{n}"), None).await.unwrap();
     }
     let behind = measure().await;
     assert_eq!(behind.presence.subscriptions, 1);

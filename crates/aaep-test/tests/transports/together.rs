@@ -44,7 +44,7 @@ async fn all_transports_carry_the_same() {
     assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), ids.len(), "each has its own subscription");
     world.subscriptions(ids.len()).await;
     let session = world.producer().session("Preparing a letter.").await.unwrap();
-    session.state("thinking", Some("Thinking about the words.")).await.unwrap();
+    session.set_state("thinking", Some("Thinking about the words.")).await.unwrap();
     let output = session.output().await.unwrap();
     for token in ["Dear Ada. Th", "is is a let", "ter: 日本語 — ", "naïve. Yours"] {
         output.write(token).await.unwrap();

@@ -99,7 +99,7 @@ async fn a_stream_that_comes_back_finds_what_it_missed() {
     let id = link.id().clone();
     let session = producer.session("Working.").await.unwrap();
     drop(link);
-    session.state("deciding", Some("While you were away.")).await.unwrap();
+    session.set_state("deciding", Some("While you were away.")).await.unwrap();
     assert!(producer.resume(&id, "eve", None).await.is_none(), "it is not hers");
     let mut first = producer.resume(&id, "ada", None).await.unwrap();
     let second = producer.resume(&id, "ada", None).await.unwrap();

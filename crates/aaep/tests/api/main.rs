@@ -202,7 +202,7 @@ async fn a_panicking_tool_ends_its_session() {
     let work = async { panic!("expected by the test") };
     let task = tokio::spawn(async move { inside.tool("explode").run::<(), String>(work).await });
     assert!(task.await.unwrap_err().is_panic(), "the panic goes on");
-    let after = session.state("deciding", None).await;
+    let after = session.set_state("deciding", None).await;
     assert_eq!(after, Err(Error::Misuse(EngineError::UnknownSession)));
     drop((producer, session));
     let events = rest(link).await;

@@ -79,7 +79,7 @@ async fn a_reply_does_not_wait_behind_the_commands_of_agents() {
     for _ in 0..1000 {
         let (session, done) = (session.clone(), done.clone());
         flood.spawn(async move {
-            session.progress(1, "Digging on.").await.unwrap();
+            session.report_progress(1, "Digging on.").await.unwrap();
             done.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         });
     }

@@ -19,9 +19,9 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
         .risk(RiskLevel::Low)
         .success_summary("Your checking account holds 12,500 dollars.");
     as_written(lookup.run(at_work(pace, ())).await)?;
-    session.state("deciding", Some("Checking that there is enough money.")).await?;
+    session.set_state("deciding", Some("Checking that there is enough money.")).await?;
     pace.step().await;
-    session.state("thinking", None).await?;
+    session.set_state("thinking", None).await?;
     let arguments = json!({"from": "checking", "to": "savings", "amount": 500, "currency": "USD"});
     let outcome = session.confirm(question(&arguments)).await?;
     match outcome {

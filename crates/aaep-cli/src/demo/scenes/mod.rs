@@ -122,6 +122,6 @@ fn as_written<T>(result: Result<T, ToolError<&'static str>>) -> Result<Option<T>
     match result {
         Ok(value) => Ok(Some(value)),
         Err(ToolError::Refused(error)) => Err(error),
-        Err(ToolError::Failed(_) | ToolError::TimedOut) => Ok(None),
+        Err(_) => Ok(None),
     }
 }

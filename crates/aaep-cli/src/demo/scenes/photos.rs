@@ -15,7 +15,7 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
         pace.step().await;
         let sorted = PHOTOS * step / STEPS;
         let percent = 100 * step / STEPS;
-        session.progress(percent, &format!("{sorted} of {PHOTOS} photos are sorted.")).await?;
+        session.report_progress(percent, &format!("{sorted} of {PHOTOS} photos are sorted.")).await?;
         if step == STEPS / 2 {
             // A question overtakes what waits to be said; how far it is should be heard first.
             pace.step().await;

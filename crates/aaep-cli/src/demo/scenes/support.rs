@@ -18,7 +18,7 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
             Ok(())
         });
     as_written(fetch.await)?;
-    session.state("deciding", Some("This needs someone who may change bills.")).await?;
+    session.set_state("deciding", Some("This needs someone who may change bills.")).await?;
     pace.step().await;
     let context = json!({"bill": "May", "problem": "One call is listed twice."}).as_object().cloned();
     let handoff = HandoffRequested {

@@ -185,7 +185,7 @@ async fn weather(session: Session) -> Result<(), Error> {
 }
 
 async fn hand_over(session: Session) -> Result<(), Error> {
-    session.handoff("You asked for a person.", HandoffTarget::Human).await?;
+    session.request_handoff("You asked for a person.", HandoffTarget::Human).await?;
     session.complete("A person takes over.").await
 }
 
@@ -193,6 +193,6 @@ async fn hand_over(session: Session) -> Result<(), Error> {
 fn ran(result: Result<(), ToolError<&'static str>>) -> Result<(), Error> {
     match result {
         Err(ToolError::Refused(error)) => Err(error),
-        Ok(()) | Err(ToolError::Failed(_) | ToolError::TimedOut) => Ok(()),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
