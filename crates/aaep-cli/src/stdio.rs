@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use aaep::Producer;
-use aaep_server::{Close, Log, ServerContext, stdio};
+use aaep_server::{Log, ServerContext, stdio};
 
 use crate::CommandStatus;
 use crate::demo::scenes::{self, Pace, Scene};
@@ -50,7 +50,7 @@ pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
     });
     // A read of standard input cannot be called off, so it is not waited for.
     runtime.shutdown_background();
-    let good = [Close::CLEAN, Close::BY_SUBSCRIBER].contains(&close.code);
+    let good = close.code.is_clean();
     Ok(if good { CommandStatus::Yes } else { CommandStatus::No })
 }
 

@@ -146,7 +146,9 @@ impl<W: Write> Run<'_, W> {
                 "",
                 format!("Split it: {length} bytes are more than the {} that transports carry.", limits::MESSAGE_BYTES),
             )],
-            Decoded::Broken(message) => vec![Problem::new(Rule::Syntax, "", format!("This is not JSON: {message}."))],
+            Decoded::Malformed(message) => {
+                vec![Problem::new(Rule::Syntax, "", format!("This is not JSON: {message}."))]
+            }
         };
         self.report(source, line, &problems)
     }

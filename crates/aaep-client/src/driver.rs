@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aaep_proto::id::ReplyToken;
-use aaep_proto::message::{Capabilities, Message};
+use aaep_proto::message::{Capabilities, CloseReason, Message};
 use aaep_proto::subscriber::{
     Cx, DisconnectReason, ManifestCheck, PromptAnswer, PromptId, PromptReplyError, Subscriber as Machine,
     SubscriberEvent as CoreEvent, SubscriberOutput, SubscriberStats,
@@ -26,7 +26,7 @@ const LINGER: Duration = Duration::from_secs(5);
 pub(crate) enum Command {
     Reply(PromptId, PromptAnswer, oneshot::Sender<Result<(), PromptReplyError>>),
     Renegotiate(Box<Capabilities>, oneshot::Sender<bool>),
-    Close(String),
+    Close(CloseReason),
     Counts(oneshot::Sender<SubscriberStats>),
 }
 
@@ -185,9 +185,9 @@ impl Driver {
                 let _ = done.send(sent);
             }
             Some(Command::Counts(done)) => drop(done.send(self.machine.stats())),
-            Some(Command::Close(reason)) => self.act(|machine, cx| machine.close(cx, &reason)),
+            Some(Command::Close(reason)) => self.act(|machine, cx| machine.close(cx, reason)),
             // Nobody is left who could listen or answer.
-            None => self.act(|machine, cx| machine.close(cx, "subscriber_shutdown")),
+            None => self.act(|machine, cx| machine.close(cx, CloseReason::SubscriberShutdown)),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use aaep_proto::message::Capabilities;
+use aaep_proto::message::{Capabilities, CloseReason};
 use aaep_proto::subscriber::{PromptAnswer, PromptId, PromptReplyError, Subscriber as Machine, SubscriberStats};
 use tokio::sync::{mpsc, oneshot};
 
@@ -60,9 +60,9 @@ impl SubscriberHandle {
     }
 
     /// Ends the subscription, tells the producer, and waits until that is done.
-    pub async fn close(&self, reason_code: &str) {
+    pub async fn close(&self, reason: impl Into<CloseReason>) {
         // If the task has ended already, there is nothing to end.
-        let _ = self.commands.send(Command::Close(reason_code.to_owned())).await;
+        let _ = self.commands.send(Command::Close(reason.into())).await;
         self.commands.closed().await;
     }
 
@@ -142,8 +142,8 @@ impl Subscriber {
     }
 
     /// Ends the subscription; see [`SubscriberHandle::close`]. What was heard before can still be taken.
-    pub async fn close(&self, reason_code: &str) {
-        self.voice.close(reason_code).await;
+    pub async fn close(&self, reason: impl Into<CloseReason>) {
+        self.voice.close(reason).await;
     }
 
     /// What was counted since the start.
@@ -214,10 +214,11 @@ impl Subscribers {
     }
 
     /// Ends all subscriptions. What was heard before can still be taken.
-    pub async fn close(&self, reason_code: &str) {
+    pub async fn close(&self, reason: impl Into<CloseReason>) {
+        let reason = reason.into();
         for voice in self.voices.values() {
             // All are told first, then waited for.
-            let _ = voice.commands.send(Command::Close(reason_code.to_owned())).await;
+            let _ = voice.commands.send(Command::Close(reason.clone())).await;
         }
         for voice in self.voices.values() {
             voice.commands.closed().await;

@@ -33,6 +33,7 @@
 //! # Ok::<(), aaep_proto::message::MessageError>(())
 //! ```
 
+pub mod binding;
 pub mod confirm;
 pub mod engine;
 pub mod escape;

@@ -1,7 +1,7 @@
 //! How transports without close codes tell a subscriber why its connection ends: by `subscription.close`.
 
 use aaep_proto::id::SubscriptionId;
-use aaep_proto::message::{Message, SubscriptionClose};
+use aaep_proto::message::{CloseReason, Message, SubscriptionClose};
 
 use crate::context::Close;
 
@@ -24,21 +24,21 @@ impl CloseNotifier {
 
     /// What is left to say when the connection ends like this.
     pub(crate) fn last(&self, close: &Close) -> Option<Message> {
-        let reason_code = match close.code {
-            Close::VIOLATION => "violation",
-            Close::UNAUTHENTICATED => "authentication_required",
+        let reason = match close.code {
+            Close::VIOLATION => CloseReason::Violation,
+            Close::UNAUTHENTICATED => CloseReason::AuthenticationRequired,
             _ => return None,
         };
         let subscription = self.subscription.clone().filter(|_| !self.told)?;
-        Some(closing(subscription, reason_code, close))
+        Some(closing(subscription, reason, close))
     }
 }
 
 /// The message that tells why a connection ends.
-pub(crate) fn closing(subscription_id: SubscriptionId, reason_code: &str, close: &Close) -> Message {
+pub(crate) fn closing(subscription_id: SubscriptionId, reason: CloseReason, close: &Close) -> Message {
     SubscriptionClose {
         subscription_id,
-        reason_code: Some(reason_code.to_owned()),
+        reason_code: Some(reason),
         reason_message: Some(close.reason.clone()),
         correlation_id: None,
     }

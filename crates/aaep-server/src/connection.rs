@@ -8,6 +8,7 @@ use std::future::Future;
 use std::io;
 
 use aaep::transport::{Link, LinkSender, Outbound, Rejection, ResumePolicy};
+use aaep_proto::binding::CloseCode;
 use aaep_proto::inbound::Inbound;
 use aaep_proto::message::{Message, ReasonCode};
 use bytes::Bytes;
@@ -99,7 +100,7 @@ pub async fn converse_with(
                 close = speak(hub, peer, &mut link, &mut sink) => close,
                 () = peer.lapsed() => Close::lapsed(),
             };
-            tracing::debug!(subscription = %link.id(), code = close.code, reason = %close.reason, "a subscription ended");
+            tracing::debug!(subscription = %link.id(), code = close.code.as_u16(), reason = %close.reason, "a subscription ended");
             close
         }
     };
@@ -140,7 +141,7 @@ async fn begin(
         }
     };
     admitted.map_err(|rejection| {
-        let close = Close::new(Close::code_of(&rejection.reason_code), rejection.message.clone());
+        let close = Close::new(CloseCode::from(&rejection.reason_code), rejection.message.clone());
         (Some(rejection), close)
     })
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use aaep::Producer;
 use aaep::transport::{Link, Rejection, ResumePolicy};
 use aaep_keys::{Identity, Role};
-use aaep_proto::message::{Capabilities, ReasonCode, SubscriptionRequest};
+use aaep_proto::binding::CloseCode;
+use aaep_proto::message::{Capabilities, CloseReason, ReasonCode, SubscriptionRequest};
 use tokio::sync::watch;
 
 use crate::admission::Admission;
@@ -168,28 +169,30 @@ impl Peer {
 /// Why a connection is closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Close {
-    /// The close code of the WebSocket binding; other transports have their own ways to say it.
-    pub code: u16,
+    /// The close code of the WebSocket binding; other transports map it to their own means.
+    pub code: CloseCode,
+    /// Why the subscription ended, if it was the producer that ended it.
+    pub cause: Option<CloseReason>,
     /// For people and logs; short.
     pub reason: String,
 }
 
 impl Close {
     /// The subscription ended in good order.
-    pub const CLEAN: u16 = 4000;
+    pub const CLEAN: CloseCode = CloseCode::Normal;
     /// The subscription was refused.
-    pub const REJECTED: u16 = 4001;
+    pub const REJECTED: CloseCode = CloseCode::Rejected;
     /// Credentials are missing or wrong.
-    pub const UNAUTHENTICATED: u16 = 4002;
+    pub const UNAUTHENTICATED: CloseCode = CloseCode::Unauthenticated;
     /// The credentials do not suffice.
-    pub const UNAUTHORIZED: u16 = 4003;
+    pub const UNAUTHORIZED: CloseCode = CloseCode::Unauthorized;
     /// The peer broke the rules.
-    pub const VIOLATION: u16 = 4004;
+    pub const VIOLATION: CloseCode = CloseCode::Violation;
     /// The subscriber asked for it.
-    pub const BY_SUBSCRIBER: u16 = 4005;
+    pub const BY_SUBSCRIBER: CloseCode = CloseCode::SubscriberClosed;
 
-    pub(crate) fn new(code: u16, reason: impl Into<String>) -> Close {
-        Close { code, reason: reason.into() }
+    pub(crate) fn new(code: CloseCode, reason: impl Into<String>) -> Close {
+        Close { code, cause: None, reason: reason.into() }
     }
 
     /// The credentials are no longer accepted.
@@ -202,24 +205,10 @@ impl Close {
         Close::new(Close::VIOLATION, reason)
     }
 
-    /// The code for a connection whose request was refused for this reason.
-    pub(crate) fn code_of(reason: &ReasonCode) -> u16 {
-        match reason {
-            ReasonCode::AuthenticationRequired => Close::UNAUTHENTICATED,
-            ReasonCode::AuthorizationDenied => Close::UNAUTHORIZED,
-            _ => Close::REJECTED,
-        }
-    }
-
     /// How the engine's word for an end is said on the wire.
     pub(crate) fn of(closing: &aaep::transport::CloseInfo) -> Close {
-        let code = match closing.reason_code {
-            "subscriber_closed" => Close::BY_SUBSCRIBER,
-            "too_slow" => Close::VIOLATION,
-            "renegotiation_refused" => Close::REJECTED,
-            _ => Close::CLEAN,
-        };
-        Close::new(code, format!("{}: {}", closing.reason_code, closing.message))
+        let reason = format!("{}: {}", closing.reason, closing.message);
+        Close { code: CloseCode::from(&closing.reason), cause: Some(closing.reason.clone()), reason }
     }
 }
 
@@ -228,9 +217,6 @@ pub(crate) const TOO_LARGE: &str = "the message is too large";
 
 /// What is said to who sends too often.
 pub(crate) const TOO_MANY: &str = "too many messages";
-
-/// How the reason begins that is told to who does not keep up.
-pub(crate) const TOO_SLOW: &str = "too_slow";
 
 /// Waits until the server is about to end.
 pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {

@@ -11,7 +11,7 @@ use aaep::transport::{Outbound, Rejection, ResumePolicy};
 use aaep_grpc::v1::aaep_service_server::{AaepService, AaepServiceServer};
 use aaep_grpc::v1::{AaepMessage, GetManifestRequest, Manifest};
 use aaep_keys::Role;
-use aaep_proto::message::{Message, ReasonCode};
+use aaep_proto::message::{CloseReason, Message, ReasonCode};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -27,7 +27,7 @@ use crate::auth::{Connection, bearer};
 use crate::close_notice::CloseNotifier;
 use crate::config::ConfigError;
 use crate::connection::{Received, Sink, Source, SubscribeMode, converse_with};
-use crate::context::{Close, Peer, TOO_LARGE, TOO_MANY, TOO_SLOW, stopped, unauthenticated};
+use crate::context::{Close, Peer, TOO_LARGE, TOO_MANY, stopped, unauthenticated};
 use crate::http::App;
 use crate::metered::{MeteredBody, Unfinished};
 use crate::metrics::Transport;
@@ -313,7 +313,7 @@ fn status_of(close: &Close, refused: Option<&ReasonCode>) -> Option<Status> {
         (Close::VIOLATION, _) if [TOO_LARGE, TOO_MANY, TOO_MANY_CONTROL_FRAMES].contains(&close.reason.as_str()) => {
             Code::ResourceExhausted
         }
-        (Close::VIOLATION, _) if close.reason.starts_with(TOO_SLOW) => Code::ResourceExhausted,
+        _ if close.cause == Some(CloseReason::TooSlow) => Code::ResourceExhausted,
         _ => Code::InvalidArgument,
     };
     Some(Status::new(code, close.reason.clone()))
@@ -348,7 +348,8 @@ mod tests {
         assert_eq!(code(Close::CLEAN, "", None), None);
         assert_eq!(code(Close::BY_SUBSCRIBER, "", None), None);
         assert_eq!(code(Close::VIOLATION, TOO_LARGE, None), Some(Code::ResourceExhausted));
-        assert_eq!(code(Close::VIOLATION, "too_slow: x", None), Some(Code::ResourceExhausted));
+        let slow = aaep::transport::CloseInfo { reason: CloseReason::TooSlow, message: "x".to_owned() };
+        assert_eq!(status_of(&Close::of(&slow), None).map(|s| s.code()), Some(Code::ResourceExhausted));
         assert_eq!(code(Close::VIOLATION, "the frame is malformed", None), Some(Code::InvalidArgument));
         assert_eq!(code(Close::REJECTED, "", Some(&ReasonCode::RateLimit)), Some(Code::ResourceExhausted));
         assert_eq!(code(Close::REJECTED, "", Some(&ReasonCode::VersionUnsupported)), Some(Code::InvalidArgument));

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use aaep::stats::{ProducerStats, ReplyStats};
 use aaep::transport::Outbound;
+use aaep_proto::binding::CloseCode;
 
 use crate::clock;
 use crate::memory_budget::MemoryBudget;
@@ -52,7 +53,7 @@ pub(crate) struct Metrics {
     writes: [AtomicU64; 5],
     latency: [AtomicU64; BOUNDS.len() + 1],
     latency_sum: AtomicU64,
-    closes: [AtomicU64; 6],
+    closes: [AtomicU64; CloseCode::ALL.len()],
     malformed: AtomicU64,
     unauthenticated: AtomicU64,
     rate_limited: AtomicU64,
@@ -110,8 +111,8 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn closed(&self, code: u16) {
-        if let Some(counter) = self.closes.get(usize::from(code.saturating_sub(4000))) {
+    pub(crate) fn closed(&self, code: CloseCode) {
+        if let Some(counter) = self.closes.get(code as usize) {
             counter.fetch_add(1, Relaxed);
         }
     }
@@ -205,8 +206,8 @@ impl Metrics {
             }
         }
         page.head("aaep_closes_total", "Connections closed by the server, by code.", "counter");
-        for (n, counter) in self.closes.iter().enumerate() {
-            page.row("aaep_closes_total", Some(("code", &(4000 + n).to_string())), counter.load(Relaxed));
+        for (code, counter) in CloseCode::ALL.iter().zip(&self.closes) {
+            page.row("aaep_closes_total", Some(("code", &code.to_string())), counter.load(Relaxed));
         }
         let name = "aaep_delivery_seconds";
         page.head(name, "From an event's timestamp to its write, by the first of each write.", "histogram");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use aaep_client::{ConnectOptions, EndReason, Notice, Subscriber, SubscriberEvent, TlsOptions};
 use aaep_proto::language::LanguageTag;
-use aaep_proto::message::{Capabilities, CapabilityFields, EventFilters, Message, Verbosity};
+use aaep_proto::message::{Capabilities, CapabilityFields, CloseReason, EventFilters, Message, Verbosity};
 
 use crate::CommandStatus;
 use crate::output::{Progress, complain, count};
@@ -169,7 +169,7 @@ impl Capture {
             }
         };
         // Who does not listen is not waited for.
-        let _ = tokio::time::timeout(FAREWELL, subscriber.close("subscriber_shutdown")).await;
+        let _ = tokio::time::timeout(FAREWELL, subscriber.close(CloseReason::SubscriberShutdown)).await;
         self.conclude(end?)
     }
 
@@ -227,11 +227,13 @@ impl Capture {
                 Ok(None)
             }
             Message::SubscriptionClose(close) => {
-                let code = close.reason_code.as_deref().unwrap_or_default();
-                let why = close.reason_message.as_deref().unwrap_or(code);
+                let code = close.reason_code.as_ref();
+                let why = close.reason_message.as_deref().or(code.map(CloseReason::as_str)).unwrap_or_default();
                 Ok(Some(match code {
-                    "producer_ended" | "producer_shutdown" => End::Complete,
-                    "too_slow" => End::Broken(format!("The agent ended it because this was too slow: {why}")),
+                    Some(CloseReason::ProducerEnded | CloseReason::ProducerShutdown) => End::Complete,
+                    Some(CloseReason::TooSlow) => {
+                        End::Broken(format!("The agent ended it because this was too slow: {why}"))
+                    }
                     _ => End::Broken(format!("The agent ended it: {why}")),
                 }))
             }

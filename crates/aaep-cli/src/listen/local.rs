@@ -7,7 +7,7 @@ use aaep::Producer;
 use aaep::transport::{Link, Outbound, ResumePolicy};
 use aaep_client::{PromptAnswer, PromptId, ReplyError, SubscriberEvent};
 use aaep_proto::id::Entropy;
-use aaep_proto::message::{Capabilities, Message};
+use aaep_proto::message::{Capabilities, CloseReason, Message};
 use aaep_proto::subscriber::{Cx, DisconnectReason, Subscriber, SubscriberConfig, SubscriberOutput};
 use aaep_proto::time::{Moment, Now, Timestamp};
 use tokio::time::Instant;
@@ -153,7 +153,7 @@ impl Source for Local {
     }
 
     async fn close(&mut self) {
-        self.act(|machine, cx| machine.close(cx, "user_request"));
+        self.act(|machine, cx| machine.close(cx, CloseReason::UserRequest));
         self.send().await;
         self.link = None;
     }

@@ -3,7 +3,7 @@
 use aaep_client::{
     ConnectError, ConnectOptions, ProducerId, PromptAnswer, PromptId, ReplyError, SubscriberEvent, Subscribers,
 };
-use aaep_proto::message::Capabilities;
+use aaep_proto::message::{Capabilities, CloseReason};
 
 /// Producers that can be heard and answered, named by numbers from 0.
 pub(crate) trait Source {
@@ -60,6 +60,6 @@ impl Source for Clients {
     }
 
     async fn close(&mut self) {
-        self.subscribers.close("user_request").await;
+        self.subscribers.close(CloseReason::UserRequest).await;
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aaep::{Error, Producer};
 use aaep_proto::message::Event;
-use aaep_server::{Close, Config, ConfigError, Layer, Server, ServerContext, stdio};
+use aaep_server::{Config, ConfigError, Layer, Server, ServerContext, stdio};
 use tokio::time::Instant;
 
 use super::ids::{FreshIds, System};
@@ -144,7 +144,7 @@ async fn serve_parent(teller: Teller) -> io::Result<CommandStatus> {
             Ok(outcome)
         }
         close = &mut serving => {
-            let good = [Close::CLEAN, Close::BY_SUBSCRIBER].contains(&close.code);
+            let good = close.code.is_clean();
             Ok(if good { CommandStatus::Yes } else { CommandStatus::No })
         }
         () = told_to_stop() => {

@@ -121,7 +121,7 @@ fn judge(validator: &Validator, piece: Decoded<'_>) -> Entry {
                 limits::MESSAGE_BYTES
             ));
         }
-        Decoded::Broken(message) => return Entry::Bad(format!("This is not JSON: {message}.")),
+        Decoded::Malformed(message) => return Entry::Bad(format!("This is not JSON: {message}.")),
     };
     let json = match Json::parse(bytes) {
         Ok(json) => json,

@@ -1,6 +1,6 @@
 //! Server-Sent Events and POST (appendix B.1).
 
-use aaep_proto::framing::SseDecoder;
+use aaep_proto::binding::SseDecoder;
 use aaep_proto::limits;
 use aaep_proto::message::Message;
 use aaep_proto::subscriber::{DisconnectReason, HandshakeMode, ResumePoint};

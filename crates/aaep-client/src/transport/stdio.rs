@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aaep_proto::framing::{Line, LineDecoder};
+use aaep_proto::binding::{Line, LineDecoder};
 use aaep_proto::json::Json;
 use aaep_proto::limits;
 use aaep_proto::message::Message;

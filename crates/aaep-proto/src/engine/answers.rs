@@ -3,7 +3,7 @@
 
 use super::{CloseInfo, Cx, Engine, EngineError, EngineOutput, SubscriptionKey};
 use crate::id::SubscriptionId;
-use crate::message::ReasonCode;
+use crate::message::{CloseReason, ReasonCode};
 use crate::negotiate::Rejection;
 
 impl Engine {
@@ -23,7 +23,7 @@ impl Engine {
             None => {
                 self.answer(from, rejection);
                 let message = rejection.message.clone();
-                self.end(cx, from, CloseInfo { reason_code: "renegotiation_refused", message });
+                self.end(cx, from, CloseInfo { reason: CloseReason::RenegotiationRefused, message });
             }
         }
         Ok(())

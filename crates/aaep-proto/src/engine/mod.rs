@@ -43,7 +43,7 @@ use crate::confirm::{
 use crate::frame::{Frame, FrameMeter};
 use crate::id::{Entropy, OutputId, ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use crate::limits;
-use crate::message::{Message, Producer};
+use crate::message::{CloseReason, Message, Producer};
 use crate::negotiate::Offer;
 use crate::rule::Problem;
 use crate::sequence::recent::Recent;
@@ -155,7 +155,7 @@ pub enum EngineOutput {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CloseInfo {
     /// For programs.
-    pub reason_code: &'static str,
+    pub reason: CloseReason,
     /// For people.
     pub message: String,
 }

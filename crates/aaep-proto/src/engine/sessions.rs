@@ -12,8 +12,9 @@ use crate::id::{EventId, OutputId, ReplyToken, SessionId};
 use crate::language::LanguageTag;
 use crate::limits;
 use crate::message::{
-    CancelledBy, CoreType, ErrorCategory, EventMeta, LocalizationHints, Localized, OutputStreaming, Payload, Producer,
-    SessionCancelled, SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolStatus,
+    CancelledBy, CloseReason, CoreType, ErrorCategory, EventMeta, LocalizationHints, Localized, OutputStreaming,
+    Payload, Producer, SessionCancelled, SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted,
+    ToolStatus,
 };
 use crate::rule::{Problem, Rule};
 use crate::sequence::session::SessionOrder as Order;
@@ -283,7 +284,7 @@ impl Engine {
         for id in self.sessions.keys().cloned().collect::<Vec<_>>() {
             let cancelled = SessionCancelled {
                 cancelled_by: CancelledBy::Producer,
-                cancellation_reason: Some("producer_shutdown".to_owned()),
+                cancellation_reason: Some(CloseReason::ProducerShutdown.to_string()),
                 summary_terse: None,
                 summary_normal: summary.to_owned(),
                 summary_detailed: None,

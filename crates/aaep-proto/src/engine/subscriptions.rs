@@ -10,7 +10,8 @@ use crate::frame::FrameMeter;
 use crate::id::{OutputId, SubscriptionId};
 use crate::limits;
 use crate::message::{
-    AAEP_VERSION, Context, Manifest, Message, SubscriptionAccepted, SubscriptionClose, SubscriptionRequest, Verbosity,
+    AAEP_VERSION, CloseReason, Context, Manifest, Message, SubscriptionAccepted, SubscriptionClose,
+    SubscriptionRequest, Verbosity,
 };
 use crate::negotiate::{self, Agreement, Rejection, Terms};
 use crate::shaping::outbox::{Flow, Outbox};
@@ -270,7 +271,7 @@ impl Engine {
             Message::SubscriptionRequest(_) => self.refuse_second_request(from)?,
             Message::SubscriptionClose(close) if own(&close.subscription_id) => {
                 let message = close.reason_message.clone().unwrap_or_else(|| "The subscriber closed it.".to_owned());
-                self.end(cx, from, CloseInfo { reason_code: "subscriber_closed", message });
+                self.end(cx, from, CloseInfo { reason: CloseReason::SubscriberClosed, message });
             }
             Message::ConfirmationReply(reply) => self.handle_confirmation_reply(cx, (from, arrived), reply),
             Message::ClarificationReply(reply) => self.handle_clarification_reply(cx, (from, arrived), reply),
@@ -311,7 +312,7 @@ impl Engine {
         if self.subscriptions.get(key).is_some() {
             self.out.push_back(EngineOutput::Message(key, Box::new(rejection.to_message().into())));
             let message = rejection.message.clone();
-            self.end(cx, key, CloseInfo { reason_code: "renegotiation_refused", message });
+            self.end(cx, key, CloseInfo { reason: CloseReason::RenegotiationRefused, message });
         }
     }
 
@@ -329,7 +330,7 @@ impl Engine {
         match subscription.binding {
             ResumePolicy::Connection => {
                 let message = "The connection ended.".to_owned();
-                self.end(cx, key, CloseInfo { reason_code: "connection_lost", message });
+                self.end(cx, key, CloseInfo { reason: CloseReason::ConnectionLost, message });
             }
             ResumePolicy::Resumable if subscription.away.is_some() => {}
             ResumePolicy::Resumable => {
@@ -370,7 +371,7 @@ impl Engine {
         if let Some(subscription) = self.subscriptions.get(key) {
             let close = SubscriptionClose {
                 subscription_id: subscription.id.clone(),
-                reason_code: Some(closing.reason_code.to_owned()),
+                reason_code: Some(closing.reason.clone()),
                 reason_message: Some(closing.message.clone()),
                 correlation_id: None,
             };
@@ -413,7 +414,7 @@ impl Engine {
     pub(super) fn close_overfull(&mut self, cx: &mut Cx<'_>, keys: Vec<SubscriptionKey>) {
         for key in keys {
             let message = "Too much is waiting: the subscriber does not keep up.".to_owned();
-            self.close_subscription(cx, key, CloseInfo { reason_code: "too_slow", message });
+            self.close_subscription(cx, key, CloseInfo { reason: CloseReason::TooSlow, message });
         }
     }
 
@@ -426,7 +427,7 @@ impl Engine {
         }
         if subscription.gone {
             let message = "The stream did not come back.".to_owned();
-            return self.end(cx, key, CloseInfo { reason_code: "away_too_long", message });
+            return self.end(cx, key, CloseInfo { reason: CloseReason::AwayTooLong, message });
         }
         subscription.gone = true;
         let until = cx.now.moment.plus_seconds(limits::FORGET_SECONDS);

@@ -1,15 +1,11 @@
-//! From bytes to documents. Nothing here reads: bytes are pushed in as they come, whole documents
-//! come out, and no document can make a decoder keep more than its bound.
+//! Splits files and pipes of recorded documents into documents. Bytes are pushed in as they are read, whole documents
+//! come out, and no document makes a decoder buffer more than its bound.
 
-mod lines;
-mod mixed;
-mod sse;
-mod values;
+mod auto;
+mod json_stream;
 
-pub use lines::{Line, LineDecoder};
-pub use mixed::{AutoDecoder, Format};
-pub use sse::{SseDecoder, SseEvent};
-pub use values::JsonStreamDecoder;
+pub use auto::{AutoDecoder, Format};
+pub use json_stream::JsonStreamDecoder;
 
 /// What a decoder found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +14,6 @@ pub enum Decoded<'a> {
     Document(&'a [u8]),
     /// A document of this many bytes, more than the bound; it was skipped.
     TooLong(usize),
-    /// The framing itself is broken here.
-    Broken(&'static str),
+    /// The framing itself is malformed here; the text says how.
+    Malformed(&'static str),
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::kinds::*;
-use super::{Capabilities, Context, Decision, Producer, ReasonCode, Verbosity};
+use super::{Capabilities, CloseReason, Context, Decision, Producer, ReasonCode, Verbosity};
 use crate::id::{ReplyToken, SubscriptionId};
 use crate::json::Json;
 use crate::language::LanguageTag;
@@ -88,7 +88,7 @@ record! {
         /// The subscription to end.
         subscription_id: SubscriptionId = SUBSCRIPTION_ID,
         /// Why, for programs.
-        reason_code: Option<String> = NAME_256,
+        reason_code: Option<CloseReason> = NAME_256,
         /// Why, for people.
         reason_message: Option<String> = NOTE_OR_EMPTY,
         /// Trace identifier.

@@ -25,8 +25,8 @@ pub use payload::{
     SessionCancelled, SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolInvoked,
 };
 pub use values::{
-    Boundary, CancelledBy, CognitiveLoad, Decision, ErrorCategory, HandoffTarget, ReasonCode, ResponseKind,
-    Reversibility, RiskLevel, TextDirection, ToolStatus, Urgency, Verbosity,
+    Boundary, CancelledBy, CloseReason, CognitiveLoad, Decision, ErrorCategory, HandoffTarget, ReasonCode,
+    ResponseKind, Reversibility, RiskLevel, TextDirection, ToolStatus, Urgency, Verbosity,
 };
 
 use serde::ser::SerializeMap;

@@ -259,3 +259,34 @@ words! {
         Unknown = "unknown",
     }
 }
+
+words! {
+    /// Why a subscription ended (5.8). The specification leaves the codes open: these are the ones this implementation
+    /// sends, and any other one that is received is kept as it is.
+    CloseReason {
+        /// The subscriber asked the producer to close it.
+        SubscriberClosed = "subscriber_closed",
+        /// The subscriber shuts down.
+        SubscriberShutdown = "subscriber_shutdown",
+        /// The user left.
+        UserRequest = "user_request",
+        /// The producer cannot continue on the terms that a renegotiation asked for.
+        RenegotiationRefused = "renegotiation_refused",
+        /// The connection was lost and the subscription cannot be resumed.
+        ConnectionLost = "connection_lost",
+        /// The subscriber does not read fast enough.
+        TooSlow = "too_slow",
+        /// The subscriber did not resume in time.
+        AwayTooLong = "away_too_long",
+        /// The agent has ended.
+        ProducerEnded = "producer_ended",
+        /// The producer shuts down.
+        ProducerShutdown = "producer_shutdown",
+        /// The peer violated the protocol or a limit.
+        Violation = "violation",
+        /// The credentials expired or were revoked.
+        AuthenticationRequired = "authentication_required",
+        /// The subscriber does not trust the manifest of the producer.
+        ManifestNotTrusted = "manifest_not_trusted",
+    }
+}

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::id::SubscriptionId;
 use crate::limits;
-use crate::message::SubscriptionClose;
+use crate::message::{CloseReason, SubscriptionClose};
 use crate::time::Moment;
 
 /// Where the connection stands.
@@ -119,21 +119,21 @@ impl Subscriber {
     }
 
     /// Ends the subscription for good, and says so to the producer.
-    pub fn close(&mut self, cx: &mut Cx<'_>, reason_code: &str) {
+    pub fn close(&mut self, cx: &mut Cx<'_>, reason: CloseReason) {
         self.observe_time(cx);
         if self.is_ended() {
             return;
         }
         let live = self.phase == Phase::Live && self.config.handshake == HandshakeMode::Full;
         if let Some(id) = self.subscription.clone().filter(|_| live) {
-            self.send_close(id, reason_code);
+            self.send_close(id, reason);
         }
         self.settle_order(cx, true);
         self.end(EndReason::Closed);
     }
 
-    pub(super) fn send_close(&mut self, subscription_id: SubscriptionId, reason_code: &str) {
-        let reason_code = Some(reason_code.to_owned()).filter(|code| !code.is_empty());
+    pub(super) fn send_close(&mut self, subscription_id: SubscriptionId, reason: CloseReason) {
+        let reason_code = (!reason.as_str().is_empty()).then_some(reason);
         let close = SubscriptionClose { subscription_id, reason_code, reason_message: None, correlation_id: None };
         self.out.push_back(SubscriberOutput::Send(Box::new(close.into())));
     }

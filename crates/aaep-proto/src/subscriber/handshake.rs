@@ -7,8 +7,8 @@ use super::{
 use crate::id::SubscriptionId;
 use crate::limits;
 use crate::message::{
-    AAEP_VERSION, Capabilities, Event, Manifest, Payload, ReasonCode, SubscriptionAccepted, SubscriptionClose,
-    SubscriptionRejected, SubscriptionRenegotiate,
+    AAEP_VERSION, Capabilities, CloseReason, Event, Manifest, Payload, ReasonCode, SubscriptionAccepted,
+    SubscriptionClose, SubscriptionRejected, SubscriptionRenegotiate,
 };
 use crate::negotiate::merge;
 
@@ -193,7 +193,7 @@ impl Subscriber {
     /// Ends it for good: this is not the producer that was demanded.
     fn refuse(&mut self, cx: &mut Cx<'_>, subscription: SubscriptionId, why: String) {
         // The producer must not wait for answers that never come.
-        self.send_close(subscription, "manifest_not_trusted");
+        self.send_close(subscription, CloseReason::ManifestNotTrusted);
         self.notice(cx, Notice::UnfitManifest(why.clone()));
         self.end(EndReason::ManifestMismatch(why));
     }
@@ -253,7 +253,11 @@ impl Subscriber {
         if self.subscription.as_ref() != Some(&close.subscription_id) {
             return self.notice(cx, Notice::Unexpected("it closes another subscription"));
         }
-        let why = close.reason_message.as_deref().or(close.reason_code.as_deref()).unwrap_or("no reason was given.");
+        let why = close
+            .reason_message
+            .as_deref()
+            .or(close.reason_code.as_ref().map(CloseReason::as_str))
+            .unwrap_or("no reason was given.");
         let notice = Notice::ClosedByProducer(Notice::words(why));
         self.notice(cx, notice);
         self.subscribe_again(cx);

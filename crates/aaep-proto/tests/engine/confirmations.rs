@@ -5,7 +5,7 @@ use aaep_proto::engine::{
     EngineConfig, EngineError, NoSubscriberPolicy, ReplyRejection, ResumePolicy, SubscriptionKey,
 };
 use aaep_proto::id::{ReplyToken, SessionId};
-use aaep_proto::message::{CoreType, Decision, Payload, RiskLevel, ToolInvoked};
+use aaep_proto::message::{CloseReason, CoreType, Decision, Payload, RiskLevel, ToolInvoked};
 use serde_json::{Value, json};
 
 use crate::harness::World;
@@ -500,5 +500,8 @@ fn who_is_gone_for_good_does_not_stand_in_the_way() {
     // A stream that never comes back is given up.
     world.act(|engine, cx| engine.disconnect(cx, away));
     world.pass(15_000 + 300_000);
-    assert_eq!(world.closed.last().map(|(key, closing)| (*key, closing.reason_code)), Some((away, "away_too_long")));
+    assert_eq!(
+        world.closed.last().map(|(key, closing)| (*key, &closing.reason)),
+        Some((away, &CloseReason::AwayTooLong))
+    );
 }

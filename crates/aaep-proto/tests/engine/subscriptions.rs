@@ -2,7 +2,7 @@
 
 use aaep_proto::engine::{EngineError, ResumePolicy, SubscriptionKey};
 use aaep_proto::id::SessionId;
-use aaep_proto::message::{CoreType, Localized, Message, Payload, Progress, ProgressUpdated, ReasonCode};
+use aaep_proto::message::{CloseReason, CoreType, Localized, Message, Payload, Progress, ProgressUpdated, ReasonCode};
 use aaep_proto::negotiate::Rejection;
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ fn an_invalid_renegotiation_is_answered_and_ends_the_subscription() {
         world.act(|engine, cx| engine.refuse_renegotiation(cx, key, named.as_ref(), &rejection)).unwrap();
         assert_eq!(last_rejection(&world, key), rejection.message);
     }
-    assert!(world.closed.iter().all(|(_, closing)| closing.reason_code == "renegotiation_refused"));
+    assert!(world.closed.iter().all(|(_, closing)| closing.reason == CloseReason::RenegotiationRefused));
     assert_eq!(world.closed.len(), 2);
 }
 
@@ -204,7 +204,7 @@ fn who_cannot_keep_up_is_closed_with_a_reason_not_cheated() {
         world.act(|engine, cx| engine.complete_session(cx, &session, "Done.")).unwrap();
     }
     assert_eq!(world.closed.len(), 1);
-    assert_eq!((world.closed[0].0, world.closed[0].1.reason_code), (slow, "too_slow"));
+    assert_eq!((world.closed[0].0, &world.closed[0].1.reason), (slow, &CloseReason::TooSlow));
     assert!(matches!(world.messages(slow).last(), Some(Message::SubscriptionClose(_))));
     assert_eq!(world.count(fine, CoreType::SessionCompleted), 2000);
 }

@@ -123,7 +123,7 @@ impl World {
                 let changes = capabilities(json!({"max_events_per_second": 4}));
                 self.act(|s, cx| s.renegotiate(cx, &changes));
             }
-            Step::Close => self.act(|s, cx| s.close(cx, "done")),
+            Step::Close => self.act(|s, cx| s.close(cx, "done".into())),
             Step::Pass(millis) => self.pass(*millis),
             Step::Back => self.skew_millis -= 7000,
         }

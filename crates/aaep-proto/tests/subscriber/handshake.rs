@@ -198,10 +198,10 @@ fn closing_says_so_once_and_ends_everything() {
     let mut world = World::live(replying());
     let prompt = world.ask("rpl_1", json!({}));
     world.take();
-    world.act(|s, cx| s.close(cx, "user_left"));
-    world.act(|s, cx| s.close(cx, "user_left"));
+    world.act(|s, cx| s.close(cx, "user_left".into()));
+    world.act(|s, cx| s.close(cx, "user_left".into()));
     let sent = world.sent();
-    assert!(matches!(sent[..], [Message::SubscriptionClose(c)] if c.reason_code.as_deref() == Some("user_left")));
+    assert!(matches!(sent[..], [Message::SubscriptionClose(c)] if c.reason_code == Some("user_left".into())));
     assert_eq!(world.ended_prompts(), [(prompt.id, PromptEnd::Closed)]);
     assert_eq!(world.out.last(), Some(&SubscriberOutput::Event(SubscriberEvent::Ended(EndReason::Closed))));
     assert_eq!(world.subscriber.next_deadline(), None);

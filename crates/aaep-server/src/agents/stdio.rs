@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use aaep_proto::framing::{Line, LineDecoder};
+use aaep_proto::binding::{Line, LineDecoder};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;

@@ -86,7 +86,7 @@ async fn serve(app: App, seat: Result<(AgentLease, Peer), Close>, stream: TokioI
         Err(close) => close,
     };
     app.hub.metrics.closed(close.code);
-    let frame = CloseFrame { code: close.code.into(), reason: close.reason.into() };
+    let frame = CloseFrame { code: close.code.as_u16().into(), reason: close.reason.into() };
     // Who has gone need not be told.
     let _ = tokio::time::timeout(app.hub.limits.write_timeout(), sink.send(Message::Close(Some(frame)))).await;
 }

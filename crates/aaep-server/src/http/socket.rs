@@ -218,7 +218,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Sink for Out<S> {
         while reason.len() > 123 {
             reason.pop();
         }
-        let frame = CloseFrame { code: close.code.into(), reason: reason.into() };
+        let frame = CloseFrame { code: close.code.as_u16().into(), reason: reason.into() };
         // Who has gone need not be told.
         if self.say(Message::Close(Some(frame))).await.is_ok() {
             let _ = tokio::time::timeout(LINGER, self.linger()).await;

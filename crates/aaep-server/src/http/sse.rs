@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use aaep::message::Message;
+use aaep::message::{CloseReason, Message};
 use aaep::transport::{Link, Outbound};
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body::{Body, Frame};
@@ -58,7 +58,7 @@ impl Stream {
         let close = Close::lapsed();
         self.hub.metrics.closed(close.code);
         self.ended = true;
-        let message = closing(self.link.id().clone(), "authentication_required", &close);
+        let message = closing(self.link.id().clone(), CloseReason::AuthenticationRequired, &close);
         let mut bytes = BytesMut::new();
         put_message(&mut bytes, &message);
         bytes.freeze()

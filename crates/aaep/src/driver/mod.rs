@@ -16,7 +16,7 @@ use aaep_proto::engine::{
     CloseInfo, Cx, Engine, EngineConfig, EngineError, EngineOutput, RecoveredState, ResumePolicy, SubscriptionKey,
 };
 use aaep_proto::id::{ReplyToken, SessionId, SubscriptionId};
-use aaep_proto::message::Message;
+use aaep_proto::message::{CloseReason, Message};
 use aaep_proto::time::Moment;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
@@ -123,18 +123,17 @@ pub(crate) struct DriverState {
 }
 
 /// How the task ends.
-#[derive(Clone, Copy)]
 struct Leaving {
     /// When at the latest.
     latest: Moment,
-    reason: (&'static str, &'static str),
+    reason: (CloseReason, &'static str),
     /// Whether who takes what it is sent may have longer than that.
     keeps_on: bool,
 }
 
 /// Why subscriptions end with the agent.
-const ENDED: (&str, &str) = ("producer_ended", "The agent has ended.");
-const SHUT_DOWN: (&str, &str) = ("producer_shutdown", "The producer shuts down.");
+const ENDED: (CloseReason, &str) = (CloseReason::ProducerEnded, "The agent has ended.");
+const SHUT_DOWN: (CloseReason, &str) = (CloseReason::ProducerShutdown, "The producer shuts down.");
 
 /// What is kept, and what was.
 pub(crate) type JournalSetup = (Arc<dyn Journal>, RecoveredState);
@@ -197,7 +196,7 @@ async fn drive(
             return desk.close_all().await;
         }
         let now = desk.clock.now().moment;
-        let latest = desk.leaving.map(|leaving| leaving.latest).filter(|at| *at > now);
+        let latest = desk.leaving.as_ref().map(|leaving| leaving.latest).filter(|at| *at > now);
         alarm.set(&desk.clock, [due, latest].into_iter().flatten().min());
         tokio::select! {
             command = mailbox.recv(), if !closed => match command {
@@ -385,7 +384,7 @@ impl DriverState {
         if full && !port.blocked {
             self.set_blocked(key, true);
         }
-        if self.leaving.is_some_and(|leaving| leaving.keeps_on) {
+        if self.leaving.as_ref().is_some_and(|leaving| leaving.keeps_on) {
             self.leaving = None;
             self.linger();
         }
@@ -415,7 +414,7 @@ impl DriverState {
     }
 
     fn is_done(&self) -> bool {
-        let Some(leaving) = self.leaving else { return false };
+        let Some(leaving) = &self.leaving else { return false };
         let waits = |(key, port): &(&SubscriptionKey, &LinkTx)| port.reader.is_some() && self.engine.waiting(**key) > 0;
         // Who reads gets everything, however slowly it was asked for; who does not read is not waited for long.
         let late = self.clock.now().moment >= leaving.latest;
@@ -423,9 +422,9 @@ impl DriverState {
     }
 
     async fn close_all(&mut self) {
-        let (reason_code, message) = self.leaving.map_or(ENDED, |leaving| leaving.reason);
+        let (reason, message) = self.leaving.as_ref().map_or(ENDED, |leaving| leaving.reason.clone());
         for key in self.ports.keys().copied().collect::<Vec<_>>() {
-            let closing = CloseInfo { reason_code, message: message.to_owned() };
+            let closing = CloseInfo { reason: reason.clone(), message: message.to_owned() };
             self.act(|engine, cx| engine.close_subscription(cx, key, closing));
         }
         let kept = self.until_kept();

@@ -2,7 +2,7 @@
 //! use too much memory, the subscriptions that are furthest behind are ended.
 
 use aaep_proto::engine::{CloseInfo, ResumePolicy, SubscriptionKey};
-use aaep_proto::message::{Message, SubscriptionRequest};
+use aaep_proto::message::{CloseReason, Message, SubscriptionRequest};
 use aaep_proto::negotiate::Rejection;
 use aaep_proto::occupancy::memory_after_change;
 
@@ -82,7 +82,9 @@ impl DriverState {
                 port.discard();
             }
             let message = "Too much is waiting for all subscribers, and this one does not keep up.".to_owned();
-            self.act(|engine, cx| engine.close_subscription(cx, key, CloseInfo { reason_code: "too_slow", message }));
+            self.act(|engine, cx| {
+                engine.close_subscription(cx, key, CloseInfo { reason: CloseReason::TooSlow, message })
+            });
             self.take_outputs();
             self.shedding.ended += 1;
             ended = true;

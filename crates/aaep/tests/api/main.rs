@@ -6,8 +6,8 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use aaep::message::{
-    CancelledBy, Capabilities, CoreType, Decision, ErrorCategory, Event, Message, Payload, Response, RiskLevel,
-    ToolCompleted, ToolStatus,
+    CancelledBy, Capabilities, CloseReason, CoreType, Decision, ErrorCategory, Event, Message, Payload, Response,
+    RiskLevel, ToolCompleted, ToolStatus,
 };
 use aaep::stats::SubscriberCounts;
 use aaep::transport::{Link, Outbound, ResumePolicy};
@@ -48,11 +48,11 @@ async fn rest(mut link: Link) -> Vec<Event> {
     while let Some(outgoing) = link.recv().await {
         match outgoing {
             Outbound::Event(frame) => events.push(frame.event().clone()),
-            Outbound::Closed(closing) => closed = Some(closing.reason_code),
+            Outbound::Closed(closing) => closed = Some(closing.reason),
             Outbound::Message(_) => {}
         }
     }
-    assert_eq!(closed, Some("producer_ended"));
+    assert_eq!(closed, Some(CloseReason::ProducerEnded));
     events
 }
 

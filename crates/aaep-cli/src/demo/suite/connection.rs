@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aaep::Producer;
 use aaep::id::SessionId;
-use aaep::message::{AAEP_VERSION, Capabilities, Message, SubscriptionRequest};
+use aaep::message::{AAEP_VERSION, Capabilities, CloseReason, Message, SubscriptionRequest};
 use aaep::transport::{Link, Outbound, ResumePolicy};
 use aaep_proto::time::Timestamp;
 use serde_json::{Map, Value, json};
@@ -165,7 +165,7 @@ impl Connection {
             }
             Some(Outbound::Message(message)) => self.waiting.extend(serde_json::to_string(&message)),
             Some(Outbound::Closed(closing)) => {
-                self.ended = closing.reason_code != "subscriber_closed";
+                self.ended = closing.reason != CloseReason::SubscriberClosed;
                 self.link = None;
             }
             None => self.link = None,

@@ -1,7 +1,8 @@
 //! Input of which nobody said what it is: one object, an array, a line per document, or a
 //! captured event stream. It is told apart by its first bytes.
 
-use super::{Decoded, JsonStreamDecoder, Line, LineDecoder, SseDecoder};
+use super::{Decoded, JsonStreamDecoder};
+use crate::binding::{Line, LineDecoder, SSE_EVENT, SseDecoder, SseEvent};
 use crate::json::{IS_UTF_16, Json, is_utf_16};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -65,7 +66,7 @@ impl AutoDecoder {
             start.extend_from_slice(bytes);
             if is_utf_16(start) {
                 self.decoder = Decoder::Refused;
-                sink(1, Decoded::Broken(IS_UTF_16));
+                sink(1, Decoded::Malformed(IS_UTF_16));
             } else if let Some(format) = recognize(start, self.max, false) {
                 self.decide(format, &mut sink);
             }
@@ -124,8 +125,8 @@ fn document(number: u64, line: Line<'_>, sink: &mut impl FnMut(u64, Decoded<'_>)
 }
 
 /// Other kinds of events share the stream: pings, messages of an application.
-fn dispatched(event: super::SseEvent, sink: &mut impl FnMut(u64, Decoded<'_>)) {
-    if !matches!(event.event.as_str(), "" | "message" | "aaep.event") {
+fn dispatched(event: SseEvent, sink: &mut impl FnMut(u64, Decoded<'_>)) {
+    if !matches!(event.event.as_str(), "" | "message" | SSE_EVENT) {
         return;
     }
     match event.too_long {
@@ -190,7 +191,7 @@ mod tests {
                 match piece {
                     Decoded::Document(bytes) => String::from_utf8_lossy(bytes).into_owned(),
                     Decoded::TooLong(length) => format!("too long: {length}"),
-                    Decoded::Broken(message) => format!("broken: {message}"),
+                    Decoded::Malformed(message) => format!("broken: {message}"),
                 },
             ));
         };

@@ -79,8 +79,10 @@ impl JsonStreamDecoder {
             self.end_value(&mut sink);
         }
         match self.place {
-            Place::Inside => sink(self.value.line, Decoded::Broken("the input ends in the middle of a value")),
-            Place::Between if self.in_array => sink(self.line, Decoded::Broken("the input ends before the array does")),
+            Place::Inside => sink(self.value.line, Decoded::Malformed("the input ends in the middle of a value")),
+            Place::Between if self.in_array => {
+                sink(self.line, Decoded::Malformed("the input ends before the array does"))
+            }
             _ => {}
         }
     }
@@ -98,25 +100,25 @@ impl JsonStreamDecoder {
                 // Said once; the rest is skipped.
                 if self.in_array {
                     self.in_array = false;
-                    sink(self.line, Decoded::Broken("there is more text after the end of the array"));
+                    sink(self.line, Decoded::Malformed("there is more text after the end of the array"));
                 }
             }
             (b',', _) if self.in_array => {
                 if !self.after_value {
-                    sink(self.line, Decoded::Broken("an item of the array is missing before a comma"));
+                    sink(self.line, Decoded::Malformed("an item of the array is missing before a comma"));
                 }
                 self.after_value = false;
                 self.after_comma = true;
             }
             (b']', _) if self.in_array => {
                 if self.after_comma {
-                    sink(self.line, Decoded::Broken("an item of the array is missing after the last comma"));
+                    sink(self.line, Decoded::Malformed("an item of the array is missing after the last comma"));
                 }
                 self.place = Place::AfterArray;
             }
             _ => {
                 if self.in_array && self.after_value {
-                    sink(self.line, Decoded::Broken("a comma is missing between two items of the array"));
+                    sink(self.line, Decoded::Malformed("a comma is missing between two items of the array"));
                 }
                 self.begin_value(b);
             }

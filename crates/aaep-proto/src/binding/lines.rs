@@ -11,10 +11,10 @@ pub enum Line<'a> {
     TooLong(usize),
 }
 
-/// Cuts bytes into lines. A line that lies within one push is not copied.
+/// Splits bytes into lines. A line within one push is not copied.
 ///
 /// ```
-/// use aaep_proto::framing::{Line, LineDecoder};
+/// use aaep_proto::binding::{Line, LineDecoder};
 /// let mut lines = LineDecoder::new(100);
 /// let mut seen = Vec::new();
 /// for bytes in [&b"one\ntw"[..], b"o\r\nthree"] {
@@ -25,7 +25,7 @@ pub enum Line<'a> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct LineDecoder {
-    max: usize,
+    max_bytes: usize,
     carriage_return_ends: bool,
     number: u64,
     partial: Vec<u8>,
@@ -34,10 +34,10 @@ pub struct LineDecoder {
 }
 
 impl LineDecoder {
-    /// Lines that end with a line feed, or with a carriage return and a line feed.
-    pub fn new(max: usize) -> LineDecoder {
+    /// Creates a decoder of lines that end with a line feed, or with a carriage return and a line feed.
+    pub fn new(max_bytes: usize) -> LineDecoder {
         LineDecoder {
-            max,
+            max_bytes,
             carriage_return_ends: false,
             number: 1,
             partial: Vec::new(),
@@ -46,12 +46,12 @@ impl LineDecoder {
         }
     }
 
-    /// Lines as Server-Sent Events have them: a carriage return alone ends one too.
-    pub fn of_event_stream(max: usize) -> LineDecoder {
-        LineDecoder { carriage_return_ends: true, ..LineDecoder::new(max) }
+    /// Creates a decoder of the lines of server-sent events, which a carriage return alone ends too.
+    pub fn for_event_stream(max_bytes: usize) -> LineDecoder {
+        LineDecoder { carriage_return_ends: true, ..LineDecoder::new(max_bytes) }
     }
 
-    /// Takes more bytes and hands out the lines that they complete, with their numbers from 1.
+    /// Decodes more bytes and passes the lines that they complete to `sink`, with their numbers from 1.
     pub fn push(&mut self, mut bytes: &[u8], mut sink: impl FnMut(u64, Line<'_>)) {
         if self.after_carriage_return && !bytes.is_empty() {
             self.after_carriage_return = false;
@@ -66,17 +66,17 @@ impl LineDecoder {
                 bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
             }
         }
-        self.keep(bytes);
+        self.buffer(bytes);
     }
 
-    /// Ends the input; a last line without an end is handed out too.
+    /// Ends the input. A last line without an end is passed to `sink` too.
     pub fn finish(&mut self, mut sink: impl FnMut(u64, Line<'_>)) {
         if !self.partial.is_empty() || self.skipped > 0 {
             self.end_line(&[], &mut sink);
         }
     }
 
-    /// How many bytes of a line that is too long came so far; 0 if there is none.
+    /// Returns how many bytes of a line that is too long were skipped so far, 0 if the current line is not.
     pub fn skipped(&self) -> usize {
         self.skipped
     }
@@ -86,10 +86,10 @@ impl LineDecoder {
     }
 
     fn end_line(&mut self, rest: &[u8], sink: &mut impl FnMut(u64, Line<'_>)) {
-        let whole = if self.partial.is_empty() && self.skipped == 0 && rest.len() <= self.max {
+        let whole = if self.partial.is_empty() && self.skipped == 0 && rest.len() <= self.max_bytes {
             rest
         } else {
-            self.keep(rest);
+            self.buffer(rest);
             &self.partial
         };
         if self.skipped > 0 {
@@ -102,10 +102,10 @@ impl LineDecoder {
         self.skipped = 0;
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
+    fn buffer(&mut self, bytes: &[u8]) {
         if self.skipped > 0 {
             self.skipped += bytes.len();
-        } else if self.partial.len() + bytes.len() > self.max {
+        } else if self.partial.len() + bytes.len() > self.max_bytes {
             self.skipped = self.partial.len() + bytes.len();
             self.partial = Vec::new();
         } else {
