@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use aaep_server::{Config, ConfigError, Layer, Log, Running, Server};
+use aaep_server::{Config, ConfigError, Layer, LogConfig, RunningServer, Server};
 use tracing_subscriber::EnvFilter;
 
 use crate::CommandStatus;
@@ -156,7 +156,7 @@ pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
 }
 
 /// Starts a server for agents that connect to it.
-async fn open(config: Config) -> Result<Running, ConfigError> {
+async fn open(config: Config) -> Result<RunningServer, ConfigError> {
     let producer = Server::durable_producer(&config)?;
     Server::new(config, producer).with_agents().start().await
 }
@@ -173,7 +173,7 @@ pub(crate) fn runtime() -> io::Result<tokio::runtime::Runtime> {
 }
 
 /// Logs go to standard error; standard output is for results.
-pub(crate) fn start_logging(log: &Log) {
+pub(crate) fn start_logging(log: &LogConfig) {
     let filter = EnvFilter::try_new(&log.filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(false);
     // Only the first call counts, and there is one.

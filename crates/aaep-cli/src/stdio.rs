@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use aaep::Producer;
-use aaep_server::{Log, ServerContext, stdio};
+use aaep_server::{LogConfig, ServerContext, stdio};
 
 use crate::CommandStatus;
 use crate::demo::scenes::{self, Pace, Scene};
@@ -34,7 +34,7 @@ enum What {
 
 pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
     let What::Demo { scene, no_pauses } = args.what;
-    start_logging(&Log { filter: "warn".to_owned(), json: false });
+    start_logging(&LogConfig { filter: "warn".to_owned(), json: false });
     let scenes = scene.map_or_else(|| Scene::ALL.to_vec(), |scene| vec![scene]);
     let pace = if no_pauses { Pace::NONE } else { Pace::NORMAL };
     let runtime = runtime()?;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
         let builder = Producer::builder("aaep-demo").name("Demo");
         let builder = scenes::languages().into_iter().fold(builder, aaep::Builder::language);
         let producer = builder.build();
-        let hub = ServerContext::alone(producer.clone());
+        let hub = ServerContext::standalone(producer.clone());
         let playing = tokio::spawn(play(producer, scenes, pace));
         let close = stdio::serve(&hub, tokio::io::stdin(), tokio::io::stdout()).await;
         playing.abort();

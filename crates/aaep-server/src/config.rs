@@ -39,17 +39,17 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsConfig>,
     /// Who may do what.
-    pub auth: Auth,
+    pub auth: AuthConfig,
     /// The signed manifest.
-    pub manifest: Signing,
+    pub manifest: SigningConfig,
     /// Which other transports are switched on.
     pub transports: Transports,
     /// The bounds.
     pub limits: Limits,
     /// What is kept over a restart.
-    pub data: Data,
+    pub data: DataConfig,
     /// What is logged.
-    pub log: Log,
+    pub log: LogConfig,
 }
 
 impl Default for Config {
@@ -62,12 +62,12 @@ impl Default for Config {
             hosts: Vec::new(),
             origins: Vec::new(),
             tls: None,
-            auth: Auth::default(),
-            manifest: Signing::default(),
+            auth: AuthConfig::default(),
+            manifest: SigningConfig::default(),
             transports: Transports::default(),
             limits: Limits::default(),
-            data: Data::default(),
-            log: Log::default(),
+            data: DataConfig::default(),
+            log: LogConfig::default(),
         }
     }
 }
@@ -88,7 +88,7 @@ pub struct TlsConfig {
 /// Who may do what. Without any of these everyone may do everything, on this machine only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Auth {
+pub struct AuthConfig {
     /// A file of tokens; `aaep token static` makes its lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<PathBuf>,
@@ -101,14 +101,14 @@ pub struct Auth {
     pub audience: String,
 }
 
-impl Default for Auth {
-    fn default() -> Auth {
+impl Default for AuthConfig {
+    fn default() -> AuthConfig {
         // What `aaep token new` writes if it is told nothing else.
-        Auth { tokens: None, jwks: None, issuer: "aaep".to_owned(), audience: "aaep".to_owned() }
+        AuthConfig { tokens: None, jwks: None, issuer: "aaep".to_owned(), audience: "aaep".to_owned() }
     }
 }
 
-impl Auth {
+impl AuthConfig {
     /// Whether tokens are asked for.
     pub fn is_set(&self) -> bool {
         self.tokens.is_some() || self.jwks.is_some()
@@ -118,7 +118,7 @@ impl Auth {
 /// Keys that sign the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Signing {
+pub struct SigningConfig {
     /// The private key. It is read again when it changes, so a key can be rotated while the server runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
@@ -253,7 +253,7 @@ impl Limits {
 /// What is kept over a restart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Data {
+pub struct DataConfig {
     /// Where. Without it everything is in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dir: Option<PathBuf>,
@@ -263,25 +263,25 @@ pub struct Data {
     pub bytes: u64,
 }
 
-impl Default for Data {
-    fn default() -> Data {
-        Data { dir: None, days: 30, bytes: 4 << 30 }
+impl Default for DataConfig {
+    fn default() -> DataConfig {
+        DataConfig { dir: None, days: 30, bytes: 4 << 30 }
     }
 }
 
 /// What is logged, on standard error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Log {
+pub struct LogConfig {
     /// What to tell: a level (`error`, `warn`, `info`, `debug`) or a filter. The text of events is told at `trace` only.
     pub filter: String,
     /// One JSON object for each line instead of words.
     pub json: bool,
 }
 
-impl Default for Log {
-    fn default() -> Log {
-        Log { filter: "info".to_owned(), json: false }
+impl Default for LogConfig {
+    fn default() -> LogConfig {
+        LogConfig { filter: "info".to_owned(), json: false }
     }
 }
 
@@ -325,7 +325,7 @@ impl Layer {
             let known = Table::try_from(Config::every_field()).unwrap_or_default();
             let found = path.iter().try_fold(&Value::Table(known), |at, part| at.get(part)).is_some();
             if found {
-                layer.set(&path.join("."), guess(&text));
+                layer.set(&path.join("."), parse_value(&text));
             }
         }
         layer
@@ -348,14 +348,14 @@ impl Layer {
     }
 
     fn over(self, below: Table) -> Table {
-        lay(below, self.0)
+        merge(below, self.0)
     }
 }
 
-fn lay(mut below: Table, above: Table) -> Table {
+fn merge(mut below: Table, above: Table) -> Table {
     for (key, value) in above {
         let value = match (below.remove(&key), value) {
-            (Some(Value::Table(old)), Value::Table(new)) => Value::Table(lay(old, new)),
+            (Some(Value::Table(old)), Value::Table(new)) => Value::Table(merge(old, new)),
             (_, new) => new,
         };
         below.insert(key, value);
@@ -364,7 +364,7 @@ fn lay(mut below: Table, above: Table) -> Table {
 }
 
 /// A value as it would be written in TOML; what is none is text. A comma makes a list.
-fn guess(text: &str) -> Value {
+fn parse_value(text: &str) -> Value {
     let whole = format!("value = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
     whole.unwrap_or_else(|| Value::String(text.to_owned()))
 }
@@ -387,14 +387,14 @@ impl Config {
         Config {
             agent_name: Some(String::new()),
             tls: Some(TlsConfig { client_ca: path(), ..TlsConfig::default() }),
-            auth: Auth { tokens: path(), jwks: path(), ..Auth::default() },
-            manifest: Signing { key: path(), other_keys: path() },
+            auth: AuthConfig { tokens: path(), jwks: path(), ..AuthConfig::default() },
+            manifest: SigningConfig { key: path(), other_keys: path() },
             transports: Transports {
                 unix_path: path(),
                 grpc: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
                 ..Transports::default()
             },
-            data: Data { dir: path(), ..Data::default() },
+            data: DataConfig { dir: path(), ..DataConfig::default() },
             limits: Limits { unauthenticated_per_address: Some(0), ..Limits::default() },
             ..Config::default()
         }
@@ -457,7 +457,7 @@ mod tests {
         assert!(error.contains("--tls-cert") && error.contains("--tokens") && error.contains("127.0.0.1"), "{error}");
         let encrypted = Config { tls: Some(TlsConfig::default()), ..open.clone() };
         assert!(encrypted.check().unwrap_err().to_string().contains("credentials"));
-        let auth = Auth { tokens: Some("t".into()), ..Auth::default() };
+        let auth = AuthConfig { tokens: Some("t".into()), ..AuthConfig::default() };
         assert!(Config { auth: auth.clone(), ..open }.check().unwrap_err().to_string().contains("certificate"));
         assert_eq!(Config { auth, ..encrypted.clone() }.check(), Ok(()));
         let mutual = TlsConfig { client_ca: Some("ca".into()), ..TlsConfig::default() };

@@ -1,94 +1,92 @@
-//! The one flow of every transport that is bound to a connection (WebSocket, socket, gRPC, stdio): the first message
-//! asks for a subscription, then events go out and replies come in until one side ends it.
+//! The flow of every transport that is bound to a connection (WebSocket, local socket, gRPC, stdio): the handshake, then
+//! a read loop and a write loop until one side closes.
 //!
-//! A transport brings two halves: a [`Source`] of whole messages and a [`Sink`] that frames and writes. Both halves
-//! work at the same time, so a reply is heard while a slow reader holds up what is sent.
+//! A transport provides two halves: a [`Source`] that reads whole messages and a [`Sink`] that frames and writes them.
+//! Both loops run concurrently, so that a reply is handled while a slow peer blocks writes.
 
+use aaep_proto::binding::CloseCode;
 use std::future::Future;
 use std::io;
 
 use aaep::transport::{Link, LinkSender, Outbound, Rejection, ResumePolicy};
-use aaep_proto::binding::CloseCode;
 use aaep_proto::inbound::Inbound;
 use aaep_proto::message::{Message, ReasonCode};
 use bytes::Bytes;
 
-use crate::context::{Close, Peer, ServerContext, stopped};
-use crate::throttle::{Paced, Throttle};
+use crate::admission::throttle::{MessageThrottle, PacedSource};
+use crate::close::Close;
+use crate::context::{ServerContext, stopped};
+use crate::peer::Peer;
 
-/// Most that is written at once: more gives nothing, and a critical event must not wait behind it.
-const BATCH: usize = 128;
+/// Messages written at once. More would make a critical event wait behind them.
+const MAX_BATCH: usize = 128;
 
-/// Malformed messages that are let pass with a log line before the connection is closed for them.
-const MALFORMED: u32 = 16;
+/// Malformed messages that are logged and ignored before the connection is closed.
+const MAX_MALFORMED: u32 = 16;
 
-/// Why there is nobody to talk to.
+/// Close reason if the producer ended.
 const ENDED: &str = "the producer has ended";
 
-/// What comes from a peer.
+/// What a [`Source`] read.
 #[derive(Debug)]
 pub enum Received {
     /// A whole message.
     Message(Bytes),
-    /// A sign of life.
+    /// A sign of life: a ping, a pong or an empty message.
     Alive,
-    /// Something that no message can be.
+    /// Bytes that violate the framing or the limits of the transport, with the reason.
     Violation(&'static str),
-    /// The peer has ended the connection, or it is lost.
+    /// The peer closed the connection, or it was lost.
     End,
 }
 
-/// The half that hears.
+/// The read half of a connection.
 pub trait Source: Send {
-    /// The next thing. Giving up waiting loses nothing.
+    /// Waits for the next item. Must be cancel-safe: dropping the future loses nothing.
     fn next(&mut self) -> impl Future<Output = Received> + Send;
 }
 
-/// The half that speaks.
+/// The write half of a connection.
 pub trait Sink: Send {
-    /// Writes all of it, in order.
+    /// Writes a batch in order.
     fn send(&mut self, batch: &[Outbound]) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Asks the peer for a sign of life, on transports that can.
+    /// Sends a ping, on transports that have one.
     fn ping(&mut self) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Says why it ends, and ends it.
+    /// Notifies the peer of the reason and closes the connection.
     fn close(&mut self, close: &Close) -> impl Future<Output = ()> + Send;
 }
 
-/// How a subscriber comes.
+/// How a connection gets its subscription.
 #[derive(Debug)]
 pub enum SubscribeMode {
-    /// With a request. Where a connection is the subscription it cannot come back, elsewhere it can.
-    Anew(ResumePolicy),
-    /// To a subscription that it has.
-    Back(Link),
+    /// The first message requests a new subscription. The policy decides whether it survives a lost connection.
+    New(ResumePolicy),
+    /// The connection continues an existing subscription.
+    Resume(Link),
 }
 
-/// Holds the conversation to its end.
-pub async fn converse(hub: &ServerContext, peer: &Peer, source: impl Source, sink: impl Sink) -> Close {
-    converse_with(hub, (peer, SubscribeMode::Anew(ResumePolicy::Connection)), source, sink).await
-}
-
-/// The same with someone who may come back, or does.
-pub async fn converse_with(
-    hub: &ServerContext,
-    (peer, coming): (&Peer, SubscribeMode),
+/// Serves one connection until either side closes it, and returns the reason.
+pub async fn serve_connection(
+    context: &ServerContext,
+    peer: &Peer,
+    mode: SubscribeMode,
     source: impl Source,
     mut sink: impl Sink,
 ) -> Close {
-    let mut source = Paced::new(source);
-    let _open = hub.metrics.connection(peer.transport);
-    let begun = match coming {
-        SubscribeMode::Anew(binding) => begin(hub, (peer, binding), &mut source).await,
-        SubscribeMode::Back(link) => Ok(link),
+    let mut source = PacedSource::new(source);
+    let _open = context.metrics.connection(peer.transport);
+    let subscribed = match mode {
+        SubscribeMode::New(resume_policy) => handshake(context, peer, resume_policy, &mut source).await,
+        SubscribeMode::Resume(link) => Ok(link),
     };
-    let close = match begun {
-        Err((rejection, close)) => {
+    let close = match subscribed {
+        Err(HandshakeFailure { rejection, close }) => {
             if let Some(rejection) = rejection {
                 let message = Outbound::Message(Box::new(rejection.to_message().into()));
-                // Who has gone need not be told.
-                let _ = bounded(hub, sink.send(&[message])).await;
+                // The connection is closed next, whether or not the peer received this.
+                let _ = with_write_timeout(context, sink.send(&[message])).await;
             }
             close
         }
@@ -96,54 +94,68 @@ pub async fn converse_with(
             let _held = peer.hold();
             let sender = link.sender();
             let close = tokio::select! {
-                close = hear(hub, peer, &sender, &mut source) => close,
-                close = speak(hub, peer, &mut link, &mut sink) => close,
+                close = read_loop(context, peer, &sender, &mut source) => close,
+                close = write_loop(context, peer, &mut link, &mut sink) => close,
                 () = peer.lapsed() => Close::lapsed(),
             };
-            tracing::debug!(subscription = %link.id(), code = close.code.as_u16(), reason = %close.reason, "a subscription ended");
+            tracing::debug!(subscription = %link.id(), code = close.code.as_u16(), reason = %close.reason, "subscription closed");
             close
         }
     };
-    hub.metrics.closed(close.code);
-    // A peer that takes nothing cannot be told; it is not waited for.
-    let _ = tokio::time::timeout(hub.limits.write_timeout(), sink.close(&close)).await;
+    context.metrics.closed(close.code);
+    // A peer that does not read cannot delay the end.
+    let _ = tokio::time::timeout(context.limits.write_timeout(), sink.close(&close)).await;
     close
 }
 
-type Refused = (Option<Rejection>, Close);
+/// A handshake that led to no subscription.
+struct HandshakeFailure {
+    /// The answer to the request, if one is due.
+    rejection: Option<Rejection>,
+    close: Close,
+}
 
-/// The handshake.
-async fn begin(
-    hub: &ServerContext,
-    (peer, binding): (&Peer, ResumePolicy),
+impl From<Close> for HandshakeFailure {
+    fn from(close: Close) -> HandshakeFailure {
+        HandshakeFailure { rejection: None, close }
+    }
+}
+
+impl From<Rejection> for HandshakeFailure {
+    fn from(rejection: Rejection) -> HandshakeFailure {
+        HandshakeFailure { close: Close::rejected(&rejection), rejection: Some(rejection) }
+    }
+}
+
+/// Reads the first message and opens the subscription it requests.
+async fn handshake(
+    context: &ServerContext,
+    peer: &Peer,
+    resume_policy: ResumePolicy,
     source: &mut impl Source,
-) -> Result<Link, Refused> {
-    let mut stopping = hub.stopping.clone();
+) -> Result<Link, HandshakeFailure> {
+    let mut stopping = context.stopping.clone();
     let first = tokio::select! {
-        first = tokio::time::timeout(hub.limits.request(), first_message(source)) => first,
-        () = stopped(&mut stopping) => return Err((None, Close::new(Close::CLEAN, ENDED))),
-        () = peer.lapsed() => return Err((None, Close::lapsed())),
+        first = tokio::time::timeout(context.limits.request(), first_message(source)) => first,
+        () = stopped(&mut stopping) => return Err(Close::new(CloseCode::Normal, ENDED).into()),
+        () = peer.lapsed() => return Err(Close::lapsed().into()),
     };
     let bytes = match first {
-        Err(_) => return Err((None, Close::violation("no subscription.request came in time"))),
-        Ok(Err(close)) if close.code == Close::VIOLATION => {
+        Err(_) => return Err(Close::violation("no subscription.request came in time").into()),
+        Ok(Err(close)) if close.code == CloseCode::Violation => {
             let message = format!("This is not a message: {}. Send one subscription.request.", close.reason);
-            return Err((Some(Rejection::new(ReasonCode::Unknown, message)), close));
+            return Err(HandshakeFailure { rejection: Some(Rejection::new(ReasonCode::Unknown, message)), close });
         }
-        Ok(Err(close)) => return Err((None, close)),
+        Ok(Err(close)) => return Err(close.into()),
         Ok(Ok(bytes)) => bytes,
     };
-    let admitted = match Inbound::read(&bytes).into_request() {
-        Ok(request) => hub.admit(peer, *request, binding).await,
+    match Inbound::read(&bytes).into_request() {
+        Ok(request) => Ok(context.admit(peer, *request, resume_policy).await?),
         Err(rejection) => {
-            hub.metrics.malformed();
-            Err(rejection)
+            context.metrics.malformed();
+            Err(rejection.into())
         }
-    };
-    admitted.map_err(|rejection| {
-        let close = Close::new(CloseCode::from(&rejection.reason_code), rejection.message.clone());
-        (Some(rejection), close)
-    })
+    }
 }
 
 async fn first_message(source: &mut impl Source) -> Result<Bytes, Close> {
@@ -151,17 +163,17 @@ async fn first_message(source: &mut impl Source) -> Result<Bytes, Close> {
         match source.next().await {
             Received::Message(bytes) => return Ok(bytes),
             Received::Alive => {}
-            Received::Violation(what) => return Err(Close::violation(what)),
-            Received::End => return Err(gone()),
+            Received::Violation(reason) => return Err(Close::violation(reason)),
+            Received::End => return Err(peer_closed()),
         }
     }
 }
 
-/// Hands on what the subscriber says, until it breaks the rules or falls silent.
-async fn hear(hub: &ServerContext, peer: &Peer, link: &LinkSender, source: &mut impl Source) -> Close {
+/// Forwards messages of the subscriber to its subscription, until it violates the protocol or stays silent for too long.
+async fn read_loop(context: &ServerContext, peer: &Peer, link: &LinkSender, source: &mut impl Source) -> Close {
     let mut malformed = 0;
-    let mut throttle = Throttle::default();
-    let silence = hub.limits.silence();
+    let mut throttle = MessageThrottle::default();
+    let silence = context.limits.silence();
     loop {
         let Ok(received) = tokio::time::timeout(silence, source.next()).await else {
             return Close::violation("the connection gives no sign of life");
@@ -169,98 +181,87 @@ async fn hear(hub: &ServerContext, peer: &Peer, link: &LinkSender, source: &mut 
         let bytes = match received {
             Received::Message(bytes) => bytes,
             Received::Alive => continue,
-            Received::Violation(what) => return Close::violation(what),
-            Received::End => return gone(),
+            Received::Violation(reason) => return Close::violation(reason),
+            Received::End => return peer_closed(),
         };
-        if let Err(close) = throttle.pass(hub, peer, &bytes).await {
+        if let Err(close) = throttle.pass(context, peer, &bytes).await {
             return close;
         }
-        // The time to close may have come while the message was under way.
+        // The credentials may have lapsed while the message was received or throttled.
         if !peer.is_current() {
             return Close::lapsed();
         }
         let message = Inbound::read(&bytes);
         if !matches!(message, Inbound::Message(_)) {
             malformed += 1;
-            hub.metrics.malformed();
-            tracing::info!(principal = peer.principal(), "a message that is not valid here");
-            if malformed > MALFORMED {
+            context.metrics.malformed();
+            tracing::info!(principal = peer.principal(), "message not valid here");
+            if malformed > MAX_MALFORMED {
                 return Close::violation("too many malformed messages");
             }
         }
         let sent = match message {
-            Inbound::Message(message) => link.send(narrowed(peer, message)).await,
+            Inbound::Message(message) => link.send(peer.narrow_message(message)).await,
             Inbound::Request(request) => link.send(Message::SubscriptionRequest(request)).await,
             invalid @ (Inbound::Refused(_) | Inbound::RefusedChange(..)) => link.send_invalid(invalid).await,
             Inbound::Invalid(_) => Ok(()),
         };
         if sent.is_err() {
-            return Close::new(Close::CLEAN, ENDED);
+            return Close::new(CloseCode::Normal, ENDED);
         }
     }
 }
 
-/// A message without what this peer may not ask for.
-pub(crate) fn narrowed(peer: &Peer, message: Message) -> Message {
-    match message {
-        Message::SubscriptionRenegotiate(mut change) => {
-            change.capabilities = peer.narrow(change.capabilities);
-            Message::SubscriptionRenegotiate(change)
-        }
-        other => other,
-    }
-}
-
-/// Sends what the subscription gets: all that waits, in one go.
-async fn speak(hub: &ServerContext, peer: &Peer, link: &mut Link, sink: &mut impl Sink) -> Close {
+/// Writes what the subscription delivers, with everything that is queued in one batch, and pings.
+async fn write_loop(context: &ServerContext, peer: &Peer, link: &mut Link, sink: &mut impl Sink) -> Close {
     let mut batch = Vec::new();
-    let mut ping = tokio::time::interval(hub.limits.keep_alive());
+    let mut ping = tokio::time::interval(context.limits.keep_alive());
     ping.reset();
     loop {
         let sent = tokio::select! {
-            count = link.recv_many(&mut batch, BATCH) => {
+            count = link.recv_many(&mut batch, MAX_BATCH) => {
                 if count == 0 {
-                    return Close::new(Close::CLEAN, ENDED);
+                    return Close::new(CloseCode::Normal, ENDED);
                 }
-                hub.metrics.delivered(peer.transport, &batch);
-                trace(&batch);
+                context.metrics.delivered(peer.transport, &batch);
+                trace_events(&batch);
                 let closing = match batch.last() {
                     Some(Outbound::Closed(closing)) => Some(Close::of(closing)),
                     _ => None,
                 };
-                let sent = bounded(hub, sink.send(&batch)).await;
+                let sent = with_write_timeout(context, sink.send(&batch)).await;
                 batch.clear();
-                batch.shrink_to(BATCH / 8);
+                batch.shrink_to(MAX_BATCH / 8);
                 if let Some(close) = closing {
                     return close;
                 }
                 sent
             }
-            _ = ping.tick() => bounded(hub, sink.ping()).await,
+            _ = ping.tick() => with_write_timeout(context, sink.ping()).await,
         };
         if let Err(error) = sent {
             let slow = error.kind() == io::ErrorKind::TimedOut;
-            return if slow { Close::violation("too_slow: the subscriber takes nothing") } else { gone() };
+            return if slow { Close::too_slow() } else { peer_closed() };
         }
     }
 }
 
-/// The text of events is for those who look for a fault with the user's consent: at the lowest level only.
-pub(crate) fn trace(batch: &[Outbound]) {
+/// Logs the text of events. Only at trace level: it may be private.
+pub(crate) fn trace_events(batch: &[Outbound]) {
     if !tracing::enabled!(tracing::Level::TRACE) {
         return;
     }
     for item in batch {
         if let Outbound::Event(frame) = item {
-            tracing::trace!(event = %String::from_utf8_lossy(frame.json()), "sent");
+            tracing::trace!(event = %String::from_utf8_lossy(frame.json()), "event sent");
         }
     }
 }
 
-async fn bounded(hub: &ServerContext, sending: impl Future<Output = io::Result<()>>) -> io::Result<()> {
-    tokio::time::timeout(hub.limits.write_timeout(), sending).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+async fn with_write_timeout(context: &ServerContext, write: impl Future<Output = io::Result<()>>) -> io::Result<()> {
+    tokio::time::timeout(context.limits.write_timeout(), write).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
 }
 
-fn gone() -> Close {
-    Close::new(Close::BY_SUBSCRIBER, "the peer has gone")
+fn peer_closed() -> Close {
+    Close::new(CloseCode::SubscriberClosed, "the peer has gone")
 }

@@ -1,6 +1,7 @@
 //! The gRPC binding: `aaep.v1.AaepService`, with health and reflection, behind the same connections, encryption and
 //! guard as HTTP.
 
+use aaep_proto::binding::CloseCode;
 use std::io;
 use std::pin::Pin;
 use std::str::FromStr;
@@ -23,16 +24,18 @@ use tonic::service::Routes;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_health::server::{HealthReporter, health_reporter};
 
-use crate::auth::{Connection, bearer};
-use crate::close_notice::CloseNotifier;
+use crate::admission::message_memory::{MessageMemory, MeteredBody};
+use crate::admission::rate::RequestPurpose;
+use crate::admission::throttle::TOO_MANY_CONTROL_FRAMES;
+use crate::auth::{ConnectionInfo, bearer};
+use crate::close::CloseNotifier;
+use crate::close::{Close, TOO_LARGE, TOO_MANY, unauthenticated};
 use crate::config::ConfigError;
-use crate::connection::{Received, Sink, Source, SubscribeMode, converse_with};
-use crate::context::{Close, Peer, TOO_LARGE, TOO_MANY, stopped, unauthenticated};
-use crate::http::App;
-use crate::metered::{MeteredBody, Unfinished};
+use crate::connection::{Received, Sink, Source, SubscribeMode, serve_connection};
+use crate::context::AppState;
+use crate::context::stopped;
 use crate::metrics::Transport;
-use crate::rate::Purpose;
-use crate::throttle::TOO_MANY_CONTROL_FRAMES;
+use crate::peer::Peer;
 
 /// The name in the manifest.
 pub(crate) const NAME: &str = "grpc";
@@ -44,19 +47,20 @@ const SUBSCRIPTION: &str = "aaep-subscription-id";
 const LAST_EVENT: &str = "aaep-last-event-id";
 
 /// Messages that wait to be written to a stream.
-const QUEUE: usize = 16;
+const MAX_QUEUED_MESSAGES: usize = 16;
 
 /// What a message may be larger than its JSON.
-const ENVELOPE: usize = 1024;
+const ENVELOPE_BYTES: usize = 1024;
 
 /// All services.
-pub(crate) async fn router(app: App, stopping: watch::Receiver<bool>) -> Result<Router, ConfigError> {
-    let limit = app.hub.limits.message_bytes + ENVELOPE;
+pub(crate) async fn router(app: AppState) -> Result<Router, ConfigError> {
+    let limit = app.context.limits.message_bytes + ENVELOPE_BYTES;
+    let app_stopping = app.context.stopping.clone();
     let counted = app.clone();
-    let service = AaepServiceServer::new(Service(app)).max_decoding_message_size(limit);
+    let service = AaepServiceServer::new(GrpcService(app)).max_decoding_message_size(limit);
     let (reporter, health) = health_reporter();
-    reporter.set_serving::<AaepServiceServer<Service>>().await;
-    tokio::spawn(retire(reporter, stopping));
+    reporter.set_serving::<AaepServiceServer<GrpcService>>().await;
+    tokio::spawn(report_shutdown(reporter, app_stopping));
     let told = |e: tonic_reflection::server::Error| ConfigError(format!("grpc: {e}"));
     let described = || {
         tonic_reflection::server::Builder::configure()
@@ -72,30 +76,30 @@ pub(crate) async fn router(app: App, stopping: watch::Receiver<bool>) -> Result<
 }
 
 /// Counts the bytes of messages that are not complete yet.
-async fn count_body(State(app): State<App>, request: axum::extract::Request) -> axum::extract::Request {
+async fn count_body(State(app): State<AppState>, request: axum::extract::Request) -> axum::extract::Request {
     let (mut parts, body) = request.into_parts();
-    let certificate = parts.extensions.get::<Connection>().and_then(|connection| connection.certificate.as_ref());
+    let certificate = parts.extensions.get::<ConnectionInfo>().and_then(|connection| connection.certificate.as_ref());
     // A caller that is not known is refused later.
-    let peer = app.gate.identify(bearer(&parts.headers), certificate, Transport::Grpc).ok();
+    let peer = app.authenticator.identify(bearer(&parts.headers), certificate, Transport::Grpc).ok();
     let principal = peer.as_ref().map(Peer::principal).unwrap_or_default();
-    let unfinished = Unfinished::new(app.hub.admission.subscriber_memory(principal));
+    let unfinished = MessageMemory::new(app.context.admission.subscriber_memory(principal));
     parts.extensions.insert(unfinished.clone());
     axum::extract::Request::from_parts(parts, Body::new(MeteredBody { body, unfinished }))
 }
 
 /// Tells those who watch that the service ends, and lets them go.
-async fn retire(mut reporter: HealthReporter, mut stopping: watch::Receiver<bool>) {
+async fn report_shutdown(mut reporter: HealthReporter, mut stopping: watch::Receiver<bool>) {
     stopped(&mut stopping).await;
-    reporter.set_not_serving::<AaepServiceServer<Service>>().await;
+    reporter.set_not_serving::<AaepServiceServer<GrpcService>>().await;
     for name in ["", "aaep.v1.AaepService"] {
         reporter.clear_service_status(name).await;
     }
 }
 
-struct Service(App);
+struct GrpcService(AppState);
 
 #[tonic::async_trait]
-impl AaepService for Service {
+impl AaepService for GrpcService {
     type SubscribeStream = Pin<Box<dyn Stream<Item = Result<AaepMessage, Status>> + Send>>;
 
     async fn subscribe(
@@ -107,25 +111,25 @@ impl AaepService for Service {
             Err((rejection, status)) => return Ok(Response::new(rejected(&rejection, status))),
         };
         let deadline = deadline(request.metadata())?;
-        let coming = self.coming(&peer, request.metadata()).await?;
-        let (to, mut from) = mpsc::channel(QUEUE);
-        let hub = self.0.hub.clone();
-        let unfinished = request.extensions().get::<Unfinished>().cloned();
-        let source = In {
+        let mode = self.subscribe_mode(&peer, request.metadata()).await?;
+        let (to, mut from) = mpsc::channel(MAX_QUEUED_MESSAGES);
+        let context = self.0.context.clone();
+        let unfinished = request.extensions().get::<MessageMemory>().cloned();
+        let source = GrpcSource {
             unfinished,
             from: request.into_inner(),
             left: to.clone(),
-            limit: hub.limits.message_bytes,
-            quiet: hub.limits.silence() / 2,
+            limit: context.limits.message_bytes,
+            quiet: context.limits.silence() / 2,
         };
-        let sink = Out { to: to.clone(), farewell: CloseNotifier::default(), refused: None };
+        let sink = GrpcSink { to: to.clone(), close_notifier: CloseNotifier::default(), refused: None };
         tokio::spawn(async move {
-            let talk = converse_with(&hub, (&peer, coming), source, sink);
+            let talk = serve_connection(&context, &peer, mode, source, sink);
             let late = tokio::time::timeout(deadline.unwrap_or(Duration::MAX), talk).await.is_err();
             if late {
                 let told = to.send(Err(Status::deadline_exceeded("the deadline of the call has passed")));
                 // Who has gone need not be told.
-                let _ = tokio::time::timeout(hub.limits.write_timeout(), told).await;
+                let _ = tokio::time::timeout(context.limits.write_timeout(), told).await;
             }
         });
         Ok(Response::new(Box::pin(stream::poll_fn(move |cx| from.poll_recv(cx)))))
@@ -136,50 +140,51 @@ impl AaepService for Service {
     }
 }
 
-impl Service {
+impl GrpcService {
     /// Who calls, within its rate.
     fn identify<T>(&self, request: &Request<T>) -> Result<Peer, (Rejection, Status)> {
-        let connection = request.extensions().get::<Connection>();
+        let connection = request.extensions().get::<ConnectionInfo>();
         let certificate = connection.and_then(|connection| connection.certificate.as_ref());
         let headers = request.metadata().clone().into_headers();
-        let peer = self.0.gate.identify(bearer(&headers), certificate, Transport::Grpc).map_err(|unknown| {
-            tracing::info!(?unknown, "credentials were refused");
-            self.0.hub.metrics.unauthenticated();
-            (unauthenticated(), Status::unauthenticated("credentials are missing or wrong"))
-        })?;
-        if self.0.hub.rates.take(peer.principal(), Purpose::Subscribe).is_err() {
-            self.0.hub.metrics.rate_limited();
+        let peer =
+            self.0.authenticator.identify(bearer(&headers), certificate, Transport::Grpc).map_err(|unknown| {
+                tracing::info!(?unknown, "credentials were refused");
+                self.0.context.metrics.unauthenticated();
+                (unauthenticated(), Status::unauthenticated("credentials are missing or wrong"))
+            })?;
+        if self.0.context.rates.take(peer.principal(), RequestPurpose::Subscribe).is_err() {
+            self.0.context.metrics.rate_limited();
             let mut rejection = Rejection::new(ReasonCode::RateLimit, "Too many requests. Wait a second.");
             rejection.retry_after_seconds = Some(1);
             return Err((rejection, Status::resource_exhausted(TOO_MANY)));
         }
-        if !self.0.gate.is_open() {
-            connection.iter().for_each(|connection| connection.place.authenticated());
+        if !self.0.authenticator.is_open() {
+            connection.iter().for_each(|connection| connection.slot.mark_authenticated());
         }
-        Ok(peer.at(connection.map(|connection| connection.place.clone())))
+        Ok(peer.with_slot(connection.map(|connection| connection.slot.clone())))
     }
 
     /// Whether the caller comes anew or back: 8.7 wants a stream to be known again that returns within a short time. A
     /// caller that means to return says so, since its questions wait for it then.
-    async fn coming(&self, peer: &Peer, metadata: &MetadataMap) -> Result<SubscribeMode, Status> {
+    async fn subscribe_mode(&self, peer: &Peer, metadata: &MetadataMap) -> Result<SubscribeMode, Status> {
         let Some(id) = read::<SubscriptionId>(metadata, SUBSCRIPTION)? else {
             let binding =
                 if metadata.contains_key(RESUMABLE) { ResumePolicy::Resumable } else { ResumePolicy::Connection };
-            return Ok(SubscribeMode::Anew(binding));
+            return Ok(SubscribeMode::New(binding));
         };
         let last = metadata.get(LAST_EVENT).and_then(|last| last.to_str().ok()).filter(|last| !last.is_empty());
         let may = if peer.may(Role::Subscribe) {
-            self.0.hub.producer.resume(&id, peer.principal(), last).await
+            self.0.context.producer.resume(&id, peer.principal(), last).await
         } else {
             None
         };
         // Whose it is or whether it ever was is not told.
-        may.map(SubscribeMode::Back).ok_or_else(|| Status::not_found("there is no such subscription; subscribe anew"))
+        may.map(SubscribeMode::Resume).ok_or_else(|| Status::not_found("there is no such subscription; subscribe anew"))
     }
 }
 
 /// The stream of who is not let in: the answer to its request, then the status.
-fn rejected(rejection: &Rejection, status: Status) -> <Service as AaepService>::SubscribeStream {
+fn rejected(rejection: &Rejection, status: Status) -> <GrpcService as AaepService>::SubscribeStream {
     let message: Message = rejection.to_message().into();
     // Messages hold text, numbers and maps with text keys only: they can always be written.
     let json = serde_json::to_vec(&message).unwrap_or_default().into();
@@ -214,9 +219,9 @@ fn deadline(metadata: &MetadataMap) -> Result<Option<Duration>, Status> {
     Ok(Some(time))
 }
 
-struct In {
+struct GrpcSource {
     /// Counts the bytes of the message that is being received.
-    unfinished: Option<Unfinished>,
+    unfinished: Option<MessageMemory>,
     from: Streaming<AaepMessage>,
     /// Closed when the caller has given up the call.
     left: mpsc::Sender<Result<AaepMessage, Status>>,
@@ -225,7 +230,7 @@ struct In {
     quiet: Duration,
 }
 
-impl Source for In {
+impl Source for GrpcSource {
     async fn next(&mut self) -> Received {
         let message = tokio::select! {
             message = self.from.message() => message,
@@ -245,13 +250,13 @@ impl Source for In {
     }
 }
 
-struct Out {
+struct GrpcSink {
     to: mpsc::Sender<Result<AaepMessage, Status>>,
-    farewell: CloseNotifier,
+    close_notifier: CloseNotifier,
     refused: Option<ReasonCode>,
 }
 
-impl Out {
+impl GrpcSink {
     async fn say(&mut self, json: Bytes, message_type: &str) -> io::Result<()> {
         let message = AaepMessage { json, message_type: message_type.to_owned() };
         self.to.send(Ok(message)).await.map_err(|_| io::ErrorKind::BrokenPipe.into())
@@ -269,13 +274,13 @@ impl Out {
     }
 }
 
-impl Sink for Out {
+impl Sink for GrpcSink {
     async fn send(&mut self, batch: &[Outbound]) -> io::Result<()> {
         for item in batch {
             match item {
                 Outbound::Event(frame) => self.say(frame.json().clone(), frame.event().type_name()).await?,
                 Outbound::Message(message) => {
-                    self.farewell.note(message);
+                    self.close_notifier.note(message);
                     if let Message::SubscriptionRejected(rejected) = &**message {
                         self.refused = Some(rejected.reason_code.clone());
                     }
@@ -292,7 +297,7 @@ impl Sink for Out {
     }
 
     async fn close(&mut self, close: &Close) {
-        if let Some(message) = self.farewell.last(close) {
+        if let Some(message) = self.close_notifier.final_message(close) {
             // Who has gone need not be told.
             let _ = self.say_message(&message).await;
         }
@@ -305,12 +310,14 @@ impl Sink for Out {
 /// The end in gRPC's words; nothing is a good end.
 fn status_of(close: &Close, refused: Option<&ReasonCode>) -> Option<Status> {
     let code = match (close.code, refused) {
-        (Close::CLEAN | Close::BY_SUBSCRIBER, _) => return None,
-        (Close::UNAUTHENTICATED, _) | (_, Some(ReasonCode::AuthenticationRequired)) => Code::Unauthenticated,
-        (Close::UNAUTHORIZED, _) | (_, Some(ReasonCode::AuthorizationDenied)) => Code::PermissionDenied,
+        (CloseCode::Normal | CloseCode::SubscriberClosed, _) => return None,
+        (CloseCode::Unauthenticated, _) | (_, Some(ReasonCode::AuthenticationRequired)) => Code::Unauthenticated,
+        (CloseCode::Unauthorized, _) | (_, Some(ReasonCode::AuthorizationDenied)) => Code::PermissionDenied,
         (_, Some(ReasonCode::RateLimit)) => Code::ResourceExhausted,
         (_, Some(ReasonCode::TransportUnavailable)) => Code::Unavailable,
-        (Close::VIOLATION, _) if [TOO_LARGE, TOO_MANY, TOO_MANY_CONTROL_FRAMES].contains(&close.reason.as_str()) => {
+        (CloseCode::Violation, _)
+            if [TOO_LARGE, TOO_MANY, TOO_MANY_CONTROL_FRAMES].contains(&close.reason.as_str()) =>
+        {
             Code::ResourceExhausted
         }
         _ if close.cause == Some(CloseReason::TooSlow) => Code::ResourceExhausted,
@@ -345,14 +352,14 @@ mod tests {
     #[test]
     fn ends_have_their_status() {
         let code = |code, reason: &str, refused| status_of(&Close::new(code, reason), refused).map(|s| s.code());
-        assert_eq!(code(Close::CLEAN, "", None), None);
-        assert_eq!(code(Close::BY_SUBSCRIBER, "", None), None);
-        assert_eq!(code(Close::VIOLATION, TOO_LARGE, None), Some(Code::ResourceExhausted));
+        assert_eq!(code(CloseCode::Normal, "", None), None);
+        assert_eq!(code(CloseCode::SubscriberClosed, "", None), None);
+        assert_eq!(code(CloseCode::Violation, TOO_LARGE, None), Some(Code::ResourceExhausted));
         let slow = aaep::transport::CloseInfo { reason: CloseReason::TooSlow, message: "x".to_owned() };
         assert_eq!(status_of(&Close::of(&slow), None).map(|s| s.code()), Some(Code::ResourceExhausted));
-        assert_eq!(code(Close::VIOLATION, "the frame is malformed", None), Some(Code::InvalidArgument));
-        assert_eq!(code(Close::REJECTED, "", Some(&ReasonCode::RateLimit)), Some(Code::ResourceExhausted));
-        assert_eq!(code(Close::REJECTED, "", Some(&ReasonCode::VersionUnsupported)), Some(Code::InvalidArgument));
-        assert_eq!(code(Close::UNAUTHORIZED, "", None), Some(Code::PermissionDenied));
+        assert_eq!(code(CloseCode::Violation, "the frame is malformed", None), Some(Code::InvalidArgument));
+        assert_eq!(code(CloseCode::Rejected, "", Some(&ReasonCode::RateLimit)), Some(Code::ResourceExhausted));
+        assert_eq!(code(CloseCode::Rejected, "", Some(&ReasonCode::VersionUnsupported)), Some(Code::InvalidArgument));
+        assert_eq!(code(CloseCode::Unauthorized, "", None), Some(Code::PermissionDenied));
     }
 }

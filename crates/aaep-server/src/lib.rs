@@ -1,39 +1,45 @@
-//! AAEP over every transport: HTTP with server-sent events and WebSocket, gRPC, Unix sockets and stdio, encrypted and
-//! with known callers.
+//! AAEP over every transport: HTTP with server-sent events and WebSocket, gRPC, Unix sockets and stdio, with encryption
+//! and authentication.
 //!
-//! A [`Server`] opens what its [`Config`] says for one [`aaep::Producer`]. All transports do the same work in the same
-//! way: those that are bound to a connection hold a [`conversation`], and the SSE binding spreads the same steps over
-//! three endpoints.
+//! A [`Server`] opens the transports of its [`Config`] for one [`aaep::Producer`]. Every transport that is bound to a
+//! connection runs the same flow, [`connection::serve_connection`]; the SSE binding spreads the same steps over three
+//! HTTP endpoints.
+//!
+//! | Module | Contents |
+//! |---|---|
+//! | `server`, `config`, `listeners`, `accept` | Starting and stopping, settings, sockets, the accept loop |
+//! | `context`, `peer`, `close` | State shared by all transports, the peer of a connection, close codes |
+//! | `connection` | The flow of a connection: handshake, read loop, write loop |
+//! | `http`, `grpc`, `ipc`, `stdio` | The transports |
+//! | `agents` | Endpoints for agents in other processes |
+//! | `auth` | Credentials, client certificates, TLS, host and origin checks |
+//! | `admission` | Limits per peer and in total: connections, subscriptions, memory, rates |
+//! | `metrics`, `published_manifest` | Prometheus metrics, the signed manifest |
 
+mod accept;
 mod admission;
 pub mod agents;
 mod auth;
 mod clock;
-mod close_notice;
+mod close;
 mod config;
 pub mod connection;
 mod context;
-mod credentials;
-mod extra_listeners;
-mod frames;
 mod grpc;
 mod http;
-mod idle;
 pub mod ipc;
-mod listener;
-mod memory_budget;
-mod metered;
+mod listeners;
 mod metrics;
-mod places;
+mod peer;
 mod published_manifest;
-mod quota;
-mod rate;
 mod server;
 pub mod stdio;
-mod throttle;
-mod tls;
 
-pub use config::{Auth, Config, ConfigError, Data, Layer, Limits, Log, Signing, TlsConfig, Transports};
-pub use context::{Close, Peer, ServerContext};
+pub use close::Close;
+pub use config::{
+    AuthConfig, Config, ConfigError, DataConfig, Layer, Limits, LogConfig, SigningConfig, TlsConfig, Transports,
+};
+pub use context::ServerContext;
 pub use metrics::Transport;
-pub use server::{Running, Server};
+pub use peer::Peer;
+pub use server::{RunningServer, Server};

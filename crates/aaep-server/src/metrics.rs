@@ -1,14 +1,17 @@
 //! The server's numbers, in the text form that Prometheus reads.
 
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::pin::pin;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use aaep::stats::{ProducerStats, ReplyStats};
 use aaep::transport::Outbound;
 use aaep_proto::binding::CloseCode;
+use tokio::sync::Notify;
 
+use crate::admission::memory_budget::MemoryBudget;
 use crate::clock;
-use crate::memory_budget::MemoryBudget;
 
 /// How a peer got here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,15 +46,17 @@ impl Transport {
 }
 
 /// Upper bounds of the latency histogram, in milliseconds. Timestamps of events have no finer grain.
-const BOUNDS: [u64; 9] = [1, 2, 5, 10, 25, 50, 100, 1000, 10_000];
+const LATENCY_BOUNDS_MS: [u64; 9] = [1, 2, 5, 10, 25, 50, 100, 1000, 10_000];
 
 /// Counters that all transports add to.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     open: [AtomicU64; 5],
+    /// Notified when the last open connection has closed.
+    disconnected: Notify,
     events: [AtomicU64; 5],
     writes: [AtomicU64; 5],
-    latency: [AtomicU64; BOUNDS.len() + 1],
+    latency: [AtomicU64; LATENCY_BOUNDS_MS.len() + 1],
     latency_sum: AtomicU64,
     closes: [AtomicU64; CloseCode::ALL.len()],
     malformed: AtomicU64,
@@ -66,18 +71,18 @@ pub(crate) struct Metrics {
 }
 
 /// Counts a connection for as long as it is there.
-pub(crate) struct Open<'m>(&'m Metrics, Transport);
+pub(crate) struct OpenConnection<'m>(&'m Metrics, Transport);
 
-impl Drop for Open<'_> {
+impl Drop for OpenConnection<'_> {
     fn drop(&mut self) {
         self.0.gone(self.1);
     }
 }
 
 impl Metrics {
-    pub(crate) fn connection(&self, transport: Transport) -> Open<'_> {
+    pub(crate) fn connection(&self, transport: Transport) -> OpenConnection<'_> {
         self.opened(transport);
-        Open(self, transport)
+        OpenConnection(self, transport)
     }
 
     pub(crate) fn opened(&self, transport: Transport) {
@@ -85,16 +90,31 @@ impl Metrics {
     }
 
     pub(crate) fn gone(&self, transport: Transport) {
-        self.open[transport as usize].fetch_sub(1, Relaxed);
+        self.open[transport as usize].fetch_sub(1, SeqCst);
+        if !self.is_connected() {
+            self.disconnected.notify_waiters();
+        }
     }
 
-    /// Whether any connection is open.
-    pub(crate) fn is_connected(&self) -> bool {
-        self.open.iter().any(|count| count.load(Relaxed) > 0)
+    fn is_connected(&self) -> bool {
+        self.open.iter().any(|count| count.load(SeqCst) > 0)
     }
 
-    /// Counts a batch that is about to be written. Its age is taken from its first event: one look at the clock for
-    /// each write, not for each event.
+    /// Waits until no connection is open.
+    pub(crate) async fn all_closed(&self) {
+        loop {
+            let mut disconnected = pin!(self.disconnected.notified());
+            // Registered before the check, so that no notification between the two is lost.
+            disconnected.as_mut().enable();
+            if !self.is_connected() {
+                return;
+            }
+            disconnected.await;
+        }
+    }
+
+    /// Counts a batch that is about to be written. Its latency is that of its first event: one read of the clock for each
+    /// write, not for each event.
     pub(crate) fn delivered(&self, transport: Transport, batch: &[Outbound]) {
         let events = batch.iter().filter(|item| matches!(item, Outbound::Event(_))).count();
         self.events[transport as usize].fetch_add(events as u64, Relaxed);
@@ -104,8 +124,8 @@ impl Metrics {
             _ => None,
         });
         if let Some(at) = first {
-            let millis = u64::try_from(clock::wall().millis() - at.millis()).unwrap_or(0);
-            let bucket = BOUNDS.iter().position(|bound| millis <= *bound).unwrap_or(BOUNDS.len());
+            let millis = u64::try_from(clock::system_time().millis() - at.millis()).unwrap_or(0);
+            let bucket = LATENCY_BOUNDS_MS.iter().position(|bound| millis <= *bound).unwrap_or(LATENCY_BOUNDS_MS.len());
             self.latency[bucket].fetch_add(1, Relaxed);
             self.latency_sum.fetch_add(millis, Relaxed);
         }
@@ -155,7 +175,7 @@ impl Metrics {
 
     /// All numbers as text.
     pub(crate) fn render(&self, measures: &ProducerStats, replies: &ReplyStats, memory: &MemoryBudget) -> String {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         let counts = &measures.counts;
         page.gauge("aaep_subscriptions", "Subscriptions that are open.", measures.presence.subscriptions as u64);
         let able = measures.presence.can_confirm as u64;
@@ -192,7 +212,7 @@ impl Metrics {
         page.text
     }
 
-    fn render_transports(&self, page: &mut Page) {
+    fn render_transports(&self, page: &mut MetricsPage) {
         let families: [(&str, &str, &str, &[AtomicU64; 5]); 3] = [
             ("aaep_connections", "Connections that are open.", "gauge", &self.open),
             ("aaep_deliveries_total", "Events written to connections.", "counter", &self.events),
@@ -212,7 +232,7 @@ impl Metrics {
         let name = "aaep_delivery_seconds";
         page.head(name, "From an event's timestamp to its write, by the first of each write.", "histogram");
         let mut sum = 0;
-        for (bound, counter) in BOUNDS.iter().map(|b| Some(*b)).chain([None]).zip(&self.latency) {
+        for (bound, counter) in LATENCY_BOUNDS_MS.iter().map(|b| Some(*b)).chain([None]).zip(&self.latency) {
             sum += counter.load(Relaxed);
             let bound = bound.map_or_else(|| "+Inf".to_owned(), |ms| format!("{}", ms as f64 / 1000.0));
             page.row("aaep_delivery_seconds_bucket", Some(("le", &bound)), sum);
@@ -238,11 +258,11 @@ impl Metrics {
 
 /// The text that is being written. Writing to a string cannot fail.
 #[derive(Default)]
-struct Page {
+struct MetricsPage {
     text: String,
 }
 
-impl Page {
+impl MetricsPage {
     fn head(&mut self, name: &str, help: &str, kind: &str) {
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }

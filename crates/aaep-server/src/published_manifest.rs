@@ -10,7 +10,7 @@ use aaep_proto::message::Manifest;
 use tokio::time::Instant;
 
 use crate::clock;
-use crate::config::{ConfigError, Signing};
+use crate::config::{ConfigError, SigningConfig};
 
 /// How long keys stay published after a rotation: a subscriber that received a manifest signed by one of them just before
 /// asks for the keys just after.
@@ -18,15 +18,15 @@ const KEY_OVERLAP: Duration = Duration::from_secs(60);
 
 /// What anyone can read about the producer.
 #[derive(Debug)]
-pub(crate) struct Published {
+pub(crate) struct PublishedManifest {
     manifest: Manifest,
     json: String,
-    config: Signing,
-    signed: Mutex<Signed>,
+    config: SigningConfig,
+    signed: Mutex<SignedManifest>,
 }
 
 #[derive(Debug, Default)]
-struct Signed {
+struct SignedManifest {
     jws: Option<String>,
     keys: KeySet,
     /// The keys before the last rotation, and until when they are published.
@@ -35,10 +35,10 @@ struct Signed {
     from: Vec<Option<SystemTime>>,
 }
 
-impl Published {
-    pub(crate) fn new(manifest: Manifest, config: Signing) -> Result<Published, ConfigError> {
+impl PublishedManifest {
+    pub(crate) fn new(manifest: Manifest, config: SigningConfig) -> Result<PublishedManifest, ConfigError> {
         let json = serde_json::to_string(&aaep_proto::message::Message::from(manifest.clone())).unwrap_or_default();
-        let published = Published { manifest, json, config, signed: Mutex::default() };
+        let published = PublishedManifest { manifest, json, config, signed: Mutex::default() };
         let signed = published.sign()?;
         *published.lock() = signed;
         Ok(published)
@@ -86,20 +86,20 @@ impl Published {
         }
     }
 
-    fn sign(&self) -> Result<Signed, ConfigError> {
+    fn sign(&self) -> Result<SignedManifest, ConfigError> {
         let from = self.changed();
         let told = |what: &str, e: &dyn std::fmt::Display| ConfigError(format!("{what}: {e}"));
         let Some(path) = &self.config.key else {
-            return Ok(Signed { jws: None, keys: KeySet::default(), retired: None, from });
+            return Ok(SignedManifest { jws: None, keys: KeySet::default(), retired: None, from });
         };
         let key = SigningKey::load(path).map_err(|e| told("manifest.key", &e))?;
         let other = match &self.config.other_keys {
             Some(path) => KeySet::load(path).map_err(|e| told("manifest.other_keys", &e))?,
             None => KeySet::default(),
         };
-        let jws = sign_manifest(&self.manifest, &key, clock::wall()).map_err(|e| told("manifest.key", &e))?;
+        let jws = sign_manifest(&self.manifest, &key, clock::system_time()).map_err(|e| told("manifest.key", &e))?;
         let keys: KeySet = std::iter::once(key.public().clone()).chain(other.iter().cloned()).collect();
-        Ok(Signed { jws: Some(jws), keys, retired: None, from })
+        Ok(SignedManifest { jws: Some(jws), keys, retired: None, from })
     }
 
     fn changed(&self) -> Vec<Option<SystemTime>> {
@@ -107,7 +107,7 @@ impl Published {
         [&self.config.key, &self.config.other_keys].map(|path| path.as_ref().and_then(time)).to_vec()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Signed> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, SignedManifest> {
         self.signed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -126,8 +126,9 @@ mod tests {
             (SigningKey::generate(Algorithm::Es256).unwrap(), SigningKey::generate(Algorithm::Es256).unwrap());
         old.write_new(&path).unwrap();
         let producer = Producer::builder("banker").build();
-        let config = Signing { key: Some(path.clone()), ..Signing::default() };
-        let published = Published::new(producer.manifest(vec!["sse".to_owned()]).await.unwrap(), config).unwrap();
+        let config = SigningConfig { key: Some(path.clone()), ..SigningConfig::default() };
+        let published =
+            PublishedManifest::new(producer.manifest(vec!["sse".to_owned()]).await.unwrap(), config).unwrap();
         let before = published.signed().unwrap();
         std::fs::remove_file(&path).unwrap();
         new.write_new(&path).unwrap();

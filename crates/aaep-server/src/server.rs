@@ -1,4 +1,4 @@
-//! A server: all transports of one producer, from start to an end in good order.
+//! A server: all transports of one producer, from start to graceful shutdown.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,21 +15,18 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::agents::{self, Agents};
 use crate::auth::Authenticator;
+use crate::auth::tls::Certificates;
 use crate::config::{Config, ConfigError};
-use crate::context::{ServerContext, stopped};
-use crate::extra_listeners::{BoundAddresses, ExtraListeners};
-use crate::http::{self, App};
-use crate::listener::Listener;
-use crate::published_manifest::Published;
-use crate::tls::Certificates;
+use crate::context::{AppState, ServerContext, stopped};
+use crate::http;
+use crate::http::listener::HttpListener;
+use crate::listeners::{BoundAddresses, ExtraListeners};
+use crate::published_manifest::PublishedManifest;
 
-/// How often files are looked at that may change while the server runs.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often the key, certificate and credential files are checked for changes.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether the last connections have ended.
-const LAST_WORDS: Duration = Duration::from_millis(5);
-
-/// A server that is set up but not yet started.
+/// A server that is configured but not yet started.
 ///
 /// ```
 /// use aaep::Producer;
@@ -40,7 +37,7 @@ const LAST_WORDS: Duration = Duration::from_millis(5);
 /// let producer = Server::producer(&config);
 /// let server = Server::new(config, producer).start().await?;
 /// assert!(server.address().port() > 0);
-/// server.stop("Going home.").await;
+/// server.stop("The server is shutting down.").await;
 /// # Ok(())
 /// # }
 /// ```
@@ -49,23 +46,24 @@ pub struct Server {
     producer: Producer,
     more: Router,
     agents: bool,
+    fast_path: bool,
 }
 
 impl Server {
-    /// A producer with the identity and the offer of a configuration. It keeps everything in memory.
+    /// Creates a producer with the identity and the offer of a configuration. It keeps its state in memory.
     pub fn producer(config: &Config) -> Producer {
         Server::builder(config).build()
     }
 
-    /// The same, but what must survive a restart is kept where the configuration says, and what was kept is taken up.
-    /// Without a place it is in memory. This reads files.
+    /// Creates a producer that records its state in `data.dir` of the configuration, and recovers what was recorded there.
+    /// Without `data.dir` its state is in memory. Reads files.
     pub fn durable_producer(config: &Config) -> Result<Producer, ConfigError> {
         let Some(dir) = &config.data.dir else { return Ok(Server::producer(config)) };
         let retention = aaep_store::Retention { days: config.data.days, bytes: config.data.bytes };
         let (store, restored) =
             aaep_store::Store::open(dir, retention).map_err(|error| ConfigError(error.to_string()))?;
         tracing::info!(dir = %dir.display(), sessions = restored.sessions.len(), questions = restored.questions.len(),
-            subscriptions = restored.subscriptions.len(), "taking up what was kept");
+            subscriptions = restored.subscriptions.len(), "recovering from the journal");
         Ok(Server::builder(config).journal(store, restored).build())
     }
 
@@ -83,7 +81,7 @@ impl Server {
         }
     }
 
-    /// The manifest that a server with this configuration publishes, and the same signed if it has a key.
+    /// Returns the manifest that a server with this configuration publishes, and the signed manifest if it has a key.
     pub async fn manifest(config: &Config) -> Result<(Manifest, Option<String>), ConfigError> {
         config.check()?;
         let producer = Server::producer(config);
@@ -95,72 +93,81 @@ impl Server {
             (transports.grpc.is_some(), crate::grpc::NAME),
         ];
         let names = named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name.to_owned()).collect();
-        let ended = |_| ConfigError("the producer has ended".to_owned());
-        let manifest = producer.manifest(names).await.map_err(ended)?;
-        let signed = Published::new(manifest.clone(), config.manifest.clone())?.signed();
+        let manifest = producer.manifest(names).await.map_err(producer_ended)?;
+        let signed = PublishedManifest::new(manifest.clone(), config.manifest.clone())?.signed();
         Ok((manifest, signed))
     }
 
-    /// A server for this producer.
+    /// Creates a server for a producer.
     pub fn new(config: Config, producer: Producer) -> Server {
-        Server { config, producer, more: Router::new(), agents: false }
+        Server { config, producer, more: Router::new(), agents: false, fast_path: true }
     }
 
-    /// Adds endpoints behind the same guard.
+    /// Adds endpoints. The host and origin checks apply to them too.
     pub fn with(mut self, more: Router) -> Server {
         self.more = self.more.merge(more);
         self
     }
 
-    /// Adds the endpoints by which agents in other processes speak through this producer.
+    /// Adds the endpoints for agents in other processes.
     pub fn with_agents(mut self) -> Server {
         self.agents = true;
         self
     }
 
-    /// Opens all transports, or says what is in the way.
-    pub async fn start(self) -> Result<Running, ConfigError> {
-        let Server { config, producer, mut more, agents } = self;
+    /// Leaves event streams and WebSockets to hyper. For tests that compare both paths.
+    #[doc(hidden)]
+    pub fn without_fast_path(mut self) -> Server {
+        self.fast_path = false;
+        self
+    }
+
+    /// Opens all transports.
+    pub async fn start(self) -> Result<RunningServer, ConfigError> {
+        let Server { config, producer, mut more, agents, fast_path } = self;
         config.check()?;
-        let gate = Arc::new(Authenticator::new(&config)?);
-        let certificates = config.tls.as_ref().map(|tls| Certificates::load(tls, &gate)).transpose()?;
+        let authenticator = Arc::new(Authenticator::new(&config)?);
+        let certificates = config.tls.as_ref().map(|tls| Certificates::load(tls, &authenticator)).transpose()?;
         let tls = certificates.as_ref().map(|c| c.server_config(&[b"h2", b"http/1.1"])).transpose()?;
-        let cannot = |e: std::io::Error| ConfigError(format!("cannot listen on {}: {e}", config.listen));
-        let listener = TcpListener::bind(config.listen).await.map_err(cannot)?;
-        let address = listener.local_addr().map_err(cannot)?;
-        let others = ExtraListeners::open(&config).await?;
-        let places = others.places.clone();
+        let bind_error = |e: std::io::Error| ConfigError(format!("cannot listen on {}: {e}", config.listen));
+        let listener = TcpListener::bind(config.listen).await.map_err(bind_error)?;
+        let address = listener.local_addr().map_err(bind_error)?;
+        let extra = ExtraListeners::open(&config).await?;
+        let extra_addresses = extra.addresses.clone();
         let (stop, stopping) = watch::channel(false);
-        let hub = ServerContext::new(producer.clone(), config.limits.clone(), stopping.clone());
-        let hub = Arc::new(if gate.is_open() { hub } else { hub.with_principals() });
-        let ended = |_| ConfigError("the producer has ended".to_owned());
-        let manifest = producer.manifest(transports(&config, &others)).await.map_err(ended)?;
-        let published = Arc::new(Published::new(manifest, config.manifest.clone())?);
-        producer.set_signed_manifest(published.signed()).await.map_err(ended)?;
-        producer.set_manifest_uri(manifest_uri(&config, address)).await.map_err(ended)?;
-        if gate.is_open() {
-            tracing::info!("no credentials are asked for: everyone on this machine may subscribe and reply");
+        let context = ServerContext::new(producer.clone(), config.limits.clone(), stopping);
+        let context = Arc::new(if authenticator.is_open() { context } else { context.with_principals() });
+        let manifest = producer.manifest(transport_names(&config, &extra)).await.map_err(producer_ended)?;
+        let published = Arc::new(PublishedManifest::new(manifest, config.manifest.clone())?);
+        producer.set_signed_manifest(published.signed()).await.map_err(producer_ended)?;
+        producer.set_manifest_uri(manifest_uri(&config, address)).await.map_err(producer_ended)?;
+        if authenticator.is_open() {
+            tracing::info!("no credentials configured: every user of this machine may subscribe and reply");
         }
-        let app = App { hub: hub.clone(), gate, published: published.clone() };
-        tokio::spawn(look_after(app.clone(), certificates.clone(), stopping.clone()));
-        let mut tasks = others.serve(&app, certificates.as_ref(), &stopping).await?;
+        let app = AppState { context: context.clone(), authenticator, published };
+        tokio::spawn(reload_files(app.clone(), certificates.clone()));
+        let mut tasks = extra.serve(&app, certificates.as_ref()).await?;
         if agents {
-            let agents = Agents::new(producer.clone(), &config, &hub.admission);
+            let agents = Agents::new(producer.clone(), &config, &context.admission);
             more = more.merge(agents::router(agents).with_state(app.clone()));
         }
         let router = http::router(app, &config.transports, more);
-        let http = Listener { hub: hub.clone(), router, tls: tls.map(TlsAcceptor::from) };
-        tasks.push(tokio::spawn(http.serve(listener, stopping.clone())));
-        tracing::info!(%address, encrypted = config.tls.is_some(), "listening");
-        Ok(Running { address, places, hub, stop, tasks, config })
+        let http = HttpListener { context: context.clone(), router, tls: tls.map(TlsAcceptor::from), fast_path };
+        tasks.push(tokio::spawn(http.run(listener)));
+        tracing::info!(%address, tls = config.tls.is_some(), "listening");
+        Ok(RunningServer { address, extra_addresses, context, stop, tasks, config })
     }
 }
 
-/// The transports that are switched on, by their names in the manifest.
-fn transports(config: &Config, others: &ExtraListeners) -> Vec<String> {
+fn producer_ended<E>(_: E) -> ConfigError {
+    ConfigError("the producer has ended".to_owned())
+}
+
+/// Returns the names of the served transports in the manifest.
+fn transport_names(config: &Config, extra: &ExtraListeners) -> Vec<String> {
     let named = [(config.transports.sse, "sse"), (config.transports.websocket, "websocket")];
     let http = named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name);
-    http.chain(others.names()).map(str::to_owned).collect()
+    http.chain(extra.names()).map(str::to_owned).collect()
 }
 
 fn manifest_uri(config: &Config, address: SocketAddr) -> String {
@@ -169,50 +176,51 @@ fn manifest_uri(config: &Config, address: SocketAddr) -> String {
     format!("{scheme}://{host}/.well-known/aaep-manifest.json")
 }
 
-/// Looks at files that may change.
-async fn look_after(app: App, certificates: Option<Arc<Certificates>>, mut stopping: watch::Receiver<bool>) {
-    let mut look = tokio::time::interval(LOOK);
+/// Reloads keys, certificates and credentials when their files change, until the server stops.
+async fn reload_files(app: AppState, certificates: Option<Arc<Certificates>>) {
+    let mut interval = tokio::time::interval(RELOAD_INTERVAL);
+    let mut stopping = app.context.stopping.clone();
     loop {
         tokio::select! {
-            _ = look.tick() => {}
+            _ = interval.tick() => {}
             () = stopped(&mut stopping) => return,
         }
-        app.published.refresh(&app.hub.producer).await;
-        app.gate.credentials().refresh();
+        app.published.refresh(&app.context.producer).await;
+        app.authenticator.credentials().refresh();
         if let Some(certificates) = &certificates {
             certificates.refresh();
         }
     }
 }
 
-/// A server that runs. Dropping it does not stop it; [`Running::stop`] does.
+/// A running server. Dropping it does not stop it; [`RunningServer::stop`] does.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningServer {
     address: SocketAddr,
-    places: BoundAddresses,
-    hub: Arc<ServerContext>,
+    extra_addresses: BoundAddresses,
+    context: Arc<ServerContext>,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
     config: Config,
 }
 
-impl Running {
-    /// Where HTTP is served.
+impl RunningServer {
+    /// The address of the HTTP listener.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where the socket for this user is, if there is one.
+    /// The path of the local socket, if it is served.
     pub fn socket(&self) -> Option<&Path> {
-        self.places.ipc.as_deref()
+        self.extra_addresses.ipc.as_deref()
     }
 
-    /// Where gRPC is served, if it is.
+    /// The address of the gRPC listener, if it is served.
     pub fn grpc_address(&self) -> Option<SocketAddr> {
-        self.places.grpc
+        self.extra_addresses.grpc
     }
 
-    /// The address for people and clients.
+    /// The base URL for clients.
     pub fn url(&self) -> String {
         let scheme = if self.config.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
@@ -220,28 +228,23 @@ impl Running {
 
     /// The producer that is served.
     pub fn producer(&self) -> &Producer {
-        &self.hub.producer
+        &self.context.producer
     }
 
-    /// Ends sessions, then subscriptions, then connections, each with its reason, within the configured time.
+    /// Shuts down gracefully: ends sessions, then subscriptions, then connections, each with its reason, within
+    /// `limits.shutdown_seconds`.
     pub async fn stop(self, summary: &str) {
         let grace = self.config.limits.shutdown();
-        self.hub.producer.shut_down(grace, summary).await;
-        // Nobody may be listening to this any more.
+        self.context.producer.shut_down(grace, summary).await;
+        // An error means that no task is left to notify.
         let _ = self.stop.send(true);
         for task in self.tasks {
-            // A task that failed has ended too.
+            // A task that panicked has ended too.
             let _ = task.await;
         }
-        // An agent's WebSocket belongs to no task; its last words are waited for too.
-        let hub = self.hub;
-        let closed = async {
-            while hub.metrics.is_connected() {
-                tokio::time::sleep(LAST_WORDS).await;
-            }
-        };
-        if tokio::time::timeout(grace, closed).await.is_err() {
-            tracing::warn!("connections that did not end in time are cut");
+        // WebSockets that hyper upgraded run in tasks of their own.
+        if tokio::time::timeout(grace, self.context.metrics.all_closed()).await.is_err() {
+            tracing::warn!("shutdown timed out; dropping the remaining connections");
         }
     }
 }

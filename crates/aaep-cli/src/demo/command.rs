@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use aaep::Producer;
-use aaep_server::{Config, Layer, Running, Server};
+use aaep_server::{Config, Layer, RunningServer, Server};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -100,7 +100,7 @@ fn defaults() -> Layer {
     layer
 }
 
-async fn open(config: Config) -> Result<Running, aaep_server::ConfigError> {
+async fn open(config: Config) -> Result<RunningServer, aaep_server::ConfigError> {
     let producer = Server::producer(&config);
     // The suite counts every event that it gets, so it has an agent of its own.
     let suite = suite::router(Server::producer(&config));
@@ -115,7 +115,7 @@ async fn loopback_only(request: Request, next: Next) -> Response {
 }
 
 /// Plays for whoever connects, until told to stop.
-async fn serve(server: &Running, show: &Show, stop: impl Future<Output = ()>) -> io::Result<CommandStatus> {
+async fn serve(server: &RunningServer, show: &Show, stop: impl Future<Output = ()>) -> io::Result<CommandStatus> {
     let mut out = io::stdout();
     writeln!(out, "Serving the demo at {}", server.url())?;
     out.flush()?;

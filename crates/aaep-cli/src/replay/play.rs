@@ -130,7 +130,7 @@ async fn serve(teller: Teller, config: Config) -> io::Result<CommandStatus> {
 /// Tells it to the program that started this one.
 async fn serve_parent(teller: Teller) -> io::Result<CommandStatus> {
     let producer = teller.producer.clone();
-    let hub = ServerContext::alone(producer.clone());
+    let hub = ServerContext::standalone(producer.clone());
     let telling = async {
         let outcome = teller.tell().await;
         producer.shut_down(LINGER, OVER).await;

@@ -16,10 +16,12 @@ use tokio::time::Instant;
 use super::registry::{AgentLease, Agents, ConnectionKind, is_name};
 use super::reply::Reply;
 use super::urgent::is_urgent;
-use crate::context::{Peer, stopped};
-use crate::http::{App, Problem, body};
-use crate::memory_budget::Reservation;
-use crate::quota::Exhausted;
+use crate::admission::memory_budget::MemoryReservation;
+use crate::admission::quota::QuotaExhausted;
+use crate::context::AppState;
+use crate::context::stopped;
+use crate::http::{HttpProblem, body};
+use crate::peer::Peer;
 
 /// Events of one request.
 const LINES: usize = 10_000;
@@ -28,13 +30,13 @@ const LINES: usize = 10_000;
 const WAIT: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(300);
 
-const KIND: Problem =
-    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Send application/json, or application/x-ndjson for several.");
-const LARGE: Problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "The request is too large.");
-const NAME: Problem = Problem::new(StatusCode::BAD_REQUEST, "agent must be letters, digits, and - . _");
-const FULL: Problem =
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "All places for agents are taken. Try again later.");
-const TOO_MANY_OF_PRINCIPAL: Problem = Problem::new(
+const KIND: HttpProblem =
+    HttpProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Send application/json, or application/x-ndjson for several.");
+const LARGE: HttpProblem = HttpProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "The request is too large.");
+const NAME: HttpProblem = HttpProblem::new(StatusCode::BAD_REQUEST, "agent must be letters, digits, and - . _");
+const FULL: HttpProblem =
+    HttpProblem::new(StatusCode::SERVICE_UNAVAILABLE, "All places for agents are taken. Try again later.");
+const TOO_MANY_OF_PRINCIPAL: HttpProblem = HttpProblem::new(
     StatusCode::TOO_MANY_REQUESTS,
     "These credentials have as many agents as they may (limits.agents_per_principal). End some first.",
 );
@@ -42,19 +44,19 @@ const TOO_MANY_OF_PRINCIPAL: Problem = Problem::new(
 /// Takes events and answers each. A question is answered when the user has decided, or with 202 when the time to wait
 /// is over; the same event again goes on waiting.
 pub(super) async fn take(
-    State(app): State<App>,
+    State(app): State<AppState>,
     Extension(agents): Extension<Arc<Agents>>,
     peer: Peer,
     (uri, headers): (Uri, HeaderMap),
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     if !peer.may(Role::Produce) {
-        return Err(Problem::forbidden());
+        return Err(HttpProblem::forbidden());
     }
     let (body, _memory) = read(&app, &peer, &headers, body).await?;
     // It may have expired while the body came.
     if !peer.is_current() {
-        return Err(Problem::unauthenticated());
+        return Err(HttpProblem::unauthenticated());
     }
     let seat = sit(&app, &agents, (&peer, &uri), ConnectionKind::Requests)?;
     // From here on the connection carries an agent, which may wait long for the answer to a question.
@@ -63,9 +65,9 @@ pub(super) async fn take(
     let one = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
     // Who hangs up in the middle must not leave an event half done.
     let replies = tokio::spawn(relay(seat, body, one));
-    let (seat, replies) = replies.await.map_err(|_| Problem::ended())?.ok_or(LARGE)?;
+    let (seat, replies) = replies.await.map_err(|_| HttpProblem::ended())?.ok_or(LARGE)?;
     let mut answers = Vec::with_capacity(replies.len());
-    let mut stopping = app.hub.stopping.clone();
+    let mut stopping = app.context.stopping.clone();
     for reply in replies {
         answers.push(match reply {
             Reply::Now(answer) => answer.to_json(),
@@ -74,7 +76,7 @@ pub(super) async fn take(
                 answer = pending.wait() => answer.to_json(),
                 () = tokio::time::sleep_until(deadline) => waits(pending.event_id()),
                 () = stopped(&mut stopping) => waits(pending.event_id()),
-                () = peer.lapsed() => return Err(Problem::unauthenticated()),
+                () = peer.lapsed() => return Err(HttpProblem::unauthenticated()),
             },
         });
     }
@@ -84,23 +86,23 @@ pub(super) async fn take(
 
 /// A place for the agent of a request.
 pub(super) fn sit(
-    app: &App,
+    app: &AppState,
     agents: &Agents,
     (peer, uri): (&Peer, &Uri),
     way: ConnectionKind,
-) -> Result<AgentLease, Problem> {
+) -> Result<AgentLease, HttpProblem> {
     let name = query(uri, "agent");
     if name.is_some_and(|name| !is_name(name)) {
         return Err(NAME);
     }
     // Where no credentials are asked for, everyone may be anyone.
-    let principal = (!app.gate.is_open()).then(|| peer.principal());
+    let principal = (!app.authenticator.is_open()).then(|| peer.principal());
     agents.enter(principal, name, way).map_err(|error| {
-        app.hub.metrics.refused_agent();
+        app.context.metrics.refused_agent();
         tracing::info!(principal = peer.principal(), %error, "an agent was refused");
         match error.reason {
-            Exhausted::Total => FULL,
-            Exhausted::Principal => TOO_MANY_OF_PRINCIPAL,
+            QuotaExhausted::Total => FULL,
+            QuotaExhausted::Principal => TOO_MANY_OF_PRINCIPAL,
         }
     })
 }
@@ -162,15 +164,20 @@ fn query<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
     pairs.filter(|(key, _)| *key == name).map(|(_, value)| value).next()
 }
 
-async fn read(app: &App, peer: &Peer, headers: &HeaderMap, body: Body) -> Result<(Bytes, Reservation), Problem> {
+async fn read(
+    app: &AppState,
+    peer: &Peer,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<(Bytes, MemoryReservation), HttpProblem> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if !["application/json", "application/x-ndjson", "application/ndjson", "application/jsonl"].contains(&kind.as_str())
     {
         return Err(KIND);
     }
-    let memory = app.hub.admission.agent_memory(peer.principal());
-    body::collect(app, body::Room { limit: app.hub.limits.message_bytes, memory }, body).await
+    let memory = app.context.admission.agent_memory(peer.principal());
+    body::collect(app, body::BodyLimits { limit: app.context.limits.message_bytes, memory }, body).await
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::urgent::{Urgent, UrgentMark};
-use crate::memory_budget::Reservation;
-use crate::metered::{Metered, Unfinished};
+use crate::admission::memory_budget::MemoryReservation;
+use crate::admission::message_memory::{MessageMemory, MeteredIo};
 
 /// Messages that are read ahead.
 const AHEAD: usize = 64;
@@ -24,15 +24,15 @@ const AHEAD_BYTES: usize = 256 * 1024;
 type Received = Option<Result<Message, Error>>;
 
 /// The WebSocket of an agent.
-pub(super) type Socket = WebSocketStream<Metered<TokioIo<Upgraded>>>;
+pub(super) type Socket = WebSocketStream<MeteredIo<TokioIo<Upgraded>>>;
 
 /// What an agent sends, and the memory for it.
 pub(super) struct Incoming {
     pub(super) source: SplitStream<Socket>,
     /// Counts the bytes of the message that is being received.
-    pub(super) unfinished: Unfinished,
+    pub(super) unfinished: MessageMemory,
     /// For messages that are read ahead.
-    pub(super) ahead: Reservation,
+    pub(super) ahead: MemoryReservation,
 }
 
 impl Incoming {

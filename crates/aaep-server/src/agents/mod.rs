@@ -34,10 +34,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{any, post};
 
-use crate::http::App;
+use crate::context::AppState;
 
 /// The endpoints for agents. They need the role to produce.
-pub(crate) fn router(agents: Arc<Agents>) -> Router<App> {
+pub(crate) fn router(agents: Arc<Agents>) -> Router<AppState> {
     Router::new()
         .route("/aaep/v1/agent/events", post(events::take))
         .route("/aaep/v1/agent/ws", any(ws::upgrade))

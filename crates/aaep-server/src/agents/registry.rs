@@ -13,9 +13,8 @@ use super::relay::Relay;
 use super::share::Share;
 use super::urgent::Urgent;
 use crate::admission::Admission;
+use crate::admission::quota::{QuotaError, QuotaExhausted, QuotaSlot};
 use crate::config::Config;
-use crate::context::Peer;
-use crate::quota::{Exhausted, Place, QuotaError};
 
 /// How long an agent whose connection is lost may take to come back.
 const GRACE: Duration = Duration::from_secs(30);
@@ -187,7 +186,7 @@ impl Agents {
                 let place = self.place_for(&key.0, &mut desks)?;
                 // Principals share the sessions; where there are none, agents do.
                 let owner = if principal.is_some() { key.0.clone() } else { key.1.clone() };
-                let share = Share::new(&self.admission, principal.unwrap_or(Peer::LOCAL), owner, place);
+                let share = Share::new(&self.admission, principal.unwrap_or(aaep_keys::Identity::LOCAL), owner, place);
                 let relay = self.relay(principal, name, way).within(share);
                 let presence = Mutex::new(Presence { here: 0, until: Instant::now() });
                 let urgent = relay.urgent();
@@ -202,14 +201,14 @@ impl Agents {
 
     /// A place for one more agent. If there is none, agents of the same principal give way that have nothing going on, and
     /// after them those of others.
-    fn place_for(&self, principal: &str, desks: &mut BTreeMap<Key, Arc<AgentEntry>>) -> Result<Place, QuotaError> {
+    fn place_for(&self, principal: &str, desks: &mut BTreeMap<Key, Arc<AgentEntry>>) -> Result<QuotaSlot, QuotaError> {
         let error = match self.admission.agents.acquire(principal) {
             Ok(place) => return Ok(place),
             Err(error) => error,
         };
         let mut idle: Vec<(bool, Instant, Key)> = desks
             .iter()
-            .filter(|(key, desk)| (error.reason == Exhausted::Total || key.0 == principal) && desk.is_idle())
+            .filter(|(key, desk)| (error.reason == QuotaExhausted::Total || key.0 == principal) && desk.is_idle())
             .map(|(key, desk)| (key.0 != principal, desk.presence().until, key.clone()))
             .collect();
         idle.sort();
@@ -284,7 +283,7 @@ mod tests {
     use aaep::transport::{Link, Outbound};
 
     use super::*;
-    use crate::admission::AGENTS;
+    use crate::admission::MAX_AGENTS;
     use crate::agents::Reply;
 
     const STARTED: &[u8] = br#"{"type":"session.started","session_id":"s","summary_normal":"Digging."}"#;
@@ -366,9 +365,9 @@ mod tests {
     async fn places_are_bounded() {
         let producer = Producer::builder("house").build();
         let config = Config::default();
-        let agents = Agents::new(producer, &config, &Admission::open(&config.limits));
+        let agents = Agents::new(producer, &config, &Admission::shared(&config.limits));
         let seats: Vec<AgentLease> =
-            (0..AGENTS).map(|_| agents.enter(None, None, ConnectionKind::Connection).unwrap()).collect();
+            (0..MAX_AGENTS).map(|_| agents.enter(None, None, ConnectionKind::Connection).unwrap()).collect();
         assert!(agents.enter(None, None, ConnectionKind::Connection).is_err());
         drop(seats);
     }
@@ -376,7 +375,7 @@ mod tests {
     #[tokio::test]
     async fn an_agent_whose_events_are_all_invalid_takes_no_place() {
         let (agents, _link) = house().await;
-        for n in 0..2 * AGENTS {
+        for n in 0..2 * MAX_AGENTS {
             let seat = agents.enter(Some("eve"), Some(&format!("a{n}")), ConnectionKind::Requests).unwrap();
             assert_eq!(say(&seat, br#"{"type":"tool.invoked"}"#).await["type"], "refused");
             drop(seat);

@@ -24,8 +24,8 @@ use super::session::{Open, ask_first, errored};
 use super::share::{Occupied, Share};
 use super::urgent::{Urgent, is_urgent_type};
 use super::{ask, session};
+use crate::admission::quota::QuotaSlot;
 use crate::clock;
-use crate::quota::Place;
 use restart::Left;
 use text::Waiting;
 
@@ -261,7 +261,7 @@ impl Relay {
             self.text(loose).await?
         } else {
             let session = loose.session.clone();
-            let told = loose.complete(clock::wall())?;
+            let told = loose.complete(clock::system_time())?;
             let core = told.event.core_type();
             let critical = told.event.envelope.urgency == Some(Urgency::Critical);
             self.hand_on(!critical && !is_urgent_type(core)).await?;
@@ -403,7 +403,7 @@ impl Relay {
     }
 
     /// A place for one more session; nothing for an agent that has all places to itself.
-    fn session_place(&mut self) -> Result<Option<Place>, Vec<AgentError>> {
+    fn session_place(&mut self) -> Result<Option<QuotaSlot>, Vec<AgentError>> {
         if self.sessions.len() >= SESSIONS {
             return Err(vec![AgentError::new(format!("{SESSIONS} sessions are open. End some first."))]);
         }
@@ -411,7 +411,7 @@ impl Relay {
         self.share.as_ref().map(Share::session).transpose().map_err(|fault| vec![fault])
     }
 
-    fn open(&mut self, session: aaep::Session, alias: Option<String>, place: Option<Place>) -> String {
+    fn open(&mut self, session: aaep::Session, alias: Option<String>, place: Option<QuotaSlot>) -> String {
         let key = session.id().to_string();
         self.names.add(&key, self.number);
         match &alias {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::guarded::Guarded;
 use super::response::{AgentError, faults};
-use crate::quota::Place;
+use crate::admission::quota::QuotaSlot;
 
 /// Outputs that may be open at once.
 pub(super) const OUTPUTS: usize = 64;
@@ -35,7 +35,7 @@ pub(super) struct Open {
     pub(super) permits: Permits,
     pub(super) guarded: Guarded,
     /// Its place among the sessions of its owner.
-    _place: Option<Place>,
+    _place: Option<QuotaSlot>,
 }
 
 /// One output.
@@ -130,7 +130,7 @@ pub(super) fn errored(summary: &str) -> SessionErrored {
 }
 
 impl Open {
-    pub(super) fn new(session: Session, alias: Option<String>, guarded: Guarded, place: Option<Place>) -> Open {
+    pub(super) fn new(session: Session, alias: Option<String>, guarded: Guarded, place: Option<QuotaSlot>) -> Open {
         Open {
             session,
             alias,

@@ -2,8 +2,8 @@
 
 use super::response::AgentError;
 use crate::admission::Admission;
-use crate::memory_budget::Reservation;
-use crate::quota::{Place, Quota};
+use crate::admission::memory_budget::MemoryReservation;
+use crate::admission::quota::{Quota, QuotaSlot};
 
 /// About what an agent occupies that does nothing.
 const AGENT_BYTES: usize = 4 * 1024;
@@ -49,16 +49,16 @@ pub(super) struct Share {
     owner: String,
     sessions: Quota,
     questions: Quota,
-    memory: Reservation,
-    remembered: Reservation,
+    memory: MemoryReservation,
+    remembered: MemoryReservation,
     /// The agent's own place.
-    _place: Place,
+    _place: QuotaSlot,
 }
 
 impl Share {
     /// The share of an agent. The owner of its sessions and questions is its principal, or the agent itself where
     /// principals cannot be told apart.
-    pub(super) fn new(admission: &Admission, principal: &str, owner: String, place: Place) -> Share {
+    pub(super) fn new(admission: &Admission, principal: &str, owner: String, place: QuotaSlot) -> Share {
         Share {
             owner,
             sessions: admission.sessions.clone(),
@@ -70,12 +70,12 @@ impl Share {
     }
 
     /// A place for one more session.
-    pub(super) fn session(&self) -> Result<Place, AgentError> {
+    pub(super) fn session(&self) -> Result<QuotaSlot, AgentError> {
         self.sessions.acquire(&self.owner).map_err(|error| AgentError::new(error.to_string()))
     }
 
     /// A place for one more question.
-    pub(super) fn question(&self) -> Result<Place, AgentError> {
+    pub(super) fn question(&self) -> Result<QuotaSlot, AgentError> {
         self.questions.acquire(&self.owner).map_err(|error| AgentError::new(error.to_string()))
     }
 

@@ -1,5 +1,6 @@
 //! `/aaep/v1/agent/ws`: events in, outcomes and refusals out.
 
+use aaep_proto::binding::CloseCode;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,19 +26,22 @@ use super::events::sit;
 use super::inbox::{Inbox, Incoming, Socket};
 use super::registry::{AgentLease, Agents, ConnectionKind};
 use super::reply::Reply;
-use crate::context::{Close, Peer, stopped};
-use crate::http::{App, Problem, identify};
-use crate::metered::{Metered, NO_MEMORY, Unfinished};
+use crate::admission::message_memory::{MessageMemory, MeteredIo, NO_MEMORY};
+use crate::admission::rate::{ControlFrameAction, ControlFrameRate};
+use crate::admission::throttle::TOO_MANY_CONTROL_FRAMES;
+use crate::close::Close;
+use crate::context::AppState;
+use crate::context::stopped;
+use crate::http::{HttpProblem, identify};
 use crate::metrics::Transport;
-use crate::rate::{Control, ControlFrames};
-use crate::throttle::TOO_MANY_CONTROL_FRAMES;
+use crate::peer::Peer;
 
 /// Answers that may wait for an agent to read them. Then it is not listened to until it reads.
 const ANSWERS: usize = 64;
 
 /// Takes the connection over. Who may not come in is told so by a close code.
 pub(super) async fn upgrade(
-    State(app): State<App>,
+    State(app): State<AppState>,
     Extension(agents): Extension<Arc<Agents>>,
     request: Request,
 ) -> Response {
@@ -48,12 +52,12 @@ pub(super) async fn upgrade(
     let answer = WebSocketUpgrade::from_request_parts(&mut parts, &app).await;
     let (Ok(answer), Some(connection)) = (answer, connection) else {
         let detail = "This is a WebSocket. Ask for an upgrade, version 13.";
-        return Problem::new(StatusCode::UPGRADE_REQUIRED, detail).into_response();
+        return HttpProblem::new(StatusCode::UPGRADE_REQUIRED, detail).into_response();
     };
     let seat = match identify(&parts, &app, Transport::WebSocket) {
-        Err(_) => Err(Close::new(Close::UNAUTHENTICATED, "authentication failed")),
+        Err(_) => Err(Close::new(CloseCode::Unauthenticated, "authentication failed")),
         Ok(peer) if !peer.may(Role::Produce) => {
-            Err(Close::new(Close::UNAUTHORIZED, "these credentials are for no agent"))
+            Err(Close::new(CloseCode::Unauthorized, "these credentials are for no agent"))
         }
         Ok(peer) => match sit(&app, &agents, (&peer, &parts.uri), ConnectionKind::Connection) {
             Ok(seat) => Ok((seat, peer)),
@@ -69,43 +73,43 @@ pub(super) async fn upgrade(
 }
 
 /// Holds a conversation, or says why there is none.
-async fn serve(app: App, seat: Result<(AgentLease, Peer), Close>, stream: TokioIo<Upgraded>) {
-    let limit = app.hub.limits.message_bytes;
+async fn serve(app: AppState, seat: Result<(AgentLease, Peer), Close>, stream: TokioIo<Upgraded>) {
+    let limit = app.context.limits.message_bytes;
     let config = WebSocketConfig::default().max_message_size(Some(limit)).max_frame_size(Some(limit));
     let principal = seat.as_ref().map(|(_, peer)| peer.principal()).unwrap_or_default();
-    let unfinished = Unfinished::new(app.hub.admission.agent_memory(principal));
-    let ahead = app.hub.admission.agent_memory(principal);
-    let stream = Metered::new(stream, unfinished.clone());
+    let unfinished = MessageMemory::new(app.context.admission.agent_memory(principal));
+    let ahead = app.context.admission.agent_memory(principal);
+    let stream = MeteredIo::new(stream, unfinished.clone());
     let (mut sink, source) = WebSocketStream::from_raw_socket(stream, Side::Server, Some(config)).await.split();
     let close = match seat {
         Ok((seat, peer)) => {
             let _held = peer.hold();
-            let _open = app.hub.metrics.connection(Transport::WebSocket);
+            let _open = app.context.metrics.connection(Transport::WebSocket);
             converse(&app, (&seat, &peer), Incoming { source, unfinished, ahead }, &mut sink).await
         }
         Err(close) => close,
     };
-    app.hub.metrics.closed(close.code);
+    app.context.metrics.closed(close.code);
     let frame = CloseFrame { code: close.code.as_u16().into(), reason: close.reason.into() };
     // Who has gone need not be told.
-    let _ = tokio::time::timeout(app.hub.limits.write_timeout(), sink.send(Message::Close(Some(frame)))).await;
+    let _ = tokio::time::timeout(app.context.limits.write_timeout(), sink.send(Message::Close(Some(frame)))).await;
 }
 
 type Sink = SplitSink<Socket, Message>;
 
-async fn converse(app: &App, (seat, peer): (&AgentLease, &Peer), incoming: Incoming, sink: &mut Sink) -> Close {
+async fn converse(app: &AppState, (seat, peer): (&AgentLease, &Peer), incoming: Incoming, sink: &mut Sink) -> Close {
     let (answers, waiting) = mpsc::channel(ANSWERS);
-    let mut stopping = app.hub.stopping.clone();
+    let mut stopping = app.context.stopping.clone();
     // What was taken is done to its end, even if the connection is lost meanwhile.
     let relay = seat.relay().clone();
-    let silence = app.hub.limits.silence();
+    let silence = app.context.limits.silence();
     let inbox = Inbox::new(incoming, seat.urgent().clone());
     let agent = peer.clone();
     let mut hearing = tokio::spawn(async move { hear((relay, agent), inbox, answers, silence).await });
     let close = tokio::select! {
         close = &mut hearing => return close.unwrap_or_else(|_| gone()),
         close = speak(app, waiting, sink) => close,
-        () = stopped(&mut stopping) => Close::new(Close::CLEAN, "the producer has ended"),
+        () = stopped(&mut stopping) => Close::new(CloseCode::Normal, "the producer has ended"),
         () = peer.lapsed() => Close::lapsed(),
     };
     hearing.abort();
@@ -120,7 +124,7 @@ async fn hear(
     silence: Duration,
 ) -> Close {
     let mut questions = JoinSet::new();
-    let mut control = ControlFrames::new();
+    let mut control = ControlFrameRate::new();
     loop {
         while questions.try_join_next().is_some() {}
         let Ok((received, urgent)) = tokio::time::timeout(silence, inbox.next()).await else {
@@ -130,12 +134,12 @@ async fn hear(
             Some(Ok(Message::Text(text))) => text,
             Some(Ok(Message::Binary(_))) => return Close::violation("messages are text frames"),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => match control.count() {
-                Control::Pass => continue,
-                Control::Pause(pause) => {
+                ControlFrameAction::Pass => continue,
+                ControlFrameAction::Pause(pause) => {
                     tokio::time::sleep(pause).await;
                     continue;
                 }
-                Control::Excessive => return Close::violation(TOO_MANY_CONTROL_FRAMES),
+                ControlFrameAction::Excessive => return Close::violation(TOO_MANY_CONTROL_FRAMES),
             },
             Some(Err(Error::Io(error))) if error.kind() == io::ErrorKind::OutOfMemory => {
                 return Close::violation(NO_MEMORY);
@@ -174,8 +178,8 @@ async fn hear(
 }
 
 /// Sends answers, and asks for signs of life.
-async fn speak(app: &App, mut waiting: mpsc::Receiver<String>, sink: &mut Sink) -> Close {
-    let mut ping = tokio::time::interval(app.hub.limits.keep_alive());
+async fn speak(app: &AppState, mut waiting: mpsc::Receiver<String>, sink: &mut Sink) -> Close {
+    let mut ping = tokio::time::interval(app.context.limits.keep_alive());
     ping.reset();
     loop {
         let message = tokio::select! {
@@ -185,7 +189,7 @@ async fn speak(app: &App, mut waiting: mpsc::Receiver<String>, sink: &mut Sink) 
             },
             _ = ping.tick() => Message::Ping(Bytes::new()),
         };
-        match tokio::time::timeout(app.hub.limits.write_timeout(), sink.send(message)).await {
+        match tokio::time::timeout(app.context.limits.write_timeout(), sink.send(message)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return gone(),
             Err(_) => return Close::violation("the agent takes nothing"),
@@ -194,5 +198,5 @@ async fn speak(app: &App, mut waiting: mpsc::Receiver<String>, sink: &mut Sink) 
 }
 
 fn gone() -> Close {
-    Close::new(Close::BY_SUBSCRIBER, "the peer has gone")
+    Close::new(CloseCode::SubscriberClosed, "the peer has gone")
 }

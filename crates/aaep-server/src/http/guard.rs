@@ -7,17 +7,20 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::{App, Problem};
-use crate::auth::{AuthError, Connection, bearer};
-use crate::context::Peer;
+use super::HttpProblem;
+use crate::admission::rate::RequestPurpose;
+use crate::auth::{AuthError, ConnectionInfo, bearer};
+use crate::context::AppState;
 use crate::metrics::Transport;
-use crate::rate::Purpose;
+use crate::peer::Peer;
 
 /// Answers every request for a subscription by a message of the protocol, whatever is in its way (5.5).
-pub(super) async fn check(state: State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn check(state: State<AppState>, request: Request, next: Next) -> Response {
     let subscribes = request.method() == Method::POST && request.uri().path() == super::SUBSCRIPTIONS;
     let mut response = check_source(state, request, next).await;
-    let Some(problem) = response.extensions_mut().remove::<Problem>().filter(|_| subscribes) else { return response };
+    let Some(problem) = response.extensions_mut().remove::<HttpProblem>().filter(|_| subscribes) else {
+        return response;
+    };
     let mut rejected = problem.rejected();
     for (name, value) in response.headers() {
         if name.as_str().starts_with("access-control-") || name == header::VARY {
@@ -28,25 +31,25 @@ pub(super) async fn check(state: State<App>, request: Request, next: Next) -> Re
 }
 
 /// Host and origin of a request, and the headers that a page of a known origin needs.
-async fn check_source(State(app): State<App>, request: Request, next: Next) -> Response {
+async fn check_source(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let Some(host) = host_of(request.uri(), request.headers()) else {
         tracing::info!("a request that names more than one host was refused");
         let detail = "Name one host, in one Host header or in the request's target.";
-        return Problem::new(StatusCode::BAD_REQUEST, detail).into_response();
+        return HttpProblem::new(StatusCode::BAD_REQUEST, detail).into_response();
     };
-    if !host.as_deref().is_some_and(|host| app.gate.knows_host(host)) {
+    if !host.as_deref().is_some_and(|host| app.authenticator.is_allowed_host(host)) {
         tracing::info!(host, "a request for a name that is not ours was refused");
         let detail = "This server does not go by that name. Add it to the setting hosts.";
-        return Problem::new(StatusCode::MISDIRECTED_REQUEST, detail).into_response();
+        return HttpProblem::new(StatusCode::MISDIRECTED_REQUEST, detail).into_response();
     }
     let Some(origin) = request.headers().get(header::ORIGIN).cloned() else {
         return next.run(request).await;
     };
-    let known = origin.to_str().is_ok_and(|origin| app.gate.knows_origin(origin, host.as_deref()));
+    let known = origin.to_str().is_ok_and(|origin| app.authenticator.is_allowed_origin(origin, host.as_deref()));
     if !known {
         tracing::info!(?origin, "a page of a foreign origin was refused");
         let detail = "Pages of this origin may not use this server. Add it to the setting origins.";
-        return Problem::new(StatusCode::FORBIDDEN, detail).into_response();
+        return HttpProblem::new(StatusCode::FORBIDDEN, detail).into_response();
     }
     let preflight = request.method() == Method::OPTIONS;
     let mut response = if preflight { StatusCode::NO_CONTENT.into_response() } else { next.run(request).await };
@@ -83,10 +86,10 @@ fn share(headers: &mut header::HeaderMap, origin: &HeaderValue, preflight: bool)
 }
 
 /// The caller of an HTTP request, known and within its rate.
-impl FromRequestParts<App> for Peer {
-    type Rejection = Problem;
+impl FromRequestParts<AppState> for Peer {
+    type Rejection = HttpProblem;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Peer, Problem> {
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Peer, HttpProblem> {
         let peer = identify(parts, app, Transport::Sse)?;
         if let Some(purpose) = purpose_of(parts.uri.path()) {
             limit(app, &peer, purpose)?;
@@ -96,43 +99,43 @@ impl FromRequestParts<App> for Peer {
 }
 
 /// What a request is counted as. Replies are counted when they were read: one to an open question is never refused.
-fn purpose_of(path: &str) -> Option<Purpose> {
+fn purpose_of(path: &str) -> Option<RequestPurpose> {
     match path {
         "/aaep/v1/replies" => None,
-        _ if path.starts_with("/aaep/v1/agent/") => Some(Purpose::Produce),
-        _ => Some(Purpose::Subscribe),
+        _ if path.starts_with("/aaep/v1/agent/") => Some(RequestPurpose::Produce),
+        _ => Some(RequestPurpose::Subscribe),
     }
 }
 
 /// Refuses what is above the rate of its principal.
-pub(super) fn limit(app: &App, peer: &Peer, purpose: Purpose) -> Result<(), Problem> {
-    app.hub.rates.take(peer.principal(), purpose).map(drop).map_err(|_| {
-        app.hub.metrics.rate_limited();
-        Problem::too_fast()
+pub(super) fn limit(app: &AppState, peer: &Peer, purpose: RequestPurpose) -> Result<(), HttpProblem> {
+    app.context.rates.take(peer.principal(), purpose).map(drop).map_err(|_| {
+        app.context.metrics.rate_limited();
+        HttpProblem::too_fast()
     })
 }
 
 /// Who calls. A page's EventSource and WebSocket cannot send headers, so a GET may bring its token in the address.
-pub(crate) fn identify(parts: &Parts, app: &App, transport: Transport) -> Result<Peer, Problem> {
+pub(crate) fn identify(parts: &Parts, app: &AppState, transport: Transport) -> Result<Peer, HttpProblem> {
     let query = parts.uri.query().filter(|_| parts.method == Method::GET).unwrap_or_default();
     let in_query = query.split('&').find_map(|pair| pair.strip_prefix("access_token="));
-    let connection = parts.extensions.get::<Connection>();
+    let connection = parts.extensions.get::<ConnectionInfo>();
     let certificate = connection.and_then(|connection| connection.certificate.as_ref());
     let token = bearer(&parts.headers).or(in_query);
-    let peer = app.gate.identify(token, certificate, transport).map_err(|unknown| {
+    let peer = app.authenticator.identify(token, certificate, transport).map_err(|unknown| {
         let reason = match unknown {
             AuthError::Missing => "missing",
             AuthError::Invalid(reason) => reason,
         };
         let address = connection.map(|connection| connection.address);
         tracing::info!(reason, ?address, "credentials were refused");
-        app.hub.metrics.unauthenticated();
-        Problem::unauthenticated()
+        app.context.metrics.unauthenticated();
+        HttpProblem::unauthenticated()
     })?;
-    if !app.gate.is_open() {
-        connection.iter().for_each(|connection| connection.place.authenticated());
+    if !app.authenticator.is_open() {
+        connection.iter().for_each(|connection| connection.slot.mark_authenticated());
     }
-    Ok(peer.at(connection.map(|connection| connection.place.clone())))
+    Ok(peer.with_slot(connection.map(|connection| connection.slot.clone())))
 }
 
 #[cfg(test)]

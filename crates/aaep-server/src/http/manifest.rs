@@ -4,18 +4,19 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 
-use super::{App, Problem};
+use super::HttpProblem;
+use crate::context::AppState;
 
 const SHORT: (header::HeaderName, &str) = (header::CACHE_CONTROL, "max-age=60");
 
 /// The manifest as JSON, or as a JWS for those who accept `application/jose`.
-pub(super) async fn show(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+pub(super) async fn get(State(app): State<AppState>, headers: HeaderMap) -> Result<Response, HttpProblem> {
     let accepts = headers.get(header::ACCEPT).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let vary = (header::VARY, "Accept");
     if accepts.contains("application/jose") {
         let signed = app.published.signed();
         let detail = "There is no signed manifest. Set manifest.key.";
-        let jws = signed.ok_or(Problem::new(axum::http::StatusCode::NOT_ACCEPTABLE, detail))?;
+        let jws = signed.ok_or(HttpProblem::new(axum::http::StatusCode::NOT_ACCEPTABLE, detail))?;
         return Ok(([(header::CONTENT_TYPE, "application/jose"), SHORT, vary], jws).into_response());
     }
     let json = app.published.manifest();
@@ -23,6 +24,6 @@ pub(super) async fn show(State(app): State<App>, headers: HeaderMap) -> Result<R
 }
 
 /// The public keys that the manifest is signed with.
-pub(super) async fn keys(State(app): State<App>) -> Response {
+pub(super) async fn get_keys(State(app): State<AppState>) -> Response {
     ([(header::CONTENT_TYPE, "application/jwk-set+json"), SHORT], app.published.keys()).into_response()
 }

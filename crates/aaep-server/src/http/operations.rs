@@ -5,8 +5,9 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::{App, Problem};
-use crate::context::Peer;
+use super::HttpProblem;
+use crate::context::AppState;
+use crate::peer::Peer;
 
 /// The process works.
 pub(super) async fn health() -> &'static str {
@@ -14,8 +15,8 @@ pub(super) async fn health() -> &'static str {
 }
 
 /// New subscribers are welcome.
-pub(super) async fn ready(State(app): State<App>) -> Response {
-    let measures = app.hub.producer.stats().await.filter(|_| !*app.hub.stopping.borrow());
+pub(super) async fn ready(State(app): State<AppState>) -> Response {
+    let measures = app.context.producer.stats().await.filter(|_| !*app.context.stopping.borrow());
     match measures {
         None => (StatusCode::SERVICE_UNAVAILABLE, "ending\n").into_response(),
         Some(measures) if measures.storage_failing => {
@@ -27,11 +28,12 @@ pub(super) async fn ready(State(app): State<App>) -> Response {
 }
 
 /// The numbers.
-pub(super) async fn metrics(State(app): State<App>, peer: Peer) -> Result<Response, Problem> {
+pub(super) async fn metrics(State(app): State<AppState>, peer: Peer) -> Result<Response, HttpProblem> {
     if !peer.may(Role::Admin) {
-        return Err(Problem::forbidden());
+        return Err(HttpProblem::forbidden());
     }
-    let measures = app.hub.producer.stats().await.ok_or_else(Problem::ended)?;
-    let text = app.hub.metrics.render(&measures, &app.hub.producer.reply_stats(), &app.hub.admission.memory);
+    let measures = app.context.producer.stats().await.ok_or_else(HttpProblem::ended)?;
+    let text =
+        app.context.metrics.render(&measures, &app.context.producer.reply_stats(), &app.context.admission.memory);
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }

@@ -8,44 +8,44 @@ use serde_json::json;
 
 /// A refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct HttpProblem {
     status: StatusCode,
     detail: &'static str,
     header: Option<(header::HeaderName, HeaderValue)>,
 }
 
-impl Problem {
-    pub(crate) const fn new(status: StatusCode, detail: &'static str) -> Problem {
-        Problem { status, detail, header: None }
+impl HttpProblem {
+    pub(crate) const fn new(status: StatusCode, detail: &'static str) -> HttpProblem {
+        HttpProblem { status, detail, header: None }
     }
 
-    fn with(status: StatusCode, detail: &'static str, name: header::HeaderName, value: &'static str) -> Problem {
-        Problem { status, detail, header: Some((name, HeaderValue::from_static(value))) }
+    fn with(status: StatusCode, detail: &'static str, name: header::HeaderName, value: &'static str) -> HttpProblem {
+        HttpProblem { status, detail, header: Some((name, HeaderValue::from_static(value))) }
     }
 
-    pub(crate) fn unauthenticated() -> Problem {
-        let detail = crate::context::UNAUTHENTICATED;
-        Problem::with(StatusCode::UNAUTHORIZED, detail, header::WWW_AUTHENTICATE, "Bearer realm=\"aaep\"")
+    pub(crate) fn unauthenticated() -> HttpProblem {
+        let detail = crate::close::UNAUTHENTICATED;
+        HttpProblem::with(StatusCode::UNAUTHORIZED, detail, header::WWW_AUTHENTICATE, "Bearer realm=\"aaep\"")
     }
 
-    pub(crate) fn forbidden() -> Problem {
-        Problem::new(StatusCode::FORBIDDEN, "These credentials do not allow that.")
+    pub(crate) fn forbidden() -> HttpProblem {
+        HttpProblem::new(StatusCode::FORBIDDEN, "These credentials do not allow that.")
     }
 
-    pub(crate) fn too_fast() -> Problem {
-        Problem::with(StatusCode::TOO_MANY_REQUESTS, "Too many requests. Wait a second.", header::RETRY_AFTER, "1")
+    pub(crate) fn too_fast() -> HttpProblem {
+        HttpProblem::with(StatusCode::TOO_MANY_REQUESTS, "Too many requests. Wait a second.", header::RETRY_AFTER, "1")
     }
 
-    pub(crate) fn no_memory(detail: &'static str) -> Problem {
-        Problem::with(StatusCode::SERVICE_UNAVAILABLE, detail, header::RETRY_AFTER, "30")
+    pub(crate) fn no_memory(detail: &'static str) -> HttpProblem {
+        HttpProblem::with(StatusCode::SERVICE_UNAVAILABLE, detail, header::RETRY_AFTER, "30")
     }
 
-    pub(crate) fn no_subscription() -> Problem {
-        Problem::new(StatusCode::NOT_FOUND, "There is no such subscription. Subscribe again.")
+    pub(crate) fn no_subscription() -> HttpProblem {
+        HttpProblem::new(StatusCode::NOT_FOUND, "There is no such subscription. Subscribe again.")
     }
 
-    pub(crate) fn not_allowed(allow: &'static str) -> Problem {
-        Problem::with(StatusCode::METHOD_NOT_ALLOWED, "Use another method here.", header::ALLOW, allow)
+    pub(crate) fn not_allowed(allow: &'static str) -> HttpProblem {
+        HttpProblem::with(StatusCode::METHOD_NOT_ALLOWED, "Use another method here.", header::ALLOW, allow)
     }
 
     /// The answer to a request for a subscription, or for other terms, that met this problem.
@@ -69,12 +69,12 @@ impl Problem {
         response
     }
 
-    pub(crate) fn ended() -> Problem {
-        Problem::with(StatusCode::SERVICE_UNAVAILABLE, "The producer has ended.", header::RETRY_AFTER, "5")
+    pub(crate) fn ended() -> HttpProblem {
+        HttpProblem::with(StatusCode::SERVICE_UNAVAILABLE, "The producer has ended.", header::RETRY_AFTER, "5")
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for HttpProblem {
     fn into_response(self) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Error");
         let body =

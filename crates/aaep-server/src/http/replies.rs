@@ -11,11 +11,11 @@ use axum::response::{IntoResponse, Response};
 
 use super::guard::limit;
 use super::subscriptions::json;
-use super::{App, Problem, body};
-use crate::connection::narrowed;
-use crate::context::Peer;
-use crate::rate::Purpose;
-use crate::throttle::answers_open_question;
+use super::{HttpProblem, body};
+use crate::admission::rate::RequestPurpose;
+use crate::admission::throttle::answers_open_question;
+use crate::context::AppState;
+use crate::peer::Peer;
 
 /// Most bytes of a reply that are read to see whether it answers an open question, when its principal is above its rate.
 const ABOVE_RATE_BYTES: usize = 64 * 1024;
@@ -25,50 +25,52 @@ const UNKNOWN_SENDER_BYTES: usize = 16 * 1024;
 
 /// Good or bad, a well-formed reply gets the same 204: its sender learns the outcome from the events, and a forger
 /// learns nothing (decision 9). A renegotiation is answered with the new terms, or by a rejection.
-pub(super) async fn take(
-    State(app): State<App>,
-    peer: Result<Peer, Problem>,
+pub(super) async fn post(
+    State(app): State<AppState>,
+    peer: Result<Peer, HttpProblem>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let peer = match peer {
         Ok(peer) => peer,
         Err(problem) => {
-            let room = body::Room { limit: UNKNOWN_SENDER_BYTES, memory: app.hub.admission.subscriber_memory("") };
+            let room =
+                body::BodyLimits { limit: UNKNOWN_SENDER_BYTES, memory: app.context.admission.subscriber_memory("") };
             let read = body::read_within(&app, &headers, body, room).await;
             let asks = read.is_ok_and(|(bytes, _)| asks_for_terms(&Inbound::read(&bytes)));
             return if asks { Ok(problem.rejected()) } else { Err(problem) };
         }
     };
-    let within = limit(&app, &peer, Purpose::Reply);
-    let limit = if within.is_ok() { app.hub.limits.message_bytes } else { ABOVE_RATE_BYTES };
-    let room = body::Room { limit, memory: app.hub.admission.subscriber_memory(peer.principal()) };
+    let within = limit(&app, &peer, RequestPurpose::Reply);
+    let limit = if within.is_ok() { app.context.limits.message_bytes } else { ABOVE_RATE_BYTES };
+    let room = body::BodyLimits { limit, memory: app.context.admission.subscriber_memory(peer.principal()) };
     let (bytes, _memory) = body::read_within(&app, &headers, body, room)
         .await
         .map_err(|problem| within.clone().err().unwrap_or(problem))?;
     if let Err(problem) = within
-        && !answers_open_question(&app.hub, &peer, &bytes)
+        && !answers_open_question(&app.context, &peer, &bytes)
     {
         return if asks_for_terms(&Inbound::read(&bytes)) { Ok(problem.rejected()) } else { Err(problem) };
     }
     let message = match Inbound::read(&bytes) {
         Inbound::Message(message) if is_from_subscriber(&message) => message,
         invalid => {
-            app.hub.metrics.malformed();
+            app.context.metrics.malformed();
             return refuse_invalid(&app, &peer, invalid).await;
         }
     };
     // It may have expired while the body came.
     if !peer.is_current() {
-        return Err(Problem::unauthenticated());
+        return Err(HttpProblem::unauthenticated());
     }
     let is_reply = matches!(message, Message::ConfirmationReply(_) | Message::ClarificationReply(_));
     let renegotiates = matches!(message, Message::SubscriptionRenegotiate(_));
     if !peer.may(if is_reply { Role::Reply } else { Role::Subscribe }) {
-        return if renegotiates { Ok(Problem::forbidden().rejected()) } else { Err(Problem::forbidden()) };
+        return if renegotiates { Ok(HttpProblem::forbidden().rejected()) } else { Err(HttpProblem::forbidden()) };
     }
-    let message = narrowed(&peer, message);
-    let answer = app.hub.producer.handle_message(peer.principal(), message).await.map_err(|_| Problem::ended())?;
+    let message = peer.narrow_message(message);
+    let answer =
+        app.context.producer.handle_message(peer.principal(), message).await.map_err(|_| HttpProblem::ended())?;
     Ok(match answer {
         Some(answer @ Message::SubscriptionAccepted(_)) => json(StatusCode::OK, &answer),
         Some(answer @ Message::SubscriptionRejected(_)) => json(StatusCode::UNPROCESSABLE_ENTITY, &answer),
@@ -78,7 +80,7 @@ pub(super) async fn take(
 }
 
 /// Answers what is not valid here. An invalid renegotiation ends its subscription (5.7).
-async fn refuse_invalid(app: &App, peer: &Peer, invalid: Inbound) -> Result<Response, Problem> {
+async fn refuse_invalid(app: &AppState, peer: &Peer, invalid: Inbound) -> Result<Response, HttpProblem> {
     let (named, rejection) = match invalid {
         Inbound::RefusedChange(named, rejection) => (named, rejection),
         Inbound::Request(_) | Inbound::Refused(_) => {
@@ -86,15 +88,15 @@ async fn refuse_invalid(app: &App, peer: &Peer, invalid: Inbound) -> Result<Resp
             (None, Rejection::new(ReasonCode::Unknown, message))
         }
         Inbound::Message(_) | Inbound::Invalid(_) => {
-            return Err(Problem::new(StatusCode::BAD_REQUEST, "Send a valid reply, renegotiation or close."));
+            return Err(HttpProblem::new(StatusCode::BAD_REQUEST, "Send a valid reply, renegotiation or close."));
         }
     };
     if !peer.may(Role::Subscribe) {
-        return Ok(Problem::forbidden().rejected());
+        return Ok(HttpProblem::forbidden().rejected());
     }
     if let Some(id) = named {
-        let ended = app.hub.producer.refuse_renegotiation(peer.principal(), &id, &rejection).await;
-        if !ended.map_err(|_| Problem::ended())? {
+        let ended = app.context.producer.refuse_renegotiation(peer.principal(), &id, &rejection).await;
+        if !ended.map_err(|_| HttpProblem::ended())? {
             return Ok(no_subscription());
         }
     }

@@ -12,53 +12,65 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 
-use crate::close_notice::closing;
-use crate::connection::trace;
-use crate::context::{Close, Peer, ServerContext};
+use crate::admission::connection_slots::SlotHold;
+use crate::close::Close;
+use crate::close::close_message;
+use crate::connection::trace_events;
+use crate::context::ServerContext;
 use crate::metrics::Transport;
-use crate::places::Held;
+use crate::peer::Peer;
 
 /// Most events in one write.
-const BATCH: usize = 128;
+const MAX_BATCH: usize = 128;
 
 /// When a browser should try again after a lost connection, in milliseconds.
-const RETRY: &str = "retry: 2000\n\n";
+const RETRY_FIELD: &str = "retry: 2000\n\n";
 
 /// The body of an event stream.
-pub(crate) struct Stream {
-    hub: Arc<ServerContext>,
+pub(crate) struct EventStream {
+    context: Arc<ServerContext>,
     link: Link,
     batch: Vec<Outbound>,
     /// When to say that the stream is alive; set again by every write.
     quiet: Pin<Box<Sleep>>,
     every: Duration,
     /// Resolves when the reader's credentials are no longer accepted. Without credentials there is nothing to wait for.
-    lapsed: Option<Lapsed>,
+    lapsed: Option<LapsedFuture>,
     greeted: bool,
     ended: bool,
     /// The place of the connection that carries the stream.
-    _held: Option<Held>,
+    _held: Option<SlotHold>,
 }
 
-type Lapsed = Pin<Box<dyn Future<Output = ()> + Send>>;
+type LapsedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-impl Stream {
-    pub(crate) fn new(hub: Arc<ServerContext>, link: Link, peer: Peer) -> Stream {
-        let every = hub.limits.keep_alive();
+impl EventStream {
+    pub(crate) fn new(context: Arc<ServerContext>, link: Link, peer: Peer) -> EventStream {
+        let every = context.limits.keep_alive();
         let quiet = Box::pin(tokio::time::sleep(every));
-        hub.metrics.opened(Transport::Sse);
+        context.metrics.opened(Transport::Sse);
         let held = peer.hold();
-        let lapsed = peer.lease.map(|lease| -> Lapsed { Box::pin(async move { lease.lapsed().await }) });
-        Stream { hub, link, batch: Vec::new(), quiet, every, lapsed, greeted: false, ended: false, _held: held }
+        let lapsed = peer.lease.map(|lease| -> LapsedFuture { Box::pin(async move { lease.lapsed().await }) });
+        EventStream {
+            context,
+            link,
+            batch: Vec::new(),
+            quiet,
+            every,
+            lapsed,
+            greeted: false,
+            ended: false,
+            _held: held,
+        }
     }
 
     /// The last message to a reader whose credentials are no longer accepted. The subscription stays for a while, so that
     /// the same principal can go on with new ones.
     fn dismiss(&mut self) -> Bytes {
         let close = Close::lapsed();
-        self.hub.metrics.closed(close.code);
+        self.context.metrics.closed(close.code);
         self.ended = true;
-        let message = closing(self.link.id().clone(), CloseReason::AuthenticationRequired, &close);
+        let message = close_message(self.link.id().clone(), CloseReason::AuthenticationRequired, &close);
         let mut bytes = BytesMut::new();
         put_message(&mut bytes, &message);
         bytes.freeze()
@@ -66,8 +78,8 @@ impl Stream {
 
     /// Frames all that waits.
     fn frame(&mut self) -> Bytes {
-        self.hub.metrics.delivered(Transport::Sse, &self.batch);
-        trace(&self.batch);
+        self.context.metrics.delivered(Transport::Sse, &self.batch);
+        trace_events(&self.batch);
         let size =
             self.batch.iter().map(|item| if let Outbound::Event(frame) = item { frame.json().len() + 96 } else { 256 });
         let mut bytes = BytesMut::with_capacity(size.sum());
@@ -76,12 +88,12 @@ impl Stream {
                 Outbound::Event(event) => put_event(&mut bytes, &event),
                 Outbound::Message(message) => put_message(&mut bytes, &message),
                 Outbound::Closed(closing) => {
-                    self.hub.metrics.closed(Close::of(&closing).code);
+                    self.context.metrics.closed(Close::of(&closing).code);
                     self.ended = true;
                 }
             }
         }
-        self.batch.shrink_to(BATCH / 8);
+        self.batch.shrink_to(MAX_BATCH / 8);
         bytes.freeze()
     }
 }
@@ -100,7 +112,7 @@ fn put(bytes: &mut BytesMut, parts: &[&[u8]]) {
     parts.iter().for_each(|part| bytes.put_slice(part));
 }
 
-impl Body for Stream {
+impl Body for EventStream {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -116,9 +128,9 @@ impl Body for Stream {
         }
         let bytes = if !std::mem::replace(&mut this.greeted, true) {
             // The first bytes come at once, so that everyone on the way sees that the stream is open.
-            Bytes::from_static(RETRY.as_bytes())
+            Bytes::from_static(RETRY_FIELD.as_bytes())
         } else {
-            match this.link.poll_many(cx, &mut this.batch, BATCH) {
+            match this.link.poll_many(cx, &mut this.batch, MAX_BATCH) {
                 Poll::Ready(0) => return Poll::Ready(None),
                 Poll::Ready(_) => this.frame(),
                 Poll::Pending => {
@@ -132,8 +144,8 @@ impl Body for Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for EventStream {
     fn drop(&mut self) {
-        self.hub.metrics.gone(Transport::Sse);
+        self.context.metrics.gone(Transport::Sse);
     }
 }

@@ -8,29 +8,30 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::{App, Problem, body};
-use crate::context::Peer;
+use super::{HttpProblem, body};
+use crate::context::AppState;
+use crate::peer::Peer;
 
 /// Answers 201 with the terms and where the events are, or 4xx with the reason.
 pub(super) async fn create(
-    State(app): State<App>,
+    State(app): State<AppState>,
     peer: Peer,
     headers: HeaderMap,
     body: Body,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let (bytes, _memory) = body::read(&app, &peer, &headers, body).await?;
     let request = match Inbound::read(&bytes).into_request() {
         Ok(request) => request,
         Err(rejection) => {
-            app.hub.metrics.malformed();
+            app.context.metrics.malformed();
             return Ok(json(StatusCode::BAD_REQUEST, &rejection.to_message().into()));
         }
     };
-    let mut link = match app.hub.admit(&peer, *request, ResumePolicy::Resumable).await {
+    let mut link = match app.context.admit(&peer, *request, ResumePolicy::Resumable).await {
         Ok(link) => link,
         Err(rejection) => return Ok(refuse(&rejection)),
     };
-    let Some(Outbound::Message(accepted)) = link.recv().await else { return Err(Problem::ended()) };
+    let Some(Outbound::Message(accepted)) = link.recv().await else { return Err(HttpProblem::ended()) };
     let location = format!("/aaep/v1/events?subscription_id={}", link.id());
     let mut response = json(StatusCode::CREATED, &accepted);
     if let Ok(location) = HeaderValue::from_str(&location) {

@@ -1,25 +1,62 @@
-//! Local IPC: a Unix socket, or on Windows a named pipe. It is open to one user of this machine only, so the system
-//! proves who is at the other end.
+//! Local IPC: a Unix socket, or a named pipe on Windows. Only one user of this machine can connect, so the operating
+//! system authenticates the peer.
 
+mod framed;
 #[cfg(windows)]
 mod pipe;
-mod stream;
 #[cfg(unix)]
 mod unix;
 
-#[cfg(windows)]
-pub(crate) use pipe::Endpoint;
-#[cfg(windows)]
-pub use pipe::usual_path;
-#[cfg(unix)]
-pub(crate) use unix::Endpoint;
-#[cfg(unix)]
-pub use unix::usual_path;
+use std::sync::Arc;
 
-/// The name in the manifest.
+use aaep::transport::ResumePolicy;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::accept::accept_loop;
+use crate::admission::connection_slots::ConnectionSlot;
+use crate::connection::{SubscribeMode, serve_connection};
+use crate::context::ServerContext;
+use crate::metrics::Transport;
+use crate::peer::Peer;
+
+#[cfg(windows)]
+pub(crate) use pipe::IpcListener;
+#[cfg(windows)]
+pub use pipe::default_path;
+#[cfg(unix)]
+pub(crate) use unix::IpcListener;
+#[cfg(unix)]
+pub use unix::default_path;
+
+/// The name of the transport in the manifest.
 pub(crate) const NAME: &str = if cfg!(windows) { "named-pipe" } else { "unix-socket" };
 
-/// An agent's id as the name of a file: what cannot stand in one is written as its code.
+/// Serves the connections of an [`IpcListener`].
+struct IpcService(Arc<ServerContext>);
+
+/// Accepts and serves connections until the server stops.
+pub(crate) async fn serve(listener: IpcListener, context: Arc<ServerContext>) {
+    let service = IpcService(context.clone());
+    accept_loop(listener, &context, &service).await;
+}
+
+/// Serves one connection of the owner until it ends or is evicted.
+async fn serve_stream(
+    context: Arc<ServerContext>,
+    reader: impl AsyncRead + Unpin + Send,
+    writer: impl AsyncWrite + Unpin + Send,
+    slot: Arc<ConnectionSlot>,
+) {
+    let (source, sink) = framed::halves(&context, reader, writer);
+    let peer = Peer::local(Transport::Ipc).with_slot(Some(slot.clone()));
+    let mode = SubscribeMode::New(ResumePolicy::Connection);
+    tokio::select! {
+        _ = serve_connection(&context, &peer, mode, source, sink) => {}
+        () = slot.evicted() => {}
+    }
+}
+
+/// Returns an agent's id as a file name. Bytes that a file name cannot contain are percent-encoded.
 fn file_name(agent_id: &str) -> String {
     let plain = |byte: &u8| !byte.is_ascii_control() && !b"/\\%:*?\"<>|".contains(byte);
     let mut name = Vec::with_capacity(agent_id.len());
@@ -38,7 +75,7 @@ mod tests {
     use super::file_name;
 
     #[test]
-    fn an_id_cannot_leave_the_directory() {
+    fn agent_id_cannot_escape_the_directory() {
         assert_eq!(file_name("com.example.gardener-1"), "com.example.gardener-1");
         assert_eq!(file_name("../../etc/passwd"), "..%2F..%2Fetc%2Fpasswd");
         assert_eq!(file_name("a%2F\0b"), "a%252F%00b");

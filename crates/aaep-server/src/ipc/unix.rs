@@ -1,4 +1,4 @@
-//! The Unix socket: in a directory and with a mode that let its owner in only, and a look at who connects.
+//! The Unix socket. The modes of its file and directory admit its owner only, and the user of each peer is checked.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -8,27 +8,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::{file_name, stream};
+use super::{IpcService, file_name, serve_stream};
+use crate::accept::{Acceptor, ServeConnection};
+use crate::admission::connection_slots::{ConnectionOrigin, ConnectionSlot};
 use crate::config::{Config, ConfigError};
-use crate::connection::converse;
-use crate::context::{Peer, ServerContext, stopped};
-use crate::listener::{admit, pause_after};
-use crate::metrics::Transport;
-use crate::places::{self, Origin, Places};
 
-/// How long a socket that is there already has to answer. One that is too busy to answer is in use.
-const ANSWER: Duration = Duration::from_secs(2);
+/// How long to wait for an existing socket to accept. One that is too busy to accept counts as in use.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where an agent's socket is, if nothing else is said.
+/// Returns the path of an agent's socket, unless the configuration sets another.
 ///
 /// ```
-/// let path = aaep_server::ipc::usual_path("gardener");
+/// let path = aaep_server::ipc::default_path("gardener");
 /// assert!(path.ends_with("gardener.sock"));
 /// ```
-pub fn usual_path(agent_id: &str) -> PathBuf {
+pub fn default_path(agent_id: &str) -> PathBuf {
     let name = format!("{}.sock", file_name(agent_id));
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     if cfg!(target_os = "macos")
@@ -46,27 +42,28 @@ fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// A socket that listens.
+/// A listening Unix socket.
 #[derive(Debug)]
-pub(crate) struct Endpoint {
+pub(crate) struct IpcListener {
+    /// Dropped first, so that no client finds a file that nobody serves.
+    file: SocketFile,
     listener: UnixListener,
-    place: Place,
 }
 
-/// A socket's place in the file system. It is given back at the end.
+/// The file of a socket. It is removed when this is dropped.
 #[derive(Debug)]
-struct Place {
+struct SocketFile {
     path: PathBuf,
-    /// Device and number of the socket, so that nothing but this very socket is taken away.
-    made: (u64, u64),
-    /// Held for as long as the place is: two servers that start at once cannot both have it.
+    /// Device and inode, so that a file that has replaced this socket is not removed.
+    identity: (u64, u64),
+    /// Held while the socket is served, so that two servers that start at once cannot both bind it.
     _lock: File,
 }
 
-impl Drop for Place {
+impl Drop for SocketFile {
     fn drop(&mut self) {
-        if std::fs::symlink_metadata(&self.path).is_ok_and(|found| identity(&found) == self.made) {
-            // It may be gone already.
+        if std::fs::symlink_metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity) {
+            // The file may have been removed already.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -76,89 +73,75 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-impl Endpoint {
-    /// Opens the socket, or says what is in the way.
-    pub(crate) async fn open(config: &Config) -> Result<Endpoint, ConfigError> {
-        let path = config.transports.unix_path.clone().unwrap_or_else(|| usual_path(&config.agent_id));
-        let told = |e: &dyn std::fmt::Display| ConfigError(format!("cannot listen on {}: {e}", path.display()));
+impl IpcListener {
+    /// Binds the socket, with a file and a directory that only their owner can access.
+    pub(crate) async fn open(config: &Config) -> Result<IpcListener, ConfigError> {
+        let path = config.transports.unix_path.clone().unwrap_or_else(|| default_path(&config.agent_id));
+        let error = |e: &dyn std::fmt::Display| ConfigError(format!("cannot listen on {}: {e}", path.display()));
         let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        private_directory(directory).map_err(|e| told(&e))?;
-        let lock = lock(&path).map_err(|e| told(&e))?;
-        clear(&path).await.map_err(|e| told(&e))?;
-        // Until its mode is set, the directory keeps others away.
-        let listener = UnixListener::bind(&path).map_err(|e| told(&e))?;
-        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(|e| told(&e))?;
-        let made = identity(&std::fs::symlink_metadata(&path).map_err(|e| told(&e))?);
-        Ok(Endpoint { listener, place: Place { path, made, _lock: lock } })
+        private_directory(directory).map_err(|e| error(&e))?;
+        let lock = lock(&path).map_err(|e| error(&e))?;
+        remove_stale(&path).await.map_err(|e| error(&e))?;
+        // Until the mode of the file is set, the directory keeps other users out.
+        let listener = UnixListener::bind(&path).map_err(|e| error(&e))?;
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(|e| error(&e))?;
+        let identity = identity(&std::fs::symlink_metadata(&path).map_err(|e| error(&e))?);
+        Ok(IpcListener { listener, file: SocketFile { path, identity, _lock: lock } })
     }
 
-    /// Where it is.
+    /// Returns the path of the socket.
     pub(crate) fn path(&self) -> &Path {
-        &self.place.path
-    }
-
-    /// Accepts connections until the server stops, then waits for those that are open.
-    pub(crate) async fn serve(self, hub: Arc<ServerContext>, mut stopping: watch::Receiver<bool>) {
-        let Endpoint { listener, place } = self;
-        let places = Places::new(&hub.limits);
-        let mut open = JoinSet::new();
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                Some(_) = open.join_next() => continue,
-                () = stopped(&mut stopping) => break,
-            };
-            match accepted {
-                Ok((stream, _)) => match admit(&hub, &places, Origin::Local).await {
-                    Some(place) => drop(open.spawn(connection(hub.clone(), stream, place))),
-                    None => hub.metrics.refused_connection(),
-                },
-                Err(error) => pause_after(&error).await,
-            }
-        }
-        drop((place, listener));
-        let waiting = async { while open.join_next().await.is_some() {} };
-        if tokio::time::timeout(hub.limits.shutdown() * 2, waiting).await.is_err() {
-            tracing::warn!(connections = open.len(), "socket connections that did not end in time are cut");
-        }
+        &self.file.path
     }
 }
 
-/// Serves one connection, if it is the owner's.
-async fn connection(hub: Arc<ServerContext>, stream: UnixStream, place: Arc<places::Place>) {
-    let user = stream.peer_cred().map(|peer| peer.uid());
-    if !user.as_ref().is_ok_and(|user| *user == own_user()) {
-        tracing::warn!(?user, "another user's process was turned away from the socket");
-        hub.metrics.unauthenticated();
-        return;
+impl Acceptor for IpcListener {
+    type Connection = UnixStream;
+
+    async fn accept(&self) -> io::Result<UnixStream> {
+        Ok(self.listener.accept().await?.0)
     }
-    let (from, to) = stream.into_split();
-    let (source, sink) = stream::halves(&hub, from, to);
-    let peer = Peer::local(Transport::Ipc).at(Some(place.clone()));
-    tokio::select! {
-        _ = converse(&hub, &peer, source, sink) => {}
-        () = place.evicted() => {}
+
+    fn origin(_: &UnixStream) -> ConnectionOrigin {
+        ConnectionOrigin::Local
     }
 }
 
-/// Makes the directory for its owner only, or sees to it that it is such a one.
+impl ServeConnection<UnixStream> for IpcService {
+    fn serve(&self, stream: UnixStream, slot: Arc<ConnectionSlot>, tasks: &mut JoinSet<()>) {
+        let user = stream.peer_cred().map(|peer| peer.uid());
+        if !user.as_ref().is_ok_and(|user| *user == own_user()) {
+            tracing::warn!(?user, "rejected a connection of another user to the local socket");
+            self.0.metrics.unauthenticated();
+            return;
+        }
+        let (reader, writer) = stream.into_split();
+        tasks.spawn(serve_stream(self.0.clone(), reader, writer, slot));
+    }
+
+    fn refuse(&self, _: UnixStream, _: &mut JoinSet<()>) {}
+}
+
+/// Creates a directory that only its owner can access, or checks that an existing one is such a directory.
 fn private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     let found = std::fs::symlink_metadata(path)?;
-    let told = |what: &str| Err(io::Error::other(format!("the directory {} {what}", path.display())));
+    let unsafe_directory = |why: &str| Err(io::Error::other(format!("the directory {} {why}", path.display())));
     if !found.is_dir() {
-        return told("is not a directory of its own");
+        return unsafe_directory("is a link or not a directory. Choose another with transports.unix_path");
     }
     if found.uid() != own_user() {
-        return told("belongs to another user");
+        return unsafe_directory("belongs to another user. Choose another with transports.unix_path");
     }
     if found.mode() & 0o077 != 0 {
-        return told("is open to other users. Close it with chmod 700, or choose another with transports.unix_path");
+        return unsafe_directory(
+            "is accessible to other users. Run chmod 700 on it, or choose another with transports.unix_path",
+        );
     }
     Ok(())
 }
 
-const IN_USE: &str = "another process serves it already. Stop that one, or choose another agent_id";
+const IN_USE: &str = "it is in use by another process. Stop that process, or choose another agent_id";
 
 fn lock(path: &Path) -> io::Result<File> {
     let mut name = path.as_os_str().to_owned();
@@ -171,17 +154,17 @@ fn lock(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Takes away a socket that was left behind, and nothing else.
-async fn clear(path: &Path) -> io::Result<()> {
+/// Removes a socket that no process serves any more, and nothing else.
+async fn remove_stale(path: &Path) -> io::Result<()> {
     let found = match std::fs::symlink_metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
     if !found.file_type().is_socket() {
-        return Err(io::Error::other("there is a file that is not a socket. It is left alone"));
+        return Err(io::Error::other("a file that is not a socket exists there. Remove it, or choose another path"));
     }
-    match tokio::time::timeout(ANSWER, UnixStream::connect(path)).await {
+    match tokio::time::timeout(PROBE_TIMEOUT, UnixStream::connect(path)).await {
         Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
         _ => Err(io::Error::new(io::ErrorKind::AddrInUse, IN_USE)),
     }
@@ -190,16 +173,19 @@ async fn clear(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use aaep::Producer;
+    use tokio::sync::watch;
 
+    use super::super::serve;
     use super::*;
     use crate::config::{Limits, Transports};
+    use crate::context::ServerContext;
 
     fn config(path: &Path) -> Config {
         let transports = Transports { unix_path: Some(path.to_owned()), ..Transports::default() };
         Config { transports, ..Config::default() }
     }
 
-    /// A directory that only its owner may enter.
+    /// Creates a directory that only its owner can access.
     fn private() -> tempfile::TempDir {
         tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir().unwrap()
     }
@@ -209,72 +195,72 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn its_owner_only_and_gone_at_the_end() {
+    async fn socket_is_private_and_removed_at_the_end() {
         let directory = private();
         let path = directory.path().join("made/here/a.sock");
-        let endpoint = Endpoint::open(&config(&path)).await.unwrap();
+        let listener = IpcListener::open(&config(&path)).await.unwrap();
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
         let (stop, stopping) = watch::channel(false);
-        let hub = Arc::new(ServerContext::new(Producer::builder("a").build(), Limits::default(), stopping.clone()));
-        let serving = tokio::spawn(endpoint.serve(hub, stopping));
+        let context = Arc::new(ServerContext::new(Producer::builder("a").build(), Limits::default(), stopping));
+        let serving = tokio::spawn(serve(listener, context));
         stop.send(true).unwrap();
         serving.await.unwrap();
         assert!(!path.exists());
-        Endpoint::open(&config(&path)).await.unwrap();
+        IpcListener::open(&config(&path)).await.unwrap();
     }
 
     #[tokio::test]
-    async fn a_place_in_use_is_left_alone_and_a_stale_one_taken() {
+    async fn socket_in_use_is_kept_and_stale_socket_is_replaced() {
         let directory = private();
         let path = directory.path().join("a.sock");
-        let first = Endpoint::open(&config(&path)).await.unwrap();
-        let error = Endpoint::open(&config(&path)).await.unwrap_err().to_string();
-        assert!(error.contains("another process serves it") && error.contains("a.sock"), "{error}");
-        assert!(UnixStream::connect(&path).await.is_ok(), "the first one still serves");
+        let first = IpcListener::open(&config(&path)).await.unwrap();
+        let error = IpcListener::open(&config(&path)).await.unwrap_err().to_string();
+        assert!(error.contains("in use by another process") && error.contains("a.sock"), "{error}");
+        assert!(UnixStream::connect(&path).await.is_ok(), "the first server still serves");
         drop(first);
-        // Someone else's, which takes no lock.
+        // A foreign socket, whose owner takes no lock.
         let foreign = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        let error = Endpoint::open(&config(&path)).await.unwrap_err().to_string();
-        assert!(error.contains("another process serves it"), "{error}");
+        let error = IpcListener::open(&config(&path)).await.unwrap_err().to_string();
+        assert!(error.contains("in use by another process"), "{error}");
         drop(foreign);
-        assert!(path.exists(), "what it left behind");
-        let endpoint = Endpoint::open(&config(&path)).await.unwrap();
-        assert_eq!(mode(endpoint.path()), 0o600);
+        assert!(path.exists(), "the stale file");
+        let listener = IpcListener::open(&config(&path)).await.unwrap();
+        assert_eq!(mode(listener.path()), 0o600);
     }
 
     #[tokio::test]
-    async fn what_is_not_a_socket_is_not_taken_away() {
+    async fn file_that_is_not_a_socket_is_kept() {
         let directory = private();
         let path = directory.path().join("a.sock");
         std::fs::write(&path, "precious").unwrap();
-        let error = Endpoint::open(&config(&path)).await.unwrap_err().to_string();
+        let error = IpcListener::open(&config(&path)).await.unwrap_err().to_string();
         assert!(error.contains("not a socket"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
     }
 
     #[tokio::test]
-    async fn another_socket_at_its_place_is_not_taken_away_at_the_end() {
+    async fn socket_that_replaced_ours_is_not_removed() {
         let directory = private();
         let path = directory.path().join("a.sock");
-        let endpoint = Endpoint::open(&config(&path)).await.unwrap();
+        let listener = IpcListener::open(&config(&path)).await.unwrap();
         std::fs::remove_file(&path).unwrap();
         std::fs::write(directory.path().join("other"), "").unwrap();
         let _other = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        drop(endpoint);
+        drop(listener);
         assert!(path.exists());
     }
 
     #[tokio::test]
-    async fn an_open_directory_is_refused() {
+    async fn directory_open_to_others_is_rejected() {
         let directory = private();
         std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
         let path = directory.path().join("a.sock");
-        let error = Endpoint::open(&config(&path)).await.unwrap_err().to_string();
+        let error = IpcListener::open(&config(&path)).await.unwrap_err().to_string();
         assert!(error.contains("chmod 700"), "{error}");
         let real = private();
         let link = directory.path().join("link");
         std::os::unix::fs::symlink(real.path(), &link).unwrap();
-        let error = Endpoint::open(&config(&link.join("a.sock"))).await.unwrap_err().to_string();
-        assert!(error.contains("not a directory of its own"), "{error}");
+        let error = IpcListener::open(&config(&link.join("a.sock"))).await.unwrap_err().to_string();
+        assert!(error.contains("is a link or not a directory"), "{error}");
     }
 }

@@ -10,26 +10,29 @@
 //!
 //! `params` is the message of the protocol itself, and so is the `result` of a request for terms.
 
-mod hear;
 mod rpc;
-mod speak;
+mod sink;
+mod source;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use aaep::transport::ResumePolicy;
 use aaep_proto::id::SubscriptionId;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use crate::connection::converse;
-use crate::context::{Close, Peer, ServerContext};
+use crate::close::Close;
+use crate::connection::{SubscribeMode, serve_connection};
+use crate::context::ServerContext;
 use crate::metrics::Transport;
-use hear::In;
-use rpc::Ticket;
-use speak::Out;
+use crate::peer::Peer;
+use rpc::PendingResponse;
+use sink::StdioSink;
+use source::StdioSource;
 
 /// Answers that may wait for who does not read them.
-const ANSWERS: usize = 64;
+const MAX_QUEUED_RESPONSES: usize = 64;
 
 /// Serves the one who holds the other ends, until one side ends it.
 ///
@@ -38,29 +41,30 @@ const ANSWERS: usize = 64;
 /// use aaep_server::{ServerContext, stdio};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// let hub = ServerContext::alone(Producer::builder("gardener").build());
+/// let context = ServerContext::standalone(Producer::builder("gardener").build());
 /// let mut answer = Vec::new();
 /// let input = &b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"aaep.ping\"}\n"[..];
 /// let (mut parent, child) = tokio::io::duplex(1024);
-/// stdio::serve(&hub, input, child).await;
+/// stdio::serve(&context, input, child).await;
 /// tokio::io::AsyncReadExt::read_to_end(&mut parent, &mut answer).await.expect("memory can be read");
 /// assert_eq!(answer, b"{\"jsonrpc\":\"2.0\",\"result\":{},\"id\":1}\n");
 /// # }
 /// ```
 pub async fn serve(
-    hub: &ServerContext,
+    context: &ServerContext,
     input: impl AsyncRead + Unpin + Send,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> Close {
-    let (answers, asked) = mpsc::channel(ANSWERS);
+    let (answers, asked) = mpsc::channel(MAX_QUEUED_RESPONSES);
     let (lines, said) = mpsc::channel(1);
     let writer = tokio::spawn(write(output, asked, said));
-    let shared = Arc::new(Shared::default());
-    let source = In::new(hub, input, shared.clone(), answers);
-    let sink = Out::new(lines, shared);
-    let close = converse(hub, &Peer::local(Transport::Stdio), source, sink).await;
+    let shared = Arc::new(SharedHandshake::default());
+    let source = StdioSource::new(context, input, shared.clone(), answers);
+    let sink = StdioSink::new(lines, shared);
+    let mode = SubscribeMode::New(ResumePolicy::Connection);
+    let close = serve_connection(context, &Peer::local(Transport::Stdio), mode, source, sink).await;
     let abort = writer.abort_handle();
-    if tokio::time::timeout(hub.limits.write_timeout(), writer).await.is_err() {
+    if tokio::time::timeout(context.limits.write_timeout(), writer).await.is_err() {
         abort.abort();
     }
     close
@@ -85,18 +89,18 @@ async fn write(mut to: impl AsyncWrite + Unpin, mut asked: mpsc::Receiver<Vec<u8
 
 /// What both halves know.
 #[derive(Default)]
-struct Shared(Mutex<State>);
+struct SharedHandshake(Mutex<HandshakeState>);
 
 #[derive(Default)]
-struct State {
+struct HandshakeState {
     asked: bool,
     subscription: Option<SubscriptionId>,
     /// Requests for terms, in the order in which they are answered.
-    waiting: VecDeque<Ticket>,
+    waiting: VecDeque<PendingResponse>,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedHandshake {
+    fn lock(&self) -> MutexGuard<'_, HandshakeState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

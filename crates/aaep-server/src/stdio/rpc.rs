@@ -8,14 +8,14 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 /// Most requests in one batch.
-const BATCH: usize = 64;
+const MAX_BATCH: usize = 64;
 
 /// Most bytes of a request's id: it is kept until the answer is there.
-const ID: usize = 256;
+const MAX_ID_BYTES: usize = 256;
 
 /// What went wrong with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum RpcError {
     Parse,
     InvalidRequest(&'static str),
     UnknownMethod,
@@ -24,56 +24,56 @@ pub(super) enum Fault {
     Rejected,
 }
 
-impl Fault {
+impl RpcError {
     fn code(self) -> i32 {
         match self {
-            Fault::Parse => -32700,
-            Fault::InvalidRequest(_) => -32600,
-            Fault::UnknownMethod => -32601,
-            Fault::InvalidParams => -32602,
+            RpcError::Parse => -32700,
+            RpcError::InvalidRequest(_) => -32600,
+            RpcError::UnknownMethod => -32601,
+            RpcError::InvalidParams => -32602,
             // The first of those that are left to applications.
-            Fault::Rejected => -32000,
+            RpcError::Rejected => -32000,
         }
     }
 
     fn message(self) -> &'static str {
         match self {
-            Fault::Parse => "Parse error",
-            Fault::InvalidRequest(why) => why,
-            Fault::UnknownMethod => "Method not found",
-            Fault::InvalidParams => "Invalid params",
-            Fault::Rejected => "Subscription rejected",
+            RpcError::Parse => "Parse error",
+            RpcError::InvalidRequest(why) => why,
+            RpcError::UnknownMethod => "Method not found",
+            RpcError::InvalidParams => "Invalid params",
+            RpcError::Rejected => "Subscription rejected",
         }
     }
 }
 
 /// One thing that a line says.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum RpcItem {
     /// Something is asked, with a ticket if an answer is wanted.
-    Call { method: String, params: Bytes, ticket: Option<Ticket> },
+    Call { method: String, params: Bytes, ticket: Option<PendingResponse> },
     /// An answer to what was asked here.
     Answer,
     /// Something wrong, to be told.
-    Wrong(Ticket, Fault),
+    Wrong(PendingResponse, RpcError),
 }
 
 /// The right to one answer.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(super) struct PendingResponse {
     id: Box<RawValue>,
-    batch: Option<Arc<Mutex<Batch>>>,
+    batch: Option<Arc<Mutex<RpcBatch>>>,
 }
 
 /// Answers that go out together.
 #[derive(Debug, Default)]
-struct Batch {
+struct RpcBatch {
     open: usize,
     answers: Vec<Vec<u8>>,
 }
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct RpcEnvelope<'a> {
     #[serde(default)]
     jsonrpc: Option<String>,
     #[serde(default, deserialize_with = "present")]
@@ -94,33 +94,33 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawV
 }
 
 /// What a line says.
-pub(super) fn read(line: &[u8]) -> Vec<Entry> {
-    let alone = |fault| vec![Entry::Wrong(Ticket::without_id(None), fault)];
-    let Ok(whole) = serde_json::from_slice::<&RawValue>(line) else { return alone(Fault::Parse) };
+pub(super) fn read(line: &[u8]) -> Vec<RpcItem> {
+    let alone = |fault| vec![RpcItem::Wrong(PendingResponse::without_id(None), fault)];
+    let Ok(whole) = serde_json::from_slice::<&RawValue>(line) else { return alone(RpcError::Parse) };
     if !whole.get().starts_with('[') {
         return vec![entry(whole, None)];
     }
-    let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(whole.get()) else { return alone(Fault::Parse) };
-    if entries.is_empty() || entries.len() > BATCH {
-        return alone(Fault::InvalidRequest("A batch has 1 to 64 requests"));
+    let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(whole.get()) else { return alone(RpcError::Parse) };
+    if entries.is_empty() || entries.len() > MAX_BATCH {
+        return alone(RpcError::InvalidRequest("A batch has 1 to 64 requests"));
     }
-    let batch = Arc::new(Mutex::new(Batch::default()));
-    let entries: Vec<Entry> = entries.into_iter().map(|one| entry(one, Some(&batch))).collect();
-    let open = entries.iter().filter(|entry| !matches!(entry, Entry::Answer | Entry::Call { ticket: None, .. }));
+    let batch = Arc::new(Mutex::new(RpcBatch::default()));
+    let entries: Vec<RpcItem> = entries.into_iter().map(|one| entry(one, Some(&batch))).collect();
+    let open = entries.iter().filter(|entry| !matches!(entry, RpcItem::Answer | RpcItem::Call { ticket: None, .. }));
     batch.lock().unwrap_or_else(PoisonError::into_inner).open = open.count();
     entries
 }
 
-fn entry(one: &RawValue, batch: Option<&Arc<Mutex<Batch>>>) -> Entry {
-    let wrong = |why| Entry::Wrong(Ticket::without_id(batch), Fault::InvalidRequest(why));
-    let Ok(envelope) = serde_json::from_str::<Envelope<'_>>(one.get()) else {
+fn entry(one: &RawValue, batch: Option<&Arc<Mutex<RpcBatch>>>) -> RpcItem {
+    let wrong = |why| RpcItem::Wrong(PendingResponse::without_id(batch), RpcError::InvalidRequest(why));
+    let Ok(envelope) = serde_json::from_str::<RpcEnvelope<'_>>(one.get()) else {
         return wrong("A request is an object with jsonrpc, method, params and id");
     };
     if envelope.jsonrpc.as_deref() != Some("2.0") {
         return wrong("jsonrpc must be \"2.0\"");
     }
     if envelope.method.is_none() && (envelope.result.is_some() || envelope.error.is_some()) {
-        return Entry::Answer;
+        return RpcItem::Answer;
     }
     let method = envelope.method.and_then(|method| serde_json::from_str(method.get()).ok());
     let Some(method) = method else { return wrong("method must be text") };
@@ -132,52 +132,52 @@ fn entry(one: &RawValue, batch: Option<&Arc<Mutex<Batch>>>) -> Entry {
     let ticket = match envelope.id {
         None => None,
         Some(id) if id.get().starts_with(['"', '-', 'n']) || id.get().starts_with(|c: char| c.is_ascii_digit()) => {
-            if id.get().len() > ID {
+            if id.get().len() > MAX_ID_BYTES {
                 return wrong("id is too long");
             }
-            Some(Ticket { id, batch: batch.cloned() })
+            Some(PendingResponse { id, batch: batch.cloned() })
         }
         Some(_) => return wrong("id must be text, a number or null"),
     };
-    Entry::Call { method, params, ticket }
+    RpcItem::Call { method, params, ticket }
 }
 
 #[derive(Serialize)]
-struct Response<'a, R: Serialize> {
+struct RpcResponse<'a, R: Serialize> {
     jsonrpc: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<R>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Problem<'a>>,
+    error: Option<RpcErrorObject<'a>>,
     id: &'a RawValue,
 }
 
 #[derive(Serialize)]
-struct Problem<'a> {
+struct RpcErrorObject<'a> {
     code: i32,
     message: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<&'a Message>,
 }
 
-impl Ticket {
-    fn without_id(batch: Option<&Arc<Mutex<Batch>>>) -> Ticket {
-        Ticket { id: RawValue::NULL.to_owned(), batch: batch.cloned() }
+impl PendingResponse {
+    fn without_id(batch: Option<&Arc<Mutex<RpcBatch>>>) -> PendingResponse {
+        PendingResponse { id: RawValue::NULL.to_owned(), batch: batch.cloned() }
     }
 
     /// The line that answers; nothing yet, if others of its batch have no answer.
     pub(super) fn answer(self, result: impl Serialize) -> Option<Vec<u8>> {
-        let response = Response { jsonrpc: "2.0", result: Some(result), error: None, id: &self.id };
+        let response = RpcResponse { jsonrpc: "2.0", result: Some(result), error: None, id: &self.id };
         self.finish(&response)
     }
 
     /// The same for what went wrong.
-    pub(super) fn fail(self, fault: Fault, data: Option<&Message>) -> Option<Vec<u8>> {
-        let error = Some(Problem { code: fault.code(), message: fault.message(), data });
-        self.finish(&Response { jsonrpc: "2.0", result: None::<()>, error, id: &self.id })
+    pub(super) fn fail(self, fault: RpcError, data: Option<&Message>) -> Option<Vec<u8>> {
+        let error = Some(RpcErrorObject { code: fault.code(), message: fault.message(), data });
+        self.finish(&RpcResponse { jsonrpc: "2.0", result: None::<()>, error, id: &self.id })
     }
 
-    fn finish(&self, response: &Response<'_, impl Serialize>) -> Option<Vec<u8>> {
+    fn finish(&self, response: &RpcResponse<'_, impl Serialize>) -> Option<Vec<u8>> {
         // Messages hold text, numbers and maps with text keys only: they can always be written.
         let mut line = serde_json::to_vec(response).ok()?;
         if let Some(batch) = &self.batch {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aaep_grpc::v1::AaepMessage;
 use aaep_grpc::v1::aaep_service_client::AaepServiceClient;
-use aaep_server::{Config, Limits, Running, Server, ServerContext, stdio};
+use aaep_server::{Config, Limits, RunningServer, Server, ServerContext, stdio};
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::{BodyExt, Full};
@@ -52,7 +52,7 @@ pub(crate) const TRANSPORTS: [Transport; 7] = [
 
 /// A server with every transport.
 pub(crate) struct Site {
-    pub(crate) server: Running,
+    pub(crate) server: RunningServer,
     limits: Limits,
     _directory: tempfile::TempDir,
 }
@@ -184,7 +184,7 @@ impl Site {
 
     async fn stdio(&self, request: &str) -> Source {
         let (mut parent, child) = tokio::io::duplex(PIPE_BYTES);
-        let hub = ServerContext::alone(self.server.producer().clone()).within(self.limits.clone());
+        let hub = ServerContext::standalone(self.server.producer().clone()).with_limits(self.limits.clone());
         tokio::spawn(async move {
             let (input, output) = tokio::io::split(child);
             stdio::serve(&hub, input, output).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aaep_server::{Auth, Config, Running, Server, Transports};
+use aaep_server::{AuthConfig, Config, RunningServer, Server, Transports};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,7 +16,7 @@ const EVE: &str = "token-of-eve-0000";
 const EAR: &str = "token-of-ear-0000";
 
 struct World {
-    server: Running,
+    server: RunningServer,
     _dir: tempfile::TempDir,
 }
 
@@ -30,7 +30,7 @@ impl World {
         std::fs::set_permissions(&tokens, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let config = Config {
             listen: "127.0.0.1:0".parse().unwrap(),
-            auth: Auth { tokens: Some(tokens), ..Auth::default() },
+            auth: AuthConfig { tokens: Some(tokens), ..AuthConfig::default() },
             transports: Transports { unix: false, ..Transports::default() },
             ..Config::default()
         };

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use aaep::message::Decision;
 use aaep::{Confirmation, Producer, Session};
-use aaep_server::{Config, Running, Server};
+use aaep_server::{Config, RunningServer, Server};
 pub(crate) use aaep_test::{PATIENCE, now, soon, until};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -21,7 +21,7 @@ pub(crate) fn config() -> Config {
     config
 }
 
-pub(crate) async fn start(config: Config) -> Running {
+pub(crate) async fn start(config: Config) -> RunningServer {
     let producer = Server::producer(&config);
     Server::new(config, producer).start().await.unwrap()
 }

@@ -3,7 +3,7 @@
 use aaep::transport::ReplyRejection;
 use aaep_keys::{Algorithm, KeySet, NewToken, Role, SigningKey};
 use aaep_proto::time::Timestamp;
-use aaep_server::{Config, Running};
+use aaep_server::{Config, RunningServer};
 use hyper::{Method, StatusCode};
 use serde_json::json;
 use tempfile::TempDir;
@@ -14,7 +14,7 @@ use crate::ws;
 const ISSUER: &str = "https://id.example";
 
 struct House {
-    server: Running,
+    server: RunningServer,
     key: SigningKey,
     _files: TempDir,
 }

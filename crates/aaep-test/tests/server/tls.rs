@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aaep_server::{Config, Running, Server, TlsConfig};
+use aaep_server::{Config, RunningServer, Server, TlsConfig};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
 };
@@ -51,7 +51,7 @@ fn write(issued: &Issued, files: &Path) -> TlsConfig {
 }
 
 struct House {
-    server: Running,
+    server: RunningServer,
     authority: Authority,
     files: TempDir,
 }

@@ -125,7 +125,8 @@ async fn a_rejection_is_an_error_with_its_reason() {
 #[tokio::test]
 async fn the_producer_asks_for_a_sign_of_life() {
     let world = World::start().await;
-    let hub = ServerContext::alone(world.producer().clone()).within(Limits { keep_alive_seconds: 1, ..limits() });
+    let hub =
+        ServerContext::standalone(world.producer().clone()).with_limits(Limits { keep_alive_seconds: 1, ..limits() });
     let (parent, child) = tokio::io::duplex(64 * 1024);
     tokio::spawn(async move {
         let (input, output) = tokio::io::split(child);

@@ -115,7 +115,7 @@ async fn a_socket_that_is_served_already_is_not_taken() {
     config.transports.unix_path = Some(world.socket());
     let producer = Server::producer(&config);
     let error = Server::new(config, producer).start().await.unwrap_err().to_string();
-    assert!(error.contains("another process serves it already"), "{error}");
+    assert!(error.contains("in use by another process"), "{error}");
     LineSocket::subscribed(&world, &able()).await;
 }
 

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use aaep::message::Decision;
 use aaep::{Confirmation, Producer};
-use aaep_server::{Config, Limits, Running, Server};
+use aaep_server::{Config, Limits, RunningServer, Server};
 use aaep_test::now;
 pub(crate) use aaep_test::{soon, until};
 use serde_json::{Value, json};
 
 /// A server with every transport.
 pub(crate) struct World {
-    pub(crate) server: Running,
+    pub(crate) server: RunningServer,
     _directory: tempfile::TempDir,
 }
 

@@ -66,7 +66,7 @@ impl Relay {
     ) -> Result<String, Vec<AgentError>> {
         check_position(position, 0)?;
         let session = loose.session.clone();
-        let told = loose.complete(clock::wall())?;
+        let told = loose.complete(clock::system_time())?;
         self.hand_on(true).await?;
         let key = self.session_of(session, &told).await?;
         self.reserve(Occupied { outputs: 1, ..Occupied::default() })?;

@@ -33,7 +33,7 @@ impl Stdio {
 impl Client for Stdio {
     async fn connect(world: &World) -> Stdio {
         let (parent, child) = tokio::io::duplex(PIPE);
-        let hub = ServerContext::alone(world.producer().clone()).within(limits());
+        let hub = ServerContext::standalone(world.producer().clone()).with_limits(limits());
         tokio::spawn(async move {
             let (input, output) = tokio::io::split(child);
             stdio::serve(&hub, input, output).await;

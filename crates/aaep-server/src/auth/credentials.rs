@@ -12,23 +12,24 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use tokio::sync::watch;
 
+use super::tls;
+use crate::clock;
 use crate::config::{Config, ConfigError};
-use crate::{clock, tls};
 
 /// How often the time is compared with an expiry: the clock may be set, and the machine may have slept.
-const RECHECK: Duration = Duration::from_secs(30);
+const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How often the certificate of an open connection is checked again: it may have expired.
-const RECHECK_CERTIFICATE: Duration = Duration::from_secs(300);
+const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(300);
 
-type Clients = Arc<dyn ClientCertVerifier>;
+type ClientVerifier = Arc<dyn ClientCertVerifier>;
 
 /// The credentials that a server accepts.
 #[derive(Debug)]
 pub(crate) struct Credentials {
-    tokens: Option<FromFile<StaticTokens>>,
-    signed: Option<FromFile<TokenVerifier>>,
-    clients: Option<Arc<FromFile<Clients>>>,
+    tokens: Option<ReloadedFile<StaticTokens>>,
+    signed: Option<ReloadedFile<TokenVerifier>>,
+    clients: Option<Arc<ReloadedFile<ClientVerifier>>>,
     /// Counts how often they changed.
     changes: watch::Sender<u64>,
 }
@@ -37,16 +38,16 @@ impl Credentials {
     pub(crate) fn load(config: &Config) -> Result<Credentials, ConfigError> {
         let auth = config.auth.clone();
         let tokens = auth.tokens.as_ref().map(|path| {
-            FromFile::load("auth.tokens", path, |path| StaticTokens::load(path).map_err(|e| e.to_string()))
+            ReloadedFile::load("auth.tokens", path, |path| StaticTokens::load(path).map_err(|e| e.to_string()))
         });
         let signed = auth.jwks.clone().map(|path| {
-            FromFile::load("auth.jwks", &path, move |path| {
+            ReloadedFile::load("auth.jwks", &path, move |path| {
                 let keys = KeySet::load(path).map_err(|e| e.to_string())?;
                 Ok(TokenVerifier::new(keys, &auth.issuer, &auth.audience))
             })
         });
         let client_ca = config.tls.as_ref().and_then(|tls| tls.client_ca.as_ref());
-        let clients = client_ca.map(|path| FromFile::load("tls.client_ca", path, tls::client_verifier));
+        let clients = client_ca.map(|path| ReloadedFile::load("tls.client_ca", path, tls::client_verifier));
         Ok(Credentials {
             tokens: tokens.transpose()?,
             signed: signed.transpose()?,
@@ -61,15 +62,15 @@ impl Credentials {
     }
 
     /// What checks clients' certificates, if they must show one.
-    pub(crate) fn clients(&self) -> Option<Arc<FromFile<Clients>>> {
+    pub(crate) fn clients(&self) -> Option<Arc<ReloadedFile<ClientVerifier>>> {
         self.clients.clone()
     }
 
     /// Reads changed files again. What is open is then checked again.
     pub(crate) fn refresh(&self) {
         let changed = [
-            self.tokens.as_ref().is_some_and(FromFile::refresh),
-            self.signed.as_ref().is_some_and(FromFile::refresh),
+            self.tokens.as_ref().is_some_and(ReloadedFile::refresh),
+            self.signed.as_ref().is_some_and(ReloadedFile::refresh),
             self.clients.as_ref().is_some_and(|clients| clients.refresh()),
         ];
         if changed.contains(&true) {
@@ -78,10 +79,10 @@ impl Credentials {
     }
 
     /// Who shows these. The reason of a refusal is a word for logs.
-    pub(crate) fn identify(&self, shown: &Shown) -> Result<Arc<Identity>, &'static str> {
+    pub(crate) fn identify(&self, shown: &PresentedCredentials) -> Result<Arc<Identity>, &'static str> {
         match shown {
-            Shown::Token(token) => self.by_token(token).map(Arc::new),
-            Shown::Certificate(certificate) => {
+            PresentedCredentials::Token(token) => self.by_token(token).map(Arc::new),
+            PresentedCredentials::Certificate(certificate) => {
                 let (first, others) = certificate.chain.split_first().ok_or("no_certificate")?;
                 let clients = self.clients.as_ref().ok_or("no_certificate")?.get();
                 let verified = clients.verify_client_cert(first, others, UnixTime::now());
@@ -96,66 +97,77 @@ impl Credentials {
             return Ok(identity);
         }
         let signed = self.signed.as_ref().ok_or("unknown_token")?.get();
-        signed.verify(token, clock::wall()).map_err(|fault| fault.code())
+        signed.verify(token, clock::system_time()).map_err(|fault| fault.code())
     }
 }
 
 /// What someone has shown.
 #[derive(Clone)]
-pub(crate) enum Shown {
+pub(crate) enum PresentedCredentials {
     /// A bearer token.
     Token(String),
     /// A client certificate, with those between it and the authority.
-    Certificate(Arc<Certificate>),
+    Certificate(Arc<ClientCertificate>),
 }
 
 /// Tokens are secrets, and stay out of logs.
-impl fmt::Debug for Shown {
+impl fmt::Debug for PresentedCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Shown::Token(_) => "a token",
-            Shown::Certificate(_) => "a certificate",
+            PresentedCredentials::Token(_) => "a token",
+            PresentedCredentials::Certificate(_) => "a certificate",
         })
     }
 }
 
 /// The certificate of a client, as TLS has checked it.
 #[derive(Debug)]
-pub(crate) struct Certificate {
+pub(crate) struct ClientCertificate {
     identity: Arc<Identity>,
     chain: Vec<CertificateDer<'static>>,
 }
 
-impl Certificate {
+impl ClientCertificate {
     /// The identity that a chain of certificates proves.
-    pub(crate) fn of(chain: &[CertificateDer<'_>]) -> Option<Arc<Certificate>> {
+    pub(crate) fn of(chain: &[CertificateDer<'_>]) -> Option<Arc<ClientCertificate>> {
         let print = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, chain.first()?);
         let hex: String = print.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         let roles = [Role::Subscribe, Role::Reply, Role::Produce].into();
         let identity = Arc::new(Identity { principal: format!("cert:{hex}"), roles, expires: None });
-        Some(Arc::new(Certificate { identity, chain: chain.iter().cloned().map(CertificateDer::into_owned).collect() }))
+        Some(Arc::new(ClientCertificate {
+            identity,
+            chain: chain.iter().cloned().map(CertificateDer::into_owned).collect(),
+        }))
     }
 }
 
 /// Credentials that were accepted for a connection, for as long as they are.
 #[derive(Clone, Debug)]
-pub(crate) struct Lease(Arc<Held>);
+pub(crate) struct CredentialLease(Arc<AcceptedCredentials>);
 
 #[derive(Debug)]
-struct Held {
+struct AcceptedCredentials {
     credentials: Arc<Credentials>,
-    shown: Shown,
+    shown: PresentedCredentials,
     identity: Arc<Identity>,
     /// The last change of the credentials that these were checked after.
     checked: AtomicU64,
 }
 
-impl Lease {
+impl CredentialLease {
     /// Accepts credentials, or gives the reason why not.
-    pub(crate) fn accept(credentials: &Arc<Credentials>, shown: Shown) -> Result<Lease, &'static str> {
+    pub(crate) fn accept(
+        credentials: &Arc<Credentials>,
+        shown: PresentedCredentials,
+    ) -> Result<CredentialLease, &'static str> {
         let checked = AtomicU64::new(*credentials.changes.borrow());
         let identity = credentials.identify(&shown)?;
-        Ok(Lease(Arc::new(Held { credentials: credentials.clone(), shown, identity, checked })))
+        Ok(CredentialLease(Arc::new(AcceptedCredentials {
+            credentials: credentials.clone(),
+            shown,
+            identity,
+            checked,
+        })))
     }
 
     pub(crate) fn identity(&self) -> Arc<Identity> {
@@ -163,9 +175,9 @@ impl Lease {
     }
 
     /// Whether they are accepted now.
-    pub(crate) fn holds(&self) -> bool {
-        let Held { credentials, checked, identity, .. } = &*self.0;
-        if identity.expires.is_some_and(|end| clock::wall() >= end) {
+    pub(crate) fn is_valid(&self) -> bool {
+        let AcceptedCredentials { credentials, checked, identity, .. } = &*self.0;
+        if identity.expires.is_some_and(|end| clock::system_time() >= end) {
             return false;
         }
         let changes = *credentials.changes.borrow();
@@ -181,24 +193,25 @@ impl Lease {
 
     /// Checks them anew. Other rights than before count as revoked: whoever comes again gets those.
     fn check(&self) -> bool {
-        let Held { credentials, shown, identity, .. } = &*self.0;
+        let AcceptedCredentials { credentials, shown, identity, .. } = &*self.0;
         let now = credentials.identify(shown);
         now.is_ok_and(|now| now.principal == identity.principal && now.roles == identity.roles)
     }
 
     /// Waits until they are no longer accepted.
     pub(crate) async fn lapsed(&self) {
-        let Held { credentials, shown, identity, .. } = &*self.0;
+        let AcceptedCredentials { credentials, shown, identity, .. } = &*self.0;
         let mut changes = credentials.changes.subscribe();
         loop {
             changes.borrow_and_update();
-            if !self.holds() {
+            if !self.is_valid() {
                 return;
             }
-            let is_certificate = matches!(shown, Shown::Certificate(_));
-            let left = identity.expires.map(|end| end.millis().saturating_sub(clock::wall().millis()));
-            let left = left.map(|millis| Duration::from_millis(u64::try_from(millis).unwrap_or(0)).min(RECHECK));
-            let left = left.or(is_certificate.then_some(RECHECK_CERTIFICATE));
+            let is_certificate = matches!(shown, PresentedCredentials::Certificate(_));
+            let left = identity.expires.map(|end| end.millis().saturating_sub(clock::system_time().millis()));
+            let left =
+                left.map(|millis| Duration::from_millis(u64::try_from(millis).unwrap_or(0)).min(EXPIRY_CHECK_INTERVAL));
+            let left = left.or(is_certificate.then_some(CERTIFICATE_CHECK_INTERVAL));
             tokio::select! {
                 () = tokio::time::sleep(left.unwrap_or(Duration::MAX)) => {
                     if is_certificate && !self.check() {
@@ -212,37 +225,37 @@ impl Lease {
     }
 }
 
-type Read<T> = Box<dyn Fn(&Path) -> Result<T, String> + Send + Sync>;
+type Loader<T> = Box<dyn Fn(&Path) -> Result<T, String> + Send + Sync>;
 
 /// A value that was read from a file and is read again when the file changes.
-pub(crate) struct FromFile<T> {
+pub(crate) struct ReloadedFile<T> {
     /// The setting that names the file.
     setting: &'static str,
     path: PathBuf,
-    read: Read<T>,
-    state: Mutex<State<T>>,
+    read: Loader<T>,
+    state: Mutex<ReloadState<T>>,
 }
 
-struct State<T> {
+struct ReloadState<T> {
     value: Arc<T>,
     /// The file that was read last, whether it could be used or not.
-    read: Stamp,
+    read: FileFingerprint,
     /// The file as it was when it was looked at last.
-    seen: Stamp,
+    seen: FileFingerprint,
 }
 
 /// Tells whether a file is another than before.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Stamp {
+struct FileFingerprint {
     modified: Option<SystemTime>,
     length: u64,
     /// Number and time of the last change of any kind, where the system knows them.
     inode: (u64, i64, i64),
 }
 
-impl Stamp {
-    fn of(path: &Path) -> Stamp {
-        let Ok(metadata) = std::fs::metadata(path) else { return Stamp::default() };
+impl FileFingerprint {
+    fn of(path: &Path) -> FileFingerprint {
+        let Ok(metadata) = std::fs::metadata(path) else { return FileFingerprint::default() };
         #[cfg(unix)]
         let inode = {
             use std::os::unix::fs::MetadataExt;
@@ -250,20 +263,20 @@ impl Stamp {
         };
         #[cfg(not(unix))]
         let inode = (0, 0, 0);
-        Stamp { modified: metadata.modified().ok(), length: metadata.len(), inode }
+        FileFingerprint { modified: metadata.modified().ok(), length: metadata.len(), inode }
     }
 }
 
-impl<T> FromFile<T> {
+impl<T> ReloadedFile<T> {
     pub(crate) fn load(
         setting: &'static str,
         path: &Path,
         read: impl Fn(&Path) -> Result<T, String> + Send + Sync + 'static,
-    ) -> Result<FromFile<T>, ConfigError> {
-        let stamp = Stamp::of(path);
+    ) -> Result<ReloadedFile<T>, ConfigError> {
+        let stamp = FileFingerprint::of(path);
         let value = Arc::new(read(path).map_err(|e| ConfigError(format!("{setting}: {e}")))?);
-        let state = Mutex::new(State { value, read: stamp.clone(), seen: stamp });
-        Ok(FromFile { setting, path: path.to_owned(), read: Box::new(read), state })
+        let state = Mutex::new(ReloadState { value, read: stamp.clone(), seen: stamp });
+        Ok(ReloadedFile { setting, path: path.to_owned(), read: Box::new(read), state })
     }
 
     /// The value in use.
@@ -274,7 +287,7 @@ impl<T> FromFile<T> {
     /// Reads the file again if it has changed and is no longer being written: one that looks the same twice in a row.
     /// Answers whether another value is in use. A file that cannot be used leaves the last good value in use.
     fn refresh(&self) -> bool {
-        let now = Stamp::of(&self.path);
+        let now = FileFingerprint::of(&self.path);
         let mut state = self.lock();
         let settled = std::mem::replace(&mut state.seen, now.clone()) == now;
         if state.read == now || !settled {
@@ -296,12 +309,12 @@ impl<T> FromFile<T> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, ReloadState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<T> fmt::Debug for FromFile<T> {
+impl<T> fmt::Debug for ReloadedFile<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FromFile").field("path", &self.path).finish_non_exhaustive()
     }
@@ -320,7 +333,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("number");
         std::fs::write(&path, "1").unwrap();
-        let file = FromFile::load("test", &path, number).unwrap();
+        let file = ReloadedFile::load("test", &path, number).unwrap();
         assert!(!file.refresh());
         std::fs::write(&path, "22").unwrap();
         assert!(!file.refresh(), "it may still be being written");

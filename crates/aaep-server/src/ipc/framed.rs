@@ -11,17 +11,18 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::close_notice::CloseNotifier;
+use crate::admission::memory_budget::{MemoryReservation, OutOfMemory};
+use crate::admission::message_memory::NO_MEMORY;
+use crate::close::CloseNotifier;
+use crate::close::{Close, TOO_LARGE};
 use crate::connection::{Received, Sink, Source};
-use crate::context::{Close, Peer, ServerContext, TOO_LARGE};
-use crate::memory_budget::{OutOfMemory, Reservation};
-use crate::metered::NO_MEMORY;
+use crate::context::ServerContext;
 
 /// What is read at once. What subscribers say is small.
-const READ: usize = 4 * 1024;
+const READ_BYTES: usize = 4 * 1024;
 
 /// What is written at once, at least.
-const WRITE: usize = 64 * 1024;
+const WRITE_BYTES: usize = 64 * 1024;
 
 /// The bytes of a length.
 const LENGTH: usize = 4;
@@ -33,27 +34,28 @@ enum Framing {
 }
 
 /// Both halves of a conversation over such a stream.
-pub(crate) fn halves<R, W>(hub: &ServerContext, from: R, to: W) -> (In<R>, Out<W>) {
+pub(crate) fn halves<R, W>(context: &ServerContext, from: R, to: W) -> (FramedSource<R>, FramedSink<W>) {
     let framing = Arc::new(OnceLock::new());
-    let limit = hub.limits.message_bytes;
-    let sink = Out { to, framing: framing.clone(), farewell: CloseNotifier::default(), buffer: BytesMut::new() };
+    let limit = context.limits.message_bytes;
+    let sink =
+        FramedSink { to, framing: framing.clone(), close_notifier: CloseNotifier::default(), buffer: BytesMut::new() };
     (
-        In {
+        FramedSource {
             from,
             framing,
             limit,
-            quiet: hub.limits.silence() / 2,
+            quiet: context.limits.silence() / 2,
             buffer: BytesMut::new(),
             searched: 0,
             ended: false,
-            memory: hub.admission.subscriber_memory(Peer::LOCAL),
+            memory: context.admission.subscriber_memory(aaep_keys::Identity::LOCAL),
         },
         sink,
     )
 }
 
 /// The half that hears.
-pub(crate) struct In<R> {
+pub(crate) struct FramedSource<R> {
     from: R,
     framing: Arc<OnceLock<Framing>>,
     limit: usize,
@@ -65,17 +67,17 @@ pub(crate) struct In<R> {
     searched: usize,
     ended: bool,
     /// For the bytes of a message that is not complete yet.
-    memory: Reservation,
+    memory: MemoryReservation,
 }
 
-impl<R: AsyncRead + Unpin + Send> Source for In<R> {
+impl<R: AsyncRead + Unpin + Send> Source for FramedSource<R> {
     async fn next(&mut self) -> Received {
         loop {
             match self.cut() {
                 Some(received) => return received,
                 None if self.ended => return Received::End,
                 None if self.reserve_memory().is_err() => return Received::Violation(NO_MEMORY),
-                None => self.buffer.reserve(READ),
+                None => self.buffer.reserve(READ_BYTES),
             }
             match tokio::time::timeout(self.quiet, self.from.read_buf(&mut self.buffer)).await {
                 Err(_) => return Received::Alive,
@@ -87,7 +89,7 @@ impl<R: AsyncRead + Unpin + Send> Source for In<R> {
     }
 }
 
-impl<R> In<R> {
+impl<R> FramedSource<R> {
     /// Reserves memory for what is in the buffer.
     fn reserve_memory(&mut self) -> Result<(), OutOfMemory> {
         self.memory.resize_unfinished(self.buffer.len())
@@ -150,14 +152,14 @@ fn received(bytes: Bytes) -> Received {
 }
 
 /// The half that speaks.
-pub(crate) struct Out<W> {
+pub(crate) struct FramedSink<W> {
     to: W,
     framing: Arc<OnceLock<Framing>>,
-    farewell: CloseNotifier,
+    close_notifier: CloseNotifier,
     buffer: BytesMut,
 }
 
-impl<W: AsyncWrite + Unpin + Send> Out<W> {
+impl<W: AsyncWrite + Unpin + Send> FramedSink<W> {
     fn put(&mut self, json: &[u8]) -> io::Result<()> {
         if self.framing.get() == Some(&Framing::Lines) {
             self.buffer.reserve(json.len() + 1);
@@ -184,18 +186,18 @@ impl<W: AsyncWrite + Unpin + Send> Out<W> {
     }
 }
 
-impl<W: AsyncWrite + Unpin + Send> Sink for Out<W> {
+impl<W: AsyncWrite + Unpin + Send> Sink for FramedSink<W> {
     async fn send(&mut self, batch: &[Outbound]) -> io::Result<()> {
         for item in batch {
             match item {
                 Outbound::Event(frame) => self.put(frame.json())?,
                 Outbound::Message(message) => {
-                    self.farewell.note(message);
+                    self.close_notifier.note(message);
                     self.put_message(message)?;
                 }
                 Outbound::Closed(_) => {}
             }
-            if self.buffer.len() >= WRITE {
+            if self.buffer.len() >= WRITE_BYTES {
                 self.flush().await?;
             }
         }
@@ -212,7 +214,7 @@ impl<W: AsyncWrite + Unpin + Send> Sink for Out<W> {
     async fn close(&mut self, close: &Close) {
         // What was being written when the peer stopped taking it cannot be followed by anything.
         let whole = self.buffer.is_empty();
-        if let Some(message) = self.farewell.last(close).filter(|_| whole)
+        if let Some(message) = self.close_notifier.final_message(close).filter(|_| whole)
             && self.put_message(&message).is_ok()
         {
             // Who has gone need not be told.

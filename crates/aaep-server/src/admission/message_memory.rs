@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::memory_budget::{OutOfMemory, Reservation};
+use crate::admission::memory_budget::{MemoryReservation, OutOfMemory};
 
 /// What is said to a peer whose message there is no memory for.
 pub(crate) const NO_MEMORY: &str = "out of memory for unfinished messages; try again later";
@@ -21,17 +21,17 @@ const CONTROL_HEADER_BYTES: usize = 6;
 
 /// The memory of the message that a connection is receiving. Clones are the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Unfinished(Arc<Mutex<Counted>>);
+pub(crate) struct MessageMemory(Arc<Mutex<MessageMemoryState>>);
 
 #[derive(Debug)]
-struct Counted {
+struct MessageMemoryState {
     bytes: usize,
-    memory: Reservation,
+    memory: MemoryReservation,
 }
 
-impl Unfinished {
-    pub(crate) fn new(memory: Reservation) -> Unfinished {
-        Unfinished(Arc::new(Mutex::new(Counted { bytes: 0, memory })))
+impl MessageMemory {
+    pub(crate) fn new(memory: MemoryReservation) -> MessageMemory {
+        MessageMemory(Arc::new(Mutex::new(MessageMemoryState { bytes: 0, memory })))
     }
 
     /// More of the message was read.
@@ -60,18 +60,18 @@ impl Unfinished {
 /// A connection whose incoming bytes are counted. When there is no memory for more, reading fails with
 /// [`io::ErrorKind::OutOfMemory`].
 #[derive(Debug)]
-pub(crate) struct Metered<S> {
+pub(crate) struct MeteredIo<S> {
     io: S,
-    unfinished: Unfinished,
+    unfinished: MessageMemory,
 }
 
-impl<S> Metered<S> {
-    pub(crate) fn new(io: S, unfinished: Unfinished) -> Metered<S> {
-        Metered { io, unfinished }
+impl<S> MeteredIo<S> {
+    pub(crate) fn new(io: S, unfinished: MessageMemory) -> MeteredIo<S> {
+        MeteredIo { io, unfinished }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MeteredIo<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = into.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(cx, into))?;
@@ -80,7 +80,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredIo<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, bytes)
     }
@@ -110,7 +110,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
 #[derive(Debug)]
 pub(crate) struct MeteredBody {
     pub(crate) body: Body,
-    pub(crate) unfinished: Unfinished,
+    pub(crate) unfinished: MessageMemory,
 }
 
 impl http_body::Body for MeteredBody {
@@ -134,14 +134,14 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::*;
-    use crate::memory_budget::{Account, MemoryBudget, Part};
+    use crate::admission::memory_budget::{AccountKind, MemoryAccount, MemoryBudget};
 
     #[tokio::test]
     async fn a_message_that_is_never_finished_is_refused_when_memory_runs_out() {
         let budget = MemoryBudget::new(1 << 20, 100 * 1024);
-        let unfinished = Unfinished::new(budget.empty(Account::new(Part::Subscribe, "eve")));
+        let unfinished = MessageMemory::new(budget.empty(MemoryAccount::new(AccountKind::Subscribe, "eve")));
         let (near, mut far) = duplex(1 << 20);
-        let mut near = Metered::new(near, unfinished.clone());
+        let mut near = MeteredIo::new(near, unfinished.clone());
         far.write_all(&[b'x'; 80 * 1024]).await.unwrap();
         let mut buffer = vec![0; 40 * 1024];
         near.read_exact(&mut buffer).await.unwrap();

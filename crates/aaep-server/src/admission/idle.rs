@@ -8,67 +8,67 @@ use axum::body::{Body, Bytes};
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
+use crate::admission::connection_slots::{ConnectionSlot, RequestGuard};
 use crate::config::Limits;
-use crate::places::{Place, Requesting};
 
 /// How long a peer has to end a connection after it was asked to. HTTP/2 needs a round trip for it.
-const CLOSING: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What is to be done with an idle connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Due {
+pub(crate) enum IdleAction {
     /// Ask the peer to end it.
     Close,
-    /// Cut it: the peer did not end it in time.
-    Cut,
+    /// Abort it: the peer did not end it in time.
+    Abort,
 }
 
 /// The deadline of one connection: for its first request, later for the next one.
 pub(crate) struct IdleTimer<'a> {
-    place: &'a Place,
+    slot: &'a ConnectionSlot,
     limits: &'a Limits,
     sleep: Pin<Box<Sleep>>,
     closing: bool,
 }
 
 impl<'a> IdleTimer<'a> {
-    pub(crate) fn new(place: &'a Place, limits: &'a Limits) -> IdleTimer<'a> {
-        IdleTimer { place, limits, sleep: Box::pin(tokio::time::sleep(limits.request())), closing: false }
+    pub(crate) fn new(slot: &'a ConnectionSlot, limits: &'a Limits) -> IdleTimer<'a> {
+        IdleTimer { slot, limits, sleep: Box::pin(tokio::time::sleep(limits.request())), closing: false }
     }
 
-    /// Ready when something is to be done: first with [`Due::Close`], then with [`Due::Cut`].
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Due> {
+    /// Ready when something is to be done: first with [`IdleAction::Close`], then with [`IdleAction::Abort`].
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<IdleAction> {
         loop {
             ready!(self.sleep.as_mut().poll(cx));
             let now = Instant::now();
-            match self.place.idle_until(self.limits) {
+            match self.slot.idle_until(self.limits) {
                 Some(until) if until <= now => {
-                    self.sleep.as_mut().reset(now + CLOSING);
-                    let due = if self.closing { Due::Cut } else { Due::Close };
+                    self.sleep.as_mut().reset(now + CLOSE_TIMEOUT);
+                    let due = if self.closing { IdleAction::Abort } else { IdleAction::Close };
                     self.closing = true;
                     return Poll::Ready(due);
                 }
                 Some(until) => self.sleep.as_mut().reset(until),
                 // It is in use. How long it will be idle afterwards is known then.
-                None => self.sleep.as_mut().reset(now + self.limits.idle().max(CLOSING)),
+                None => self.sleep.as_mut().reset(now + self.limits.idle().max(CLOSE_TIMEOUT)),
             }
         }
     }
 }
 
 /// The body of an answer, whose request is in progress until all of it is sent or thrown away.
-pub(crate) struct Tracked {
+pub(crate) struct TrackedBody {
     body: Body,
-    _request: Requesting,
+    _request: RequestGuard,
 }
 
-impl Tracked {
-    pub(crate) fn wrap(body: Body, request: Requesting) -> Body {
-        Body::new(Tracked { body, _request: request })
+impl TrackedBody {
+    pub(crate) fn wrap(body: Body, request: RequestGuard) -> Body {
+        Body::new(TrackedBody { body, _request: request })
     }
 }
 
-impl http_body::Body for Tracked {
+impl http_body::Body for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -90,31 +90,31 @@ mod tests {
     use std::future::poll_fn;
 
     use super::*;
-    use crate::places::{Origin, Places};
+    use crate::admission::connection_slots::{ConnectionOrigin, ConnectionSlots};
 
     #[tokio::test(start_paused = true)]
     async fn an_idle_connection_is_asked_to_end_and_then_cut() {
         let limits = Limits { request_seconds: 10, idle_seconds: 60, ..Limits::default() };
-        let place = Places::new(&limits).admit(Origin::Local).unwrap().place;
-        let mut timer = IdleTimer::new(&place, &limits);
+        let slot = ConnectionSlots::new(&limits).admit(ConnectionOrigin::Local).unwrap().slot;
+        let mut timer = IdleTimer::new(&slot, &limits);
         let start = Instant::now();
-        assert_eq!(poll_fn(|cx| timer.poll(cx)).await, Due::Close);
+        assert_eq!(poll_fn(|cx| timer.poll(cx)).await, IdleAction::Close);
         assert_eq!(start.elapsed().as_secs(), 10);
-        assert_eq!(poll_fn(|cx| timer.poll(cx)).await, Due::Cut);
+        assert_eq!(poll_fn(|cx| timer.poll(cx)).await, IdleAction::Abort);
         assert_eq!(start.elapsed().as_secs(), 11);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_in_use_is_left_alone() {
         let limits = Limits { request_seconds: 10, idle_seconds: 60, ..Limits::default() };
-        let place = Places::new(&limits).admit(Origin::Local).unwrap().place;
-        let mut timer = IdleTimer::new(&place, &limits);
-        let request = place.request();
+        let slot = ConnectionSlots::new(&limits).admit(ConnectionOrigin::Local).unwrap().slot;
+        let mut timer = IdleTimer::new(&slot, &limits);
+        let request = slot.start_request();
         let waiting = tokio::time::timeout(Duration::from_secs(10_000), poll_fn(|cx| timer.poll(cx)));
         assert!(waiting.await.is_err(), "its request is still in progress");
         drop(request);
         let ended = Instant::now();
-        assert_eq!(poll_fn(|cx| timer.poll(cx)).await, Due::Close);
+        assert_eq!(poll_fn(|cx| timer.poll(cx)).await, IdleAction::Close);
         assert_eq!(ended.elapsed().as_secs(), 60);
     }
 }

@@ -7,26 +7,26 @@ use aaep::transport::Outbound;
 use aaep_proto::message::Message;
 use tokio::sync::mpsc;
 
-use super::Shared;
-use super::rpc::Fault;
-use crate::close_notice::CloseNotifier;
+use super::SharedHandshake;
+use super::rpc::RpcError;
+use crate::close::Close;
+use crate::close::CloseNotifier;
 use crate::connection::Sink;
-use crate::context::Close;
 
 /// What is written at once, at least.
-const WRITE: usize = 64 * 1024;
+const WRITE_BYTES: usize = 64 * 1024;
 
 /// Writes lines.
-pub(super) struct Out {
+pub(super) struct StdioSink {
     lines: mpsc::Sender<Vec<u8>>,
-    shared: Arc<Shared>,
-    farewell: CloseNotifier,
+    shared: Arc<SharedHandshake>,
+    close_notifier: CloseNotifier,
     pings: u64,
 }
 
-impl Out {
-    pub(super) fn new(lines: mpsc::Sender<Vec<u8>>, shared: Arc<Shared>) -> Out {
-        Out { lines, shared, farewell: CloseNotifier::default(), pings: 0 }
+impl StdioSink {
+    pub(super) fn new(lines: mpsc::Sender<Vec<u8>>, shared: Arc<SharedHandshake>) -> StdioSink {
+        StdioSink { lines, shared, close_notifier: CloseNotifier::default(), pings: 0 }
     }
 
     async fn say(&mut self, line: Vec<u8>) -> io::Result<()> {
@@ -41,7 +41,7 @@ impl Out {
         }
         let ticket = state.waiting.pop_front()?;
         match message {
-            Message::SubscriptionRejected(_) => ticket.fail(Fault::Rejected, Some(message)),
+            Message::SubscriptionRejected(_) => ticket.fail(RpcError::Rejected, Some(message)),
             _ => ticket.answer(message),
         }
     }
@@ -58,14 +58,14 @@ fn notify_message(lines: &mut Vec<u8>, method: &str, message: &Message) -> io::R
     Ok(())
 }
 
-impl Sink for Out {
+impl Sink for StdioSink {
     async fn send(&mut self, batch: &[Outbound]) -> io::Result<()> {
         let mut lines = Vec::new();
         for item in batch {
             match item {
                 Outbound::Event(frame) => notify(&mut lines, "aaep.event", frame.json()),
                 Outbound::Message(message) => {
-                    self.farewell.note(message);
+                    self.close_notifier.note(message);
                     match &**message {
                         Message::SubscriptionClose(_) => notify_message(&mut lines, "aaep.close", message)?,
                         _ => lines.extend(self.answer(message).into_iter().flatten()),
@@ -73,7 +73,7 @@ impl Sink for Out {
                 }
                 Outbound::Closed(_) => {}
             }
-            if lines.len() >= WRITE {
+            if lines.len() >= WRITE_BYTES {
                 self.say(std::mem::take(&mut lines)).await?;
             }
         }
@@ -90,7 +90,7 @@ impl Sink for Out {
 
     async fn close(&mut self, close: &Close) {
         let mut lines = Vec::new();
-        if let Some(message) = self.farewell.last(close)
+        if let Some(message) = self.close_notifier.final_message(close)
             && notify_message(&mut lines, "aaep.close", &message).is_ok()
         {
             // Who has gone need not be told.

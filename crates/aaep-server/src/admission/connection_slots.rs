@@ -17,7 +17,7 @@ use crate::config::Limits;
 
 /// Where connections come from, as far as they are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Origin {
+pub(crate) enum ConnectionOrigin {
     /// An IPv4 address, or the first 64 bits of an IPv6 address: one host can use every address of such a network.
     Address(IpAddr),
     /// The socket or pipe of this machine.
@@ -25,9 +25,9 @@ pub(crate) enum Origin {
     Local,
 }
 
-impl From<SocketAddr> for Origin {
-    fn from(address: SocketAddr) -> Origin {
-        Origin::Address(match address.ip().to_canonical() {
+impl From<SocketAddr> for ConnectionOrigin {
+    fn from(address: SocketAddr) -> ConnectionOrigin {
+        ConnectionOrigin::Address(match address.ip().to_canonical() {
             IpAddr::V6(ip) if !ip.is_loopback() => {
                 let [a, b, c, d, ..] = ip.segments();
                 IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
@@ -39,19 +39,19 @@ impl From<SocketAddr> for Origin {
 
 /// How readily a connection is evicted, the first most readily.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
-    Silent,
-    Requesting,
+enum EvictionClass {
+    Unauthenticated,
+    UnauthenticatedRequest,
     AuthenticatedIdle,
 }
 
 /// A connection among those that can be evicted: by class, then by when it came into the class.
-type Rank = (Class, u64, u64);
+type EvictionRank = (EvictionClass, u64, u64);
 
 #[derive(Debug)]
-struct Entry {
-    origin: Origin,
-    place: Weak<Place>,
+struct SlotEntry {
+    origin: ConnectionOrigin,
+    slot: Weak<ConnectionSlot>,
     authenticated: bool,
     /// Requests in progress.
     requests: usize,
@@ -60,40 +60,40 @@ struct Entry {
     /// Whether there was any request.
     requested: bool,
     idle_since: Instant,
-    rank: Option<Rank>,
+    rank: Option<EvictionRank>,
 }
 
-impl Entry {
-    fn class(&self) -> Option<Class> {
+impl SlotEntry {
+    fn class(&self) -> Option<EvictionClass> {
         match (self.authenticated, self.requests) {
             _ if self.held > 0 => None,
-            (false, 0) => Some(Class::Silent),
-            (false, _) => Some(Class::Requesting),
-            (true, 0) => Some(Class::AuthenticatedIdle),
+            (false, 0) => Some(EvictionClass::Unauthenticated),
+            (false, _) => Some(EvictionClass::UnauthenticatedRequest),
+            (true, 0) => Some(EvictionClass::AuthenticatedIdle),
             (true, _) => None,
         }
     }
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SlotTable {
     /// Numbers connections and changes of class.
     next: u64,
-    open: HashMap<u64, Entry>,
-    evictable: BTreeSet<Rank>,
+    open: HashMap<u64, SlotEntry>,
+    evictable: BTreeSet<EvictionRank>,
     /// Of each origin, the connections that have not authenticated and carry nothing.
-    unauthenticated: HashMap<Origin, BTreeSet<Rank>>,
+    unauthenticated: HashMap<ConnectionOrigin, BTreeSet<EvictionRank>>,
 }
 
-impl State {
-    fn number(&mut self) -> u64 {
+impl SlotTable {
+    fn next_number(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
     /// Changes an entry, and puts it into the class that it belongs to now.
-    fn change(&mut self, id: u64, change: impl FnOnce(&mut Entry)) {
-        let number = self.number();
+    fn update(&mut self, id: u64, change: impl FnOnce(&mut SlotEntry)) {
+        let number = self.next_number();
         let Some(entry) = self.open.get_mut(&id) else { return };
         change(entry);
         let class = entry.class();
@@ -102,16 +102,16 @@ impl State {
         }
         let old = std::mem::replace(&mut entry.rank, class.map(|class| (class, number, id)));
         let (origin, new) = (entry.origin, entry.rank);
-        self.unlist(origin, old);
+        self.remove_rank(origin, old);
         if let Some(rank) = new {
             self.evictable.insert(rank);
-            if rank.0 < Class::AuthenticatedIdle {
+            if rank.0 < EvictionClass::AuthenticatedIdle {
                 self.unauthenticated.entry(origin).or_default().insert(rank);
             }
         }
     }
 
-    fn unlist(&mut self, origin: Origin, rank: Option<Rank>) {
+    fn remove_rank(&mut self, origin: ConnectionOrigin, rank: Option<EvictionRank>) {
         let Some(rank) = rank else { return };
         self.evictable.remove(&rank);
         if let Some(list) = self.unauthenticated.get_mut(&origin) {
@@ -122,15 +122,15 @@ impl State {
         }
     }
 
-    fn remove(&mut self, id: u64) -> Option<Entry> {
+    fn remove(&mut self, id: u64) -> Option<SlotEntry> {
         let entry = self.open.remove(&id)?;
-        self.unlist(entry.origin, entry.rank);
+        self.remove_rank(entry.origin, entry.rank);
         Some(entry)
     }
 
     /// The connection that goes first when all places are taken. Of those that have not authenticated, it is one of the
     /// origin that has the most: who opens many connections evicts its own.
-    fn victim(&self) -> Option<u64> {
+    fn eviction_candidate(&self) -> Option<u64> {
         let most = self.unauthenticated.values().max_by_key(|list| list.len());
         let rank = most.and_then(BTreeSet::first).or_else(|| self.evictable.first());
         rank.map(|(_, _, id)| *id)
@@ -139,23 +139,23 @@ impl State {
 
 /// All places of one listener.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct ConnectionSlots {
     connections: usize,
     per_origin: usize,
-    state: Mutex<State>,
+    state: Mutex<SlotTable>,
 }
 
 /// A connection that was let in.
 #[derive(Debug)]
-pub(crate) struct Admitted {
-    pub(crate) place: Arc<Place>,
+pub(crate) struct AdmittedConnection {
+    pub(crate) slot: Arc<ConnectionSlot>,
     /// Whether another connection had to go for it.
     pub(crate) evicted: bool,
 }
 
-impl Places {
-    pub(crate) fn new(limits: &Limits) -> Arc<Places> {
-        Arc::new(Places {
+impl ConnectionSlots {
+    pub(crate) fn new(limits: &Limits) -> Arc<ConnectionSlots> {
+        Arc::new(ConnectionSlots {
             connections: limits.connections,
             per_origin: limits.unauthenticated_per_address().max(1),
             state: Mutex::default(),
@@ -163,26 +163,26 @@ impl Places {
     }
 
     /// No code that can panic runs under this lock.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SlotTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place for a new connection; none if every open connection keeps its own.
-    pub(crate) fn admit(self: &Arc<Self>, origin: Origin) -> Option<Admitted> {
+    pub(crate) fn admit(self: &Arc<Self>, origin: ConnectionOrigin) -> Option<AdmittedConnection> {
         let mut state = self.lock();
         let own = state.unauthenticated.get(&origin).filter(|list| list.len() >= self.per_origin);
         let victim = match own.and_then(BTreeSet::first) {
             Some((_, _, id)) => Some(*id),
-            None if state.open.len() >= self.connections => Some(state.victim()?),
+            None if state.open.len() >= self.connections => Some(state.eviction_candidate()?),
             None => None,
         };
         // Dropping a place locks the state again, so the last reference must not be dropped here.
-        let victim = victim.and_then(|id| state.remove(id)).and_then(|entry| entry.place.upgrade());
-        let id = state.number();
-        let place = Arc::new(Place { places: self.clone(), id, evict: Notify::new() });
-        let entry = Entry {
+        let victim = victim.and_then(|id| state.remove(id)).and_then(|entry| entry.slot.upgrade());
+        let id = state.next_number();
+        let slot = Arc::new(ConnectionSlot { slots: self.clone(), id, evict: Notify::new() });
+        let entry = SlotEntry {
             origin,
-            place: Arc::downgrade(&place),
+            slot: Arc::downgrade(&slot),
             authenticated: false,
             requests: 0,
             held: 0,
@@ -191,60 +191,60 @@ impl Places {
             rank: None,
         };
         state.open.insert(id, entry);
-        state.change(id, |_| ());
+        state.update(id, |_| ());
         drop(state);
         let evicted = victim.is_some();
         if let Some(victim) = victim {
             victim.evict.notify_one();
         }
-        Some(Admitted { place, evicted })
+        Some(AdmittedConnection { slot, evicted })
     }
 }
 
 /// The place of one connection. It is free again when nothing refers to it any more.
 #[derive(Debug)]
-pub(crate) struct Place {
-    places: Arc<Places>,
+pub(crate) struct ConnectionSlot {
+    slots: Arc<ConnectionSlots>,
     id: u64,
     evict: Notify,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let removed = self.places.lock().remove(self.id);
+        let removed = self.slots.lock().remove(self.id);
         drop(removed);
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Waits until the connection has to go.
     pub(crate) async fn evicted(&self) {
         self.evict.notified().await;
     }
 
     /// The peer has shown valid credentials.
-    pub(crate) fn authenticated(&self) {
-        self.places.lock().change(self.id, |entry| entry.authenticated = true);
+    pub(crate) fn mark_authenticated(&self) {
+        self.slots.lock().update(self.id, |entry| entry.authenticated = true);
     }
 
     /// Counts a request for as long as the guard lives.
-    pub(crate) fn request(self: &Arc<Self>) -> Requesting {
-        self.places.lock().change(self.id, |entry| {
+    pub(crate) fn start_request(self: &Arc<Self>) -> RequestGuard {
+        self.slots.lock().update(self.id, |entry| {
             entry.requests += 1;
             entry.requested = true;
         });
-        Requesting(self.clone())
+        RequestGuard(self.clone())
     }
 
     /// Keeps the place for what the connection carries, for as long as the guard lives.
-    pub(crate) fn hold(self: &Arc<Self>) -> Held {
-        self.places.lock().change(self.id, |entry| entry.held += 1);
-        Held(self.clone())
+    pub(crate) fn hold(self: &Arc<Self>) -> SlotHold {
+        self.slots.lock().update(self.id, |entry| entry.held += 1);
+        SlotHold(self.clone())
     }
 
     /// When a connection that stays as it is has been idle for too long; nothing while it is in use.
     pub(crate) fn idle_until(&self, limits: &Limits) -> Option<Instant> {
-        let state = self.places.lock();
+        let state = self.slots.lock();
         let entry = state.open.get(&self.id)?;
         let most = if entry.requested { limits.idle() } else { limits.request() };
         (entry.requests == 0 && entry.held == 0).then(|| later(entry.idle_since, most))
@@ -258,11 +258,11 @@ fn later(from: Instant, by: Duration) -> Instant {
 
 /// A request in progress.
 #[derive(Debug)]
-pub(crate) struct Requesting(Arc<Place>);
+pub(crate) struct RequestGuard(Arc<ConnectionSlot>);
 
-impl Drop for Requesting {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
-        self.0.places.lock().change(self.0.id, |entry| {
+        self.0.slots.lock().update(self.0.id, |entry| {
             entry.requests -= 1;
             entry.idle_since = Instant::now();
         });
@@ -271,11 +271,11 @@ impl Drop for Requesting {
 
 /// Something that the connection carries.
 #[derive(Debug)]
-pub(crate) struct Held(Arc<Place>);
+pub(crate) struct SlotHold(Arc<ConnectionSlot>);
 
-impl Drop for Held {
+impl Drop for SlotHold {
     fn drop(&mut self) {
-        self.0.places.lock().change(self.0.id, |entry| {
+        self.0.slots.lock().update(self.0.id, |entry| {
             entry.held -= 1;
             entry.idle_since = Instant::now();
         });
@@ -288,94 +288,94 @@ mod tests {
 
     use super::*;
 
-    fn places(connections: usize, per_address: usize) -> Arc<Places> {
+    fn slots(connections: usize, per_address: usize) -> Arc<ConnectionSlots> {
         let limits = Limits { connections, unauthenticated_per_address: Some(per_address), ..Limits::default() };
-        Places::new(&limits)
+        ConnectionSlots::new(&limits)
     }
 
-    fn from(address: &str) -> Origin {
-        Origin::from(SocketAddr::new(address.parse().unwrap(), 1))
+    fn from(address: &str) -> ConnectionOrigin {
+        ConnectionOrigin::from(SocketAddr::new(address.parse().unwrap(), 1))
     }
 
-    fn is_evicted(place: &Place) -> bool {
-        place.evicted().now_or_never().is_some()
+    fn is_evicted(slot: &ConnectionSlot) -> bool {
+        slot.evicted().now_or_never().is_some()
     }
 
     #[test]
     fn the_oldest_silent_connection_gives_way_first() {
-        let places = places(3, 3);
-        let [first, second, third] = [(); 3].map(|()| places.admit(from("10.0.0.1")).unwrap().place);
-        let _request = first.request();
-        let admitted = places.admit(from("10.0.0.2")).unwrap();
+        let slots = slots(3, 3);
+        let [first, second, third] = [(); 3].map(|()| slots.admit(from("10.0.0.1")).unwrap().slot);
+        let _request = first.start_request();
+        let admitted = slots.admit(from("10.0.0.2")).unwrap();
         assert!(admitted.evicted);
-        assert_eq!([&first, &second, &third].map(|place| is_evicted(place)), [false, true, false]);
-        let _another = places.admit(from("10.0.0.2")).unwrap();
+        assert_eq!([&first, &second, &third].map(|slot| is_evicted(slot)), [false, true, false]);
+        let _another = slots.admit(from("10.0.0.2")).unwrap();
         assert!(is_evicted(&third) && !is_evicted(&first), "a request in progress is worth more than silence");
     }
 
     #[test]
     fn what_is_carried_and_who_is_authenticated_is_not_evicted() {
-        let places = places(2, 2);
-        let [subscriber, caller] = [(); 2].map(|()| places.admit(from("10.0.0.1")).unwrap().place);
+        let slots = slots(2, 2);
+        let [subscriber, caller] = [(); 2].map(|()| slots.admit(from("10.0.0.1")).unwrap().slot);
         let held = subscriber.hold();
-        caller.authenticated();
-        let request = caller.request();
-        assert!(places.admit(from("10.0.0.2")).is_none(), "both keep their places");
+        caller.mark_authenticated();
+        let request = caller.start_request();
+        assert!(slots.admit(from("10.0.0.2")).is_none(), "both keep their places");
         drop(request);
-        let stranger = places.admit(from("10.0.0.2")).unwrap().place;
+        let stranger = slots.admit(from("10.0.0.2")).unwrap().slot;
         assert!(is_evicted(&caller), "an idle connection can be opened again");
-        let _next = places.admit(from("10.0.0.2")).unwrap();
+        let _next = slots.admit(from("10.0.0.2")).unwrap();
         assert!(is_evicted(&stranger) && !is_evicted(&subscriber));
         drop(held);
     }
 
     #[test]
     fn an_address_at_its_bound_evicts_its_own() {
-        let places = places(10, 2);
-        let other = places.admit(from("10.0.0.9")).unwrap().place;
-        let [first, second] = [(); 2].map(|()| places.admit(from("2001:db8::1")).unwrap().place);
-        let third = places.admit(from("2001:db8::ffff:1")).unwrap();
+        let slots = slots(10, 2);
+        let other = slots.admit(from("10.0.0.9")).unwrap().slot;
+        let [first, second] = [(); 2].map(|()| slots.admit(from("2001:db8::1")).unwrap().slot);
+        let third = slots.admit(from("2001:db8::ffff:1")).unwrap();
         assert!(third.evicted && is_evicted(&first), "one network of 64 bits counts as one address");
         assert!(!is_evicted(&second) && !is_evicted(&other));
-        second.authenticated();
-        assert!(!places.admit(from("2001:db8::1")).unwrap().evicted, "who authenticated does not count");
+        second.mark_authenticated();
+        assert!(!slots.admit(from("2001:db8::1")).unwrap().evicted, "who authenticated does not count");
     }
 
     #[test]
     fn when_places_run_out_the_origin_with_the_most_gives_one_up() {
-        let places = places(4, 4);
-        let single = places.admit(from("10.0.0.1")).unwrap().place;
-        let many = [(); 3].map(|()| places.admit(from("10.0.0.2")).unwrap().place);
-        let _new = places.admit(from("10.0.0.3")).unwrap();
+        let slots = slots(4, 4);
+        let single = slots.admit(from("10.0.0.1")).unwrap().slot;
+        let many = [(); 3].map(|()| slots.admit(from("10.0.0.2")).unwrap().slot);
+        let _new = slots.admit(from("10.0.0.3")).unwrap();
         assert!(!is_evicted(&single) && is_evicted(&many[0]));
     }
 
     #[test]
     fn a_place_is_free_again_when_its_connection_ends() {
-        let places = places(1, 1);
-        let place = places.admit(Origin::Local).unwrap().place;
-        let held = place.hold();
-        drop(place);
-        assert!(places.admit(Origin::Local).is_none(), "it still carries something");
+        let slots = slots(1, 1);
+        let slot = slots.admit(ConnectionOrigin::Local).unwrap().slot;
+        let held = slot.hold();
+        drop(slot);
+        assert!(slots.admit(ConnectionOrigin::Local).is_none(), "it still carries something");
         drop(held);
-        assert!(!places.admit(Origin::Local).unwrap().evicted);
-        let state = places.lock();
+        assert!(!slots.admit(ConnectionOrigin::Local).unwrap().evicted);
+        let state = slots.lock();
         assert!(state.open.is_empty() && state.evictable.is_empty() && state.unauthenticated.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn idle_time_counts_from_the_last_request() {
         let limits = Limits { request_seconds: 10, idle_seconds: 60, ..Limits::default() };
-        let place = places(1, 1).admit(Origin::Local).unwrap().place;
+        let slot = slots(1, 1).admit(ConnectionOrigin::Local).unwrap().slot;
         let start = Instant::now();
-        assert_eq!(place.idle_until(&limits), Some(start + Duration::from_secs(10)), "the first request is due");
-        let request = place.request();
-        assert_eq!(place.idle_until(&limits), None);
+        assert_eq!(slot.idle_until(&limits), Some(start + Duration::from_secs(10)), "the first request is due");
+        let request = slot.start_request();
+        assert_eq!(slot.idle_until(&limits), None);
         tokio::time::advance(Duration::from_secs(100)).await;
-        let held = place.hold();
+        let held = slot.hold();
         drop(request);
-        assert_eq!(place.idle_until(&limits), None, "a subscription keeps it open");
+        assert_eq!(slot.idle_until(&limits), None, "a subscription keeps it open");
         drop(held);
-        assert_eq!(place.idle_until(&limits), Some(start + Duration::from_secs(160)));
+        assert_eq!(slot.idle_until(&limits), Some(start + Duration::from_secs(160)));
     }
 }

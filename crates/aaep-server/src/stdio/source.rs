@@ -13,27 +13,28 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 
-use super::Shared;
-use super::rpc::{self, Entry, Fault, Ticket};
+use super::SharedHandshake;
+use super::rpc::{self, PendingResponse, RpcError, RpcItem};
+use crate::close::TOO_LARGE;
 use crate::connection::{Received, Source};
-use crate::context::{ServerContext, TOO_LARGE};
+use crate::context::ServerContext;
 
 /// Requests for terms that may wait for their answer.
-const WAITING: usize = 16;
+const MAX_PENDING_RESPONSES: usize = 16;
 
 /// What a line may be longer than its message.
-const ENVELOPE: usize = 1024;
+const ENVELOPE_BYTES: usize = 1024;
 
 /// Passed on for parameters of `aaep.renegotiate` that are no renegotiation.
-const NO_CHANGE: &[u8] = br#"{"type":"subscription.renegotiate"}"#;
+const INVALID_RENEGOTIATION: &[u8] = br#"{"type":"subscription.renegotiate"}"#;
 
 /// Reads lines.
-pub(super) struct In<R> {
+pub(super) struct StdioSource<R> {
     from: R,
     limit: usize,
     /// How long to wait before saying that all is well: a pipe tells when its other end is gone.
     quiet: Duration,
-    shared: Arc<Shared>,
+    shared: Arc<SharedHandshake>,
     answers: mpsc::Sender<Vec<u8>>,
     buffer: BytesMut,
     searched: usize,
@@ -41,7 +42,7 @@ pub(super) struct In<R> {
     messages: VecDeque<Received>,
 }
 
-impl<R: AsyncRead + Unpin + Send> Source for In<R> {
+impl<R: AsyncRead + Unpin + Send> Source for StdioSource<R> {
     async fn next(&mut self) -> Received {
         loop {
             if let Some(received) = self.messages.pop_front() {
@@ -54,7 +55,7 @@ impl<R: AsyncRead + Unpin + Send> Source for In<R> {
                 continue;
             }
             self.searched = self.buffer.len();
-            if self.searched > self.limit + ENVELOPE {
+            if self.searched > self.limit + ENVELOPE_BYTES {
                 return Received::Violation(TOO_LARGE);
             }
             self.buffer.reserve(4 * 1024);
@@ -67,12 +68,17 @@ impl<R: AsyncRead + Unpin + Send> Source for In<R> {
     }
 }
 
-impl<R> In<R> {
-    pub(super) fn new(hub: &ServerContext, from: R, shared: Arc<Shared>, answers: mpsc::Sender<Vec<u8>>) -> In<R> {
-        In {
+impl<R> StdioSource<R> {
+    pub(super) fn new(
+        context: &ServerContext,
+        from: R,
+        shared: Arc<SharedHandshake>,
+        answers: mpsc::Sender<Vec<u8>>,
+    ) -> StdioSource<R> {
+        StdioSource {
             from,
-            limit: hub.limits.message_bytes,
-            quiet: hub.limits.silence() / 2,
+            limit: context.limits.message_bytes,
+            quiet: context.limits.silence() / 2,
             shared,
             answers,
             buffer: BytesMut::new(),
@@ -87,20 +93,20 @@ impl<R> In<R> {
         }
         for entry in rpc::read(line) {
             match entry {
-                Entry::Answer => self.messages.push_back(Received::Alive),
-                Entry::Wrong(ticket, fault) => {
+                RpcItem::Answer => self.messages.push_back(Received::Alive),
+                RpcItem::Wrong(ticket, fault) => {
                     tracing::info!(?fault, "a line that is no request was refused");
                     self.answer(ticket.fail(fault, None));
                 }
-                Entry::Call { params, .. } if params.len() > self.limit => {
+                RpcItem::Call { params, .. } if params.len() > self.limit => {
                     self.messages.push_back(Received::Violation(TOO_LARGE));
                 }
-                Entry::Call { method, params, ticket } => self.call(&method, params, ticket),
+                RpcItem::Call { method, params, ticket } => self.call(&method, params, ticket),
             }
         }
     }
 
-    fn call(&mut self, method: &str, params: Bytes, ticket: Option<Ticket>) {
+    fn call(&mut self, method: &str, params: Bytes, ticket: Option<PendingResponse>) {
         let result = match method {
             "aaep.subscribe" | "aaep.renegotiate" => return self.ask(method, params, ticket),
             "aaep.reply" | "aaep.close" => {
@@ -116,10 +122,10 @@ impl<R> In<R> {
                     let params = if fits { params } else { Bytes::from_static(b"{}") };
                     self.messages.push_back(Received::Message(params));
                 }
-                if fits { Ok(json!(null)) } else { Err(Fault::InvalidParams) }
+                if fits { Ok(json!(null)) } else { Err(RpcError::InvalidParams) }
             }
             "aaep.ping" => Ok(json!({})),
-            _ => Err(Fault::UnknownMethod),
+            _ => Err(RpcError::UnknownMethod),
         };
         self.messages.push_back(Received::Alive);
         let Some(ticket) = ticket else { return };
@@ -130,7 +136,7 @@ impl<R> In<R> {
     }
 
     /// A request for terms. The producer answers it.
-    fn ask(&mut self, method: &str, params: Bytes, ticket: Option<Ticket>) {
+    fn ask(&mut self, method: &str, params: Bytes, ticket: Option<PendingResponse>) {
         let Some(ticket) = ticket else {
             return tracing::info!("a request for terms without an id cannot be answered; it was ignored");
         };
@@ -138,7 +144,7 @@ impl<R> In<R> {
         match (method, asked, Inbound::read(&params)) {
             ("aaep.subscribe", false, message) => match message.into_request() {
                 Ok(_) => self.pass_on(ticket, params),
-                Err(rejection) => self.refuse(ticket, Fault::InvalidParams, &rejection),
+                Err(rejection) => self.refuse(ticket, RpcError::InvalidParams, &rejection),
             },
             // From here on the conversation answers everything about terms.
             ("aaep.subscribe", true, Inbound::Request(_) | Inbound::Refused(_))
@@ -148,30 +154,30 @@ impl<R> In<R> {
             }
             ("aaep.subscribe", true, _) => {
                 let rejection = Rejection::new(ReasonCode::Unknown, "type: must be subscription.request.");
-                self.refuse(ticket, Fault::InvalidParams, &rejection);
+                self.refuse(ticket, RpcError::InvalidParams, &rejection);
             }
             (_, false, _) => {
                 let message = "There is no subscription yet. Send aaep.subscribe first.";
                 let rejection = Rejection::new(ReasonCode::Unknown, message);
-                self.refuse(ticket, Fault::InvalidRequest("There is no subscription yet"), &rejection);
+                self.refuse(ticket, RpcError::InvalidRequest("There is no subscription yet"), &rejection);
             }
             // What is not even a renegotiation counts as an invalid one.
-            (_, true, _) => self.pass_on(ticket, Bytes::from_static(NO_CHANGE)),
+            (_, true, _) => self.pass_on(ticket, Bytes::from_static(INVALID_RENEGOTIATION)),
         }
     }
 
     /// Hands a request for terms to the conversation, whose answer goes out for this ticket.
-    fn pass_on(&mut self, ticket: Ticket, params: Bytes) {
+    fn pass_on(&mut self, ticket: PendingResponse, params: Bytes) {
         let mut state = self.shared.lock();
         state.asked = true;
-        if state.waiting.len() >= WAITING {
+        if state.waiting.len() >= MAX_PENDING_RESPONSES {
             return self.messages.push_back(Received::Violation("too many requests wait for an answer"));
         }
         state.waiting.push_back(ticket);
         self.messages.push_back(Received::Message(params));
     }
 
-    fn refuse(&mut self, ticket: Ticket, fault: Fault, rejection: &Rejection) {
+    fn refuse(&mut self, ticket: PendingResponse, fault: RpcError, rejection: &Rejection) {
         self.answer(ticket.fail(fault, Some(&rejection.to_message().into())));
     }
 

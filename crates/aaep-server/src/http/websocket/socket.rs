@@ -17,52 +17,57 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig, WebSocketContext};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+use crate::admission::message_memory::{MessageMemory, NO_MEMORY};
+use crate::close::{Close, TOO_LARGE};
 use crate::connection::{Received, Sink, Source};
-use crate::context::{Close, TOO_LARGE};
-use crate::metered::{NO_MEMORY, Unfinished};
 
 /// A read buffer costs memory for as long as a connection is open, and what subscribers say is small.
-const READ_BUFFER: usize = 2 * 1024;
+const READ_BUFFER_BYTES: usize = 2 * 1024;
 
 /// What may wait, here and again in tungstenite, before a peer's pings are no longer answered one by one.
-const FULL: usize = 16 * 1024;
+const MAX_QUEUED_BYTES: usize = 16 * 1024;
 
 /// How long a peer that was told the end has to end its side. To cut it off sooner could take from it what it was told.
-const LINGER: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The bytes of a connection, and what the protocol knows of it.
-struct Socket<S> {
+struct WebSocketState<S> {
     io: S,
     protocol: WebSocketContext,
     /// Whole frames, those of events and those of the protocol, in the order in which they are written.
     out: BytesMut,
     /// Counts the bytes of the message that is being received.
-    unfinished: Unfinished,
+    unfinished: MessageMemory,
 }
 
 /// The two halves of a socket. One task must hold both.
-pub(super) fn halves<S>(io: S, read: Bytes, limit: usize, unfinished: Unfinished) -> (In<S>, Out<S>) {
+pub(super) fn halves<S>(
+    io: S,
+    read: Bytes,
+    limit: usize,
+    unfinished: MessageMemory,
+) -> (WebSocketSource<S>, WebSocketSink<S>) {
     let config = WebSocketConfig::default()
-        .read_buffer_size(READ_BUFFER)
+        .read_buffer_size(READ_BUFFER_BYTES)
         .write_buffer_size(0)
-        .max_write_buffer_size(FULL)
+        .max_write_buffer_size(MAX_QUEUED_BYTES)
         .max_message_size(Some(limit))
         .max_frame_size(Some(limit));
     // A copy: it must not keep the large buffer that it was read into.
     let protocol = WebSocketContext::from_partially_read(read.to_vec(), Role::Server, Some(config));
-    let shared = Arc::new(Mutex::new(Socket { io, protocol, out: BytesMut::new(), unfinished }));
-    (In(shared.clone()), Out(shared))
+    let shared = Arc::new(Mutex::new(WebSocketState { io, protocol, out: BytesMut::new(), unfinished }));
+    (WebSocketSource(shared.clone()), WebSocketSink(shared))
 }
 
 /// Both halves are polled by one task, so that nobody ever waits for the lock.
-fn lock<S>(shared: &Mutex<Socket<S>>) -> MutexGuard<'_, Socket<S>> {
+fn lock<S>(shared: &Mutex<WebSocketState<S>>) -> MutexGuard<'_, WebSocketState<S>> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketState<S> {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
-        let Socket { io, protocol, out, .. } = self;
-        let read = protocol.read(&mut Wire { io, out, cx, room: FULL });
+        let WebSocketState { io, protocol, out, .. } = self;
+        let read = protocol.read(&mut SyncIo { io, out, cx, room: MAX_QUEUED_BYTES });
         // A pong goes at once if it can, else with what goes next.
         let _ = self.poll_out(cx);
         match &read {
@@ -87,8 +92,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 
     /// Puts this, after what the protocol held back, behind all that waits.
     fn put(&mut self, cx: &mut Context<'_>, message: Option<Message>) -> Result<(), Error> {
-        let Socket { io, protocol, out, .. } = self;
-        let mut wire = Wire { io, out, cx, room: usize::MAX };
+        let WebSocketState { io, protocol, out, .. } = self;
+        let mut wire = SyncIo { io, out, cx, room: usize::MAX };
         // The first time makes room for a pong that had none, so that it goes the second time and not after a close.
         protocol.flush(&mut wire)?;
         protocol.flush(&mut wire)?;
@@ -119,7 +124,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 }
 
 /// A connection as tungstenite sees it: what cannot be done at once would block.
-struct Wire<'a, 'b, S> {
+struct SyncIo<'a, 'b, S> {
     io: &'a mut S,
     out: &'a mut BytesMut,
     cx: &'a mut Context<'b>,
@@ -127,7 +132,7 @@ struct Wire<'a, 'b, S> {
     room: usize,
 }
 
-impl<S: AsyncRead + Unpin> Read for Wire<'_, '_, S> {
+impl<S: AsyncRead + Unpin> Read for SyncIo<'_, '_, S> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut into = ReadBuf::new(into);
         match Pin::new(&mut *self.io).poll_read(self.cx, &mut into) {
@@ -138,7 +143,7 @@ impl<S: AsyncRead + Unpin> Read for Wire<'_, '_, S> {
 }
 
 /// Frames are taken whole, so that none ever comes to stand within another.
-impl<S> Write for Wire<'_, '_, S> {
+impl<S> Write for SyncIo<'_, '_, S> {
     fn write(&mut self, frame: &[u8]) -> io::Result<usize> {
         if self.out.len() >= self.room {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -153,18 +158,18 @@ impl<S> Write for Wire<'_, '_, S> {
 }
 
 /// The half that hears.
-pub(super) struct In<S>(Arc<Mutex<Socket<S>>>);
+pub(super) struct WebSocketSource<S>(Arc<Mutex<WebSocketState<S>>>);
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Source for In<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Source for WebSocketSource<S> {
     fn next(&mut self) -> impl Future<Output = Received> + Send {
         poll_fn(|cx| lock(&self.0).poll_next(cx))
     }
 }
 
 /// The half that speaks.
-pub(super) struct Out<S>(Arc<Mutex<Socket<S>>>);
+pub(super) struct WebSocketSink<S>(Arc<Mutex<WebSocketState<S>>>);
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Out<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> WebSocketSink<S> {
     async fn say(&mut self, message: Message) -> io::Result<()> {
         let mut message = Some(message);
         poll_fn(|cx| {
@@ -192,7 +197,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Out<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Sink for Out<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Sink for WebSocketSink<S> {
     async fn send(&mut self, batch: &[Outbound]) -> io::Result<()> {
         {
             let out = &mut lock(&self.0).out;
@@ -221,7 +226,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Sink for Out<S> {
         let frame = CloseFrame { code: close.code.as_u16().into(), reason: reason.into() };
         // Who has gone need not be told.
         if self.say(Message::Close(Some(frame))).await.is_ok() {
-            let _ = tokio::time::timeout(LINGER, self.linger()).await;
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.linger()).await;
         }
     }
 }
@@ -249,17 +254,20 @@ mod tests {
     use tokio_tungstenite::WebSocketStream;
 
     use super::*;
-    use crate::memory_budget::{Account, MemoryBudget, Part};
+    use crate::admission::memory_budget::{AccountKind, MemoryAccount, MemoryBudget};
+    use aaep_proto::binding::CloseCode;
 
     const LIMIT: usize = 100_000;
 
-    fn unlimited() -> Unfinished {
+    fn unlimited() -> MessageMemory {
         let budget = MemoryBudget::new(usize::MAX, usize::MAX);
-        Unfinished::new(budget.empty(Account::new(Part::Subscribe, "local")))
+        MessageMemory::new(budget.empty(MemoryAccount::new(AccountKind::Subscribe, "local")))
     }
 
     /// A peer, and the halves that it speaks with. The wire takes so many bytes before someone must read.
-    async fn pair(wire: usize) -> (WebSocketStream<DuplexStream>, In<DuplexStream>, Out<DuplexStream>) {
+    async fn pair(
+        wire: usize,
+    ) -> (WebSocketStream<DuplexStream>, WebSocketSource<DuplexStream>, WebSocketSink<DuplexStream>) {
         let (near, far) = duplex(wire);
         let (source, sink) = halves(near, Bytes::new(), LIMIT, unlimited());
         (WebSocketStream::from_raw_socket(far, Role::Client, None).await, source, sink)
@@ -349,7 +357,7 @@ mod tests {
             sent.unwrap();
             assert!(matches!(heard, Received::Alive));
         }
-        let close = Close::new(Close::VIOLATION, "enough");
+        let close = Close::new(CloseCode::Violation, "enough");
         let pongs = async {
             let mut pongs = 0;
             while let Some(Ok(Message::Pong(_))) = peer.next().await {
@@ -358,7 +366,7 @@ mod tests {
             pongs
         };
         let ((), pongs) = tokio::join!(sink.close(&close), pongs);
-        assert!(pongs < 2 * FULL / 120 + 10, "{pongs} pongs were kept");
+        assert!(pongs < 2 * MAX_QUEUED_BYTES / 120 + 10, "{pongs} pongs were kept");
     }
 
     #[tokio::test]
@@ -398,7 +406,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_end_is_told_with_its_reason() {
         let (mut peer, _source, mut sink) = pair(1024).await;
-        let close = Close::new(Close::VIOLATION, "ä".repeat(100));
+        let close = Close::new(CloseCode::Violation, "ä".repeat(100));
         let (_, heard) = tokio::join!(sink.close(&close), peer.next());
         let Some(Ok(Message::Close(Some(frame)))) = heard else { panic!("{heard:?}") };
         assert_eq!((u16::from(frame.code), frame.reason.as_str()), (4004, &*"ä".repeat(61)), "whole letters only");

@@ -33,7 +33,7 @@ impl QuotaLimits {
 
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exhausted {
+pub(crate) enum QuotaExhausted {
     /// The principal holds as many as it may.
     Principal,
     /// All are taken, or what is left is reserved for principals that hold none.
@@ -42,7 +42,7 @@ pub(crate) enum Exhausted {
 
 /// The bookkeeping, without locks or ownership.
 #[derive(Debug)]
-struct Shares {
+struct QuotaUsage {
     limits: QuotaLimits,
     /// Places that are taken.
     used: usize,
@@ -50,21 +50,21 @@ struct Shares {
     held: BTreeMap<String, usize>,
 }
 
-impl Shares {
-    fn new(limits: QuotaLimits) -> Shares {
-        Shares { limits, used: 0, held: BTreeMap::new() }
+impl QuotaUsage {
+    fn new(limits: QuotaLimits) -> QuotaUsage {
+        QuotaUsage { limits, used: 0, held: BTreeMap::new() }
     }
 
-    fn acquire(&mut self, principal: &str) -> Result<(), Exhausted> {
+    fn acquire(&mut self, principal: &str) -> Result<(), QuotaExhausted> {
         let held = self.held.get(principal).copied().unwrap_or(0);
         if held >= self.limits.per_principal {
-            return Err(Exhausted::Principal);
+            return Err(QuotaExhausted::Principal);
         }
         // All places but the first one of each principal.
         let additional = self.used - self.held.len();
         let may_be_additional = self.limits.capacity.saturating_sub(self.limits.reserve);
         if self.used >= self.limits.capacity || (held > 0 && additional >= may_be_additional) {
-            return Err(Exhausted::Total);
+            return Err(QuotaExhausted::Total);
         }
         self.used += 1;
         match self.held.get_mut(principal) {
@@ -87,7 +87,7 @@ impl Shares {
 /// Places of one kind. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Quota {
-    shares: Arc<Mutex<Shares>>,
+    shares: Arc<Mutex<QuotaUsage>>,
     /// What the places are for, in the plural, as error messages name it.
     what: &'static str,
     /// The setting that limits one principal.
@@ -96,18 +96,18 @@ pub(crate) struct Quota {
 
 impl Quota {
     pub(crate) fn new(what: &'static str, setting: &'static str, limits: QuotaLimits) -> Quota {
-        Quota { shares: Arc::new(Mutex::new(Shares::new(limits))), what, setting }
+        Quota { shares: Arc::new(Mutex::new(QuotaUsage::new(limits))), what, setting }
     }
 
     /// A place for this principal, until it is dropped.
-    pub(crate) fn acquire(&self, principal: &str) -> Result<Place, QuotaError> {
+    pub(crate) fn acquire(&self, principal: &str) -> Result<QuotaSlot, QuotaError> {
         let mut shares = self.lock();
         let (what, setting, limits) = (self.what, self.setting, shares.limits);
         shares.acquire(principal).map_err(|reason| QuotaError { reason, what, setting, limits })?;
-        Ok(Place { quota: self.clone(), principal: principal.to_owned() })
+        Ok(QuotaSlot { quota: self.clone(), principal: principal.to_owned() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shares> {
+    fn lock(&self) -> MutexGuard<'_, QuotaUsage> {
         // The bookkeeping does not panic halfway.
         self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,12 +115,12 @@ impl Quota {
 
 /// One place of a principal. Dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct QuotaSlot {
     quota: Quota,
     principal: String,
 }
 
-impl Drop for Place {
+impl Drop for QuotaSlot {
     fn drop(&mut self) {
         self.quota.lock().release(&self.principal);
     }
@@ -129,7 +129,7 @@ impl Drop for Place {
 /// Why there is no place, and what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QuotaError {
-    pub(crate) reason: Exhausted,
+    pub(crate) reason: QuotaExhausted,
     what: &'static str,
     setting: &'static str,
     limits: QuotaLimits,
@@ -139,11 +139,11 @@ impl fmt::Display for QuotaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let QuotaError { reason, what, setting, limits } = self;
         match reason {
-            Exhausted::Principal => {
+            QuotaExhausted::Principal => {
                 let most = limits.per_principal;
                 write!(f, "These credentials have {most} {what} open, the limit {setting}. End some first.")
             }
-            Exhausted::Total => write!(f, "All {} {what} are taken. Try again later.", limits.capacity),
+            QuotaExhausted::Total => write!(f, "All {} {what} are taken. Try again later.", limits.capacity),
         }
     }
 }
@@ -161,35 +161,35 @@ mod tests {
     #[test]
     fn a_principal_cannot_hold_more_than_its_limit() {
         let quota = quota(QuotaLimits::per_principal(100, 10));
-        let places: Vec<Place> = (0..10).map(|_| quota.acquire("eve").unwrap()).collect();
+        let slots: Vec<QuotaSlot> = (0..10).map(|_| quota.acquire("eve").unwrap()).collect();
         let error = quota.acquire("eve").unwrap_err();
-        assert_eq!(error.reason, Exhausted::Principal);
+        assert_eq!(error.reason, QuotaExhausted::Principal);
         let text = error.to_string();
         assert!(text.contains("10 sessions") && text.contains("limits.sessions_per_principal"), "{text}");
         assert!(quota.acquire("ada").is_ok());
-        drop(places);
+        drop(slots);
         assert!(quota.acquire("eve").is_ok());
     }
 
     #[test]
     fn the_reserve_is_left_for_principals_that_hold_nothing() {
         let quota = quota(QuotaLimits::per_principal(8, 8));
-        let mut places: Vec<Place> = Vec::new();
-        while let Ok(place) = quota.acquire("eve") {
-            places.push(place);
+        let mut slots: Vec<QuotaSlot> = Vec::new();
+        while let Ok(slot) = quota.acquire("eve") {
+            slots.push(slot);
         }
-        assert_eq!(places.len(), 7, "one first place and six others");
-        assert_eq!(quota.acquire("eve").unwrap_err().reason, Exhausted::Total);
-        places.push(quota.acquire("ada").unwrap());
+        assert_eq!(slots.len(), 7, "one first place and six others");
+        assert_eq!(quota.acquire("eve").unwrap_err().reason, QuotaExhausted::Total);
+        slots.push(quota.acquire("ada").unwrap());
         assert_eq!(quota.acquire("bob").unwrap_err().to_string(), "All 8 sessions are taken. Try again later.");
     }
 
     #[test]
     fn a_shared_quota_gives_every_place_to_anyone() {
         let quota = quota(QuotaLimits::shared(3));
-        let places: Vec<Place> = (0..3).map(|_| quota.acquire("local").unwrap()).collect();
+        let slots: Vec<QuotaSlot> = (0..3).map(|_| quota.acquire("local").unwrap()).collect();
         assert!(quota.acquire("local").is_err());
-        drop(places);
+        drop(slots);
         assert!(quota.lock().held.is_empty() && quota.lock().used == 0);
     }
 
@@ -202,7 +202,7 @@ mod tests {
             capacity in 24usize..40,
             per_principal in 1usize..40,
         ) {
-            let mut shares = Shares::new(QuotaLimits::per_principal(capacity, per_principal));
+            let mut shares = QuotaUsage::new(QuotaLimits::per_principal(capacity, per_principal));
             let names = ["a", "b", "c", "d", "e", "f"];
             for (acquire, who) in steps {
                 let name = names[who];

@@ -17,26 +17,26 @@ use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
 
 use crate::auth::Authenticator;
+use crate::auth::credentials::ReloadedFile;
 use crate::config::{ConfigError, TlsConfig};
-use crate::credentials::FromFile;
 
 /// The certificate in use, and how to get the next one.
 #[derive(Debug)]
 pub(crate) struct Certificates {
     files: TlsConfig,
     provider: Arc<CryptoProvider>,
-    clients: Option<Arc<FromFile<Arc<dyn ClientCertVerifier>>>>,
+    clients: Option<Arc<ReloadedFile<Arc<dyn ClientCertVerifier>>>>,
     current: RwLock<(Arc<CertifiedKey>, Changed)>,
 }
 
 type Changed = [Option<SystemTime>; 2];
 
 impl Certificates {
-    pub(crate) fn load(files: &TlsConfig, gate: &Authenticator) -> Result<Arc<Certificates>, ConfigError> {
+    pub(crate) fn load(files: &TlsConfig, authenticator: &Authenticator) -> Result<Arc<Certificates>, ConfigError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let changed = changed(files);
         let current = RwLock::new((Arc::new(read(files, &provider)?), changed));
-        let clients = gate.credentials().clients();
+        let clients = authenticator.credentials().clients();
         Ok(Arc::new(Certificates { files: files.clone(), provider, clients, current }))
     }
 
@@ -79,7 +79,7 @@ impl ResolvesServerCert for Certificates {
 
 /// Checks clients' certificates by the authorities that are in use now.
 #[derive(Debug)]
-struct CurrentClients(Arc<FromFile<Arc<dyn ClientCertVerifier>>>);
+struct CurrentClients(Arc<ReloadedFile<Arc<dyn ClientCertVerifier>>>);
 
 impl ClientCertVerifier for CurrentClients {
     /// None are named, since they may change; a client then shows the certificate that it has.

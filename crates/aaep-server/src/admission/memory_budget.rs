@@ -25,7 +25,7 @@ const SMALL_ACCOUNT_BYTES: usize = 256 * 1024;
 /// In which part a principal reserves memory. Where no credentials are asked for all peers have one name; agents and
 /// subscribers must not exhaust one another's memory then either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Part {
+pub(crate) enum AccountKind {
     /// Subscriptions and what subscribers send.
     Subscribe,
     /// Sessions and what agents send.
@@ -34,53 +34,53 @@ pub(crate) enum Part {
 
 /// Whose memory it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Account {
-    part: Part,
+pub(crate) struct MemoryAccount {
+    part: AccountKind,
     principal: Arc<str>,
 }
 
-impl Account {
-    pub(crate) fn new(part: Part, principal: &str) -> Account {
-        Account { part, principal: principal.into() }
+impl MemoryAccount {
+    pub(crate) fn new(part: AccountKind, principal: &str) -> MemoryAccount {
+        MemoryAccount { part, principal: principal.into() }
     }
 }
 
 /// The memory that peers can make the server keep. Clones are the same budget.
 #[derive(Clone, Debug)]
-pub(crate) struct MemoryBudget(Arc<Inner>);
+pub(crate) struct MemoryBudget(Arc<BudgetInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct BudgetInner {
     total_limit: usize,
     account_limit: usize,
-    used: Mutex<Used>,
+    used: Mutex<BudgetUsage>,
 }
 
 #[derive(Debug, Default)]
-struct Used {
+struct BudgetUsage {
     total_bytes: usize,
     /// Bytes by account; none has zero.
-    accounts: HashMap<Account, usize>,
+    accounts: HashMap<MemoryAccount, usize>,
     refusals: u64,
 }
 
 impl MemoryBudget {
     /// A budget of so many bytes in all and for each account.
     pub(crate) fn new(total_limit: usize, account_limit: usize) -> MemoryBudget {
-        MemoryBudget(Arc::new(Inner { total_limit, account_limit, used: Mutex::default() }))
+        MemoryBudget(Arc::new(BudgetInner { total_limit, account_limit, used: Mutex::default() }))
     }
 
     /// Reserves memory for an account, until the reservation is dropped.
     #[cfg(test)]
-    pub(crate) fn reserve(&self, account: Account, bytes: usize) -> Result<Reservation, OutOfMemory> {
+    pub(crate) fn reserve(&self, account: MemoryAccount, bytes: usize) -> Result<MemoryReservation, OutOfMemory> {
         let mut reservation = self.empty(account);
         reservation.resize(bytes)?;
         Ok(reservation)
     }
 
     /// A reservation of nothing yet.
-    pub(crate) fn empty(&self, account: Account) -> Reservation {
-        Reservation { budget: self.clone(), account, bytes: 0 }
+    pub(crate) fn empty(&self, account: MemoryAccount) -> MemoryReservation {
+        MemoryReservation { budget: self.clone(), account, bytes: 0 }
     }
 
     /// Bytes that are reserved.
@@ -93,7 +93,7 @@ impl MemoryBudget {
         self.lock().refusals
     }
 
-    fn lock(&self) -> MutexGuard<'_, Used> {
+    fn lock(&self) -> MutexGuard<'_, BudgetUsage> {
         // The bookkeeping does not panic halfway.
         self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -101,16 +101,16 @@ impl MemoryBudget {
 
 /// Memory that is reserved. Dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Reservation {
+pub(crate) struct MemoryReservation {
     budget: MemoryBudget,
-    account: Account,
+    account: MemoryAccount,
     bytes: usize,
 }
 
-impl Reservation {
+impl MemoryReservation {
     /// Changes how much is reserved. If that does not fit, nothing changes. Less always fits.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
-        let Inner { total_limit, account_limit, .. } = *self.budget.0;
+        let BudgetInner { total_limit, account_limit, .. } = *self.budget.0;
         let mut used = self.budget.lock();
         let of_account = used.accounts.get(&self.account).copied().unwrap_or(0);
         let (total, account) = (used.total_bytes - self.bytes + bytes, of_account - self.bytes + bytes);
@@ -150,7 +150,7 @@ impl Reservation {
     }
 }
 
-impl Drop for Reservation {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
         // Less always fits.
         let _ = self.resize(0);
@@ -191,8 +191,8 @@ impl std::error::Error for OutOfMemory {}
 mod tests {
     use super::*;
 
-    fn eve() -> Account {
-        Account::new(Part::Subscribe, "eve")
+    fn eve() -> MemoryAccount {
+        MemoryAccount::new(AccountKind::Subscribe, "eve")
     }
 
     #[test]
@@ -200,8 +200,11 @@ mod tests {
         let budget = MemoryBudget::new(100, 60);
         let held = budget.reserve(eve(), 60).unwrap();
         assert_eq!(budget.reserve(eve(), 1).unwrap_err(), OutOfMemory::Account);
-        let agent = budget.reserve(Account::new(Part::Produce, "eve"), 40).unwrap();
-        assert_eq!(budget.reserve(Account::new(Part::Subscribe, "ada"), 1).unwrap_err(), OutOfMemory::Total);
+        let agent = budget.reserve(MemoryAccount::new(AccountKind::Produce, "eve"), 40).unwrap();
+        assert_eq!(
+            budget.reserve(MemoryAccount::new(AccountKind::Subscribe, "ada"), 1).unwrap_err(),
+            OutOfMemory::Total
+        );
         drop((held, agent));
         assert_eq!((budget.used(), budget.refusals()), (0, 2));
         assert!(budget.lock().accounts.is_empty());
@@ -218,7 +221,7 @@ mod tests {
             small.push(reservation);
         }
         assert_eq!(budget.used(), 7 << 20);
-        assert!(budget.reserve(Account::new(Part::Subscribe, "ada"), 4096).is_ok());
+        assert!(budget.reserve(MemoryAccount::new(AccountKind::Subscribe, "ada"), 4096).is_ok());
     }
 
     #[test]

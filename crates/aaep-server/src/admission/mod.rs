@@ -1,19 +1,29 @@
 //! What peers may occupy: places and memory, per principal and in all.
 
+pub(crate) mod connection_slots;
+pub(crate) mod http2_frames;
+pub(crate) mod idle;
+pub(crate) mod memory_budget;
+pub(crate) mod message_memory;
+pub(crate) mod quota;
+pub(crate) mod rate;
+pub(crate) mod throttle;
+
 use aaep::message::{ReasonCode, SubscriptionRequest};
 use aaep::transport::{Lease, Link, Rejection, ResumePolicy};
 use aaep_proto::occupancy::memory_of_terms;
 
+use crate::admission::memory_budget::{AccountKind, MemoryAccount, MemoryBudget, MemoryReservation};
+use crate::admission::quota::{Quota, QuotaLimits, QuotaSlot};
 use crate::config::Limits;
-use crate::context::{Peer, ServerContext};
-use crate::memory_budget::{Account, MemoryBudget, Part, Reservation};
-use crate::quota::{Place, Quota, QuotaLimits};
+use crate::context::ServerContext;
+use crate::peer::Peer;
 
 /// Agents at once.
-pub(crate) const AGENTS: usize = 1024;
+pub(crate) const MAX_AGENTS: usize = 1024;
 
 /// Questions of all agents that wait at once.
-const QUESTIONS: usize = 4096;
+const MAX_QUESTIONS: usize = 4096;
 
 /// When to try again if there is no room.
 const RETRY_AFTER_SECONDS: u32 = 30;
@@ -36,20 +46,20 @@ pub(crate) struct Admission {
 impl Admission {
     /// For peers that all have one name. Agents are still told apart by the names of their connections, so that sessions
     /// and questions are shared among them.
-    pub(crate) fn open(limits: &Limits) -> Admission {
+    pub(crate) fn shared(limits: &Limits) -> Admission {
         let everything = QuotaLimits::shared;
-        Admission::new(limits, everything(limits.subscriptions), everything(AGENTS))
+        Admission::new(limits, everything(limits.subscriptions), everything(MAX_AGENTS))
     }
 
     /// For peers with credentials.
     pub(crate) fn per_principal(limits: &Limits) -> Admission {
         let subscriptions = QuotaLimits::per_principal(limits.subscriptions, limits.subscriptions_per_principal);
-        Admission::new(limits, subscriptions, QuotaLimits::per_principal(AGENTS, limits.agents_per_principal))
+        Admission::new(limits, subscriptions, QuotaLimits::per_principal(MAX_AGENTS, limits.agents_per_principal))
     }
 
     fn new(limits: &Limits, subscriptions: QuotaLimits, agents: QuotaLimits) -> Admission {
         let sessions = QuotaLimits::per_principal(aaep_proto::limits::SESSIONS, limits.sessions_per_principal);
-        let questions = QuotaLimits::per_principal(QUESTIONS, limits.questions_per_principal);
+        let questions = QuotaLimits::per_principal(MAX_QUESTIONS, limits.questions_per_principal);
         // The other half is for events that wait for readers; the producer limits those.
         let total = limits.memory_bytes / 2;
         Admission {
@@ -63,24 +73,24 @@ impl Admission {
     }
 
     /// Memory of a subscriber; none of it yet.
-    pub(crate) fn subscriber_memory(&self, principal: &str) -> Reservation {
-        self.memory.empty(Account::new(Part::Subscribe, principal))
+    pub(crate) fn subscriber_memory(&self, principal: &str) -> MemoryReservation {
+        self.memory.empty(MemoryAccount::new(AccountKind::Subscribe, principal))
     }
 
     /// Memory of an agent; none of it yet.
-    pub(crate) fn agent_memory(&self, principal: &str) -> Reservation {
-        self.memory.empty(Account::new(Part::Produce, principal))
+    pub(crate) fn agent_memory(&self, principal: &str) -> MemoryReservation {
+        self.memory.empty(MemoryAccount::new(AccountKind::Produce, principal))
     }
 
     /// Memory for what an agent sent before; none of it yet.
-    pub(crate) fn remembered_memory(&self, principal: &str) -> Reservation {
-        self.remembered.empty(Account::new(Part::Produce, principal))
+    pub(crate) fn remembered_memory(&self, principal: &str) -> MemoryReservation {
+        self.remembered.empty(MemoryAccount::new(AccountKind::Produce, principal))
     }
 
     /// What a subscription of this principal occupies, or why there is no room for it.
     fn lease(&self, principal: &str, bytes: usize) -> Result<SubscriptionLease, Rejection> {
-        let place = self.subscriptions.acquire(principal).map_err(|error| rejection(error.to_string()))?;
-        let mut lease = SubscriptionLease { memory: self.subscriber_memory(principal), _place: place };
+        let slot = self.subscriptions.acquire(principal).map_err(|error| rejection(error.to_string()))?;
+        let mut lease = SubscriptionLease { memory: self.subscriber_memory(principal), _slot: slot };
         lease.resize(bytes)?;
         Ok(lease)
     }
@@ -106,8 +116,8 @@ impl ServerContext {
 /// What a subscription occupies.
 #[derive(Debug)]
 struct SubscriptionLease {
-    memory: Reservation,
-    _place: Place,
+    memory: MemoryReservation,
+    _slot: QuotaSlot,
 }
 
 impl Lease for SubscriptionLease {

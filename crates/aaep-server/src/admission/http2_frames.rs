@@ -8,18 +8,18 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-use crate::rate::{Control, ControlFrames};
-use crate::throttle::TOO_MANY_CONTROL_FRAMES;
+use crate::admission::rate::{ControlFrameAction, ControlFrameRate};
+use crate::admission::throttle::TOO_MANY_CONTROL_FRAMES;
 
 /// How every HTTP/2 connection begins.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The bytes of a frame's head.
-const HEAD: usize = 9;
+const FRAME_HEAD_BYTES: usize = 9;
 
 /// A write of more than this carries more than answers to control frames. Clients that measure the connection send a ping
 /// for what they receive, so each such write allows one.
-const DATA_BYTES: usize = 64;
+const MAX_CONTROL_WRITE_BYTES: usize = 64;
 
 const DATA: u8 = 0;
 const PRIORITY: u8 = 2;
@@ -32,51 +32,51 @@ const END_HEADERS: u8 = 4;
 
 /// Where in the stream of frames the next byte stands.
 #[derive(Debug)]
-enum Position {
+enum FramePosition {
     /// So many bytes of the preface have come.
     Preface(usize),
     /// So many bytes of a frame's head have come.
-    Head([u8; HEAD], usize),
+    Head([u8; FRAME_HEAD_BYTES], usize),
     /// So many bytes of a frame's payload are still to come.
     Payload(usize),
     /// This is not HTTP/2.
     Other,
 }
 
-impl Position {
+impl FramePosition {
     /// Goes on over these bytes and counts the control frames that begin in them.
     fn advance(&mut self, mut bytes: &[u8]) -> usize {
         let mut count = 0;
         while !bytes.is_empty() {
             let taken = match self {
-                Position::Other => return count,
-                Position::Preface(have) => {
+                FramePosition::Other => return count,
+                FramePosition::Preface(have) => {
                     let part = bytes.len().min(PREFACE.len() - *have);
                     if bytes[..part] != PREFACE[*have..*have + part] {
-                        *self = Position::Other;
+                        *self = FramePosition::Other;
                         return count;
                     }
                     *have += part;
                     if *have == PREFACE.len() {
-                        *self = Position::Head([0; HEAD], 0);
+                        *self = FramePosition::Head([0; FRAME_HEAD_BYTES], 0);
                     }
                     part
                 }
-                Position::Head(head, have) => {
-                    let part = bytes.len().min(HEAD - *have);
+                FramePosition::Head(head, have) => {
+                    let part = bytes.len().min(FRAME_HEAD_BYTES - *have);
                     head[*have..*have + part].copy_from_slice(&bytes[..part]);
                     *have += part;
-                    if *have == HEAD {
+                    if *have == FRAME_HEAD_BYTES {
                         count += usize::from(is_control(head));
-                        *self = Position::after(head);
+                        *self = FramePosition::after(head);
                     }
                     part
                 }
-                Position::Payload(left) => {
+                FramePosition::Payload(left) => {
                     let part = bytes.len().min(*left);
                     *left -= part;
                     if *left == 0 {
-                        *self = Position::Head([0; HEAD], 0);
+                        *self = FramePosition::Head([0; FRAME_HEAD_BYTES], 0);
                     }
                     part
                 }
@@ -86,20 +86,20 @@ impl Position {
         count
     }
 
-    fn after(head: &[u8; HEAD]) -> Position {
+    fn after(head: &[u8; FRAME_HEAD_BYTES]) -> FramePosition {
         match length(head) {
-            0 => Position::Head([0; HEAD], 0),
-            length => Position::Payload(length),
+            0 => FramePosition::Head([0; FRAME_HEAD_BYTES], 0),
+            length => FramePosition::Payload(length),
         }
     }
 }
 
-fn length(head: &[u8; HEAD]) -> usize {
+fn length(head: &[u8; FRAME_HEAD_BYTES]) -> usize {
     u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize
 }
 
 /// Whether a frame brings nothing but work.
-fn is_control(head: &[u8; HEAD]) -> bool {
+fn is_control(head: &[u8; FRAME_HEAD_BYTES]) -> bool {
     let (kind, flags) = (head[3], head[4]);
     match kind {
         PRIORITY | RST_STREAM | SETTINGS | PING => true,
@@ -111,25 +111,25 @@ fn is_control(head: &[u8; HEAD]) -> bool {
 
 /// A connection whose control frames are within their rate: above it nothing is read for a while, and if that does not
 /// help, reading fails.
-pub(crate) struct FrameLimit<S> {
+pub(crate) struct Http2FrameLimit<S> {
     io: S,
-    position: Position,
-    frames: ControlFrames,
+    position: FramePosition,
+    frames: ControlFrameRate,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> FrameLimit<S> {
-    pub(crate) fn new(io: S) -> FrameLimit<S> {
-        FrameLimit { io, position: Position::Preface(0), frames: ControlFrames::new(), pause: None }
+impl<S> Http2FrameLimit<S> {
+    pub(crate) fn new(io: S) -> Http2FrameLimit<S> {
+        Http2FrameLimit { io, position: FramePosition::Preface(0), frames: ControlFrameRate::new(), pause: None }
     }
 
     fn count(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut pause = std::time::Duration::ZERO;
         for _ in 0..self.position.advance(bytes) {
             match self.frames.count() {
-                Control::Pass => {}
-                Control::Pause(more) => pause += more,
-                Control::Excessive => return Err(io::Error::other(TOO_MANY_CONTROL_FRAMES)),
+                ControlFrameAction::Pass => {}
+                ControlFrameAction::Pause(more) => pause += more,
+                ControlFrameAction::Excessive => return Err(io::Error::other(TOO_MANY_CONTROL_FRAMES)),
             }
         }
         if !pause.is_zero() {
@@ -139,7 +139,7 @@ impl<S> FrameLimit<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for FrameLimit<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for Http2FrameLimit<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if let Some(pause) = &mut self.pause {
             ready!(pause.as_mut().poll(cx));
@@ -147,22 +147,22 @@ impl<S: AsyncRead + Unpin> AsyncRead for FrameLimit<S> {
         }
         let before = into.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(cx, into))?;
-        if matches!(self.position, Position::Other) {
+        if matches!(self.position, FramePosition::Other) {
             return Poll::Ready(Ok(()));
         }
         Poll::Ready(self.count(&into.filled()[before..]))
     }
 }
 
-impl<S: AsyncWrite + Unpin> FrameLimit<S> {
+impl<S: AsyncWrite + Unpin> Http2FrameLimit<S> {
     fn wrote(&mut self, bytes: usize) {
-        if bytes > DATA_BYTES {
+        if bytes > MAX_CONTROL_WRITE_BYTES {
             self.frames.allow_one();
         }
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for FrameLimit<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Http2FrameLimit<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.io).poll_write(cx, bytes))?;
         self.wrote(written);
@@ -220,16 +220,16 @@ mod tests {
         ]
         .concat();
         for size in [1, 2, 7, 9, 64, bytes.len()] {
-            let mut position = Position::Preface(0);
+            let mut position = FramePosition::Preface(0);
             let count: usize = bytes.chunks(size).map(|chunk| position.advance(chunk)).sum();
             assert_eq!(count, 4, "in pieces of {size}");
-            assert!(matches!(position, Position::Head(_, 0)), "{position:?}");
+            assert!(matches!(position, FramePosition::Head(_, 0)), "{position:?}");
         }
     }
 
     #[test]
     fn another_protocol_is_not_counted() {
-        let mut position = Position::Preface(0);
+        let mut position = FramePosition::Preface(0);
         assert_eq!(position.advance(b"GET / HTTP/1.1\r\n\r\n"), 0);
         assert_eq!(position.advance(&[&b"PRI"[..], &frame(PING, 0, &[1; 8])].concat()), 0);
     }
@@ -237,7 +237,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_flood_is_slowed_down_and_then_an_error() {
         let (near, mut far) = duplex(64);
-        let mut limited = FrameLimit::new(near);
+        let mut limited = Http2FrameLimit::new(near);
         let start = Instant::now();
         let flood = async {
             far.write_all(PREFACE).await.unwrap();

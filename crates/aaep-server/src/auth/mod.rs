@@ -1,16 +1,19 @@
 //! Who is there, and whether it may come in: bearer tokens, client certificates, hosts and origins.
 
+pub(crate) mod credentials;
+pub(crate) mod tls;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use axum::http::header;
 
+use crate::admission::connection_slots::ConnectionSlot;
+use crate::auth::credentials::{ClientCertificate, CredentialLease, Credentials, PresentedCredentials};
 use crate::config::{Config, ConfigError};
-use crate::context::Peer;
-use crate::credentials::{Certificate, Credentials, Lease, Shown};
 use crate::metrics::Transport;
-use crate::places::Place;
+use crate::peer::Peer;
 
 /// Who may come in.
 #[derive(Debug)]
@@ -52,24 +55,24 @@ impl Authenticator {
     pub(crate) fn identify(
         &self,
         token: Option<&str>,
-        certificate: Option<&Arc<Certificate>>,
+        certificate: Option<&Arc<ClientCertificate>>,
         transport: Transport,
     ) -> Result<Peer, AuthError> {
         if self.is_open() {
             return Ok(Peer::local(transport));
         }
         let shown = match (token, certificate) {
-            (Some(token), _) => Shown::Token(token.to_owned()),
-            (None, Some(certificate)) => Shown::Certificate(certificate.clone()),
+            (Some(token), _) => PresentedCredentials::Token(token.to_owned()),
+            (None, Some(certificate)) => PresentedCredentials::Certificate(certificate.clone()),
             (None, None) => return Err(AuthError::Missing),
         };
-        let lease = Lease::accept(&self.credentials, shown).map_err(AuthError::Invalid)?;
-        Ok(Peer { identity: lease.identity(), transport, lease: Some(lease), place: None })
+        let lease = CredentialLease::accept(&self.credentials, shown).map_err(AuthError::Invalid)?;
+        Ok(Peer { identity: lease.identity(), transport, lease: Some(lease), slot: None })
     }
 
     /// Whether this server may be called by this name. A page of another site that lets its own name point here
     /// would otherwise pass for this one (DNS rebinding).
-    pub(crate) fn knows_host(&self, host: &str) -> bool {
+    pub(crate) fn is_allowed_host(&self, host: &str) -> bool {
         let name = host_name(host).to_lowercase();
         let name = name.trim_end_matches('.');
         name == "localhost"
@@ -78,13 +81,13 @@ impl Authenticator {
     }
 
     /// Whether a page of this origin may use this server.
-    pub(crate) fn knows_origin(&self, origin: &str, host: Option<&str>) -> bool {
+    pub(crate) fn is_allowed_origin(&self, origin: &str, host: Option<&str>) -> bool {
         let own = host.is_some_and(|host| origin.split_once("://").is_some_and(|(_, rest)| rest == host));
-        own || self.allows_origin(origin)
+        own || self.is_configured_origin(origin)
     }
 
     /// Whether this origin was configured.
-    pub(crate) fn allows_origin(&self, origin: &str) -> bool {
+    pub(crate) fn is_configured_origin(&self, origin: &str) -> bool {
         self.origins.iter().any(|known| known == origin)
     }
 }
@@ -110,31 +113,31 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// What is known of a connection before any request.
 #[derive(Clone, Debug)]
-pub(crate) struct Connection {
+pub(crate) struct ConnectionInfo {
     /// Where it comes from.
     pub(crate) address: SocketAddr,
     /// Who it is by its certificate.
-    pub(crate) certificate: Option<Arc<Certificate>>,
+    pub(crate) certificate: Option<Arc<ClientCertificate>>,
     /// Its place among all connections.
-    pub(crate) place: Arc<Place>,
+    pub(crate) slot: Arc<ConnectionSlot>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn gate(hosts: &[&str], origins: &[&str]) -> Authenticator {
+    fn authenticator(hosts: &[&str], origins: &[&str]) -> Authenticator {
         let owned = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
         Authenticator::new(&Config { hosts: owned(hosts), origins: owned(origins), ..Config::default() }).unwrap()
     }
 
     #[test]
     fn only_known_hosts() {
-        let gate = gate(&["agents.example"], &[]);
+        let authenticator = authenticator(&["agents.example"], &[]);
         for known in
             ["localhost", "localhost:80", "127.0.0.1:1", "127.8.8.8", "[::1]:80", "LOCALHOST", "agents.example:443"]
         {
-            assert!(gate.knows_host(known), "{known}");
+            assert!(authenticator.is_allowed_host(known), "{known}");
         }
         for unknown in [
             "evil.example",
@@ -145,17 +148,17 @@ mod tests {
             "",
             "[::2]",
         ] {
-            assert!(!gate.knows_host(unknown), "{unknown}");
+            assert!(!authenticator.is_allowed_host(unknown), "{unknown}");
         }
     }
 
     #[test]
     fn only_known_origins() {
-        let gate = gate(&[], &["https://app.example"]);
-        assert!(gate.knows_origin("http://127.0.0.1:8377", Some("127.0.0.1:8377")), "its own pages");
-        assert!(gate.knows_origin("https://app.example", Some("127.0.0.1:8377")));
+        let authenticator = authenticator(&[], &["https://app.example"]);
+        assert!(authenticator.is_allowed_origin("http://127.0.0.1:8377", Some("127.0.0.1:8377")), "its own pages");
+        assert!(authenticator.is_allowed_origin("https://app.example", Some("127.0.0.1:8377")));
         for other in ["http://127.0.0.1:9999", "https://app.example.evil", "null", "http://evil.example"] {
-            assert!(!gate.knows_origin(other, Some("127.0.0.1:8377")), "{other}");
+            assert!(!authenticator.is_allowed_origin(other, Some("127.0.0.1:8377")), "{other}");
         }
     }
 

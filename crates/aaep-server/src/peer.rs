@@ -1,0 +1,96 @@
+//! The peer at the other end of a connection.
+
+use std::sync::Arc;
+
+use aaep_keys::{Identity, Role};
+use aaep_proto::message::{Capabilities, Message, SubscriptionRequest};
+
+use crate::admission::connection_slots::{ConnectionSlot, SlotHold};
+use crate::auth::credentials::CredentialLease;
+use crate::metrics::Transport;
+
+/// The peer at the other end of a connection: its identity and its transport.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// The identity that the transport proved.
+    pub identity: Arc<Identity>,
+    /// The transport it uses.
+    pub transport: Transport,
+    /// The slot of its connection, on transports that count connections.
+    pub(crate) slot: Option<Arc<ConnectionSlot>>,
+    /// The credentials it presented, if the server requires any.
+    pub(crate) lease: Option<CredentialLease>,
+}
+
+impl Peer {
+    /// Creates the peer for endpoints that only this machine or this user can reach. It has every role.
+    pub fn local(transport: Transport) -> Peer {
+        let roles = [Role::Subscribe, Role::Reply, Role::Audit, Role::Admin, Role::Produce].into();
+        let identity = Identity { principal: Identity::LOCAL.to_owned(), roles, expires: None };
+        Peer { identity: Arc::new(identity), transport, lease: None, slot: None }
+    }
+
+    /// Sets the slot of its connection.
+    #[must_use]
+    pub(crate) fn with_slot(mut self, slot: Option<Arc<ConnectionSlot>>) -> Peer {
+        self.slot = slot;
+        self
+    }
+
+    /// Protects the connection from eviction while it carries a subscription or an agent.
+    pub(crate) fn hold(&self) -> Option<SlotHold> {
+        self.slot.as_ref().map(ConnectionSlot::hold)
+    }
+
+    /// Returns whether its credentials are still accepted.
+    pub(crate) fn is_current(&self) -> bool {
+        self.lease.as_ref().is_none_or(CredentialLease::is_valid)
+    }
+
+    /// Waits until its credentials expire or are revoked.
+    pub(crate) async fn lapsed(&self) {
+        match &self.lease {
+            // Boxed, so that connections without credentials do not pay for its size.
+            Some(lease) => Box::pin(lease.lapsed()).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The name that subscriptions belong to.
+    pub fn principal(&self) -> &str {
+        &self.identity.principal
+    }
+
+    /// Returns whether it has a role.
+    pub fn may(&self, role: Role) -> bool {
+        self.identity.may(role)
+    }
+
+    /// Removes from a request what this peer may not ask for: without the reply role, no question may wait for its
+    /// reply.
+    pub(crate) fn narrow_request(&self, mut request: SubscriptionRequest) -> SubscriptionRequest {
+        request.capabilities = self.narrow(request.capabilities);
+        request
+    }
+
+    /// Removes from a renegotiation what this peer may not ask for. Other messages are returned unchanged.
+    pub(crate) fn narrow_message(&self, message: Message) -> Message {
+        match message {
+            Message::SubscriptionRenegotiate(mut change) => {
+                change.capabilities = self.narrow(change.capabilities);
+                Message::SubscriptionRenegotiate(change)
+            }
+            other => other,
+        }
+    }
+
+    fn narrow(&self, mut capabilities: Capabilities) -> Capabilities {
+        if !self.may(Role::Reply) {
+            let fields = &mut capabilities.fields;
+            for supports in [&mut fields.supports_confirmation_reply, &mut fields.supports_clarification_reply] {
+                *supports = supports.map(|_| false);
+            }
+        }
+        capabilities
+    }
+}
