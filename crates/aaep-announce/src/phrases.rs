@@ -36,7 +36,7 @@ pub struct Phrases {
 /// ```
 /// use aaep_announce::{Arg, Phrases};
 /// let english = Phrases::for_languages(&[]);
-/// assert_eq!(english.say_with("own-no-question", &[("number", Arg::from(7u64))]), "There is no question 7.");
+/// assert_eq!(english.say_with("ui-no-question", &[("number", Arg::from(7u64))]), "There is no question 7.");
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'a> {

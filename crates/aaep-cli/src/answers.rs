@@ -4,10 +4,10 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use aaep_listen::{ControlRequest, ControlResponse};
 use serde_json::{Value, json};
 
 use crate::CommandStatus;
-use crate::listen::control::{self, Wish};
 use crate::listen::socket;
 use crate::output::{Escaped, EscapedJson, complain};
 use crate::serve::runtime;
@@ -54,15 +54,15 @@ pub(crate) struct AnswerArgs {
 }
 
 pub(crate) fn pending(args: &PendingArgs) -> io::Result<CommandStatus> {
-    ask(&args.common, &Wish::Pending)
+    ask(&args.common, &ControlRequest::Pending)
 }
 
 pub(crate) fn accept(args: &DecideArgs) -> io::Result<CommandStatus> {
-    ask(&args.common, &Wish::Accept { number: args.number })
+    ask(&args.common, &ControlRequest::Accept { number: args.number })
 }
 
 pub(crate) fn reject(args: &DecideArgs) -> io::Result<CommandStatus> {
-    ask(&args.common, &Wish::Reject { number: args.number })
+    ask(&args.common, &ControlRequest::Reject { number: args.number })
 }
 
 pub(crate) fn answer(args: &AnswerArgs) -> io::Result<CommandStatus> {
@@ -71,16 +71,16 @@ pub(crate) fn answer(args: &AnswerArgs) -> io::Result<CommandStatus> {
         [first, rest @ ..] if !rest.is_empty() && first.parse::<u32>().is_ok() => (first.parse().ok(), rest.join(" ")),
         words => (None, words.join(" ")),
     };
-    ask(&args.common, &Wish::Answer { number, text })
+    ask(&args.common, &ControlRequest::Answer { number, text })
 }
 
-fn ask(common: &Common, wish: &Wish) -> io::Result<CommandStatus> {
+fn ask(common: &Common, request: &ControlRequest) -> io::Result<CommandStatus> {
     let asked = runtime()?.block_on(async {
         let listeners = listeners(common.listener).await?;
         match listeners.as_slice() {
             [] => Err("no aaep listen is running for this user".to_owned()),
             [(_, path)] => {
-                socket::ask(path, wish).await.map_err(|error| format!("the listener does not answer: {error}"))
+                socket::call(path, request).await.map_err(|error| format!("the listener does not answer: {error}"))
             }
             several => {
                 let pids: Vec<String> = several.iter().map(|(pid, _)| pid.to_string()).collect();
@@ -89,7 +89,7 @@ fn ask(common: &Common, wish: &Wish) -> io::Result<CommandStatus> {
         }
     });
     match asked {
-        Ok(outcome) => report(common, wish, &outcome),
+        Ok(response) => report(common, request, &response),
         Err(mistake) => {
             complain(mistake);
             Ok(CommandStatus::Failed)
@@ -102,32 +102,32 @@ async fn listeners(wanted: Option<u32>) -> Result<Vec<(u32, PathBuf)>, String> {
     let directory = socket::directory().ok_or("XDG_RUNTIME_DIR is not set, so no listener can be found")?;
     let mut alive = Vec::new();
     for (pid, path) in socket::find(&directory) {
-        if wanted.is_none_or(|wanted| wanted == pid) && socket::ask(&path, &Wish::Pending).await.is_ok() {
+        if wanted.is_none_or(|wanted| wanted == pid) && socket::call(&path, &ControlRequest::Pending).await.is_ok() {
             alive.push((pid, path));
         }
     }
     Ok(alive)
 }
 
-fn report(common: &Common, wish: &Wish, outcome: &control::Outcome) -> io::Result<CommandStatus> {
+fn report(common: &Common, request: &ControlRequest, response: &ControlResponse) -> io::Result<CommandStatus> {
     let mut out = io::stdout();
-    let listing = *wish == Wish::Pending;
+    let listing = *request == ControlRequest::Pending;
     if common.json {
-        let text = json!({"ok": outcome.ok, "text": outcome.text, "questions": outcome.questions});
+        let text = json!({"ok": response.ok, "text": response.text, "questions": response.questions});
         writeln!(out, "{}", EscapedJson(text))?;
-    } else if outcome.ok {
-        writeln!(out, "{}", Escaped(&outcome.text))?;
+    } else if response.ok {
+        writeln!(out, "{}", Escaped(&response.text))?;
     } else {
-        complain(&outcome.text);
+        complain(&response.text);
     }
-    if !common.json && (listing || !outcome.ok) {
-        for question in &outcome.questions {
+    if !common.json && (listing || !response.ok) {
+        for question in &response.questions {
             for line in lines(question) {
                 writeln!(out, "{}", Escaped(&line))?;
             }
         }
     }
-    let yes = outcome.ok && !(listing && outcome.questions.is_empty());
+    let yes = response.ok && !(listing && response.questions.is_empty());
     Ok(if yes { CommandStatus::Yes } else { CommandStatus::No })
 }
 

@@ -4,32 +4,13 @@ use std::fmt::{self, Display, Write as _};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+pub(crate) use aaep_listen::Escaped;
+use aaep_listen::is_unsafe_to_print;
+
 /// One line on standard error.
 pub(crate) fn complain(message: impl Display) {
     // Nobody is left to tell when standard error is closed.
     let _ = writeln!(std::io::stderr(), "aaep: {}", Escaped(&message.to_string()));
-}
-
-/// Text from the input, safe to print: what would move the cursor, forge a line or turn the order
-/// of the letters is shown as its code.
-pub(crate) struct Escaped<'a>(pub(crate) &'a str);
-
-fn is_unsafe(c: char) -> bool {
-    let turns = matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-    c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
-}
-
-impl Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
-            if is_unsafe(c) {
-                write!(f, "\\u{{{:04X}}}", c as u32)?;
-            } else {
-                f.write_char(c)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// A JSON document, safe to print: characters that mean something to a terminal or turn the order of the letters are
@@ -39,7 +20,7 @@ pub(crate) struct EscapedJson<T>(pub(crate) T);
 impl<T: Display> Display for EscapedJson<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.0.to_string().chars() {
-            if is_unsafe(c) {
+            if is_unsafe_to_print(c) {
                 write!(f, "\\u{:04x}", c as u32)?;
             } else {
                 f.write_char(c)?;
@@ -120,10 +101,10 @@ mod tests {
     #[test]
     fn nothing_that_is_printed_means_something_to_a_terminal() {
         let all: String = (0..0x3000).filter_map(char::from_u32).collect();
-        assert!(!Escaped(&all).to_string().contains(is_unsafe));
+        assert!(!Escaped(&all).to_string().contains(is_unsafe_to_print));
         let object = json!({"text": all, "\u{9b}2J": ["\u{202e}"]});
         let printed = EscapedJson(&object).to_string();
-        assert!(!printed.contains(is_unsafe));
+        assert!(!printed.contains(is_unsafe_to_print));
         assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), object);
     }
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use aaep::Producer;
 use aaep_announce::Profile;
+use aaep_listen::ListenSession;
 use aaep_voice::Sounds;
 
 use crate::CommandStatus;
-use crate::listen::{ListenSession, Local, Outlets, Runner, keyboard};
+use crate::listen::{Clock, LocalProducer, MAX_WAITING_LINES, Outputs, Runner, spawn_reader};
 
 /// How long the last events may take to be heard.
 const LAST_EVENTS: Duration = Duration::from_secs(30);
@@ -29,25 +30,25 @@ pub(super) async fn run(
     writeln!(out, "Here you hear it too. Answer by typing yes or no, then Enter. Type help for more, close to end.")?;
     out.flush()?;
     let profile = Profile::default();
-    let source = Local::new(producer.clone(), profile.capabilities());
-    let mut outlets = Outlets::lines(io::stdout());
+    let clock = Clock::new();
+    let source = LocalProducer::new(producer.clone(), profile.capabilities(), clock);
+    let mut outputs = Outputs::lines(io::stdout());
     if io::stdout().is_terminal() {
-        outlets.sounds = Sounds::bell(io::stdout());
+        outputs.sounds = Sounds::bell(io::stdout());
     }
-    let mut terminal = ListenSession::new(profile, &[url.to_owned()]);
+    let mut session = ListenSession::new(profile, &[url.to_owned()]);
     if let Some(sessions) = sessions {
-        terminal = terminal.leave_after(sessions);
+        session = session.exit_after_sessions(sessions);
     }
-    let mut shell = Runner::new(terminal, source, outlets);
-    let (typed, lines) = tokio::sync::mpsc::channel(16);
-    keyboard(typed);
-    shell.lines = lines;
-    #[cfg(unix)]
-    shell.open_socket();
+    let mut runner = Runner::new(session, source, outputs, clock);
+    let (keyboard, lines) = tokio::sync::mpsc::channel(MAX_WAITING_LINES);
+    spawn_reader(keyboard);
+    runner.keyboard = lines;
+    runner.open_socket();
     tokio::select! {
-        result = shell.run(stop) => result?,
+        result = runner.run(stop) => result?,
         () = async { play.await; tokio::time::sleep(LAST_EVENTS).await } => {}
     }
-    shell.finish(true).await?;
+    runner.finish(true).await?;
     Ok(CommandStatus::Yes)
 }

@@ -1,5 +1,5 @@
-//! The user's own command for questions: it gets a question as JSON and prints an answer. If it fails, takes too long
-//! or says anything else, nothing is answered.
+//! The user's own command for questions. It gets a question as JSON on its input and prints an answer. If it fails,
+//! takes too long or prints anything else, nothing is answered.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,39 +10,47 @@ use tokio::process::Command;
 use tokio::task::JoinSet;
 
 /// The most that is read of its output.
-const OUTPUT: u64 = 64 * 1024;
-/// The longest that it may take, whatever the question allows.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const MAX_OUTPUT_BYTES: u64 = 64 * 1024;
+/// The longest that it may run, whatever the timeout of the question is.
+const MAX_RUN_TIME: Duration = Duration::from_secs(24 * 3600);
 
-/// Commands that were asked.
+/// What came of running the command for a question.
+pub(crate) struct HookResult {
+    /// The number of the question.
+    pub(crate) number: u32,
+    /// The first line of its output, or why it failed.
+    pub(crate) result: Result<String, String>,
+}
+
+/// The commands that run.
 #[derive(Default)]
 pub(crate) struct Hooks {
     command: Option<String>,
-    asked: JoinSet<(u32, Result<String, String>)>,
+    running: JoinSet<HookResult>,
 }
 
 impl Hooks {
     pub(crate) fn new(command: Option<String>) -> Hooks {
-        Hooks { command, asked: JoinSet::new() }
+        Hooks { command, running: JoinSet::new() }
     }
 
-    /// Asks the command about a question.
-    pub(crate) fn ask(&mut self, number: u32, question: &Value) {
+    /// Runs the command for a question.
+    pub(crate) fn run(&mut self, number: u32, question: &Value) {
         let Some(command) = self.command.clone() else { return };
         let seconds = question["seconds_left"].as_u64().unwrap_or(0).max(1);
         let question = question.to_string();
-        self.asked.spawn(async move {
-            let limit = Duration::from_secs(seconds).min(LONGEST);
-            let asked = tokio::time::timeout(limit, ask(&command, question)).await;
-            (number, asked.unwrap_or_else(|_| Err("it took too long".to_owned())))
+        self.running.spawn(async move {
+            let limit = Duration::from_secs(seconds).min(MAX_RUN_TIME);
+            let result = tokio::time::timeout(limit, run(&command, question)).await;
+            HookResult { number, result: result.unwrap_or_else(|_| Err("it took too long".to_owned())) }
         });
     }
 
-    /// The next answer: the first line, or why there is none. Waits for ever if nothing was asked.
-    pub(crate) async fn next(&mut self) -> Option<(u32, Result<String, String>)> {
+    /// Waits for the next command that ends; forever if none runs.
+    pub(crate) async fn next(&mut self) -> HookResult {
         loop {
-            match self.asked.join_next().await {
-                Some(Ok(answer)) => return Some(answer),
+            match self.running.join_next().await {
+                Some(Ok(result)) => return result,
                 Some(Err(_)) => {}
                 None => std::future::pending().await,
             }
@@ -50,8 +58,8 @@ impl Hooks {
     }
 }
 
-/// It ends when nobody waits for it any more.
-async fn ask(command: &str, question: String) -> Result<String, String> {
+/// Runs the command once. It is killed when the future is dropped.
+async fn run(command: &str, question: String) -> Result<String, String> {
     let mut shell = if cfg!(windows) { Command::new("cmd") } else { Command::new("sh") };
     shell.arg(if cfg!(windows) { "/C" } else { "-c" }).arg(command);
     shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true);
@@ -66,7 +74,7 @@ async fn ask(command: &str, question: String) -> Result<String, String> {
     let read = async {
         let mut output = Vec::new();
         if let Some(stdout) = stdout {
-            let _ = stdout.take(OUTPUT).read_to_end(&mut output).await;
+            let _ = stdout.take(MAX_OUTPUT_BYTES).read_to_end(&mut output).await;
         }
         output
     };
@@ -84,24 +92,24 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    async fn asked(command: &str, seconds: u64) -> Result<String, String> {
+    async fn answer_of(command: &str, seconds: u64) -> Result<String, String> {
         let mut hooks = Hooks::new(Some(command.to_owned()));
-        hooks.ask(7, &json!({"seconds_left": seconds, "asks": "Pay?"}));
-        let (number, answer) = hooks.next().await.expect("a hook was asked");
-        assert_eq!(number, 7);
-        answer
+        hooks.run(7, &json!({"seconds_left": seconds, "asks": "Pay?"}));
+        let hook = hooks.next().await;
+        assert_eq!(hook.number, 7);
+        hook.result
     }
 
     #[tokio::test]
-    async fn its_first_line_is_the_answer() {
-        assert_eq!(asked("grep -q Pay && echo accept && echo reject", 60).await, Ok("accept".to_owned()));
-        assert_eq!(asked("true", 60).await, Ok(String::new()));
+    async fn first_line_of_output_is_the_answer() {
+        assert_eq!(answer_of("grep -q Pay && echo accept && echo reject", 60).await, Ok("accept".to_owned()));
+        assert_eq!(answer_of("true", 60).await, Ok(String::new()));
     }
 
     #[tokio::test]
-    async fn a_command_that_fails_or_hangs_answers_nothing() {
-        assert!(asked("echo accept; exit 3", 60).await.unwrap_err().contains('3'));
-        assert_eq!(asked("echo accept; sleep 600", 1).await, Err("it took too long".to_owned()));
-        assert!(asked("head -c 100000 /dev/zero | tr '\\0' '\\377'", 60).await.is_err());
+    async fn command_that_fails_or_hangs_answers_nothing() {
+        assert!(answer_of("echo accept; exit 3", 60).await.unwrap_err().contains('3'));
+        assert_eq!(answer_of("echo accept; sleep 600", 1).await, Err("it took too long".to_owned()));
+        assert!(answer_of("head -c 100000 /dev/zero | tr '\\0' '\\377'", 60).await.is_err());
     }
 }

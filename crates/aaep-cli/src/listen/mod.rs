@@ -1,52 +1,44 @@
 //! `aaep listen`: the terminal for people who listen.
 //!
-//! `terminal.rs` is the core and `obey.rs` what it does with what is typed; `guard.rs` decides which question an answer
-//! is for; `shell.rs` brings the core to clocks, keyboard and network through the seam of `source.rs`.
+//! The logic is [`aaep_listen::ListenSession`]. Here are its inputs (`keyboard.rs`, `source.rs` with `local.rs`,
+//! `socket.rs`, `hook.rs`, `clock.rs`, `settings.rs`), its outputs (`outputs.rs`, `braille.rs`, `transcript_file.rs`) and
+//! the loop between them (`runner.rs`).
 
-mod answer_router;
-#[cfg(unix)]
 mod braille;
-mod command;
-mod commands;
-pub(crate) mod control;
+mod clock;
 mod hook;
-mod line;
+mod keyboard;
 mod local;
-mod outlets;
-mod questions;
+mod outputs;
 mod runner;
-mod session;
 mod settings;
-#[cfg(unix)]
 pub(crate) mod socket;
 mod source;
-mod speak;
-#[cfg(test)]
-mod test_support;
-#[cfg(test)]
-mod tests;
-mod transcript;
+mod transcript_file;
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use aaep_announce::{Phrases, Profile, SubscriberKind};
 use aaep_client::{ConnectOptions, TlsOptions};
+use aaep_listen::ListenSession;
 use aaep_voice::{Sounds, VoiceConfig};
 
-pub(crate) use local::Local;
-pub(crate) use outlets::Outlets;
-pub(crate) use runner::{Runner, keyboard};
-pub(crate) use session::ListenSession;
+pub(crate) use clock::Clock;
+pub(crate) use keyboard::spawn_reader;
+pub(crate) use local::LocalProducer;
+pub(crate) use outputs::Outputs;
+pub(crate) use runner::Runner;
 
 use crate::CommandStatus;
 use crate::output::complain;
 use crate::serve::{runtime, told_to_stop};
 use hook::Hooks;
-use source::Clients;
-#[cfg(unix)]
-use speak::own;
-use transcript::Record;
+use source::RemoteProducers;
+use transcript_file::TranscriptFile;
+
+/// The most entered lines that may wait for the runner.
+pub(crate) const MAX_WAITING_LINES: usize = 16;
 
 /// Listen to agents, and answer them.
 ///
@@ -104,47 +96,48 @@ pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
     })
 }
 
-/// Listens; the outer error is a mistake in the call or in the environment.
+/// Listens. The outer error is a mistake in the arguments or in the environment.
 async fn listen(args: Args) -> Result<io::Result<CommandStatus>, String> {
     let profile = settings::profile(args.profile.as_deref())?;
     let options = options(&args, &profile)?;
-    let mut outlets = outlets(&args, &profile)?;
-    let words = Phrases::for_languages(&profile.languages);
-    let told = if args.speak { Some(outlets.turn_voice(true, words).await) } else { None };
-    let source =
-        Clients::connect(&args.addresses, &options).map_err(|(address, error)| format!("{address}: {error}"))?;
-    let mut terminal = ListenSession::new(profile, &args.addresses);
+    let mut outputs = outputs(&args, &profile)?;
+    let phrases = Phrases::for_languages(&profile.languages);
+    let voice_result = if args.speak { Some(outputs.set_voice(true, phrases).await) } else { None };
+    let clock = Clock::new();
+    let source = RemoteProducers::connect(&args.addresses, &options, clock)?;
+    let mut session = ListenSession::new(profile, &args.addresses);
     if args.on_prompt.is_some() {
-        terminal = terminal.ask_command();
+        session = session.with_prompt_hook();
     }
-    told.into_iter().for_each(|told| terminal.note(told));
-    let mut shell = Runner::new(terminal, source, outlets);
-    shell.hooks = Hooks::new(args.on_prompt);
-    let (typed, lines) = tokio::sync::mpsc::channel(16);
+    if let Some(result) = voice_result {
+        session.note(result);
+    }
+    let mut runner = Runner::new(session, source, outputs, clock);
+    runner.hooks = Hooks::new(args.on_prompt);
+    let (keyboard, lines) = tokio::sync::mpsc::channel(MAX_WAITING_LINES);
+    runner.keyboard = lines;
     if io::stdin().is_terminal() {
-        keyboard(typed.clone());
+        spawn_reader(keyboard.clone());
         if !args.json {
-            shell.terminal.note(words.say("own-help"));
+            runner.session.note_phrase("ui-help", &[]);
         }
     }
-    shell.lines = lines;
-    #[cfg(unix)]
-    {
-        if args.braille {
-            match braille::open(typed).await {
-                Ok(display) => shell.outlets.braille = Some(display),
-                Err(error) => shell.terminal.note(own!(shell.terminal, "own-no-braille", why = &error.to_string())),
+    if args.braille {
+        match braille::open(keyboard).await {
+            Ok(display) => runner.outputs.braille = Some(display),
+            Err(error) => {
+                runner.session.note_phrase("ui-no-braille", &[("why", error.to_string().as_str().into())]);
             }
         }
-        shell.open_socket();
     }
-    Ok(work(&mut shell).await)
+    runner.open_socket();
+    Ok(run_to_end(&mut runner).await)
 }
 
-async fn work(shell: &mut Runner<Clients>) -> io::Result<CommandStatus> {
-    shell.run(told_to_stop()).await?;
-    shell.finish(false).await?;
-    Ok(if shell.terminal.was_refused() { CommandStatus::No } else { CommandStatus::Yes })
+async fn run_to_end(runner: &mut Runner<RemoteProducers>) -> io::Result<CommandStatus> {
+    runner.run(told_to_stop()).await?;
+    runner.finish(false).await?;
+    Ok(if runner.session.was_rejected() { CommandStatus::No } else { CommandStatus::Yes })
 }
 
 fn options(args: &Args, profile: &Profile) -> Result<ConnectOptions, String> {
@@ -152,7 +145,7 @@ fn options(args: &Args, profile: &Profile) -> Result<ConnectOptions, String> {
     if args.signed_only {
         capabilities.fields.accept_signed_manifests_only = Some(true);
     }
-    // Two terminals of one user are two listeners.
+    // Two terminals of one user are two subscribers.
     let mut options = ConnectOptions::new(format!("aaep-listen-{}", std::process::id()), capabilities);
     options.config.request.subscriber_name = Some("aaep listen".to_owned());
     options.config.request.subscriber_version = Some(env!("CARGO_PKG_VERSION").to_owned());
@@ -181,28 +174,30 @@ fn token(args: &Args) -> Result<Option<String>, String> {
     Ok(token.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
-fn outlets(args: &Args, profile: &Profile) -> Result<Outlets, String> {
-    let mut outlets = Outlets::lines(io::stdout());
-    outlets.json = args.json;
-    outlets.voice_config = voice_config(profile);
+fn outputs(args: &Args, profile: &Profile) -> Result<Outputs, String> {
+    let mut outputs = Outputs::lines(io::stdout());
+    outputs.json = args.json;
+    outputs.voice_config = voice_config(profile);
     let bell = io::stdout().is_terminal() && !args.json;
-    outlets.sounds = match args.sounds.as_deref() {
+    outputs.sounds = match args.sounds.as_deref() {
         None if bell => Sounds::bell(io::stdout()),
         None | Some("none") => Sounds::none(),
         Some("bell") => Sounds::bell(io::stdout()),
         Some(directory) if Path::new(directory).is_dir() => Sounds::files(directory, None),
-        Some(other) => return Err(format!("--sounds {other} is no directory; name one, or say bell or none")),
+        Some(other) => return Err(format!("--sounds {other} is not a directory; pass a directory, bell or none")),
     };
     if let Some(path) = &args.transcript {
-        let record = Record::open(path).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
-        outlets.record = Some(record);
+        let file = TranscriptFile::open(path);
+        let file = file.map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+        outputs.transcript = Some(file);
     }
-    Ok(outlets)
+    Ok(outputs)
 }
 
-/// The user's own settings of the voice apply, unless the profile says otherwise.
+/// Returns the settings of the voice. The pace that the user set in speech-dispatcher applies, unless the profile has
+/// another than the preset.
 fn voice_config(profile: &Profile) -> VoiceConfig {
-    let usual = Profile::preset(SubscriberKind::ScreenReader).pace_wpm;
-    let pace = u16::try_from(profile.pace_wpm).ok().filter(|pace| *pace != 0 && u32::from(*pace) != usual);
+    let preset = Profile::preset(SubscriberKind::ScreenReader).pace_wpm;
+    let pace = u16::try_from(profile.pace_wpm).ok().filter(|pace| *pace != 0 && u32::from(*pace) != preset);
     VoiceConfig { component: "listen".to_owned(), words_per_minute: pace, ..VoiceConfig::default() }
 }

@@ -1,57 +1,63 @@
-//! What the user's machine says: files, directories, the time of day.
+//! The user's settings: the profile file, the directories, the time of day.
 
 use std::path::{Path, PathBuf};
 
 use aaep_announce::{Profile, TimeOfDay};
 
-/// The profile in this file, or in the usual one, or the default. A file that was named must be there.
+/// Reads the profile from this file, or from the default one. Returns the default profile if no file was named and the
+/// default one is missing.
 pub(crate) fn profile(named: Option<&Path>) -> Result<Profile, String> {
-    let usual = || config_directory().map(|directory| directory.join("profile.toml"));
-    let Some(path) = named.map(Path::to_path_buf).or_else(usual) else { return Ok(Profile::default()) };
+    let default = || config_directory().map(|directory| directory.join("profile.toml"));
+    let Some(path) = named.map(Path::to_path_buf).or_else(default) else { return Ok(Profile::default()) };
     match std::fs::read_to_string(&path) {
-        Ok(text) => toml::from_str(&text).map_err(|error| format!("the profile {}: {}", path.display(), plain(&error))),
+        // Only the message: the drawing around it is nothing to listen to.
+        Ok(text) => {
+            toml::from_str(&text).map_err(|error| format!("the profile {}: {}", path.display(), error.message()))
+        }
         Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => Ok(Profile::default()),
         Err(error) => Err(format!("the profile {} cannot be read: {error}", path.display())),
     }
 }
 
-/// The error without the drawing around it, which is nothing to listen to.
-fn plain(error: &toml::de::Error) -> String {
-    error.message().to_owned()
-}
-
-/// Where this user's settings are.
+/// Returns the directory of this user's settings.
 pub(crate) fn config_directory() -> Option<PathBuf> {
     directory("XDG_CONFIG_HOME", ".config")
 }
 
-/// Where this user's programs keep what they learned.
+/// Returns the directory where programs of this user keep their state.
 pub(crate) fn state_directory() -> Option<PathBuf> {
     directory("XDG_STATE_HOME", ".local/state")
 }
 
-fn directory(variable: &str, otherwise: &str) -> Option<PathBuf> {
+fn directory(variable: &str, below_home: &str) -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(otherwise)));
+    let base = absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(below_home)));
     base.map(|base| base.join("aaep"))
 }
 
-/// Whether the user wants to hear only what is critical at this time of their day.
+/// Returns whether it is now within the quiet hours of the user, in local time.
 pub(crate) fn is_quiet_now(profile: &Profile) -> bool {
-    if profile.quiet_hours.is_none() {
-        return false;
-    }
-    let now = jiff::Zoned::now();
-    let at = format!("{:02}:{:02}", now.hour(), now.minute()).parse::<TimeOfDay>();
-    at.is_ok_and(|at| profile.is_quiet_at(at))
+    profile.quiet_hours.is_some() && is_quiet_at(profile, jiff::Zoned::now().time())
+}
+
+fn is_quiet_at(profile: &Profile, time: jiff::civil::Time) -> bool {
+    let time = format!("{:02}:{:02}", time.hour(), time.minute()).parse::<TimeOfDay>();
+    time.is_ok_and(|time| profile.is_quiet_at(time))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aaep_announce::QuietHours;
+    use jiff::civil::time;
+
+    fn quiet(from: &str, to: &str) -> Profile {
+        let quiet_hours = QuietHours { from: from.parse().unwrap(), to: to.parse().unwrap() };
+        Profile { quiet_hours: Some(quiet_hours), ..Profile::default() }
+    }
 
     #[test]
-    fn a_named_profile_must_be_there_and_be_right() {
+    fn named_profile_must_exist_and_be_valid() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("p.toml");
         assert!(profile(Some(&path)).unwrap_err().contains("cannot be read"));
@@ -62,12 +68,26 @@ mod tests {
     }
 
     #[test]
-    fn quiet_hours_hold_all_day_or_never() {
-        let mut profile = Profile::default();
-        assert!(!is_quiet_now(&profile));
-        let hours =
-            |from: &str, to: &str| aaep_announce::QuietHours { from: from.parse().unwrap(), to: to.parse().unwrap() };
-        profile.quiet_hours = Some(hours("10:00", "10:00"));
-        assert!(!is_quiet_now(&profile));
+    fn quiet_hours_include_their_start_and_not_their_end_also_over_midnight() {
+        for (from, to, at, expected) in [
+            ("22:00", "07:00", time(21, 59, 59, 0), false),
+            ("22:00", "07:00", time(22, 0, 0, 0), true),
+            ("22:00", "07:00", time(0, 0, 0, 0), true),
+            ("22:00", "07:00", time(6, 59, 59, 0), true),
+            ("22:00", "07:00", time(7, 0, 0, 0), false),
+            ("09:05", "17:30", time(9, 5, 0, 0), true),
+            ("09:05", "17:30", time(3, 0, 0, 0), false),
+            ("10:00", "10:00", time(10, 0, 0, 0), false),
+        ] {
+            assert_eq!(is_quiet_at(&quiet(from, to), at), expected, "{from} to {to} at {at}");
+        }
+    }
+
+    #[test]
+    fn quiet_hours_follow_the_current_time() {
+        assert!(!is_quiet_now(&Profile::default()), "without quiet hours it is never quiet");
+        // It is one half of the day or the other, also if midnight passes in between.
+        let halves = [quiet("00:00", "12:00"), quiet("12:00", "00:00"), quiet("00:00", "12:00")];
+        assert!(halves.iter().any(is_quiet_now));
     }
 }

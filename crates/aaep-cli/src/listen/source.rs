@@ -1,60 +1,68 @@
-//! The seam between the terminal and whatever it listens to.
+//! The interface between the runner and the producers that it listens to.
 
-use aaep_client::{
-    ConnectError, ConnectOptions, ProducerId, PromptAnswer, PromptId, ReplyError, SubscriberEvent, Subscribers,
-};
+use aaep_client::{ConnectError, ConnectOptions, ProducerId, ReplyError, Subscribers};
+use aaep_listen::AnswerError;
 use aaep_proto::message::{Capabilities, CloseReason};
+use aaep_proto::subscriber::{PromptAnswer, PromptId, SubscriberEvent};
 
-/// Producers that can be heard and answered, named by numbers from 0.
+use super::clock::Clock;
+
+/// Producers to listen to and to answer, named by their indices.
 pub(crate) trait Source {
-    /// What is heard next, and from whom; nothing when all have ended. Giving up waiting loses nothing.
+    /// Waits for the next event and returns it with the index of its producer. Its moments are of the clock of the
+    /// runner. Returns `None` when all subscriptions have ended. Cancel safe.
     async fn next(&mut self) -> Option<(usize, SubscriberEvent)>;
-    /// Answers a question.
-    async fn reply(&mut self, source: usize, id: PromptId, answer: PromptAnswer) -> Result<(), ReplyError>;
-    /// Asks all producers for other terms.
+    /// Answers a prompt.
+    async fn reply(&mut self, producer: usize, prompt: PromptId, answer: PromptAnswer) -> Result<(), AnswerError>;
+    /// Asks all producers for other capabilities.
     async fn renegotiate(&mut self, changes: &Capabilities);
-    /// Ends listening.
+    /// Ends all subscriptions.
     async fn close(&mut self);
 }
 
-/// Producers somewhere else.
-pub(crate) struct Clients {
+/// Producers that are reached through a transport.
+pub(crate) struct RemoteProducers {
     subscribers: Subscribers,
     ids: Vec<ProducerId>,
+    clock: Clock,
 }
 
-impl Clients {
-    /// Begins to listen at these addresses.
-    pub(crate) fn connect(addresses: &[String], options: &ConnectOptions) -> Result<Clients, (String, ConnectError)> {
+impl RemoteProducers {
+    /// Starts to subscribe at these addresses. The error names the address that is wrong.
+    pub(crate) fn connect(addresses: &[String], options: &ConnectOptions, clock: Clock) -> Result<Self, String> {
         let mut subscribers = Subscribers::new();
         let mut ids = Vec::new();
         for address in addresses {
-            let id = subscribers.connect(address, options.clone()).map_err(|error| (address.clone(), error))?;
-            ids.push(id);
+            let describe = |error: ConnectError| format!("{address}: {error}");
+            ids.push(subscribers.connect(address, options.clone()).map_err(describe)?);
         }
-        Ok(Clients { subscribers, ids })
+        Ok(RemoteProducers { subscribers, ids, clock })
     }
 }
 
-impl Source for Clients {
+impl Source for RemoteProducers {
     async fn next(&mut self) -> Option<(usize, SubscriberEvent)> {
         loop {
-            let (id, heard) = self.subscribers.recv().await?;
-            if let Some(source) = self.ids.iter().position(|known| *known == id) {
-                return Some((source, heard));
+            let (id, event) = self.subscribers.recv().await?;
+            if let Some(producer) = self.ids.iter().position(|known| *known == id) {
+                return Some((producer, event.map_time(|at| self.clock.moment(at))));
             }
         }
     }
 
-    async fn reply(&mut self, source: usize, id: PromptId, answer: PromptAnswer) -> Result<(), ReplyError> {
-        let voice = self.ids.get(source).and_then(|producer| self.subscribers.handle(*producer));
-        voice.ok_or(ReplyError::Over)?.reply(id, answer).await
+    async fn reply(&mut self, producer: usize, prompt: PromptId, answer: PromptAnswer) -> Result<(), AnswerError> {
+        let handle = self.ids.get(producer).and_then(|id| self.subscribers.handle(*id));
+        let handle = handle.ok_or(AnswerError::SubscriptionEnded)?;
+        handle.reply(prompt, answer).await.map_err(|error| match error {
+            ReplyError::Refused(error) => AnswerError::Refused(error),
+            ReplyError::Over => AnswerError::SubscriptionEnded,
+        })
     }
 
     async fn renegotiate(&mut self, changes: &Capabilities) {
         for id in &self.ids {
-            if let Some(voice) = self.subscribers.handle(*id) {
-                voice.renegotiate(changes.clone()).await;
+            if let Some(handle) = self.subscribers.handle(*id) {
+                handle.renegotiate(changes.clone()).await;
             }
         }
     }

@@ -114,6 +114,7 @@ fn dependencies_point_one_way() {
         "aaep-proto",
         "aaep-keys",
         "aaep-announce",
+        "aaep-listen",
         "aaep-voice",
         "aaep-grpc",
         "aaep",

@@ -1,102 +1,103 @@
-//! What the user types: a word or a letter, then Enter.
+//! Parses what the user types: a word or a letter, then Enter.
 
-use super::line::Kind;
+use crate::LineKind;
 
-/// The longest line that is read; more than anyone types.
-pub(crate) const LINE: usize = 16 * 1024;
+/// The longest line that front ends should accept; more than anyone types.
+pub const MAX_LINE_BYTES: usize = 16 * 1024;
 
-/// What the user wants.
+/// A typed line, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// Nothing was typed.
-    Nothing,
-    /// Yes; `whole` if the word was written out.
+    /// An empty line.
+    Empty,
+    /// Accepts a question. `whole` if the word was written out.
     Yes { named: Option<u32>, whole: bool },
-    /// No.
+    /// Rejects a question.
     No { named: Option<u32> },
-    /// An answer to the question with this number.
-    To(u32, String),
-    /// An answer in words, whatever the words are.
+    /// Answers the question with this number in words.
+    AnswerTo(u32, String),
+    /// Answers in words, also in words that are commands.
     Answer(String),
-    /// A number alone: of a choice, of a question, or an answer.
+    /// A number alone: a choice, an answer, or the number of a question.
     Number(String),
-    /// Say it again.
+    /// Repeats a question, or the last line.
     Repeat(Option<u32>),
-    /// Everything about a question, letter by letter.
+    /// Prints every field of a question, exactly as it came.
     Details(Option<u32>),
-    /// Silence.
+    /// Stops speech.
     Stop,
-    /// What waits for me?
-    Waiting,
-    /// Where am I?
-    Where,
-    /// What did I miss?
+    /// Lists the open questions.
+    ListQuestions,
+    /// Describes what the agents do.
+    Status,
+    /// Sums up what happened.
     CatchUp,
-    /// The next or previous entry of the transcript.
-    Walk { back: bool, kind: Option<Kind> },
-    /// Say less.
-    Terser,
-    /// Say more.
+    /// Repeats the next or previous line of the transcript.
+    Walk { back: bool, kind: Option<LineKind> },
+    /// Announces less.
+    Less,
+    /// Announces more.
     More,
-    /// Hear only what is critical of an agent; all that can be muted are listed without a name.
+    /// Announces only critical events of an agent. Without a name: of the only one, else lists their names.
     Mute(String),
-    /// Hear an agent again.
+    /// Announces all events of an agent again.
     Unmute(String),
-    /// Ask for more time.
+    /// Asks for more time for later questions.
     MoreTime,
-    /// Voice on or off.
+    /// Turns the voice on or off.
     Voice(bool),
-    /// End listening.
+    /// Ends listening. `whole` if the word was written out.
     Close { whole: bool },
-    /// What can I type?
+    /// Lists the commands.
     Help,
-    /// Anything else: an answer in the user's own words, if such a question is open.
-    Words(String),
+    /// Anything else: an answer in the user's own words, if an open question takes one.
+    Other(String),
 }
 
-/// Yes and no in the languages that questions are put in.
+/// Words for yes in the languages of the locales. A single letter counts too, but not as the whole word.
 const YES: [&str; 11] = ["yes", "accept", "sí", "si", "oui", "ja", "نعم", "bẹ́ẹ̀ni", "beeni", "aceptar", "accepter"];
+/// Words for no in the languages of the locales.
 const NO: [&str; 9] = ["no", "reject", "non", "nein", "لا", "bẹ́ẹ̀kọ́", "beeko", "rechazar", "ablehnen"];
 
-/// Reads a line.
+/// Parses a line.
 pub(crate) fn parse(line: &str) -> Command {
     let line = line.trim();
     let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let (word, rest) = (first.to_lowercase(), rest.trim());
-    let number = number_of(rest);
+    let number = parse_number(rest);
     // A command that takes at most a number is one only if nothing else follows.
     let plain = rest.is_empty() || number.is_some();
     match word.as_str() {
-        "" => Command::Nothing,
+        "" => Command::Empty,
         yes if plain && (YES.contains(&yes) || matches!(yes, "y" | "a")) => {
             Command::Yes { named: number, whole: YES.contains(&yes) }
         }
         no if plain && (NO.contains(&no) || no == "n") => Command::No { named: number },
-        "to" if rest.split_once(char::is_whitespace).is_some_and(|(n, _)| number_of(n).is_some()) => {
+        "to" if rest.split_once(char::is_whitespace).is_some_and(|(n, _)| parse_number(n).is_some()) => {
             let (n, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-            Command::To(number_of(n).unwrap_or(0), text.trim().to_owned())
+            Command::AnswerTo(parse_number(n).unwrap_or(0), text.trim().to_owned())
         }
         "answer" | "say" if !rest.is_empty() => Command::Answer(rest.to_owned()),
         "repeat" | "r" if plain => Command::Repeat(number),
         "question" if plain => Command::Repeat(number),
         "details" | "detail" | "d" if plain => Command::Details(number),
-        _ if number_text(line) => Command::Number(line.to_owned()),
-        _ => other(&word, rest, line),
+        _ if is_numeric(line) => Command::Number(line.to_owned()),
+        _ => parse_without_number(&word, rest, line),
     }
 }
 
-/// Commands without a number.
-fn other(word: &str, rest: &str, line: &str) -> Command {
+/// Parses commands without a number.
+fn parse_without_number(word: &str, rest: &str, line: &str) -> Command {
     let rest_lower = rest.to_lowercase();
     match (word, rest_lower.as_str()) {
         ("stop" | "s" | "hush", "" | "speech") => Command::Stop,
-        ("waiting" | "pending" | "w", "") | ("what", "waits" | "is waiting") => Command::Waiting,
-        ("where", "" | "am i") => Command::Where,
+        ("waiting" | "pending" | "w", "") | ("what", "waits" | "is waiting") => Command::ListQuestions,
+        ("where", "" | "am i") => Command::Status,
         ("catch", "up" | "me up") | ("c" | "catchup", "") => Command::CatchUp,
-        ("next" | "previous" | "prev" | "p", kind) if kind.is_empty() || Kind::named(kind).is_some() => {
-            Command::Walk { back: word != "next", kind: Kind::named(kind) }
+        ("next" | "previous" | "prev" | "p", kind) if kind.is_empty() || LineKind::from_name(kind).is_some() => {
+            Command::Walk { back: word != "next", kind: LineKind::from_name(kind) }
         }
-        ("terser" | "less", "") => Command::Terser,
+        ("terser" | "less", "") => Command::Less,
         ("more", "") => Command::More,
         ("more", "time") | ("time", "") => Command::MoreTime,
         ("mute", _) => Command::Mute(rest.to_owned()),
@@ -106,24 +107,24 @@ fn other(word: &str, rest: &str, line: &str) -> Command {
         ("close" | "quit" | "exit", "") => Command::Close { whole: true },
         ("q", "") => Command::Close { whole: false },
         ("help" | "h" | "?", "") => Command::Help,
-        _ => Command::Words(line.to_owned()),
+        _ => Command::Other(line.to_owned()),
     }
 }
 
-/// The number of a question, with or without a sign.
-pub(crate) fn number_of(text: &str) -> Option<u32> {
+/// Returns the number of a question, written with or without `#`.
+pub(crate) fn parse_number(text: &str) -> Option<u32> {
     let digits = text.strip_prefix('#').unwrap_or(text);
     (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok()).flatten()
 }
 
-/// Whether a text is a number, as answers go.
-pub(crate) fn number_text(text: &str) -> bool {
+/// Returns whether a text is a number that answers a numeric question.
+pub(crate) fn is_numeric(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'))
         && text.replace(',', ".").parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// What can be typed, line by line.
-pub(crate) const HELP: [&str; 12] = [
+/// The help text, line by line.
+pub(crate) const HELP_LINES: [&str; 12] = [
     "Type a word or its letter, then Enter. Answer: yes, no, the number of a choice, or your own words.",
     "yes 2, no 2, to 2 and your words: answer question 2.",
     "answer and your words: for words that are also commands.",
@@ -143,16 +144,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_letters_are_commands() {
+    fn words_and_letters_are_parsed_as_commands() {
         for (line, command) in [
-            ("", Command::Nothing),
+            ("", Command::Empty),
             ("  yes ", Command::Yes { named: None, whole: true }),
             ("y", Command::Yes { named: None, whole: false }),
             ("Accept 3", Command::Yes { named: Some(3), whole: true }),
             ("a #2", Command::Yes { named: Some(2), whole: false }),
             ("NEIN", Command::No { named: None }),
             ("n 4", Command::No { named: Some(4) }),
-            ("to 2 Lagos, please", Command::To(2, "Lagos, please".into())),
+            ("to 2 Lagos, please", Command::AnswerTo(2, "Lagos, please".into())),
             ("answer no", Command::Answer("no".into())),
             ("3", Command::Number("3".into())),
             ("-2,5", Command::Number("-2,5".into())),
@@ -160,8 +161,8 @@ mod tests {
             ("question 2", Command::Repeat(Some(2))),
             ("d 1", Command::Details(Some(1))),
             ("catch me up", Command::CatchUp),
-            ("Where am I", Command::Where),
-            ("prev tool", Command::Walk { back: true, kind: Some(Kind::Tool) }),
+            ("Where am I", Command::Status),
+            ("prev tool", Command::Walk { back: true, kind: Some(LineKind::Tool) }),
             ("next", Command::Walk { back: false, kind: None }),
             ("more time", Command::MoreTime),
             ("more", Command::More),
@@ -174,9 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn sentences_are_words() {
+    fn sentences_are_not_commands() {
         for line in ["no sugar, please", "yes and no", "to Lagos", "next week", "repeat after me", "1 or 2", "x"] {
-            assert_eq!(parse(line), Command::Words(line.into()), "{line:?}");
+            assert_eq!(parse(line), Command::Other(line.into()), "{line:?}");
         }
     }
 }

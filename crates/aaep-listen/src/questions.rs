@@ -3,68 +3,75 @@
 use std::sync::Arc;
 
 use aaep_announce::{Phrases, Utterance};
-use aaep_client::{PromptAnswer, PromptId};
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::{
     AwaitingClarification, AwaitingConfirmation, Event, Payload, Response, ResponseKind, Reversibility, RiskLevel,
 };
-use aaep_proto::subscriber::memory_size;
+use aaep_proto::subscriber::{PromptAnswer, PromptId, memory_size};
 use aaep_proto::time::Moment;
 use aaep_proto::validate::find_deception;
 use serde_json::{Value, json};
 
-use super::command::{Command, number_of, number_text, parse};
+use crate::command::{Command, is_numeric, parse, parse_number};
 
-/// Questions that are remembered, so that the user can be told what became of them.
-const REMEMBERED: usize = 256;
-/// About how many bytes of them. Those that can be answered stay in any case; the listener's rules bound them.
-const REMEMBERED_BYTES: usize = 8 * 1024 * 1024;
+/// The most questions that are kept. Ended ones are kept to tell the user how they ended.
+const MAX_QUESTIONS: usize = 256;
+/// About how many bytes of memory they may take. Questions that can be answered are kept in any case; the subscriber
+/// bounds them.
+const MAX_QUESTION_BYTES: usize = 8 * 1024 * 1024;
 
-/// What would be an answer: the id of its phrase, and how many choices there are.
+/// The answer that a question expects instead of the one that was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Takes(&'static str, usize);
+pub(crate) struct ExpectedAnswer {
+    phrase_id: &'static str,
+    choices: usize,
+}
 
-impl Takes {
-    /// In words.
-    pub(crate) fn say(self, words: &Phrases) -> String {
-        words.say_with(self.0, &[("last", self.1.into())])
+impl ExpectedAnswer {
+    fn new(phrase_id: &'static str) -> ExpectedAnswer {
+        ExpectedAnswer { phrase_id, choices: 0 }
+    }
+
+    /// Returns a sentence that describes the expected answer.
+    pub(crate) fn describe(self, phrases: &Phrases) -> String {
+        phrases.say_with(self.phrase_id, &[("last", self.choices.into())])
     }
 }
 
-/// A question.
+/// A question with the number that the user knows it by.
 #[derive(Clone, Debug)]
-pub(crate) struct Question {
+pub(crate) struct NumberedQuestion {
     pub(crate) number: u32,
-    /// Which producer asks.
-    pub(crate) source: usize,
+    /// The index of the producer that asks.
+    pub(crate) producer: usize,
     pub(crate) event: Arc<Event>,
-    /// What to answer to; nothing if it cannot be answered here.
-    pub(crate) id: Option<PromptId>,
+    /// The prompt to answer. `None` until the subscriber opens it.
+    pub(crate) prompt: Option<PromptId>,
     pub(crate) can_answer: bool,
     pub(crate) deadline: Moment,
-    /// How it was put.
-    pub(crate) said: Vec<Utterance>,
-    /// About how much memory it takes.
+    /// How it was announced.
+    pub(crate) utterances: Vec<Utterance>,
+    /// About how many bytes of memory it takes.
     bytes: usize,
-    /// The agent may not be the one it was.
-    pub(crate) doubtful: bool,
-    /// What became of it, by the id of its phrase.
-    pub(crate) over: Option<&'static str>,
+    /// Whether the signing key of its producer changed, so that it may come from an impostor.
+    pub(crate) key_changed: bool,
+    /// How it ended, as the id of a phrase. `None` while it is open.
+    pub(crate) ended: Option<&'static str>,
 }
 
-impl Question {
+impl NumberedQuestion {
     pub(crate) fn token(&self) -> Option<&ReplyToken> {
         token_of(&self.event)
     }
 
-    /// Who asks.
+    /// Returns the name of the agent that asks.
     pub(crate) fn agent(&self) -> &str {
         let producer = &self.event.envelope.producer;
         producer.agent_name.as_deref().unwrap_or(&producer.agent_id)
     }
 
-    /// What is asked, as the agent wrote it.
-    pub(crate) fn asked(&self) -> &str {
+    /// Returns the question as the agent wrote it.
+    pub(crate) fn text(&self) -> &str {
         match &self.event.payload {
             Payload::AwaitingConfirmation(asked) => &asked.action,
             Payload::AwaitingClarification(asked) => &asked.question,
@@ -72,58 +79,58 @@ impl Question {
         }
     }
 
-    /// What is asked, in the words that were said; the agent's own without.
+    /// Returns the first sentence of the announcement, or the text of the agent if there was none.
     pub(crate) fn headline(&self) -> &str {
-        self.said.first().map_or(self.asked(), |utterance| &utterance.text)
+        self.utterances.first().map_or(self.text(), |utterance| &utterance.text)
     }
 
-    /// Whether it asks for consent to something that a slip of a finger must not start.
+    /// Returns whether it asks for consent to something that a slip of a finger must not start.
     pub(crate) fn needs_care(&self) -> bool {
-        matches!(&self.event.payload, Payload::AwaitingConfirmation(asked) if self.doubtful || needs_care(asked))
+        matches!(&self.event.payload, Payload::AwaitingConfirmation(asked) if self.key_changed || needs_care(asked))
     }
 
     pub(crate) fn is_confirmation(&self) -> bool {
         matches!(self.event.payload, Payload::AwaitingConfirmation(_))
     }
 
-    /// What these words answer, or what would be an answer.
-    pub(crate) fn answer(&self, words: &str) -> Result<PromptAnswer, Takes> {
+    /// Reads words as an answer to this question; the error is the answer that it expects.
+    pub(crate) fn answer(&self, words: &str) -> Result<PromptAnswer, ExpectedAnswer> {
         let words = words.trim();
         let command = parse(words);
         match &self.event.payload {
             Payload::AwaitingConfirmation(_) => match command {
                 Command::Yes { named: None, .. } => Ok(PromptAnswer::accept()),
                 Command::No { named: None } => Ok(PromptAnswer::reject()),
-                _ => Err(Takes("takes-yes-no", 0)),
+                _ => Err(ExpectedAnswer::new("takes-yes-no")),
             },
-            Payload::AwaitingClarification(asked) => clarify(asked, words, &command).map(PromptAnswer::response),
-            _ => Err(Takes("takes-nothing", 0)),
+            Payload::AwaitingClarification(asked) => parse_response(asked, words, &command).map(PromptAnswer::response),
+            _ => Err(ExpectedAnswer::new("takes-nothing")),
         }
     }
 
-    /// Seconds until the agent stops waiting.
+    /// Returns the seconds until the agent stops waiting.
     pub(crate) fn seconds_left(&self, now: Moment) -> u64 {
         self.deadline.since(now) / 1_000_000
     }
 
-    /// The question for programs.
-    pub(crate) fn json(&self, now: Moment) -> Value {
+    /// Returns the question as an object for programs.
+    pub(crate) fn to_json(&self, now: Moment) -> Value {
         json!({
             "type": "prompt",
-            "state": if self.over.is_some() { "ended" } else { "open" },
+            "state": if self.ended.is_some() { "ended" } else { "open" },
             "number": self.number,
             "agent": self.agent(),
-            "asks": self.asked(),
-            "said": self.said.iter().map(|utterance| utterance.text.as_str()).collect::<Vec<_>>(),
+            "asks": self.text(),
+            "said": self.utterances.iter().map(|utterance| utterance.text.as_str()).collect::<Vec<_>>(),
             "kind": if self.is_confirmation() { "confirmation" } else { "clarification" },
             "needs_care": self.needs_care(),
-            "can_answer": self.can_answer && self.id.is_some(),
+            "can_answer": self.can_answer && self.prompt.is_some(),
             "seconds_left": self.seconds_left(now),
             "event": &*self.event,
         })
     }
 
-    /// Everything about it, exactly as it came.
+    /// Returns every field of the question, exactly as it came, one line each.
     pub(crate) fn details(&self, now: Moment) -> Vec<String> {
         let mut lines = Vec::new();
         let producer = &self.event.envelope.producer;
@@ -167,26 +174,27 @@ fn clarification_details(asked: &AwaitingClarification, lines: &mut Vec<String>)
     lines.extend(asked.default_response.as_ref().map(|response| format!("Without an answer: {response}")));
 }
 
-/// Only what is said to be harmless is taken lightly.
+/// Returns whether consent to this needs care: always, unless the agent says that it is harmless.
 fn needs_care(asked: &AwaitingConfirmation) -> bool {
-    let undone = asked.irreversible == Some(false)
+    let reversible = asked.irreversible == Some(false)
         || matches!(asked.reversibility, Some(Reversibility::Reversible | Reversibility::ReversibleWithEffort));
-    let light = match &asked.risk_level {
+    let low_risk = match &asked.risk_level {
         Some(RiskLevel::Low) => true,
-        Some(RiskLevel::Medium) | None => undone,
+        Some(RiskLevel::Medium) | None => reversible,
         Some(RiskLevel::High | RiskLevel::Other(_)) => false,
     };
-    let hides = [&asked.action, &asked.consequence].into_iter().any(|text| find_deception(text).is_some());
-    !light || asked.is_irreversible() || hides
+    let deceives = [&asked.action, &asked.consequence].into_iter().any(|text| find_deception(text).is_some());
+    !low_risk || asked.is_irreversible() || deceives
 }
 
-fn clarify(asked: &AwaitingClarification, words: &str, command: &Command) -> Result<Response, Takes> {
+/// Reads words as an answer to a clarification.
+fn parse_response(asked: &AwaitingClarification, words: &str, command: &Command) -> Result<Response, ExpectedAnswer> {
     let choices = asked.choices.as_deref().unwrap_or_default();
     let kinds = asked.accepted_response_kinds.as_deref();
     let takes = |kind: ResponseKind| kinds.is_some_and(|kinds| kinds.contains(&kind));
     let by_choice = takes(ResponseKind::MultipleChoice) || (kinds.is_none() && !choices.is_empty());
     if by_choice {
-        let place = number_of(words).and_then(|n| usize::try_from(n).ok()?.checked_sub(1));
+        let place = parse_number(words).and_then(|n| usize::try_from(n).ok()?.checked_sub(1));
         let same = |text: &str| text.to_lowercase() == words.to_lowercase();
         let found =
             place.and_then(|i| choices.get(i)).or_else(|| choices.iter().find(|c| same(&c.label) || same(&c.value)));
@@ -199,21 +207,25 @@ fn clarify(asked: &AwaitingClarification, words: &str, command: &Command) -> Res
         Command::No { named: None } if takes(ResponseKind::YesNo) => return Ok(Response::Boolean(false)),
         _ => {}
     }
-    if takes(ResponseKind::Numeric) && number_text(words) {
-        return words.replace(',', ".").parse().map(Response::Number).map_err(|_| Takes("takes-no-such-number", 0));
+    if takes(ResponseKind::Numeric) && is_numeric(words) {
+        return words
+            .replace(',', ".")
+            .parse()
+            .map(Response::Number)
+            .map_err(|_| ExpectedAnswer::new("takes-no-such-number"));
     }
     if (takes(ResponseKind::Freetext) || (kinds.is_none() && choices.is_empty())) && !words.is_empty() {
         return Ok(Response::Text(words.to_owned()));
     }
     Err(match () {
-        () if by_choice => Takes("takes-choice", choices.len()),
-        () if takes(ResponseKind::YesNo) => Takes("takes-yes-no", 0),
-        () if takes(ResponseKind::Numeric) => Takes("takes-number", 0),
-        () => Takes("takes-words", 0),
+        () if by_choice => ExpectedAnswer { phrase_id: "takes-choice", choices: choices.len() },
+        () if takes(ResponseKind::YesNo) => ExpectedAnswer::new("takes-yes-no"),
+        () if takes(ResponseKind::Numeric) => ExpectedAnswer::new("takes-number"),
+        () => ExpectedAnswer::new("takes-words"),
     })
 }
 
-/// The token of the question that an event asks.
+/// Returns the reply token of the question that an event asks.
 pub(crate) fn token_of(event: &Event) -> Option<&ReplyToken> {
     match &event.payload {
         Payload::AwaitingConfirmation(asked) => Some(&asked.reply_token),
@@ -222,76 +234,82 @@ pub(crate) fn token_of(event: &Event) -> Option<&ReplyToken> {
     }
 }
 
-/// All questions, the newest last.
+/// The questions of all producers, the newest last.
 #[derive(Debug, Default)]
-pub(crate) struct Questions {
-    all: Vec<Question>,
+pub(crate) struct QuestionList {
+    all: Vec<NumberedQuestion>,
     next: u32,
 }
 
-impl Questions {
-    /// Gives a question its number.
-    pub(crate) fn add(&mut self, source: usize, event: Arc<Event>, deadline: Moment, said: Vec<Utterance>) -> u32 {
+impl QuestionList {
+    /// Adds a question and returns its number.
+    pub(crate) fn add(
+        &mut self,
+        producer: usize,
+        event: Arc<Event>,
+        deadline: Moment,
+        utterances: Vec<Utterance>,
+    ) -> u32 {
         self.next += 1;
         let number = self.next;
-        let bytes = memory_size(&event) + said.iter().map(|utterance| utterance.text.len()).sum::<usize>();
-        let id = None;
-        self.all.push(Question {
+        let bytes = memory_size(&event) + utterances.iter().map(|utterance| utterance.text.len()).sum::<usize>();
+        self.all.push(NumberedQuestion {
             number,
-            source,
+            producer,
             event,
-            id,
+            prompt: None,
             can_answer: false,
             deadline,
-            said,
+            utterances,
             bytes,
-            doubtful: false,
-            over: None,
+            key_changed: false,
+            ended: None,
         });
         number
     }
 
-    /// Forgets what there is no room for: the oldest that are over, then the oldest that cannot be answered. Answers the
+    /// Drops questions above the bounds: the oldest that have ended, then the oldest that cannot be answered. Returns the
     /// numbers of those that were still open.
-    pub(crate) fn forget(&mut self) -> Vec<u32> {
-        let mut lost = Vec::new();
-        while self.all.len() > REMEMBERED || self.all.iter().map(|q| q.bytes).sum::<usize>() > REMEMBERED_BYTES {
+    pub(crate) fn evict(&mut self) -> Vec<u32> {
+        let mut dropped = Vec::new();
+        while self.all.len() > MAX_QUESTIONS || self.all.iter().map(|q| q.bytes).sum::<usize>() > MAX_QUESTION_BYTES {
             let earlier = &self.all[..self.all.len().saturating_sub(1)];
-            let over = earlier.iter().position(|q| q.over.is_some());
-            let Some(index) = over.or_else(|| earlier.iter().position(|q| q.id.is_none())) else { break };
-            let forgotten = self.all.remove(index);
-            lost.extend(forgotten.over.is_none().then_some(forgotten.number));
+            let ended = earlier.iter().position(|q| q.ended.is_some());
+            let Some(index) = ended.or_else(|| earlier.iter().position(|q| q.prompt.is_none())) else { break };
+            let evicted = self.all.remove(index);
+            dropped.extend(evicted.ended.is_none().then_some(evicted.number));
         }
-        lost
+        dropped
     }
 
-    pub(crate) fn get(&self, number: u32) -> Option<&Question> {
+    pub(crate) fn get(&self, number: u32) -> Option<&NumberedQuestion> {
         self.all.iter().find(|q| q.number == number)
     }
 
-    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Question> {
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut NumberedQuestion> {
         self.all.iter_mut().find(|q| q.number == number)
     }
 
-    /// A question is over.
+    /// Ends a question; `how` is the id of a phrase.
     pub(crate) fn end(&mut self, number: u32, how: &'static str) {
         if let Some(question) = self.get_mut(number) {
-            question.over = Some(how);
+            question.ended = Some(how);
         }
     }
 
-    /// The open question with this token.
-    pub(crate) fn by_token(&self, source: usize, token: &ReplyToken) -> Option<&Question> {
-        self.open().find(|q| q.source == source && q.token() == Some(token))
+    /// Returns the open question of a producer with this reply token.
+    pub(crate) fn by_token(&self, producer: usize, token: &ReplyToken) -> Option<&NumberedQuestion> {
+        self.open().find(|q| q.producer == producer && q.token() == Some(token))
     }
 
-    pub(crate) fn by_id(&self, source: usize, id: PromptId) -> Option<u32> {
-        self.all.iter().rev().find(|q| q.source == source && q.id == Some(id)).map(|q| q.number)
+    /// Returns the number of the question of a producer with this prompt.
+    pub(crate) fn by_prompt(&self, producer: usize, prompt: PromptId) -> Option<u32> {
+        self.all.iter().rev().find(|q| q.producer == producer && q.prompt == Some(prompt)).map(|q| q.number)
     }
 
-    /// Questions that wait, the oldest first.
-    pub(crate) fn open(&self) -> impl Iterator<Item = &Question> {
-        self.all.iter().filter(|q| q.over.is_none())
+    /// Returns the open questions, the oldest first.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &NumberedQuestion> {
+        self.all.iter().filter(|q| q.ended.is_none())
     }
 }
 
@@ -300,20 +318,20 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn question(fields: Value) -> Question {
+    fn question(fields: Value) -> NumberedQuestion {
         let kind = if fields.get("action").is_some() { "confirmation" } else { "clarification" };
         let mut event = json!({"@context": "https://aaep-protocol.org/context/v1",
             "type": format!("aaep:agent.awaiting.{kind}"), "event_id": "evt_1", "session_id": "sess_1",
             "timestamp": "2026-05-24T14:22:11Z", "producer": {"agent_id": "a"}, "urgency": "critical",
             "consequence": "C.", "reply_token": "rpl_1", "timeout_seconds": 60, "default_decision": "reject"});
         event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        let mut questions = Questions::default();
+        let mut questions = QuestionList::default();
         questions.add(0, Arc::new(serde_json::from_value(event).unwrap()), Moment::from_millis(60_000), Vec::new());
         questions.all.remove(0)
     }
 
     #[test]
-    fn only_what_is_said_to_be_harmless_is_taken_lightly() {
+    fn consent_needs_care_unless_the_agent_says_it_is_harmless() {
         for (fields, care) in [
             (json!({"action": "A", "risk_level": "low"}), false),
             (json!({"action": "A", "risk_level": "medium", "irreversible": false}), false),
@@ -326,19 +344,20 @@ mod tests {
         ] {
             assert_eq!(question(fields.clone()).needs_care(), care, "{fields}");
         }
-        let doubtful = Question { doubtful: true, ..question(json!({"action": "A", "risk_level": "low"})) };
-        assert!(doubtful.needs_care());
+        let key_changed =
+            NumberedQuestion { key_changed: true, ..question(json!({"action": "A", "risk_level": "low"})) };
+        assert!(key_changed.needs_care());
     }
 
     #[test]
-    fn words_become_the_answer_that_was_asked_for() {
+    fn words_become_the_kind_of_answer_that_is_asked_for() {
         let choices = json!([{"value": "train", "label": "By train"}, {"value": "bus", "label": "By bus"}]);
         let choice =
             question(json!({"question": "Q", "choices": choices, "accepted_response_kinds": ["multiple_choice"]}));
         let text = |t: &str| Ok(PromptAnswer::response(Response::Text(t.into())));
         assert_eq!(choice.answer("2"), text("bus"));
         assert_eq!(choice.answer("by TRAIN"), text("train"));
-        assert!(choice.answer("3").unwrap_err().say(Phrases::for_languages(&[])).contains("1 to 2"));
+        assert!(choice.answer("3").unwrap_err().describe(Phrases::for_languages(&[])).contains("1 to 2"));
         assert!(choice.answer("0").is_err() && choice.answer("plane").is_err());
         let yes_no = question(json!({"question": "Q", "accepted_response_kinds": ["yes_no"]}));
         assert_eq!(yes_no.answer("ja"), Ok(PromptAnswer::response(Response::Boolean(true))));
@@ -356,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn details_hold_the_exact_words() {
+    fn details_contain_the_exact_fields() {
         let asked = question(json!({"action": "rm -rf ./x", "extra_context": {"path": "/tmp/x", "files": 3}}));
         let lines = asked.details(Moment::from_millis(0));
         for line in ["Action: rm -rf ./x", "path: /tmp/x", "files: 3", "Consequence: C."] {

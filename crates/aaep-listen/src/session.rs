@@ -1,0 +1,329 @@
+//! The state machine and its producers.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use aaep_announce::speakable::name;
+use aaep_announce::{Announcer, ConnectionNotice, Pacer, Profile};
+use aaep_proto::message::{CoreType, Event, Producer, SubscriptionAccepted, Urgency, Verbosity};
+use aaep_proto::subscriber::{EndReason, Notice, NoticeKind, PromptReplyError, SubscriberEvent};
+use aaep_proto::time::Moment;
+
+use crate::answer_router::AnswerRouter;
+use crate::output::phrase;
+use crate::questions::QuestionList;
+use crate::transcript::Transcript;
+use crate::{Effect, LineKind};
+
+/// One producer that the session listens to.
+pub(crate) struct ProducerState {
+    pub(crate) address: String,
+    /// The name of its agent, once it is known.
+    pub(crate) name: Option<String>,
+    /// Each producer has an announcer of its own, so that none can interfere with the questions of another.
+    pub(crate) announcer: Announcer,
+    connected: bool,
+    was_connected: bool,
+    /// Whether the user knows that there is no connection yet.
+    waiting_announced: bool,
+    /// Whether its signing key changed, so that it may be an impostor.
+    pub(crate) key_changed: bool,
+    ended: bool,
+    /// Kinds of notices that are reported only once, and were.
+    reported: BTreeSet<NoticeKind>,
+}
+
+impl ProducerState {
+    fn new(address: &str, profile: &Profile) -> ProducerState {
+        ProducerState {
+            address: address.to_owned(),
+            name: None,
+            announcer: Announcer::new(profile.clone()),
+            connected: false,
+            was_connected: false,
+            waiting_announced: false,
+            key_changed: false,
+            ended: false,
+            reported: BTreeSet::new(),
+        }
+    }
+
+    /// Returns the name, or the address while the name is not known.
+    pub(crate) fn display_name(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.address)
+    }
+}
+
+/// Why an answer was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// The subscriber refused to send it.
+    Refused(PromptReplyError),
+    /// The subscription has ended.
+    SubscriptionEnded,
+}
+
+impl fmt::Display for AnswerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AnswerError::Refused(error) => error.fmt(f),
+            AnswerError::SubscriptionEnded => f.write_str("the subscription has ended"),
+        }
+    }
+}
+
+impl std::error::Error for AnswerError {}
+
+/// Listens to producers for one user. Producers are named by their index in the list of addresses.
+///
+/// All methods that take `now` expect moments of one clock that never goes back.
+pub struct ListenSession {
+    pub(crate) profile: Profile,
+    pub(crate) producers: Vec<ProducerState>,
+    pub(crate) questions: QuestionList,
+    pub(crate) router: AnswerRouter,
+    pub(crate) transcript: Transcript,
+    /// Names of agents that are muted, in lower case. Their critical events are announced all the same.
+    pub(crate) muted: BTreeSet<String>,
+    pub(crate) effects: Vec<Effect>,
+    /// Keeps speech from falling behind. Lines are printed at once.
+    pub(crate) pacer: Pacer,
+    /// The latest moment of any input.
+    pub(crate) now: Moment,
+    /// Whether questions are passed to the user's own command.
+    pub(crate) has_prompt_hook: bool,
+    rejected: bool,
+    /// How many sessions must still end before this one does.
+    sessions_left: Option<usize>,
+}
+
+impl ListenSession {
+    /// Creates a session for a user that listens to producers at these addresses.
+    pub fn new(profile: Profile, addresses: &[String]) -> ListenSession {
+        ListenSession {
+            producers: addresses.iter().map(|address| ProducerState::new(address, &profile)).collect(),
+            pacer: Pacer::new(&profile),
+            now: Moment::default(),
+            profile,
+            questions: QuestionList::default(),
+            router: AnswerRouter::default(),
+            transcript: Transcript::default(),
+            muted: BTreeSet::new(),
+            effects: Vec::new(),
+            has_prompt_hook: false,
+            rejected: false,
+            sessions_left: None,
+        }
+    }
+
+    /// Passes questions to the user's own command too, by [`Effect::RunHook`].
+    pub fn with_prompt_hook(mut self) -> ListenSession {
+        self.has_prompt_hook = true;
+        self
+    }
+
+    /// Exits once this many sessions of agents have ended.
+    pub fn exit_after_sessions(mut self, sessions: usize) -> ListenSession {
+        self.sessions_left = Some(sessions);
+        self
+    }
+
+    /// Returns the user's profile with the changes that the user made by commands.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Returns whether a subscription ended because it was rejected, refused or not what was demanded.
+    pub fn was_rejected(&self) -> bool {
+        self.rejected
+    }
+
+    /// Returns the effects since the last call, in order.
+    pub fn drain_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Sets whether only critical events are spoken. The front end knows the time of day.
+    pub fn set_quiet(&mut self, quiet: bool) {
+        self.producers.iter_mut().for_each(|producer| producer.announcer.set_quiet(quiet));
+    }
+
+    /// Returns when [`handle_timeout`](ListenSession::handle_timeout) is due, or `None` if nothing waits for time.
+    pub fn next_deadline(&self) -> Option<Moment> {
+        let announcers = self.producers.iter().filter(|p| !p.ended).filter_map(|p| p.announcer.next_deadline());
+        let unopened = self.questions.open().filter(|q| q.prompt.is_none()).map(|q| q.deadline);
+        announcers.chain(unopened).chain(self.pacer.next_deadline()).min()
+    }
+
+    /// Announces what is due because time has passed.
+    pub fn handle_timeout(&mut self, now: Moment) {
+        self.observe(now);
+        let due = self.pacer.tick(now);
+        self.effects.extend(due.into_iter().map(Effect::Speak));
+        for producer in 0..self.producers.len() {
+            let utterances = self.producers[producer].announcer.tick(now);
+            self.announce(producer, LineKind::Progress, None, utterances);
+        }
+        self.end_unopened(now);
+    }
+
+    /// Handles an event of the subscriber that listens to this producer. Its moments must be of the same clock as `now`.
+    pub fn handle_event(&mut self, now: Moment, producer: usize, event: SubscriberEvent) {
+        self.observe(now);
+        if producer >= self.producers.len() {
+            return;
+        }
+        match event {
+            SubscriberEvent::Accepted(accepted) => self.accepted(now, producer, &accepted),
+            SubscriberEvent::Event(event) => self.agent_event(now, producer, &event),
+            SubscriberEvent::PromptOpened(prompt, deadline) => self.prompt_opened(now, producer, &prompt, deadline),
+            SubscriberEvent::PromptMoved(id, deadline) => self.prompt_moved(now, producer, id, deadline),
+            SubscriberEvent::PromptEnded(id, end) => self.prompt_ended(now, producer, id, end),
+            SubscriberEvent::Gap(_) => self.connection_notice(now, producer, &ConnectionNotice::Gap),
+            SubscriberEvent::Skipped(left_out) => {
+                self.connection_notice(now, producer, &ConnectionNotice::Flood { left_out });
+            }
+            SubscriberEvent::Notice(notice) => self.notice(now, producer, &notice),
+            SubscriberEvent::Ended(reason) => self.subscription_ended(producer, &reason),
+            // The user knows from a notice that the connection is lost; raw messages are for recorders.
+            SubscriberEvent::Retrying(_) | SubscriberEvent::Message(_) => {}
+        }
+    }
+
+    fn accepted(&mut self, now: Moment, producer: usize, accepted: &SubscriptionAccepted) {
+        let agent = self.name_of(&accepted.producer);
+        let state = &mut self.producers[producer];
+        state.name = Some(agent.clone());
+        let again = state.was_connected;
+        let restored = again && !state.connected;
+        (state.connected, state.was_connected) = (true, true);
+        if restored {
+            return self.connection_notice(now, producer, &ConnectionNotice::ConnectionBack { agent });
+        }
+        if again {
+            return;
+        }
+        self.note(phrase!(self, "ui-listening", agent = &agent, address = &self.producers[producer].address));
+        if accepted.honored_capabilities.fields.supports_confirmation_reply == Some(false) && self.profile.can_reply() {
+            self.note(phrase!(self, "ui-takes-no-answers", agent = &agent));
+        }
+    }
+
+    fn agent_event(&mut self, now: Moment, producer: usize, event: &Arc<Event>) {
+        if !self.producers[producer].was_connected {
+            // A producer without a handshake: its first event is the sign that it serves.
+            let agent = self.name_of(&event.envelope.producer);
+            let state = &mut self.producers[producer];
+            state.name = Some(agent.clone());
+            (state.connected, state.was_connected) = (true, true);
+            let address = state.address.clone();
+            self.note(phrase!(self, "ui-listening", agent = &agent, address = &address));
+        }
+        let kind = LineKind::for_event(event);
+        if kind == LineKind::Question {
+            return self.question_event(now, producer, event);
+        }
+        let utterances = self.producers[producer].announcer.announce(now, event);
+        if is_critical(event) || !self.is_muted(event) {
+            self.announce(producer, kind, None, utterances);
+        } else {
+            // Muted lines can still be walked to.
+            for utterance in utterances {
+                let line = self.line_for(producer, kind, None, utterance);
+                self.transcript.push(&line);
+            }
+        }
+        if kind == LineKind::End
+            && let Some(left) = &mut self.sessions_left
+        {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                self.exit();
+            }
+        }
+    }
+
+    fn is_muted(&self, event: &Event) -> bool {
+        let producer = &event.envelope.producer;
+        let names = [self.name_of(producer), producer.agent_id.clone()];
+        names.iter().any(|name| self.muted.contains(&name.to_lowercase()))
+    }
+
+    /// Returns the name of an agent as it is spoken and printed.
+    fn name_of(&self, producer: &Producer) -> String {
+        let names = [producer.agent_name.as_deref(), Some(producer.agent_id.as_str())];
+        let mut plain = names.into_iter().flatten().map(|text| name(text, &self.profile));
+        plain.find(|name| !name.is_empty()).unwrap_or_else(|| "?".to_owned())
+    }
+
+    fn connection_notice(&mut self, now: Moment, producer: usize, notice: &ConnectionNotice) {
+        let utterances = self.producers[producer].announcer.remark(now, notice);
+        self.announce(producer, LineKind::Note, None, utterances);
+    }
+
+    fn notice(&mut self, now: Moment, producer: usize, notice: &Notice) {
+        let agent = self.producers[producer].display_name().to_owned();
+        match notice.kind() {
+            NoticeKind::KeyChanged => {
+                self.producers[producer].key_changed = true;
+                self.connection_notice(now, producer, &ConnectionNotice::KeyChanged { agent });
+            }
+            kind @ (NoticeKind::Disconnected | NoticeKind::ClosedByProducer) => {
+                let state = &mut self.producers[producer];
+                if state.connected {
+                    state.connected = false;
+                    let notice = match kind {
+                        NoticeKind::ClosedByProducer => ConnectionNotice::ConnectionEnded { agent },
+                        _ => ConnectionNotice::ConnectionLost { agent },
+                    };
+                    self.connection_notice(now, producer, &notice);
+                } else if !state.was_connected && !state.waiting_announced {
+                    // Reported once, however often the connection is retried.
+                    state.waiting_announced = true;
+                    self.note(phrase!(self, "ui-not-connected", agent = &agent, why = &notice.to_string()));
+                }
+            }
+            kind => {
+                if self.profile.verbosity == Verbosity::Detailed || self.is_worth_reporting(producer, kind) {
+                    self.note_from(producer, notice.to_string());
+                }
+            }
+        }
+    }
+
+    /// Returns whether a notice is reported to users who did not ask for details. Harmless violations are not; notices
+    /// about events that the user may miss are, the first time.
+    fn is_worth_reporting(&mut self, producer: usize, kind: NoticeKind) -> bool {
+        match kind {
+            NoticeKind::Violation | NoticeKind::Unexpected => false,
+            NoticeKind::Malformed | NoticeKind::OutOfOrder => self.producers[producer].reported.insert(kind),
+            _ => true,
+        }
+    }
+
+    fn subscription_ended(&mut self, producer: usize, reason: &EndReason) {
+        self.producers[producer].ended = true;
+        let name = self.producers[producer].display_name().to_owned();
+        let why = match reason {
+            EndReason::Closed => None,
+            EndReason::Rejected(rejected) => {
+                Some(phrase!(self, "ui-does-not-serve", agent = &name, why = &rejected.reason_message))
+            }
+            EndReason::Refused(why) => Some(phrase!(self, "ui-cannot-listen", agent = &name, why = why)),
+            EndReason::ManifestMismatch(why) => Some(phrase!(self, "ui-not-demanded", agent = &name, why = why)),
+        };
+        if let Some(why) = why {
+            self.rejected = true;
+            self.note(why);
+        }
+        if self.producers.iter().all(|producer| producer.ended) {
+            self.exit();
+        }
+    }
+}
+
+fn is_critical(event: &Event) -> bool {
+    *event.urgency() == Urgency::Critical || event.core_type().is_some_and(CoreType::must_be_critical)
+}
