@@ -386,17 +386,12 @@ fn speech_is_paced_while_lines_are_printed_at_once() {
     let lines = harness.take_lines();
     assert_eq!(lines.iter().map(|line| line.matches("Seven words").count()).sum::<usize>(), 40, "{lines:?}");
     harness.ask(0, "rpl_1", "Delete all.");
-    let says = |harness: &SessionHarness, part: &str| {
-        harness.effects.iter().any(|a| matches!(a, Effect::Speak(u) if u.text.contains(part)))
-    };
-    assert!(says(&harness, "Delete all.") && says(&harness, "Answer yes or no."));
+    assert!(harness.spoke("Delete all.") && harness.spoke("Answer yes or no."));
     let mut rest = 0;
     for _ in 0..30 {
         harness.effects.clear();
         harness.advance_ms(10_000);
-        let now = harness.now();
-        harness.session.handle_timeout(now);
-        harness.perform();
+        harness.timeout();
         rest +=
             harness.effects.iter().filter(|a| matches!(a, Effect::Speak(u) if u.text.contains("Seven words"))).count();
     }
@@ -411,10 +406,8 @@ fn speech_is_paced_while_lines_are_printed_at_once() {
     harness.enter("stop");
     harness.effects.clear();
     harness.advance_ms(60_000);
-    let now = harness.now();
-    harness.session.handle_timeout(now);
-    harness.perform();
-    assert!(!says(&harness, "Again"));
+    harness.timeout();
+    assert!(!harness.spoke("Again"));
 }
 
 #[test]
