@@ -233,7 +233,7 @@ fn script(restarts: &[usize]) -> (Resolution, usize, Vec<String>) {
                 let tool =
                     ToolInvoked { tool: "delete".into(), summary_normal: "Deleting.".into(), ..Default::default() };
                 let permit = outcome.permit.expect("it was accepted");
-                let call = world.act(|e, cx| e.invoke_irreversible(cx, id, (tool, &json!({"id": 1})), permit)).unwrap();
+                let call = world.act(|e, cx| e.invoke_irreversible(cx, id, tool, &json!({"id": 1}), permit)).unwrap();
                 ran += 1;
                 let done = serde_json::from_value::<Event>(completed(&call)).unwrap();
                 let Payload::ToolCompleted(done) = done.payload else { panic!() };
@@ -355,9 +355,9 @@ fn an_agent_goes_on_with_what_it_left_undone() {
         panic!("it can be found by its question too")
     };
     let delete = ToolInvoked { tool: "delete".into(), summary_normal: "Deleting.".into(), ..Default::default() };
-    let used = world.act(|e, cx| e.invoke_irreversible(cx, &session, (delete.clone(), &json!({"id": 1})), permit));
+    let used = world.act(|e, cx| e.invoke_irreversible(cx, &session, delete.clone(), &json!({"id": 1}), permit));
     used.unwrap();
-    let again = world.act(|e, cx| e.invoke_irreversible(cx, &session, (delete, &json!({"id": 1})), other));
+    let again = world.act(|e, cx| e.invoke_irreversible(cx, &session, delete, &json!({"id": 1}), other));
     assert!(matches!(again, Err(EngineError::WrongPermit(_))), "{again:?}");
     world.restart();
     assert!(world.engine.adopt_session(&session).unwrap().permits.is_empty());
@@ -395,7 +395,7 @@ fn a_call_that_cannot_be_put_on_record_is_not_announced() {
     let permit = world.decided[0].1.permit.take().expect("it was accepted");
     world.heard.clear();
     world.keeps = false;
-    world.act(|e, cx| e.invoke_irreversible(cx, &session, (delete(), &json!({"id": 1})), permit)).unwrap();
+    world.act(|e, cx| e.invoke_irreversible(cx, &session, delete(), &json!({"id": 1}), permit)).unwrap();
     assert_eq!(world.invoked, [Err(AnnounceError::NotRecorded)]);
     let invoked = |event: &Event| matches!(event.payload, Payload::ToolInvoked(_));
     assert!(!world.heard.iter().any(invoked), "{:?}", world.heard);
@@ -414,7 +414,7 @@ fn a_call_is_announced_only_after_it_is_on_record() {
     world.heard.clear();
     let now = Now { moment: Moment::from_millis(world.millis), wall: Timestamp::from_millis(1_780_000_000_000) };
     let cx = &mut Cx { now, entropy: &mut world.entropy };
-    let call = world.engine.invoke_irreversible(cx, &session, (delete(), &json!({"id": 1})), permit).unwrap();
+    let call = world.engine.invoke_irreversible(cx, &session, delete(), &json!({"id": 1}), permit).unwrap();
     let mut waits = None;
     let mut events = 0;
     loop {
@@ -467,7 +467,7 @@ fn permits_expire_over_restarts() {
         let Some((_, QuestionStatus::Decided(found))) = world.engine.find_question("agent/evt_1") else { panic!() };
         assert_eq!(found.permit.is_some(), usable, "{seconds}");
         let Some(permit) = permit else { continue };
-        let result = world.act(|e, cx| e.invoke_irreversible(cx, &session, (delete(), &json!({"id": 1})), permit));
+        let result = world.act(|e, cx| e.invoke_irreversible(cx, &session, delete(), &json!({"id": 1}), permit));
         let expired = Err(EngineError::WrongPermit(PermitError::Expired));
         if usable { drop(result.unwrap()) } else { assert_eq!(result, expired) }
     }

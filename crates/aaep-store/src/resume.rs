@@ -137,7 +137,7 @@ impl Texts {
                 let kind: OutputFormat = serde_json::from_str(&record.body).ok()?;
                 let output: OutputId = record.output.parse().ok()?;
                 let position = u64::try_from(start).ok()?;
-                Some(Some(ReplayItem::Output { session: record.session, output, kind, position, text }))
+                Some(Some(ReplayItem::Output { session: record.session, output, format: kind, position, text }))
             }
             _ => serde_json::from_str(&record.body).ok().map(|event| Some(ReplayItem::Event(Box::new(event)))),
         }

@@ -41,7 +41,7 @@ impl DriverState {
     /// Tells a subscription that is back what it missed, or that it missed something.
     pub(crate) fn bring_back(&mut self, key: SubscriptionKey, missed: MissedEvents) {
         let frames = self.act(|engine, cx| {
-            let mut frames = engine.frames_of(cx, key, missed.past);
+            let mut frames = engine.replay_frames(cx, key, missed.past);
             if missed.gap {
                 frames.extend(engine.states_at_restart(cx, key));
             }

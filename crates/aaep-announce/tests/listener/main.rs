@@ -119,8 +119,7 @@ fn banking_with_a_confirmation() {
     let permit = world.permit(&token);
     let transfer =
         ToolInvoked { tool: "transfer".into(), summary_normal: "Moving the money.".into(), ..ToolInvoked::default() };
-    let call =
-        world.act(|engine, cx| engine.invoke_irreversible(cx, &session, (transfer, &arguments), permit)).unwrap();
+    let call = world.act(|engine, cx| engine.invoke_irreversible(cx, &session, transfer, &arguments, permit)).unwrap();
     world.pass(2_000);
     let done = ToolCompleted {
         tool: "transfer".into(),

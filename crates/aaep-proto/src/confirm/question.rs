@@ -184,7 +184,8 @@ impl Confirmation {
         asked: &AwaitingConfirmation,
         variants: &Map<String, Value>,
         call: Option<(String, CallDigest)>,
-        (takes_modified, origin): (bool, Option<String>),
+        takes_modified: bool,
+        origin: Option<String>,
     ) -> Confirmation {
         Confirmation {
             action: asked.action.clone(),
@@ -340,7 +341,7 @@ mod tests {
         let restored = |irreversible: Option<bool>, reversibility: Option<Reversibility>, risk: Option<RiskLevel>| {
             let mut asked = ask().accept_on_timeout().unwrap().payload("rpl_1".parse().unwrap(), 1);
             (asked.irreversible, asked.reversibility, asked.risk_level) = (irreversible, reversibility, risk);
-            Confirmation::restore(&asked, &Map::new(), None, (false, None)).check()
+            Confirmation::restore(&asked, &Map::new(), None, false, None).check()
         };
         assert_eq!(restored(None, Some(Reversibility::Irreversible), None), Err(UnsafeDefaultError));
         assert_eq!(restored(Some(false), Some(Reversibility::Irreversible), None), Err(UnsafeDefaultError));

@@ -1,22 +1,22 @@
-//! What must survive a restart. With [`Config::journal`](super::Config) the engine says it as it happens, in order,
-//! and three things wait until they are known to be kept: a question is put to the user, a decision is acted on, and an
-//! irreversible call is announced, only after [`Engine::recorded`] said so. What could not be kept counts as no.
+//! The journal: what must survive a restart. With [`EngineConfig::journal`](super::EngineConfig) the engine outputs an
+//! entry for each change, in order. Three things wait until their entry is written, as [`Engine::handle_journal_ack`]
+//! reports: a question is delivered, a decision is acted on, and an irreversible call is announced. What could not be
+//! written counts as rejected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::questions::{Asked, ResolutionDetails};
-use super::{Cx, Engine, EngineOutput};
-use crate::confirm::{AuditRecord, Resolution};
+use super::{Cx, Engine};
+use crate::confirm::AuditRecord;
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use crate::language::LanguageTag;
 use crate::limits;
 use crate::message::{Capabilities, CoreType, Event, Payload, Response};
 use crate::time::Timestamp;
 
-/// One thing to keep.
+/// One entry of the journal.
 ///
 /// ```
 /// use aaep_proto::engine::JournalEntry;
@@ -26,105 +26,105 @@ use crate::time::Timestamp;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum JournalEntry {
-    /// An event, as it is before it is tailored to anyone. The first of a session begins it, a last one ends it.
+    /// An event before it was tailored to any subscription. The first event of a session starts it, a terminal one ends it.
     Event(Box<Event>),
-    /// Whoever speaks for the agent calls the session so.
+    /// The name that the side of the agent gave the session.
     Named(SessionId, String),
-    /// An output begins.
+    /// An output was opened.
     Opened(SessionId, OutputId, OutputFormat),
-    /// Text was written to an output, after so many characters.
+    /// Text was written to an output, after this many characters.
     Text(SessionId, OutputId, u64, String),
-    /// An output has ended.
+    /// An output is complete.
     Finished(SessionId, OutputId),
-    /// A question is asked.
+    /// A question was asked.
     Asked(Box<AskedQuestion>),
-    /// A question has ended. A later word about the same question replaces an earlier one.
+    /// A question was resolved. A later entry about the same question replaces an earlier one.
     Decided(Box<ResolvedQuestion>),
-    /// The permit that this question gave is used for this call, which is announced as soon as this is on record.
+    /// The permit of this question was used for this call, which is announced as soon as the entry is written.
     Spent(ReplyToken, Box<Event>),
-    /// A subscription that may come back began, or has new terms.
+    /// A resumable subscription was opened, or its terms changed.
     Subscribed(Box<SubscriptionRecord>),
-    /// Something waits for such a subscription, or nothing does any more.
+    /// Whether events wait for a resumable subscription; written when that changes.
     Held(SubscriptionId, bool),
-    /// It has ended.
+    /// A resumable subscription was closed.
     Unsubscribed(SubscriptionId),
-    /// An event under this name went to a subscription that may come back; text reaches this far into its output.
-    /// Whoever sends events adds these.
+    /// An event with this id was sent to a resumable subscription; its text reaches this far into its output. The sender
+    /// of events adds these entries, not the engine.
     Sent(EventId, Option<(OutputId, u64)>),
 }
 
 impl JournalEntry {
-    /// Whether someone waits until this is kept.
+    /// Whether the engine waits until this entry is written.
     pub fn is_durable(&self) -> bool {
         matches!(self, JournalEntry::Asked(_) | JournalEntry::Decided(_) | JournalEntry::Spent(..))
     }
 }
 
-/// What is known of an output besides its text.
+/// The format of an output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OutputFormat {
-    /// The kind of text.
+    /// The media type of its text.
     pub content_type: String,
-    /// Its language, if not that of the session.
+    /// The language of its text, if it is not that of the session.
     pub language: Option<LanguageTag>,
 }
 
-/// A question, with all it takes to ask it again.
+/// A question with everything that is needed to ask it again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AskedQuestion {
-    /// Its token.
+    /// The token of the question.
     pub token: ReplyToken,
     /// The event that asks it.
     pub event: Event,
     /// The wall clock when it was asked.
     pub asked_at: Timestamp,
-    /// The wall clock when its time is over.
+    /// The wall clock when it times out.
     pub deadline: Timestamp,
-    /// The tool it is about and the fingerprint of the call.
+    /// The tool that it is about and the digest of the call.
     pub call: Option<(String, String)>,
-    /// Whether the agent can handle "yes, but otherwise".
+    /// Whether the agent accepts a modified action.
     pub takes_modified: bool,
-    /// What the asker calls it.
+    /// The name that its asker gave it.
     pub origin: Option<String>,
 }
 
-/// How a question ended.
+/// How a question was resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResolvedQuestion {
-    /// For the audit trail.
+    /// The record for the audit trail.
     pub record: AuditRecord,
-    /// What the user wants instead, if the agent can handle that.
+    /// The action that the user wants instead, if the agent accepts that.
     pub modified: Option<Map<String, Value>>,
-    /// The answer to a clarification.
+    /// The response to a clarification.
     pub response: Option<Response>,
 }
 
-/// A subscription that may come back.
+/// A resumable subscription.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubscriptionRecord {
-    /// Its id.
+    /// The id of the subscription.
     pub id: SubscriptionId,
-    /// Whose it is.
+    /// Whom it belongs to.
     pub principal: String,
-    /// What it asked for.
+    /// The capabilities that it requested.
     pub requested: Capabilities,
 }
 
-/// Where a session stands, as far as its entries tell. Whoever keeps entries keeps one of these for each session that
-/// goes on, so that a restart need not read them all again.
+/// The state of an open session, as far as its journal entries describe it. A journal keeps one for each open session, so
+/// that a restart need not read all entries again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionSnapshot {
-    /// Its first event.
+    /// The event that started the session.
     pub started: Event,
     /// The state it is in.
     pub state: String,
     /// The time of its latest event.
     pub latest: Timestamp,
-    /// The tools that run.
+    /// The tool calls that have not completed, with the names of their tools.
     pub calls: BTreeMap<ToolCallId, String>,
-    /// The outputs that go on.
+    /// The outputs that are not complete.
     pub outputs: BTreeMap<OutputId, OutputFormat>,
-    /// What whoever speaks for the agent calls it.
+    /// The name that the side of the agent gave it.
     #[serde(default)]
     pub origin: Option<String>,
     /// Tools that the user was asked about as irreversible.
@@ -133,7 +133,7 @@ pub struct SessionSnapshot {
 }
 
 impl SessionSnapshot {
-    /// A session that begins with this event, if it is a beginning.
+    /// Makes the snapshot of a session that starts with this event. Returns `None` if the event starts no session.
     pub fn begin(event: &Event) -> Option<SessionSnapshot> {
         (event.core_type() == Some(CoreType::SessionStarted)).then(|| SessionSnapshot {
             started: event.clone(),
@@ -146,7 +146,7 @@ impl SessionSnapshot {
         })
     }
 
-    /// Goes on with a question that was asked in the session.
+    /// Updates the snapshot with a question that was asked in the session.
     pub fn ask(&mut self, asked: &AskedQuestion) {
         if let (Payload::AwaitingConfirmation(payload), Some((tool, _))) = (&asked.event.payload, &asked.call)
             && payload.is_irreversible()
@@ -156,7 +156,7 @@ impl SessionSnapshot {
         }
     }
 
-    /// Goes on with the next event of the session.
+    /// Updates the snapshot with the next event of the session.
     pub fn observe(&mut self, event: &Event) {
         self.latest = self.latest.max(event.envelope.timestamp);
         match &event.payload {
@@ -176,19 +176,19 @@ impl SessionSnapshot {
     }
 }
 
-/// What was waited for.
+/// Names an entry that the engine waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JournalAck {
-    /// A question was asked.
+    /// The entry of a question.
     Asked(ReplyToken),
-    /// A question has ended.
+    /// The entry of a resolution.
     Decided(ReplyToken),
-    /// The permit that a question gave is used.
+    /// The entry of the use of a permit.
     Spent(ReplyToken),
 }
 
 impl JournalAck {
-    /// What is waited for when this is recorded.
+    /// Returns what the engine waits for when this entry is written. Returns `None` if it does not wait.
     pub fn of(entry: &JournalEntry) -> Option<JournalAck> {
         match entry {
             JournalEntry::Asked(asked) => Some(JournalAck::Asked(asked.token.clone())),
@@ -200,83 +200,19 @@ impl JournalAck {
 }
 
 impl Engine {
-    /// Says what must survive, if anyone wants to know.
-    pub(super) fn note(&mut self, entry: impl FnOnce() -> JournalEntry) {
-        if self.config.journal {
-            self.out.push_back(EngineOutput::Journal(Box::new(entry())));
-        }
-    }
-
-    /// What was to be kept is kept, or could not be. Only now a question is put to the user, a decision
-    /// is acted on, and an irreversible call is announced.
-    pub fn handle_journal_ack(&mut self, cx: &mut Cx<'_>, what: &JournalAck, kept: bool) {
+    /// Handles the report that an entry was written, or could not be. Only now a question is delivered, a decision is
+    /// acted on, or an irreversible call is announced.
+    pub fn handle_journal_ack(&mut self, cx: &mut Cx<'_>, ack: &JournalAck, written: bool) {
         self.observe_time(cx);
-        match what {
-            JournalAck::Asked(token) => self.question_recorded(cx, token, kept),
-            JournalAck::Decided(token) => self.ending_recorded(cx, token, kept),
-            JournalAck::Spent(token) => self.call_recorded(cx, token, kept),
+        match ack {
+            JournalAck::Asked(token) => self.handle_question_ack(cx, token, written),
+            JournalAck::Decided(token) => self.handle_resolution_ack(cx, token, written),
+            JournalAck::Spent(token) => self.handle_call_ack(cx, token, written),
         }
     }
 
-    /// Questions and decisions cannot be kept for now: what is asked meanwhile is not put to anyone and not done.
-    pub fn set_journal_healthy(&mut self, works: bool) {
-        self.recording = works;
-    }
-
-    fn question_recorded(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, kept: bool) {
-        let Some(question) = self.questions.get_mut(token) else { return };
-        let asking = std::mem::take(&mut question.asking);
-        let ending = question.ending.is_some();
-        match (asking, ending, kept) {
-            (true, false, true) => self.put_question(cx, token),
-            (true, _, false) => self.fail_closed(cx, token),
-            _ => {}
-        }
-    }
-
-    fn ending_recorded(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, kept: bool) {
-        let Some(question) = self.questions.get_mut(token) else { return };
-        let Some((ending, record)) = question.ending.take() else { return };
-        if kept { self.conclude(cx, token, ending, record) } else { self.fail_closed(cx, token) }
-    }
-
-    /// What cannot be kept is not done.
-    pub(super) fn fail_closed(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
-        let Some(question) = self.questions.get_mut(token) else { return };
-        question.ending = None;
-        let ending = ResolutionDetails::by_itself(Resolution::NotRecorded);
-        self.settle_now(cx, token, ending);
-    }
-}
-
-/// What questions say.
-impl Engine {
-    pub(super) fn note_question(&mut self, token: &ReplyToken, timeout_seconds: u32) {
-        let Some(question) = self.questions.get(token) else { return };
-        let (call, takes_modified) = match &question.asked {
-            Asked::Confirmation(asked) => (asked.named_call(), asked.takes_modified()),
-            Asked::Clarification(_) => (None, false),
-        };
-        let asked = AskedQuestion {
-            token: token.clone(),
-            event: question.event.clone(),
-            asked_at: question.asked_wall,
-            deadline: question.asked_wall.plus_seconds(timeout_seconds.into()),
-            call: call.map(|(tool, digest)| (tool.clone(), digest.to_string())),
-            takes_modified,
-            origin: question.origin().map(str::to_owned),
-        };
-        self.note(|| JournalEntry::Asked(Box::new(asked)));
-    }
-
-    pub(super) fn note_put(&mut self, token: &ReplyToken) {
-        if let Some(event) = self.questions.get(token).filter(|_| self.config.journal).map(|q| q.event.clone()) {
-            self.note(|| JournalEntry::Event(Box::new(event)));
-        }
-    }
-
-    pub(super) fn note_ending(&mut self, response: Option<Response>, ending: &ResolutionDetails, record: &AuditRecord) {
-        let modified = ending.modified.clone();
-        self.note(|| JournalEntry::Decided(Box::new(ResolvedQuestion { record: record.clone(), modified, response })));
+    /// Sets whether the journal can be written. While it cannot, questions are resolved as not recorded at once.
+    pub fn set_journal_healthy(&mut self, healthy: bool) {
+        self.out.set_journal_healthy(healthy);
     }
 }

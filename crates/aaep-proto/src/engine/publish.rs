@@ -1,9 +1,10 @@
-//! The way of an event from the agent's word to everyone: made, checked, put in order, delivered.
+//! The way of an event from the agent to the subscriptions: made, checked, taken into the order of its session, recorded,
+//! delivered.
 
 use serde_json::{Map, Value};
 
 use super::clean::clean;
-use super::session::SessionState;
+use super::session_state::SessionState;
 use super::{Cx, Engine, EngineError, JournalEntry};
 use crate::confirm::{CONSENT_PREFIX, CONSENT_URI};
 use crate::id::{EventId, SessionId};
@@ -14,14 +15,18 @@ use crate::record::Record;
 use crate::rule::{Problem, Rule, Severity};
 use crate::validate::{Validator, is_core_name};
 
-/// Extension data that goes with an event.
+/// Data of the consent extension that goes with an event.
 pub(super) type Consent = Option<Map<String, Value>>;
+
+/// Returns the hints for texts that the engine itself writes: they are in English.
+pub(super) fn engine_hints() -> Option<LocalizationHints> {
+    "en".parse().ok().map(LocalizationHints::in_language)
+}
 
 impl Engine {
     /// Enters a state if the session is not in it.
     pub(super) fn ensure_state(&mut self, cx: &mut Cx<'_>, session: &SessionId, to: &str) -> Result<(), EngineError> {
-        let state = &self.sessions.get(session).ok_or(EngineError::UnknownSession)?.state;
-        if state != to {
+        if self.sessions.get(session)?.state() != to {
             self.set_state(cx, session, to, None)?;
         }
         Ok(())
@@ -36,171 +41,151 @@ impl Engine {
     ) -> Result<EventId, EngineError> {
         let silent = change.payload.summary_normal.is_none() && change.meta.urgency.is_none();
         let by_engine = consent.is_some();
-        let event = self.prepare(cx, session, change.into_payload(), |event| {
+        let event = self.commit(cx, session, change.into_payload(), |event| {
             if silent {
                 event.envelope.urgency = Some(Urgency::Background);
             }
             if by_engine {
-                event.envelope.localization_hints = "en".parse().ok().map(LocalizationHints::in_language);
+                event.envelope.localization_hints = engine_hints();
             }
             add_consent(event, consent);
         })?;
-        if let (Some(session), Payload::StateChanged(change)) = (self.sessions.get_mut(session), &event.payload) {
-            session.state.clone_from(&change.to_state);
+        if let (Ok(session), Payload::StateChanged(change)) = (self.sessions.get_mut(session), &event.payload) {
+            session.set_state(&change.to_state);
         }
-        // Delivering may close who cannot keep up, and so settle questions: the state must be right by then.
-        self.deliver(cx, &event);
+        // The delivery may close a subscription that cannot keep up, and so resolve questions: the state must be right.
+        self.deliver_to_all(cx, &event);
         Ok(event.envelope.event_id)
     }
 
+    /// Checks, records and delivers an event. Returns it as it was sent. An error changes nothing.
     pub(super) fn publish(
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        payload: Payload,
+        localized: Localized<Payload>,
     ) -> Result<Event, EngineError> {
-        self.publish_with(cx, session, payload.into(), |_| {})
+        self.publish_with(cx, session, localized, |_| {})
     }
 
-    /// Checks an event and sends it, or hands back what is wrong and changes nothing.
+    /// Checks, records and delivers an event that the engine adjusts before.
     pub(super) fn publish_with(
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        said: Localized<Payload>,
+        localized: Localized<Payload>,
         adjust: impl FnOnce(&mut Event),
     ) -> Result<Event, EngineError> {
-        let event = self.prepare(cx, session, said, adjust)?;
-        self.deliver(cx, &event);
+        let event = self.commit(cx, session, localized, adjust)?;
+        self.deliver_to_all(cx, &event);
         Ok(event)
     }
 
-    /// Whether an event could be said, by itself; its place in the order is another question. Returns it as it would be
-    /// sent.
-    pub(super) fn check_alone(
+    /// Checks an event by itself, apart from the order of its session. Returns it as it would be sent.
+    pub(super) fn check_event(
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        said: &Localized<Payload>,
+        localized: &Localized<Payload>,
     ) -> Result<Event, EngineError> {
-        let session = self.sessions.get_mut(session).ok_or(EngineError::UnknownSession)?;
-        let before = session.latest;
-        let made = made_of(session, cx, said.clone());
-        session.latest = before;
-        let mut event = made?;
-        check_extra(&event)?;
+        let mut event = draft(self.sessions.get(session)?, cx, localized.clone())?;
         check(&mut event)?;
         Ok(event)
     }
 
-    /// Makes an event, checks it by itself and in the order of its session, and takes it into that order.
-    pub(super) fn prepare(
+    /// Checks an event by itself and in the order of its session, without taking it into that order.
+    pub(super) fn draft_next(
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        said: Localized<Payload>,
-        adjust: impl FnOnce(&mut Event),
+        localized: Localized<Payload>,
     ) -> Result<Event, EngineError> {
-        let event = self.admit(cx, session, said, adjust)?;
-        self.note(|| JournalEntry::Event(Box::new(event.clone())));
+        let session = self.sessions.get(session)?;
+        let mut event = draft(session, cx, localized)?;
+        check(&mut event)?;
+        session.check_order(&event)?;
         Ok(event)
     }
 
-    /// The same for what is not said at once, and so not yet put on record as said.
-    pub(super) fn admit(
+    /// Checks an event, takes it into the order of its session and records it. The caller delivers it.
+    fn commit(
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,
-        said: Localized<Payload>,
+        localized: Localized<Payload>,
         adjust: impl FnOnce(&mut Event),
     ) -> Result<Event, EngineError> {
-        self.release_text(cx, session);
-        let found = self.sessions.get_mut(session).ok_or(EngineError::UnknownSession)?;
-        let before = found.latest;
-        let mut event = made_of(found, cx, said)?;
+        let event = self.commit_unrecorded(cx, session, localized, adjust)?;
+        self.out.record(|| JournalEntry::Event(Box::new(event.clone())));
+        Ok(event)
+    }
+
+    /// Checks an event and takes it into the order of its session. The caller records and delivers it later.
+    pub(super) fn commit_unrecorded(
+        &mut self,
+        cx: &mut Cx<'_>,
+        session: &SessionId,
+        localized: Localized<Payload>,
+        adjust: impl FnOnce(&mut Event),
+    ) -> Result<Event, EngineError> {
+        self.release_held_text(cx, session);
+        let session = self.sessions.get_mut(session)?;
+        let mut event = draft(session, cx, localized)?;
         adjust(&mut event);
-        let checked = check_extra(&event).and_then(|()| check(&mut event)).and_then(|()| found.order_after(&event));
-        match checked {
-            Ok(order) => {
-                found.order = order;
-                self.counts.published += 1;
-                Ok(event)
-            }
-            Err(misuse) => {
-                found.latest = before;
-                Err(misuse)
-            }
-        }
-    }
-
-    /// Makes an event and checks it by itself and in the order of its session, without taking it into that order yet.
-    pub(super) fn draft(
-        &mut self,
-        cx: &mut Cx<'_>,
-        session: &SessionId,
-        said: Localized<Payload>,
-    ) -> Result<Event, EngineError> {
-        let found = self.sessions.get_mut(session).ok_or(EngineError::UnknownSession)?;
-        let before = found.latest;
-        let made = made_of(found, cx, said);
-        found.latest = before;
-        let mut event = made?;
-        check_extra(&event)?;
         check(&mut event)?;
-        found.order_after(&event)?;
+        session.commit(&event)?;
+        self.stats.published += 1;
         Ok(event)
     }
 }
 
-/// The event that an agent's words become. What was agreed to is not among them: the engine alone says that.
-fn made_of(
-    session: &mut SessionState,
+/// Makes an event from what the agent gave. Consent is not the agent's to state: only the engine adds that.
+fn draft(
+    session: &SessionState,
     cx: &mut Cx<'_>,
     Localized { payload, variants, meta }: Localized<Payload>,
 ) -> Result<Event, EngineError> {
-    if meta
-        .extensions
-        .iter()
-        .any(|extensions| extensions.keys().any(|prefix| prefix.eq_ignore_ascii_case(CONSENT_PREFIX)))
-    {
+    let prefixes = meta.extensions.iter().flat_map(|extensions| extensions.keys());
+    if prefixes.into_iter().any(|prefix| prefix.eq_ignore_ascii_case(CONSENT_PREFIX)) {
         let message = "Leave out consent: what was agreed to is said by the producer.";
         let pointer = format!("/extensions/{CONSENT_PREFIX}");
         return Err(EngineError::Invalid(vec![Problem::new(Rule::ReservedPrefix, pointer, message)]));
     }
-    let mut event = session.event(cx, payload);
+    let mut event = session.draft(cx, payload);
     meta.say(&mut event);
     event.extra = variants;
     Ok(event)
 }
 
-/// Adds what the consent extension says.
+/// Adds the data of the consent extension.
 pub(super) fn add_consent(event: &mut Event, consent: Consent) {
     if let Some(consent) = consent {
         let envelope = &mut event.envelope;
-        let said = envelope.context.extensions().iter().filter(|uri| *uri != CONSENT_URI).cloned();
-        envelope.context = Context::with_extensions(said.chain([CONSENT_URI.to_owned()]).collect::<Vec<_>>());
+        let others = envelope.context.extensions().iter().filter(|uri| *uri != CONSENT_URI).cloned();
+        envelope.context = Context::with_extensions(others.chain([CONSENT_URI.to_owned()]).collect::<Vec<_>>());
         envelope.extensions.get_or_insert_default().insert(CONSENT_PREFIX.to_owned(), consent.into());
     }
 }
 
-/// What comes beside the payload must not pass for a part of it: otherwise it would escape every check of the types.
+/// Checks that what comes beside the payload does not pass for a part of it: it would escape every check of the types.
 fn check_extra(event: &Event) -> Result<(), EngineError> {
     let core = event.core_type();
-    let posing = matches!(&event.payload, Payload::Extension { name } if is_core_name(name));
+    let poses_as_core = matches!(&event.payload, Payload::Extension { name } if is_core_name(name));
     let taken = |name: &str| {
         name == "type"
             || Envelope::SHAPE.find(name, &mut 0).is_some()
             || core.is_some_and(|core| core.shape().find(name, &mut 0).is_some())
     };
-    if !posing && !event.extra.keys().any(|name| taken(name)) {
+    if !poses_as_core && !event.extra.keys().any(|name| taken(name)) {
         return Ok(());
     }
     let message = "Give core events and their fields as what they are, not as an extension or a variant.";
     Err(EngineError::Invalid(vec![Problem::new(Rule::CustomField, "", message)]))
 }
 
-/// Checks one event. Secrets and hidden characters are replaced first; everything else goes back.
+/// Checks an event by itself. Secrets and hidden characters are replaced first; everything else is an error.
 fn check(event: &mut Event) -> Result<(), EngineError> {
+    check_extra(event)?;
     let validator = Validator::new();
     let mut text = serde_json::to_vec(event).unwrap_or_default();
     // Before anything reads all of it.

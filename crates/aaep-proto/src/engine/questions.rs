@@ -1,89 +1,275 @@
-//! Open questions: how they are asked, answered, counted down and settled (chapter 6). Every way that a
-//! question can end goes through [`Engine::settle`], so there is one place to review.
+//! The questions that are not resolved yet, and the tokens of those that are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::notice::{countdowns, notice};
-use super::origins::Known;
-use super::publish::add_consent;
-use super::subscriptions::SubscriptionKey;
-use super::{Cx, Engine, EngineError, EngineOutput, NoSubscriberPolicy, Timer};
-use crate::confirm::{
-    Acceptance, AuditRecord, Clarification, ClarificationOutcome, Confirmation, ConfirmationOutcome, Grant, Permit,
-    Resolution,
-};
+use super::subscription::SubscriptionKey;
+use crate::confirm::{Acceptance, AuditRecord, Clarification, Confirmation, Grant, Resolution};
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
-use crate::message::{Decision, Event, Localized, Payload, Progress, ProgressUpdated, Response, StateChanged};
+use crate::message::{Decision, Event, Payload, Response};
+use crate::sequence::recent::Recent;
 use crate::time::{Moment, Timestamp};
 
-/// A question that waits for its answer.
-pub(super) struct Question {
-    pub(super) session: SessionId,
-    pub(super) asked: Asked,
-    pub(super) event: Event,
-    /// The wall clock when it was asked; the event may claim to be later if the clock was set back.
-    pub(super) asked_wall: Timestamp,
-    pub(super) deadline: Moment,
-    /// When it expires by the latest word of those who got it.
-    pub(super) expires: Option<Timestamp>,
-    pub(super) received: BTreeSet<SubscriptionKey>,
-    countdowns: Vec<(Moment, u32)>,
-    /// It is not on record yet, so nobody was asked.
-    pub(super) asking: bool,
-    /// How it ends, as soon as that is on record.
-    pub(super) ending: Option<(ResolutionDetails, AuditRecord)>,
+/// The two kinds of questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QuestionKind {
+    Confirmation,
+    Clarification,
 }
 
-pub(super) enum Asked {
+/// What the agent asked.
+pub(super) enum QuestionContent {
     Confirmation(Confirmation),
     Clarification(Clarification),
 }
 
+impl QuestionContent {
+    pub(super) fn kind(&self) -> QuestionKind {
+        match self {
+            QuestionContent::Confirmation(_) => QuestionKind::Confirmation,
+            QuestionContent::Clarification(_) => QuestionKind::Clarification,
+        }
+    }
+}
+
+/// How a question is resolved, and by whom if it was someone.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ResolutionDetails {
+    pub(super) resolution: Resolution,
+    /// Whether a state change announces it. The end of a session announces the end of its questions by itself.
+    pub(super) announce: bool,
+    pub(super) subscription: Option<SubscriptionKey>,
+    pub(super) decided_by: Option<String>,
+    pub(super) response: Option<Response>,
+    pub(super) modified_action: Option<Map<String, Value>>,
+}
+
+impl ResolutionDetails {
+    /// A resolution that no reply brought about.
+    pub(super) fn automatic(resolution: Resolution) -> ResolutionDetails {
+        ResolutionDetails {
+            resolution,
+            announce: true,
+            subscription: None,
+            decided_by: None,
+            response: None,
+            modified_action: None,
+        }
+    }
+}
+
+/// A resolution that waits until the journal has it.
+pub(super) struct PendingResolution {
+    pub(super) details: ResolutionDetails,
+    pub(super) record: AuditRecord,
+}
+
+/// Where a question is in its life.
+pub(super) enum Phase {
+    /// Being written to the journal: nobody was asked yet.
+    Recording,
+    /// Waiting for a reply.
+    Open,
+    /// Resolved, and the resolution is being written to the journal: nobody acts on it yet.
+    Resolving(Box<PendingResolution>),
+}
+
+/// The announcement that so many seconds are left to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Countdown {
+    pub(super) at: Moment,
+    pub(super) seconds_left: u32,
+}
+
+/// How a question is set up.
+pub(super) struct NewQuestion {
+    pub(super) session: SessionId,
+    pub(super) content: QuestionContent,
+    pub(super) event: Event,
+    pub(super) asked_at: Timestamp,
+    pub(super) deadline: Moment,
+    pub(super) countdowns: Vec<Countdown>,
+    pub(super) phase: Phase,
+}
+
+/// A question that is not resolved.
+pub(super) struct Question {
+    session: SessionId,
+    content: QuestionContent,
+    event: Event,
+    /// The wall clock when it was asked. The event may be later, if the clock was set back.
+    asked_at: Timestamp,
+    deadline: Moment,
+    /// When it expires by the latest event that any subscription got of it.
+    expires: Option<Timestamp>,
+    /// The subscriptions that got it.
+    received: BTreeSet<SubscriptionKey>,
+    /// The announcements that are still to come.
+    countdowns: Vec<Countdown>,
+    phase: Phase,
+}
+
 impl Question {
-    /// A question that waited before a restart. How much time is left is said again only when it is put again.
-    pub(super) fn restored(
-        (session, asked): (SessionId, Asked),
-        event: Event,
-        asked_wall: Timestamp,
-        deadline: Moment,
-    ) -> Question {
+    pub(super) fn new(new: NewQuestion) -> Question {
         Question {
-            session,
-            asked,
-            event,
-            asked_wall,
-            deadline,
+            session: new.session,
+            content: new.content,
+            event: new.event,
+            asked_at: new.asked_at,
+            deadline: new.deadline,
             expires: None,
             received: BTreeSet::new(),
-            countdowns: Vec::new(),
-            asking: false,
-            ending: None,
+            countdowns: new.countdowns,
+            phase: new.phase,
         }
     }
 
-    /// Whether it waits for an answer.
+    pub(super) fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    pub(super) fn content(&self) -> &QuestionContent {
+        &self.content
+    }
+
+    pub(super) fn kind(&self) -> QuestionKind {
+        self.content.kind()
+    }
+
+    /// Returns the event that asks it.
+    pub(super) fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// Gives the event a later time, since it is emitted later than it was made.
+    pub(super) fn set_timestamp(&mut self, at: Timestamp) {
+        self.event.envelope.timestamp = at;
+    }
+
+    pub(super) fn asked_at(&self) -> Timestamp {
+        self.asked_at
+    }
+
+    /// Returns the earliest time that a reply to it can have.
+    pub(super) fn earliest_reply(&self) -> Timestamp {
+        self.asked_at.min(self.event.envelope.timestamp)
+    }
+
+    pub(super) fn deadline(&self) -> Moment {
+        self.deadline
+    }
+
+    pub(super) fn expires(&self) -> Option<Timestamp> {
+        self.expires
+    }
+
+    /// Whether it waits for a reply.
     pub(super) fn is_open(&self) -> bool {
-        !self.asking && self.ending.is_none()
+        matches!(self.phase, Phase::Open)
     }
 
-    /// What its asker calls it.
-    pub(super) fn origin(&self) -> Option<&str> {
-        match &self.asked {
-            Asked::Confirmation(asked) => asked.origin_key(),
-            Asked::Clarification(asked) => asked.origin_key(),
+    /// Whether its resolution is being written to the journal.
+    pub(super) fn is_resolving(&self) -> bool {
+        matches!(self.phase, Phase::Resolving(_))
+    }
+
+    /// Goes on after the question was written to the journal. Returns whether it is to be asked now.
+    pub(super) fn set_recorded(&mut self) -> bool {
+        let was_recording = matches!(self.phase, Phase::Recording);
+        if was_recording {
+            self.phase = Phase::Open;
+        }
+        was_recording
+    }
+
+    pub(super) fn set_resolving(&mut self, pending: PendingResolution) {
+        self.phase = Phase::Resolving(Box::new(pending));
+    }
+
+    /// Returns the resolution that waited for the journal, and opens the question until it is resolved with that or with
+    /// another one.
+    pub(super) fn take_pending_resolution(&mut self) -> Option<PendingResolution> {
+        match std::mem::replace(&mut self.phase, Phase::Open) {
+            Phase::Resolving(pending) => Some(*pending),
+            phase => {
+                self.phase = phase;
+                None
+            }
         }
     }
 
-    pub(super) fn is_confirmation(&self) -> bool {
-        matches!(self.asked, Asked::Confirmation(_))
+    /// Returns the name that its asker gave it.
+    pub(super) fn origin(&self) -> Option<&str> {
+        match &self.content {
+            QuestionContent::Confirmation(asked) => asked.origin_key(),
+            QuestionContent::Clarification(asked) => asked.origin_key(),
+        }
     }
 
-    /// What the end of this question permits, if it ends with this verdict now.
-    fn grant(&self, token: &ReplyToken, resolution: Resolution, now: Moment) -> Option<Grant> {
-        let (Asked::Confirmation(asked), Payload::AwaitingConfirmation(payload)) = (&self.asked, &self.event.payload)
+    pub(super) fn was_received(&self) -> bool {
+        !self.received.is_empty()
+    }
+
+    pub(super) fn was_received_by(&self, key: SubscriptionKey) -> bool {
+        self.received.contains(&key)
+    }
+
+    /// Notes that these subscriptions get this event of the question.
+    pub(super) fn add_received(&mut self, keys: &BTreeSet<SubscriptionKey>, event: &Event) {
+        self.received.extend(keys);
+        self.expires = self.expires.max(expiry_of(event));
+    }
+
+    /// Notes that a subscription lost the question. Returns whether it had it.
+    pub(super) fn remove_received(&mut self, key: SubscriptionKey) -> bool {
+        self.received.remove(&key)
+    }
+
+    /// Returns when the remaining time is announced next.
+    pub(super) fn next_countdown(&self) -> Option<Moment> {
+        self.countdowns.first().map(|countdown| countdown.at)
+    }
+
+    /// Takes the next announcement of the remaining time; returns how many seconds are left then.
+    pub(super) fn take_countdown(&mut self) -> Option<u32> {
+        (!self.countdowns.is_empty()).then(|| self.countdowns.remove(0).seconds_left)
+    }
+
+    /// Returns the decision that applies to a confirmation that is resolved so. Nothing but the user's yes, or an allowed
+    /// default after silence, starts anything. Returns `None` for a clarification.
+    pub(super) fn decision(&self, resolution: Resolution) -> Option<Decision> {
+        let Payload::AwaitingConfirmation(asked) = &self.event.payload else { return None };
+        Some(match resolution {
+            Resolution::Accepted => Decision::Accept,
+            Resolution::TimedOut | Resolution::NobodyCouldAnswer | Resolution::SubscriberLeft => {
+                asked.default_decision.clone()
+            }
+            Resolution::Rejected
+            | Resolution::Answered
+            | Resolution::Cancelled
+            | Resolution::Superseded
+            | Resolution::NotRecorded => Decision::Reject,
+        })
+    }
+
+    /// Returns the response to a clarification: the user's, or the agent's own default if nobody gave one.
+    pub(super) fn response(&self, details: &ResolutionDetails) -> Option<Response> {
+        let QuestionContent::Clarification(clarification) = &self.content else { return None };
+        let withdrawn =
+            matches!(details.resolution, Resolution::Cancelled | Resolution::Superseded | Resolution::NotRecorded);
+        match &details.response {
+            Some(response) => Some(response.clone()),
+            None if withdrawn => None,
+            None => clarification.fallback(),
+        }
+    }
+
+    /// Returns what the question permits if it is resolved so now.
+    pub(super) fn grant(&self, token: &ReplyToken, resolution: Resolution, now: Moment) -> Option<Grant> {
+        let (QuestionContent::Confirmation(asked), Payload::AwaitingConfirmation(payload)) =
+            (&self.content, &self.event.payload)
         else {
             return None;
         };
@@ -97,382 +283,7 @@ impl Question {
     }
 }
 
-/// How a question ends, and who ended it, if it was someone.
-pub(super) struct ResolutionDetails {
-    pub(super) resolution: Resolution,
-    /// Whether a state change tells of it; the end of a session tells by itself.
-    pub(super) told: bool,
-    pub(super) subscription: Option<SubscriptionKey>,
-    pub(super) decided_by: Option<String>,
-    pub(super) response: Option<Response>,
-    pub(super) modified: Option<Map<String, Value>>,
-}
-
-impl ResolutionDetails {
-    /// An end that no reply brought about.
-    pub(super) fn by_itself(resolution: Resolution) -> ResolutionDetails {
-        ResolutionDetails {
-            resolution,
-            told: true,
-            subscription: None,
-            decided_by: None,
-            response: None,
-            modified: None,
-        }
-    }
-}
-
-impl Engine {
-    /// Asks for the user's consent. The outcome comes as [`EngineOutput::Decided`] with this token.
-    pub fn ask(
-        &mut self,
-        cx: &mut Cx<'_>,
-        session: &SessionId,
-        confirmation: Confirmation,
-    ) -> Result<ReplyToken, EngineError> {
-        confirmation.check().map_err(EngineError::UnsafeDefault)?;
-        let token = ReplyToken::random(cx.entropy);
-        let timeout = self.stretched(confirmation.timeout(), true);
-        let payload = confirmation.payload(token.clone(), timeout).into();
-        self.open_question(cx, session, payload, (token.clone(), timeout, Asked::Confirmation(confirmation)))?;
-        Ok(token)
-    }
-
-    /// Asks the user for what the agent needs to know. The answer comes as [`EngineOutput::Answered`].
-    pub fn clarify(
-        &mut self,
-        cx: &mut Cx<'_>,
-        session: &SessionId,
-        clarification: Clarification,
-    ) -> Result<ReplyToken, EngineError> {
-        clarification.check().map_err(EngineError::Unanswerable)?;
-        let token = ReplyToken::random(cx.entropy);
-        let timeout = self.stretched(clarification.timeout(), false);
-        let payload = clarification.payload(token.clone(), timeout).into();
-        self.open_question(cx, session, payload, (token.clone(), timeout, Asked::Clarification(clarification)))?;
-        Ok(token)
-    }
-
-    /// Withdraws a question that is no longer needed, or that another takes the place of (6.8).
-    pub fn withdraw(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, superseded: bool) -> Result<(), EngineError> {
-        self.observe_time(cx);
-        if !self.questions.contains_key(token) {
-            return Err(EngineError::UnknownQuestion);
-        }
-        let resolution = if superseded { Resolution::Superseded } else { Resolution::Cancelled };
-        self.settle(cx, token, ResolutionDetails::by_itself(resolution));
-        Ok(())
-    }
-
-    /// How many questions wait for an answer.
-    pub fn open_questions(&self) -> usize {
-        self.questions.len()
-    }
-
-    /// The longest time that anyone who could answer asks for (6.4.2).
-    fn stretched(&self, seconds: u32, confirmation: bool) -> u32 {
-        let able = self.subscriptions.iter().filter(|(_, s)| Self::can_answer(s, confirmation));
-        able.map(|(_, s)| s.terms.more_time().stretch(seconds)).max().unwrap_or(seconds).max(seconds)
-    }
-
-    fn open_question(
-        &mut self,
-        cx: &mut Cx<'_>,
-        session: &SessionId,
-        payload: Payload,
-        (token, timeout_seconds, asked): (ReplyToken, u32, Asked),
-    ) -> Result<(), EngineError> {
-        self.observe_time(cx);
-        if self.questions.values().filter(|q| q.session == *session).count() >= limits::OPEN_QUESTIONS {
-            return Err(EngineError::TooMany("questions"));
-        }
-        let (consent, (variants, meta)) = match &asked {
-            Asked::Confirmation(confirmation) => (confirmation.consent(), confirmation.rest()),
-            Asked::Clarification(clarification) => (None, clarification.rest()),
-        };
-        let said = Localized { payload, variants, meta };
-        let event = self.admit(cx, session, said, |event| add_consent(event, consent))?;
-        self.ensure_state(cx, session, "awaiting_input")?;
-        let asked_at = cx.now.moment;
-        let deadline = asked_at.plus_seconds(timeout_seconds.into());
-        let question = Question {
-            session: session.clone(),
-            asked,
-            event,
-            asked_wall: cx.now.wall,
-            deadline,
-            expires: None,
-            received: BTreeSet::new(),
-            countdowns: countdowns(asked_at, timeout_seconds),
-            asking: self.config.journal && self.recording,
-            ending: None,
-        };
-        self.timers.insert((deadline, Timer::Timeout(token.clone())));
-        if let Some((at, _)) = question.countdowns.first() {
-            self.timers.insert((*at, Timer::Countdown(token.clone())));
-        }
-        self.questions.insert(token.clone(), question);
-        if !self.config.journal {
-            self.put_question(cx, &token);
-        } else if self.recording {
-            self.note_question(&token, timeout_seconds);
-        } else {
-            self.fail_closed(cx, &token);
-        }
-        Ok(())
-    }
-
-    /// Puts a question to the user, or applies its default if nobody could answer (decision 1).
-    pub(super) fn put_question(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
-        let Some(session) = self.questions.get(token).map(|question| question.session.clone()) else { return };
-        self.settle_text(cx, &session, None);
-        let Some(question) = self.questions.get_mut(token) else { return };
-        let confirmation = question.is_confirmation();
-        if let Some(session) = self.sessions.get_mut(&question.session).filter(|_| self.config.journal) {
-            // Other things may have been said while it was put on record.
-            question.event.envelope.timestamp = session.not_before(question.event.envelope.timestamp);
-        }
-        let able = self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));
-        let alone = self.has_no_subscribers();
-        if able {
-            self.note_put(token);
-            self.hand_over(cx, Some(token), &[]);
-        } else if !alone || self.config.no_subscriber_policy == NoSubscriberPolicy::ApplyDefault {
-            self.settle(cx, token, ResolutionDetails::by_itself(Resolution::NobodyCouldAnswer));
-        }
-    }
-
-    /// Hands open questions to a subscription that joined, came back or changed its terms, if someone could answer
-    /// them (decision 1). It gets them with the time that is left.
-    pub(super) fn hand_over_questions(&mut self, cx: &mut Cx<'_>, newcomer: SubscriptionKey) {
-        if !self.questions.is_empty() {
-            self.hand_over(cx, None, &[newcomer]);
-        }
-    }
-
-    /// Hands over again what a subscription got and lost, except for these.
-    pub(super) fn repeat_questions(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey, known: &BTreeSet<ReplyToken>) {
-        let mut lost = self.questions.iter_mut().filter(|(token, _)| !known.contains(*token));
-        let again = lost.by_ref().fold(false, |any, (_, question)| question.received.remove(&key) | any);
-        if again {
-            self.hand_over(cx, None, &[key]);
-        }
-    }
-
-    /// A question that nobody has got goes to everyone; one that is out already is missing to newcomers only.
-    pub(super) fn hand_over(
-        &mut self,
-        cx: &mut Cx<'_>,
-        just_asked: Option<&ReplyToken>,
-        newcomers: &[SubscriptionKey],
-    ) {
-        let able = |confirmation| self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));
-        let (can_confirm, can_clarify) = (able(true), able(false));
-        let mut to_send = Vec::new();
-        for (token, question) in &mut self.questions {
-            let able = if question.is_confirmation() { can_confirm } else { can_clarify };
-            let missing: BTreeSet<SubscriptionKey> = if !able || !question.is_open() {
-                BTreeSet::new()
-            } else if question.received.is_empty() {
-                self.subscriptions.iter().map(|(key, _)| key).collect()
-            } else {
-                newcomers.iter().copied().filter(|key| !question.received.contains(key)).collect()
-            };
-            if missing.is_empty() {
-                continue;
-            }
-            let event = match self.sessions.get_mut(&question.session) {
-                Some(session) if just_asked != Some(token) => session.ask_again(cx, &question.event, question.deadline),
-                _ => question.event.clone(),
-            };
-            question.received.extend(&missing);
-            question.expires = question.expires.max(expiry_of(&event));
-            to_send.push((token.clone(), event, missing));
-        }
-        for (token, event, missing) in to_send {
-            // Handing over one may close who cannot keep up, and so settle another.
-            if !self.questions.contains_key(&token) {
-                continue;
-            }
-            match missing.first() {
-                Some(only) if missing.len() == 1 => self.deliver_to(cx, *only, &event),
-                _ => self.deliver_if(cx, &event, |key| missing.contains(&key)),
-            }
-        }
-    }
-
-    pub(super) fn time_out(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
-        self.settle(cx, token, ResolutionDetails::by_itself(Resolution::TimedOut));
-    }
-
-    /// Settles with the default what nobody can answer any more (decision 2).
-    pub(super) fn default_what_nobody_can_answer(&mut self, cx: &mut Cx<'_>) {
-        let able = |confirmation| self.subscriptions.iter().any(|(_, s)| Self::can_answer(s, confirmation));
-        let (can_confirm, can_clarify) = (able(true), able(false));
-        let lost: Vec<ReplyToken> = self
-            .questions
-            .iter()
-            .filter(|(_, q)| !q.received.is_empty() && !if q.is_confirmation() { can_confirm } else { can_clarify })
-            .map(|(token, _)| token.clone())
-            .collect();
-        for token in lost {
-            self.settle(cx, &token, ResolutionDetails::by_itself(Resolution::SubscriberLeft));
-        }
-    }
-
-    /// Settles all questions of a session that ends; its end is the notice.
-    pub(super) fn settle_all(&mut self, cx: &mut Cx<'_>, session: &SessionId, resolution: Resolution) {
-        let tokens: Vec<ReplyToken> =
-            self.questions.iter().filter(|(_, q)| q.session == *session).map(|(t, _)| t.clone()).collect();
-        for token in tokens {
-            self.settle(cx, &token, ResolutionDetails { told: false, ..ResolutionDetails::by_itself(resolution) });
-        }
-    }
-
-    /// Every end comes here; the first counts. With a journal it waits until it is on record, unless its session ends.
-    pub(super) fn settle(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: ResolutionDetails) {
-        let Some(question) = self.questions.get(token) else { return };
-        if !self.config.journal || !ending.told {
-            return self.settle_now(cx, token, ending);
-        }
-        if question.ending.is_some() {
-            return;
-        }
-        let record = self.record(cx, token, question, &ending);
-        self.note_ending(question_response(question, &ending), &ending, &record);
-        if let Some(question) = self.questions.get_mut(token) {
-            question.ending = Some((ending, record));
-        }
-    }
-
-    /// Ends a question without waiting for the record of it.
-    pub(super) fn settle_now(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, ending: ResolutionDetails) {
-        let Some(question) = self.questions.get(token) else { return };
-        let record = self.record(cx, token, question, &ending);
-        self.note_ending(question_response(question, &ending), &ending, &record);
-        self.conclude(cx, token, ending, record);
-    }
-
-    /// The one place where a question ends. It is taken out first, so it can end only once.
-    pub(super) fn conclude(
-        &mut self,
-        cx: &mut Cx<'_>,
-        token: &ReplyToken,
-        ending: ResolutionDetails,
-        record: AuditRecord,
-    ) {
-        let resolution = ending.resolution;
-        let Some(question) = self.questions.remove(token) else { return };
-        self.spent.insert(token.as_str());
-        self.timers.remove(&(question.deadline, Timer::Timeout(token.clone())));
-        for (at, _) in &question.countdowns {
-            self.timers.remove(&(*at, Timer::Countdown(token.clone())));
-        }
-        let decision = decision_of(&question, resolution);
-        let accepted = decision == Some(Decision::Accept);
-        self.out.push_back(EngineOutput::Audit(Box::new(record)));
-        if let Some(session) = self.sessions.get_mut(&question.session) {
-            session.settle(token, accepted);
-        }
-        match &question.asked {
-            Asked::Confirmation(_) => {
-                let decision = decision.unwrap_or(Decision::Reject);
-                let grant = question.grant(token, resolution, cx.now.moment).filter(|_| accepted);
-                if let Some(origin) = question.origin() {
-                    let (session, modified_action) = (question.session.clone(), ending.modified.clone());
-                    let (decision, grant) = (decision.clone(), grant.clone());
-                    self.origins
-                        .insert(origin, Known::Confirmation { session, decision, resolution, modified_action, grant });
-                }
-                let permit = grant.map(Permit::new);
-                let outcome = ConfirmationOutcome { decision, resolution, permit, modified_action: ending.modified };
-                self.out.push_back(EngineOutput::Decided(token.clone(), outcome));
-            }
-            Asked::Clarification(_) => {
-                let answer = ClarificationOutcome { response: question_response(&question, &ending), resolution };
-                if let Some(origin) = question.origin() {
-                    self.origins.insert(origin, Known::Clarification(question.session.clone(), answer.clone()));
-                }
-                self.out.push_back(EngineOutput::Answered(token.clone(), answer));
-            }
-        }
-        if ending.told {
-            self.tell_outcome(cx, token, &question, (resolution, accepted));
-        }
-    }
-
-    /// Tells everyone how a question ended: a state change out of waiting (6.7.2).
-    fn tell_outcome(
-        &mut self,
-        cx: &mut Cx<'_>,
-        token: &ReplyToken,
-        question: &Question,
-        (resolution, accepted): (Resolution, bool),
-    ) {
-        let Some(from) = self.sessions.get(&question.session).map(|s| s.state.clone()) else { return };
-        let calls = matches!(&question.asked, Asked::Confirmation(c) if accepted && c.call().is_some());
-        let mut change = StateChanged::new(from, if calls { "calling_tool" } else { "thinking" });
-        change.summary_normal = Some(notice(resolution, accepted, question.is_confirmation()).to_owned());
-        let consent = json!({"reply_token": token, "outcome": resolution.as_str()}).as_object().cloned();
-        // The session is there and the transition is legal; if not, the outcome itself is already out.
-        let told = self.change_state(cx, &question.session, change.into(), consent);
-        debug_assert!(told.is_ok(), "{told:?}");
-        if self.questions.values().any(|q| q.session == question.session) {
-            let back = self.ensure_state(cx, &question.session, "awaiting_input");
-            debug_assert!(back.is_ok(), "{back:?}");
-        }
-    }
-
-    /// Says how much time is left, within the rate and in the background.
-    pub(super) fn count_down(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
-        let Some(question) = self.questions.get_mut(token) else { return };
-        if question.countdowns.is_empty() || question.ending.is_some() {
-            return;
-        }
-        let (_, seconds) = question.countdowns.remove(0);
-        if let Some((at, _)) = question.countdowns.first() {
-            self.timers.insert((*at, Timer::Countdown(token.clone())));
-        }
-        let session = question.session.clone();
-        let text = format!("{seconds} seconds left to answer.");
-        let progress = Progress { description: Some(text.clone()), ..Progress::default() };
-        let updated = ProgressUpdated { progress, summary_normal: Some(text), ..ProgressUpdated::default() };
-        let consent = json!({"reply_token": token, "seconds_left": seconds}).as_object().cloned();
-        let told = self.publish_with(cx, &session, Payload::from(updated).into(), |event| {
-            event.envelope.localization_hints = "en".parse().ok().map(crate::message::LocalizationHints::in_language);
-            add_consent(event, consent);
-        });
-        debug_assert!(told.is_ok(), "{told:?}");
-    }
-
-    fn record(&self, cx: &Cx<'_>, token: &ReplyToken, question: &Question, ending: &ResolutionDetails) -> AuditRecord {
-        let decision = decision_of(question, ending.resolution);
-        let subscription = ending.subscription.and_then(|key| self.subscriptions.get(key));
-        let (shown, consequence, call) = match (&question.event.payload, &question.asked) {
-            (Payload::AwaitingConfirmation(c), Asked::Confirmation(asked)) => {
-                (c.action.clone(), Some(c.consequence.clone()), asked.call().map(|d| d.to_string()))
-            }
-            (Payload::AwaitingClarification(c), _) => (c.question.clone(), None, None),
-            _ => (String::new(), None, None),
-        };
-        AuditRecord {
-            reply_token: token.clone(),
-            session_id: question.session.clone(),
-            asked_at: question.event.envelope.timestamp,
-            decided_at: cx.now.wall,
-            resolution: ending.resolution,
-            decision,
-            principal: subscription.map(|s| s.principal.to_string()),
-            decided_by: ending.decided_by.clone(),
-            subscription_id: subscription.map(|s| s.id.clone()),
-            shown,
-            consequence,
-            call,
-        }
-    }
-}
-
-/// When a question expires by its own words.
+/// Returns when a question expires by the event that asks it.
 fn expiry_of(event: &Event) -> Option<Timestamp> {
     let seconds = match &event.payload {
         Payload::AwaitingConfirmation(question) => question.timeout_seconds,
@@ -482,27 +293,145 @@ fn expiry_of(event: &Event) -> Option<Timestamp> {
     Some(event.envelope.timestamp.plus_seconds(seconds.into()))
 }
 
-/// What applies to a confirmation that ended so. Nothing but the user's yes, or an allowed default
-/// after silence, starts anything.
-fn decision_of(question: &Question, resolution: Resolution) -> Option<Decision> {
-    let Payload::AwaitingConfirmation(asked) = &question.event.payload else { return None };
-    Some(match resolution {
-        Resolution::Accepted => Decision::Accept,
-        Resolution::TimedOut | Resolution::NobodyCouldAnswer | Resolution::SubscriberLeft => {
-            asked.default_decision.clone()
-        }
-        Resolution::Rejected
-        | Resolution::Answered
-        | Resolution::Cancelled
-        | Resolution::Superseded
-        | Resolution::NotRecorded => Decision::Reject,
-    })
+/// All questions that are not resolved, and the tokens of the latest that are.
+pub(super) struct Questions {
+    unresolved: BTreeMap<ReplyToken, Question>,
+    resolved: Recent,
 }
 
-/// The answer to a clarification: the user's, or the agent's own where nobody gave one.
-fn question_response(question: &Question, ending: &ResolutionDetails) -> Option<Response> {
-    let Asked::Clarification(clarification) = &question.asked else { return None };
-    let withdrawn =
-        matches!(ending.resolution, Resolution::Cancelled | Resolution::Superseded | Resolution::NotRecorded);
-    ending.response.clone().or_else(|| clarification.fallback().filter(|_| !withdrawn))
+impl Questions {
+    pub(super) fn new() -> Questions {
+        Questions { unresolved: BTreeMap::new(), resolved: Recent::new(limits::REPLY_TOKENS) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.unresolved.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.unresolved.is_empty()
+    }
+
+    pub(super) fn contains(&self, token: &ReplyToken) -> bool {
+        self.unresolved.contains_key(token)
+    }
+
+    pub(super) fn get(&self, token: &ReplyToken) -> Option<&Question> {
+        self.unresolved.get(token)
+    }
+
+    pub(super) fn get_mut(&mut self, token: &ReplyToken) -> Option<&mut Question> {
+        self.unresolved.get_mut(token)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&ReplyToken, &Question)> {
+        self.unresolved.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&ReplyToken, &mut Question)> {
+        self.unresolved.iter_mut()
+    }
+
+    pub(super) fn insert(&mut self, token: ReplyToken, question: Question) {
+        self.unresolved.insert(token, question);
+    }
+
+    /// Takes a question out for good: it can be resolved only once.
+    pub(super) fn take_resolved(&mut self, token: &ReplyToken) -> Option<Question> {
+        let question = self.unresolved.remove(token)?;
+        self.resolved.insert(token.as_str());
+        Some(question)
+    }
+
+    /// Remembers the token of a question that was resolved before the restart.
+    pub(super) fn remember_resolved(&mut self, token: &ReplyToken) {
+        self.resolved.insert(token.as_str());
+    }
+
+    /// Whether this is the token of a question that was resolved not too long ago.
+    pub(super) fn was_resolved(&self, token: &ReplyToken) -> bool {
+        self.resolved.contains(token.as_str())
+    }
+
+    pub(super) fn count_of(&self, session: &SessionId) -> usize {
+        self.unresolved.values().filter(|question| question.session == *session).count()
+    }
+
+    pub(super) fn tokens_of(&self, session: &SessionId) -> Vec<ReplyToken> {
+        let of_session = self.iter().filter(|(_, question)| question.session == *session);
+        of_session.map(|(token, _)| token.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Cx;
+    use crate::engine::session_state::SessionState;
+    use crate::id::Entropy;
+    use crate::message::{LocalizationHints, Producer};
+    use crate::time::Now;
+
+    struct Zeros;
+
+    impl Entropy for Zeros {
+        fn fill(&mut self, bytes: &mut [u8]) {
+            bytes.fill(0);
+        }
+    }
+
+    fn token() -> ReplyToken {
+        "rpl_1".parse().unwrap()
+    }
+
+    fn question(phase: Phase) -> Question {
+        let now = Now { moment: Moment::default(), wall: Timestamp::from_millis(0) };
+        let session = SessionState::new("sess_1".parse().unwrap(), Producer::new("a"), LocalizationHints::default());
+        let confirmation = Confirmation::new("Delete it.", "It is gone.");
+        let payload = confirmation.payload(token(), 60).into();
+        Question::new(NewQuestion {
+            session: session.id().clone(),
+            content: QuestionContent::Confirmation(confirmation),
+            event: session.draft(&mut Cx { now, entropy: &mut Zeros }, payload),
+            asked_at: now.wall,
+            deadline: now.moment.plus_seconds(60),
+            countdowns: vec![Countdown { at: now.moment.plus_seconds(30), seconds_left: 30 }],
+            phase,
+        })
+    }
+
+    #[test]
+    fn a_question_is_taken_out_once() {
+        let mut questions = Questions::new();
+        questions.insert(token(), question(Phase::Open));
+        assert!(!questions.was_resolved(&token()));
+        assert!(questions.take_resolved(&token()).is_some());
+        assert!(questions.take_resolved(&token()).is_none());
+        assert!(questions.was_resolved(&token()));
+    }
+
+    #[test]
+    fn a_question_is_asked_once_after_it_was_recorded() {
+        let mut question = question(Phase::Recording);
+        assert!(!question.is_open());
+        assert!(question.set_recorded());
+        assert!(question.is_open());
+        assert!(!question.set_recorded());
+    }
+
+    #[test]
+    fn only_an_acceptance_or_a_default_of_accept_decides_to_accept() {
+        let question = question(Phase::Open);
+        assert_eq!(question.decision(Resolution::Accepted), Some(Decision::Accept));
+        for resolution in [Resolution::Rejected, Resolution::TimedOut, Resolution::Cancelled, Resolution::NotRecorded] {
+            assert_eq!(question.decision(resolution), Some(Decision::Reject), "{resolution:?}");
+        }
+    }
+
+    #[test]
+    fn countdowns_are_taken_in_order() {
+        let mut question = question(Phase::Open);
+        assert_eq!(question.next_countdown(), Some(Moment::default().plus_seconds(30)));
+        assert_eq!((question.take_countdown(), question.take_countdown()), (Some(30), None));
+    }
 }

@@ -1,17 +1,14 @@
-//! Recordings: what was said once is told again, word for word. Nothing is lived by it (decision 50).
-
-use std::sync::Arc;
+//! Replay of recordings: recorded events are emitted again unchanged, without changing any session (decision 50).
 
 use super::{Cx, Engine, EngineError};
-use crate::frame::Frame;
 use crate::id::ReplyToken;
 use crate::message::{Event, Payload};
 use crate::rule::Severity;
 use crate::validate::Validator;
 
 impl Engine {
-    /// Tells a recorded event. It goes out as it is: its id, its time, its texts. Filters, rates and paces hold. No
-    /// session begins or ends by it, and no question is asked: a reply to it is one to an unknown question.
+    /// Emits a recorded event unchanged, with its id, its time and its texts. Filters, rates and paces apply. No session
+    /// starts or ends by it and no question is asked: a reply to it is a reply to an unknown question.
     ///
     /// ```
     /// # use aaep_proto::engine::{EngineConfig, Cx, Engine};
@@ -32,10 +29,11 @@ impl Engine {
     /// ```
     pub fn replay_event(&mut self, cx: &mut Cx<'_>, event: &Event) -> Result<(), EngineError> {
         self.observe_time(cx);
-        // Who hears a recording beside the living must not take one for the other.
-        let lives = self.sessions.contains_key(&event.envelope.session_id);
-        if lives || token_of(event).is_some_and(|token| self.questions.contains_key(token)) {
-            return Err(EngineError::WrongMethod("give recorded sessions and questions fresh ids"));
+        // Subscribers must be able to tell a recording from a live session.
+        let is_live = self.sessions.contains(&event.envelope.session_id)
+            || token_of(event).is_some_and(|token| self.questions.contains(token));
+        if is_live {
+            return Err(EngineError::RecordedIdInUse);
         }
         let text = serde_json::to_vec(event).unwrap_or_default();
         let mut problems = Validator::new().check(&text).problems;
@@ -43,9 +41,8 @@ impl Engine {
         if !problems.is_empty() {
             return Err(EngineError::Invalid(problems));
         }
-        self.counts.published += 1;
-        let frame = Arc::new(Frame::new(event.clone()));
-        self.deliver_made(cx, event, |_| true, |_, _| frame.clone());
+        self.stats.published += 1;
+        self.deliver_verbatim(cx, event);
         Ok(())
     }
 }

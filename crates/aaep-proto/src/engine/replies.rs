@@ -1,49 +1,55 @@
-//! Replies, and the checks that stand between them and a decision (6.3.4, 6.5.5).
+//! Replies to questions. All checks of a reply are in [`Engine::check_reply`] (6.3.4, 6.5.5).
 
 use serde::Serialize;
 
-use super::questions::{Asked, Question, ResolutionDetails};
-use super::subscriptions::SubscriptionKey;
+use super::questions::{Question, QuestionContent, ResolutionDetails};
+use super::subscription::SubscriptionKey;
 use super::{Cx, Engine, EngineOutput};
 use crate::confirm::Resolution;
 use crate::id::{ReplyToken, SubscriptionId};
+use crate::limits;
 use crate::message::{ClarificationReply, ConfirmationReply, Decision, Payload};
 use crate::time::{Moment, Timestamp};
 
-/// How far a reply's own time may lie before the question's: clocks differ (decision 11).
-const SKEW_SECONDS: u64 = 5;
-
-/// Why a reply was ignored. For logs only: its sender is never told (6.3.4).
+/// Why a reply was ignored. For logs only: its sender must not be told (6.3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ReplyRejection {
-    /// No such question was asked.
+    /// There is no question with this token.
     UnknownToken,
-    /// The question is settled.
+    /// The question is resolved.
     Settled,
-    /// It came too late, by the producer's clock or by its own.
+    /// It is too late, by the clock of the producer or by its own timestamp.
     Late,
-    /// Its own time lies before the question.
+    /// Its timestamp is before the question.
     Backdated,
-    /// It names another subscription than the one it came on.
+    /// It names another subscription than the one that sent it.
     WrongSubscription,
-    /// The subscription said that it cannot reply.
+    /// The terms of the subscription do not include replies of this kind.
     NotCapable,
-    /// The subscription never received the question.
+    /// The subscription did not receive the question.
     NotReceived,
     /// The decision is not among those allowed.
     NotAllowed,
-    /// The response is of another kind than was asked for, or the reply is.
+    /// The reply or its response is of another kind than was asked for.
     WrongKind,
 }
 
+/// Where a reply came from and when.
+#[derive(Clone, Copy)]
+pub(super) struct ReplySource {
+    pub(super) subscription: SubscriptionKey,
+    pub(super) arrived: Moment,
+}
+
 impl Engine {
-    /// Whether this question was asked and has not ended.
+    /// Whether a question is open: it was asked and is not resolved.
     pub fn is_open(&self, token: &ReplyToken) -> bool {
         self.questions.get(token).is_some_and(Question::is_open)
     }
 
-    /// All questions that have not ended.
+    /// Returns the tokens of all open questions.
     pub fn open_tokens(&self) -> impl Iterator<Item = &ReplyToken> {
         self.questions.iter().filter(|(_, question)| question.is_open()).map(|(token, _)| token)
     }
@@ -51,98 +57,106 @@ impl Engine {
     pub(super) fn handle_confirmation_reply(
         &mut self,
         cx: &mut Cx<'_>,
-        (from, arrived): (SubscriptionKey, Moment),
+        source: ReplySource,
         reply: &ConfirmationReply,
     ) {
-        match self.check_reply((from, arrived), &reply.reply_token, (&reply.subscription_id, reply.timestamp)) {
-            Err(fault) => self.ignore(&reply.subscription_id, fault),
-            Ok(question) => {
-                let Asked::Confirmation(confirmation) = &question.asked else {
-                    return self.ignore(&reply.subscription_id, ReplyRejection::WrongKind);
-                };
-                // A no counts even where only a yes was listed.
-                let listed =
-                    matches!(&question.event.payload, Payload::AwaitingConfirmation(c) if c.lists(&reply.decision));
-                if reply.decision == Decision::Accept && !listed {
-                    return self.ignore(&reply.subscription_id, ReplyRejection::NotAllowed);
-                }
-                let resolution = match &reply.decision {
-                    // Something else than what was asked about is no yes to it (6.3.2).
-                    Decision::Accept if reply.modified_action.is_none() => Resolution::Accepted,
-                    Decision::Accept | Decision::Reject => Resolution::Rejected,
-                    Decision::Other(_) => return self.ignore(&reply.subscription_id, ReplyRejection::NotAllowed),
-                };
-                let modified = reply.modified_action.clone().filter(|_| confirmation.takes_modified());
-                let ending = ResolutionDetails {
-                    subscription: Some(from),
-                    decided_by: reply.decided_by.clone(),
-                    modified,
-                    ..ResolutionDetails::by_itself(resolution)
-                };
-                self.settle(cx, &reply.reply_token, ending);
-            }
+        let checked = self
+            .check_reply(source, &reply.reply_token, &reply.subscription_id, reply.timestamp)
+            .and_then(|question| resolution_by(question, source.subscription, reply));
+        match checked {
+            Ok(details) => self.resolve(cx, &reply.reply_token, details),
+            Err(rejection) => self.ignore_reply(&reply.subscription_id, rejection),
         }
     }
 
     pub(super) fn handle_clarification_reply(
         &mut self,
         cx: &mut Cx<'_>,
-        (from, arrived): (SubscriptionKey, Moment),
+        source: ReplySource,
         reply: &ClarificationReply,
     ) {
-        match self.check_reply((from, arrived), &reply.reply_token, (&reply.subscription_id, reply.timestamp)) {
-            Err(fault) => self.ignore(&reply.subscription_id, fault),
-            Ok(question) => {
-                let fits = matches!(&question.asked, Asked::Clarification(c) if c.takes(&reply.response));
-                if !fits {
-                    return self.ignore(&reply.subscription_id, ReplyRejection::WrongKind);
-                }
-                let ending = ResolutionDetails {
-                    subscription: Some(from),
+        let checked = self.check_reply(source, &reply.reply_token, &reply.subscription_id, reply.timestamp).and_then(
+            |question| match question.content() {
+                QuestionContent::Clarification(asked) if asked.takes(&reply.response) => Ok(()),
+                _ => Err(ReplyRejection::WrongKind),
+            },
+        );
+        match checked {
+            Ok(()) => {
+                let details = ResolutionDetails {
+                    subscription: Some(source.subscription),
                     decided_by: reply.decided_by.clone(),
                     response: Some(reply.response.clone()),
-                    ..ResolutionDetails::by_itself(Resolution::Answered)
+                    ..ResolutionDetails::automatic(Resolution::Answered)
                 };
-                self.settle(cx, &reply.reply_token, ending);
+                self.resolve(cx, &reply.reply_token, details);
             }
+            Err(rejection) => self.ignore_reply(&reply.subscription_id, rejection),
         }
     }
 
-    fn ignore(&mut self, subscription: &SubscriptionId, fault: ReplyRejection) {
-        self.out.push_back(EngineOutput::Ignored(subscription.clone(), fault));
+    fn ignore_reply(&mut self, subscription: &SubscriptionId, rejection: ReplyRejection) {
+        self.out.push(EngineOutput::Ignored(subscription.clone(), rejection));
     }
 
-    /// The checks of 6.3.4, entitlement (decision 10) and expiry by both clocks (decision 11): the
+    /// Makes the checks of 6.3.4, of entitlement (decision 10) and of expiry by both clocks (decision 11): the
     /// producer's when the reply arrived, and the subscriber's when it was sent.
     fn check_reply(
         &self,
-        (from, arrived): (SubscriptionKey, Moment),
+        source: ReplySource,
         token: &ReplyToken,
-        (subscription_id, at): (&SubscriptionId, Timestamp),
+        subscription_id: &SubscriptionId,
+        sent_at: Timestamp,
     ) -> Result<&Question, ReplyRejection> {
         let Some(question) = self.questions.get(token) else {
-            let known = self.spent.contains(token.as_str());
-            return Err(if known { ReplyRejection::Settled } else { ReplyRejection::UnknownToken });
+            let resolved = self.questions.was_resolved(token);
+            return Err(if resolved { ReplyRejection::Settled } else { ReplyRejection::UnknownToken });
         };
-        if question.ending.is_some() {
+        if question.is_resolving() {
             return Err(ReplyRejection::Settled);
         }
-        if arrived >= question.deadline || question.expires.is_some_and(|end| at >= end) {
+        if source.arrived >= question.deadline() || question.expires().is_some_and(|end| sent_at >= end) {
             return Err(ReplyRejection::Late);
         }
-        if at.plus_seconds(SKEW_SECONDS) < question.asked_wall.min(question.event.envelope.timestamp) {
+        if sent_at.plus_seconds(limits::CLOCK_SKEW_SECONDS) < question.earliest_reply() {
             return Err(ReplyRejection::Backdated);
         }
-        let Some(subscription) = self.subscriptions.get(from).filter(|s| s.id == *subscription_id) else {
+        let Some(sender) = self.subscriptions.get(source.subscription).filter(|s| s.id() == subscription_id) else {
             return Err(ReplyRejection::WrongSubscription);
         };
-        if !Self::can_answer(subscription, question.is_confirmation()) {
+        if !sender.can_answer(question.kind()) {
             return Err(ReplyRejection::NotCapable);
         }
-        // Everyone who could answer is handed every question, so this cannot happen today; it must not count if it does.
-        if !question.received.contains(&from) {
+        // Every subscription that could answer gets every question, so this cannot happen today.
+        if !question.was_received_by(source.subscription) {
             return Err(ReplyRejection::NotReceived);
         }
         Ok(question)
     }
+}
+
+/// Returns how a reply resolves a confirmation.
+fn resolution_by(
+    question: &Question,
+    sender: SubscriptionKey,
+    reply: &ConfirmationReply,
+) -> Result<ResolutionDetails, ReplyRejection> {
+    let QuestionContent::Confirmation(asked) = question.content() else { return Err(ReplyRejection::WrongKind) };
+    // A no counts even where only a yes was listed.
+    let listed = matches!(&question.event().payload, Payload::AwaitingConfirmation(c) if c.lists(&reply.decision));
+    if reply.decision == Decision::Accept && !listed {
+        return Err(ReplyRejection::NotAllowed);
+    }
+    let resolution = match &reply.decision {
+        // A modified action is not the action that was asked about (6.3.2).
+        Decision::Accept if reply.modified_action.is_none() => Resolution::Accepted,
+        Decision::Accept | Decision::Reject => Resolution::Rejected,
+        Decision::Other(_) => return Err(ReplyRejection::NotAllowed),
+    };
+    Ok(ResolutionDetails {
+        subscription: Some(sender),
+        decided_by: reply.decided_by.clone(),
+        modified_action: if asked.takes_modified() { reply.modified_action.clone() } else { None },
+        ..ResolutionDetails::automatic(resolution)
+    })
 }

@@ -37,7 +37,7 @@ impl World {
         permit: Permit,
     ) -> Result<(), EngineError> {
         let tool = ToolInvoked { tool: tool.into(), summary_normal: "Doing it.".into(), ..ToolInvoked::default() };
-        self.act(|engine, cx| engine.invoke_irreversible(cx, session, (tool, arguments), permit)).map(|_| ())
+        self.act(|engine, cx| engine.invoke_irreversible(cx, session, tool, arguments, permit)).map(|_| ())
     }
 
     pub fn outcome(&mut self) -> ConfirmationOutcome {

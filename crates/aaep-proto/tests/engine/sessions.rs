@@ -278,14 +278,17 @@ fn nothing_poses_as_something_else() {
         SessionCompleted { summary_normal: "x".into(), ..Default::default() }.into(),
     ] {
         let payload: Payload = payload;
-        assert!(matches!(world.act(|engine, cx| engine.emit(cx, &session, payload)), Err(EngineError::WrongMethod(_))));
+        assert!(matches!(
+            world.act(|engine, cx| engine.emit(cx, &session, payload)),
+            Err(EngineError::WrongMethod { .. })
+        ));
     }
     let no_ending: Payload =
         ProgressUpdated { progress: Progress { step: Some(1), ..Progress::default() }, ..ProgressUpdated::default() }
             .into();
     assert_eq!(
         world.act(|engine, cx| engine.end_session(cx, &session, no_ending)),
-        Err(EngineError::WrongMethod("emit"))
+        Err(EngineError::WrongMethod { use_instead: "emit" })
     );
     let names = world.names(reader);
     assert!(names.iter().all(|n| n == "state.changed"), "{names:?}");

@@ -97,7 +97,7 @@ fn an_invalid_renegotiation_is_answered_and_ends_the_subscription() {
     let (reader, other) = (world.join_reader(), world.join_reader());
     let rejection = Rejection::new(ReasonCode::CapabilitiesIncompatible, "capabilities.pace_wpm: too slow.");
     for (key, named) in [(reader, None), (other, world.engine.subscription_id(other).cloned())] {
-        world.act(|engine, cx| engine.refuse_renegotiation(cx, key, named.as_ref(), &rejection)).unwrap();
+        world.act(|engine, cx| engine.reject_invalid_renegotiation(cx, key, named.as_ref(), &rejection)).unwrap();
         assert_eq!(last_rejection(&world, key), rejection.message);
     }
     assert!(world.closed.iter().all(|(_, closing)| closing.reason == CloseReason::RenegotiationRefused));
@@ -116,7 +116,7 @@ fn a_renegotiation_of_another_subscription_is_answered_and_changes_nothing() {
     );
     assert!(last_rejection(&world, reader).starts_with(&format!("subscription_id: {id} is not")));
     let rejection = Rejection::new(ReasonCode::Unknown, "bad");
-    world.act(|engine, cx| engine.refuse_renegotiation(cx, reader, Some(&id), &rejection)).unwrap();
+    world.act(|engine, cx| engine.reject_invalid_renegotiation(cx, reader, Some(&id), &rejection)).unwrap();
     assert!(last_rejection(&world, reader).starts_with("subscription_id:"));
     assert_eq!(world.closed, []);
     assert_eq!(world.engine.terms(other).unwrap().pace_wpm(), None);

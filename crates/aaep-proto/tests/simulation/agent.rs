@@ -212,7 +212,7 @@ impl Session {
         let honest = random.chance(80);
         let arguments = if honest { call } else { json!({"n": "something else"}) };
         let tool = ToolInvoked { tool: "act".into(), summary_normal: "Acting.".into(), ..ToolInvoked::default() };
-        let result = world.act(|e, cx| e.invoke_irreversible(cx, &id, (tool, &arguments), permit));
+        let result = world.act(|e, cx| e.invoke_irreversible(cx, &id, tool, &arguments, permit));
         let in_time = world.millis < given + 600_000;
         assert_eq!(result.is_ok(), honest && in_time, "{result:?}");
         if let Ok(call) = result {

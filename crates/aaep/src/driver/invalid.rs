@@ -15,8 +15,10 @@ impl DriverState {
     pub(crate) fn hear_invalid(&mut self, key: SubscriptionKey, message: &Inbound, place: OwnedSemaphorePermit) {
         // A subscription that has ended needs no answer.
         let _ = self.act(|engine, cx| match message {
-            Inbound::RefusedChange(named, rejection) => engine.refuse_renegotiation(cx, key, named.as_ref(), rejection),
-            Inbound::Refused(_) => engine.refuse_second_request(key),
+            Inbound::RefusedChange(named, rejection) => {
+                engine.reject_invalid_renegotiation(cx, key, named.as_ref(), rejection)
+            }
+            Inbound::Refused(_) => engine.reject_second_request(key),
             _ => Ok(()),
         });
         if let Some(port) = self.ports.get_mut(&key) {
@@ -28,7 +30,7 @@ impl DriverState {
     /// it, so the link only learns of the end. Answers whether there was such a subscription.
     fn refuse_from(&mut self, principal: &str, id: &SubscriptionId, rejection: &Rejection) -> bool {
         let Some(key) = self.engine().find_subscription(id, principal) else { return false };
-        let refused = self.act(|engine, cx| engine.refuse_renegotiation(cx, key, Some(id), rejection)).is_ok();
+        let refused = self.act(|engine, cx| engine.reject_invalid_renegotiation(cx, key, Some(id), rejection)).is_ok();
         self.drain_but(|to, message| (to != key).then_some(message));
         refused
     }

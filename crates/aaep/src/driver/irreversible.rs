@@ -28,7 +28,7 @@ impl DriverState {
     fn invoke_irreversible(&mut self, call: IrreversibleCall, announced: Announced) -> Result<(), EngineError> {
         let IrreversibleCall { session, invoked, arguments, permit } = call;
         let token = permit.token().clone();
-        self.act(|engine, cx| engine.invoke_irreversible(cx, &session, (invoked, &arguments), permit))?;
+        self.act(|engine, cx| engine.invoke_irreversible(cx, &session, invoked, &arguments, permit))?;
         self.waiting.insert(token, Waiter::Call(announced));
         Ok(())
     }

@@ -280,7 +280,7 @@ impl DriverState {
             rewound.sum_up(entropy)
         });
         if let Some((sessions, questions)) = missed {
-            self.act(|engine, cx| engine.sum_up(cx, key, (&sessions, &questions)));
+            self.act(|engine, cx| engine.send_gap_summary(cx, key, &sessions, &questions));
         }
         self.act(|engine, cx| engine.reconnect(cx, key)).ok()?;
         let full = self.ports.get(&key).is_some_and(LinkTx::is_full);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use aaep_proto::engine::{MISSED, state_summary};
+use aaep_proto::engine::{MISSED_EVENTS, state_summary};
 use aaep_proto::frame::Frame;
 use aaep_proto::id::{Entropy, EventId, ReplyToken, SessionId};
 use aaep_proto::message::{Event, LocalizationHints, Payload};
@@ -152,7 +152,7 @@ fn summary(before: &Event, state: &str, entropy: &mut dyn Entropy) -> Event {
     envelope.urgency = None;
     envelope.extensions = None;
     envelope.localization_hints = "en".parse().ok().map(LocalizationHints::in_language);
-    Event { envelope, payload: state_summary(state, state, MISSED).into(), extra: serde_json::Map::new() }
+    Event { envelope, payload: state_summary(state, state, MISSED_EVENTS).into(), extra: serde_json::Map::new() }
 }
 
 #[cfg(test)]

@@ -1,23 +1,34 @@
-//! What everyone is told about a question besides the question itself: how much time is left, and how it ended.
+//! Texts that the engine itself emits about a question: how much time is left, and how it ended.
 
+use super::questions::{Countdown, QuestionKind};
 use crate::confirm::Resolution;
 use crate::time::Moment;
 
-/// Above this, the time that is left is told (6.4.3, decision 17).
-const COUNTDOWN_ABOVE_SECONDS: u32 = 60;
+/// Questions with a longer timeout announce the time that is left; a shorter one would only be interrupted (6.4.3,
+/// decision 17).
+const COUNTDOWN_ABOVE_SECS: u32 = 60;
 
-/// When to say how many seconds are left: at a half and at a tenth.
-pub(super) fn countdowns(asked_at: Moment, timeout_seconds: u32) -> Vec<(Moment, u32)> {
-    if timeout_seconds <= COUNTDOWN_ABOVE_SECONDS {
+/// Returns when the remaining time is announced: when a half and when a tenth of it is left.
+pub(super) fn countdowns(asked_at: Moment, timeout_seconds: u32) -> Vec<Countdown> {
+    if timeout_seconds <= COUNTDOWN_ABOVE_SECS {
         return Vec::new();
     }
     [timeout_seconds / 2, timeout_seconds / 10]
-        .map(|left| (asked_at.plus_seconds(u64::from(timeout_seconds - left)), left))
+        .map(|seconds_left| {
+            let at = asked_at.plus_seconds(u64::from(timeout_seconds - seconds_left));
+            Countdown { at, seconds_left }
+        })
         .to_vec()
 }
 
-/// The announcement of an outcome.
-pub(super) fn notice(resolution: Resolution, accepted: bool, confirmation: bool) -> &'static str {
+/// Returns the announcement of the remaining time.
+pub(super) fn countdown_text(seconds_left: u32) -> String {
+    format!("{seconds_left} seconds left to answer.")
+}
+
+/// Returns the announcement of how a question was resolved.
+pub(super) fn resolution_summary(resolution: Resolution, accepted: bool, kind: QuestionKind) -> &'static str {
+    let confirmation = kind == QuestionKind::Confirmation;
     match (resolution, confirmation, accepted) {
         (Resolution::Accepted, ..) => "Accepted. Going ahead.",
         (Resolution::Rejected, ..) => "Rejected. It will not be done.",

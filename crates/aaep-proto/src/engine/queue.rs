@@ -1,0 +1,109 @@
+//! What the engine asks its caller to do, in order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::{AnnounceError, JournalEntry, ReplyRejection, SubscriptionKey};
+use crate::confirm::{AuditRecord, ClarificationOutcome, ConfirmationOutcome};
+use crate::frame::Frame;
+use crate::id::{ReplyToken, SubscriptionId, ToolCallId};
+use crate::message::{CloseReason, Message};
+use crate::time::Moment;
+
+/// What the caller of an engine has to do next.
+#[derive(Debug, PartialEq)]
+pub enum EngineOutput {
+    /// Send an event to a subscription.
+    Event(SubscriptionKey, Arc<Frame>),
+    /// Send a message to a subscription.
+    Message(SubscriptionKey, Box<Message>),
+    /// Release a subscription: it has ended, and nothing more is sent to it.
+    Closed(SubscriptionKey, CloseInfo),
+    /// Give the agent the outcome of a confirmation.
+    Decided(ReplyToken, ConfirmationOutcome),
+    /// Give the agent the outcome of a clarification.
+    Answered(ReplyToken, ClarificationOutcome),
+    /// Run the irreversible call that a permit was used for, as it is announced now; or do not run it.
+    Invoked(ReplyToken, Result<ToolCallId, AnnounceError>),
+    /// Add a record to the audit trail.
+    Audit(Box<AuditRecord>),
+    /// Write an entry to the journal.
+    Journal(Box<JournalEntry>),
+    /// Log that a reply was ignored. Its sender must not be told.
+    Ignored(SubscriptionId, ReplyRejection),
+    /// Wait for the next input, and at most until this moment.
+    Idle(Option<Moment>),
+}
+
+/// Why a subscription ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CloseInfo {
+    /// The reason for programs.
+    pub reason: CloseReason,
+    /// The reason for people.
+    pub message: String,
+}
+
+/// The outputs that the caller has not taken yet.
+#[derive(Debug)]
+pub(super) struct OutputQueue {
+    queue: VecDeque<EngineOutput>,
+    journal: bool,
+    journal_healthy: bool,
+}
+
+impl OutputQueue {
+    /// Makes an empty queue. `journal` says whether journal entries are wanted.
+    pub(super) fn new(journal: bool) -> OutputQueue {
+        OutputQueue { queue: VecDeque::new(), journal, journal_healthy: true }
+    }
+
+    pub(super) fn push(&mut self, output: EngineOutput) {
+        self.queue.push_back(output);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<EngineOutput> {
+        self.queue.pop_front()
+    }
+
+    /// Adds a message to a subscription.
+    pub(super) fn send(&mut self, to: SubscriptionKey, message: impl Into<Message>) {
+        self.push(EngineOutput::Message(to, Box::new(message.into())));
+    }
+
+    /// Adds a journal entry, if there is a journal.
+    pub(super) fn record(&mut self, entry: impl FnOnce() -> JournalEntry) {
+        if self.journal {
+            self.push(EngineOutput::Journal(Box::new(entry())));
+        }
+    }
+
+    /// Whether there is a journal: questions, decisions and irreversible calls then wait for their records.
+    pub(super) fn has_journal(&self) -> bool {
+        self.journal
+    }
+
+    /// Whether the journal can be written at the moment.
+    pub(super) fn is_journal_healthy(&self) -> bool {
+        self.journal_healthy
+    }
+
+    pub(super) fn set_journal_healthy(&mut self, healthy: bool) {
+        self.journal_healthy = healthy;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn journal_entries_are_made_only_for_a_journal() {
+        let mut queue = OutputQueue::new(false);
+        queue.record(|| unreachable!("there is no journal"));
+        assert_eq!(queue.pop(), None);
+        let mut queue = OutputQueue::new(true);
+        queue.record(|| JournalEntry::Unsubscribed("sub_1".parse().unwrap()));
+        assert!(matches!(queue.pop(), Some(EngineOutput::Journal(_))));
+    }
+}
