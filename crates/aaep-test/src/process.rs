@@ -158,8 +158,8 @@ impl Drop for Process {
     }
 }
 
-/// `aaep demo`, `aaep serve` or another verb that serves, on a port of its own and with a directory of its own for its
-/// socket, so that many can run at once. It is killed when dropped.
+/// A process that serves HTTP, such as `aaep demo` or `aaep serve`, with a private runtime directory, so that many can
+/// run at once. It is killed when dropped.
 #[derive(Debug)]
 pub struct Serving {
     /// The process itself.
@@ -169,12 +169,15 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Starts it with these arguments and waits until it says where it serves.
+    /// Starts `aaep` with these arguments on a free port and waits until it prints its address.
     pub fn start(arguments: &[&str]) -> Serving {
-        let runtime = tempfile::tempdir().expect("there is room for a directory");
-        let mut command = Command::new(aaep());
-        command.args(arguments).args(["--listen", "127.0.0.1:0"]).env("XDG_RUNTIME_DIR", runtime.path());
-        let process = Process::start(&mut command);
+        Serving::spawn(Command::new(aaep()).args(arguments).args(["--listen", "127.0.0.1:0"]))
+    }
+
+    /// Starts a command and waits until it prints the address that it serves.
+    pub fn spawn(command: &mut Command) -> Serving {
+        let runtime = tempfile::tempdir().expect("a temporary directory can be created");
+        let process = Process::start(command.env("XDG_RUNTIME_DIR", runtime.path()));
         let address = process.find("an address", |line| {
             let (_, rest) = line.split_once("://")?;
             rest.split(['/', ' ']).next()?.parse().ok()
@@ -182,12 +185,12 @@ impl Serving {
         Serving { process, address, _runtime: runtime }
     }
 
-    /// Where it serves HTTP.
+    /// Returns the address at which it serves HTTP.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address of something that it serves without encryption.
+    /// Returns the `http` URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

@@ -1,19 +1,13 @@
 //! `aaep demo`: the main job in one command, on one machine.
 
 use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use aaep::Producer;
 use aaep_server::{Config, Layer, RunningServer, Server};
-use axum::Router;
-use axum::extract::Request;
-use axum::http::StatusCode;
-use axum::middleware::{Next, from_fn};
-use axum::response::{IntoResponse, Response};
 
+use super::console;
 use super::scenes::{self, Pace, Scene};
-use super::{console, suite};
 use crate::CommandStatus;
 use crate::drain::linger;
 use crate::serve::{Flags, failed, runtime, start_logging, told_to_stop};
@@ -93,8 +87,6 @@ fn defaults() -> Layer {
     layer.set("agent_name", "Demo");
     layer.set("listen", "127.0.0.1:8377");
     layer.set("log.filter", "warn");
-    // The public suite sends without pause, and everyone here is one principal.
-    layer.set("limits.requests_per_second", 2000);
     let languages: Vec<String> = scenes::languages().iter().map(|tag| tag.to_string()).collect();
     layer.set("languages", languages);
     layer
@@ -102,16 +94,7 @@ fn defaults() -> Layer {
 
 async fn open(config: Config) -> Result<RunningServer, aaep_server::ConfigError> {
     let producer = Server::producer(&config);
-    // The suite counts every event that it gets, so it has an agent of its own.
-    let suite = suite::router(Server::producer(&config));
-    let suite = Router::new().nest("/suite", suite).layer(from_fn(loopback_only));
-    Server::new(config, producer).with(suite).start().await
-}
-
-/// The private contract is for this machine, wherever else the demo listens.
-async fn loopback_only(request: Request, next: Next) -> Response {
-    let near = request.extensions().get::<SocketAddr>().is_some_and(|address| address.ip().is_loopback());
-    if near { next.run(request).await } else { StatusCode::NOT_FOUND.into_response() }
+    Server::new(config, producer).start().await
 }
 
 /// Plays for whoever connects, until told to stop.

@@ -1,4 +1,4 @@
-//! The contract, clause by clause. The suite itself runs against the command in the tests of the whole house.
+//! Tests of each rule of the private contract. The suite itself runs in `tests/interop/suite.rs`.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::connection::{Connection, NotAnObject};
+use super::connection::{NotAnObject, SuiteConnection};
 use super::hub::one_line;
 use super::*;
 
@@ -19,24 +19,24 @@ fn producer() -> Producer {
     Producer::builder("demo").name("Demo").language("en".parse().unwrap()).build()
 }
 
-async fn connection() -> Connection {
-    Connection::open(producer()).await.unwrap()
+async fn connection() -> SuiteConnection {
+    SuiteConnection::open(producer()).await.unwrap()
 }
 
-async fn say(connection: &mut Connection, message: Value) {
-    connection.hear(message.to_string().as_bytes()).await.unwrap();
+async fn send(connection: &mut SuiteConnection, message: Value) {
+    connection.handle_message(message.to_string().as_bytes()).await.unwrap();
 }
 
-async fn trigger(connection: &mut Connection, text: &str) {
-    say(connection, json!({"kind": "user_input", "text": text})).await;
+async fn trigger(connection: &mut SuiteConnection, text: &str) {
+    send(connection, json!({"kind": "user_input", "text": text})).await;
 }
 
-async fn next(connection: &mut Connection) -> Value {
+async fn next(connection: &mut SuiteConnection) -> Value {
     serde_json::from_str(&connection.next().await.unwrap()).unwrap()
 }
 
-/// Whether nothing comes for a long time. The clock is held, so this does not wait.
-async fn is_silent(connection: &mut Connection) -> bool {
+/// Returns whether no message comes for a long time. The clock is paused, so this does not wait.
+async fn is_silent(connection: &mut SuiteConnection) -> bool {
     tokio::time::timeout(Duration::from_secs(60), connection.next()).await.is_err()
 }
 
@@ -48,15 +48,15 @@ fn is_last(event: &Value) -> bool {
     ["session.completed", "session.errored", "session.cancelled"].contains(&name(event))
 }
 
-/// The acknowledgement and the events after it, to the end or to a question.
-async fn session(connection: &mut Connection, text: &str) -> Vec<Value> {
+/// Returns the events after the acknowledgement, up to the end of the session or a question.
+async fn session(connection: &mut SuiteConnection, text: &str) -> Vec<Value> {
     trigger(connection, text).await;
     let ack = next(connection).await;
     assert_eq!((&ack["kind"], &ack["type"]), (&json!("user_input.ack"), &Value::Null));
     rest(connection, &ack["session_id"]).await
 }
 
-async fn rest(connection: &mut Connection, id: &Value) -> Vec<Value> {
+async fn rest(connection: &mut SuiteConnection, id: &Value) -> Vec<Value> {
     let mut events = Vec::new();
     loop {
         let event = next(connection).await;
@@ -80,7 +80,7 @@ fn decision(question: &Value, word: &str) -> Value {
         "subscription_id": "sub_madeup", "decided_by": "suite"})
 }
 
-/// What the suite says, and how many messages it takes before it goes on to the next test.
+/// The inputs of the suite, and how many messages it reads before it goes on to the next test.
 #[tokio::test(start_paused = true)]
 async fn sessions_keep_to_the_budgets_of_the_suite() {
     let tests = [
@@ -117,19 +117,19 @@ async fn sessions_keep_to_the_budgets_of_the_suite() {
 async fn replies_count_whatever_subscription_they_name() {
     let mut connection = connection().await;
     let question = session(&mut connection, EMAIL).await.pop().unwrap();
-    say(&mut connection, decision(&question, "accept")).await;
+    send(&mut connection, decision(&question, "accept")).await;
     let events = rest(&mut connection, &question["session_id"]).await;
     assert!(events.iter().any(|e| name(e) == "tool.invoked" && e["irreversible"] == true), "{events:?}");
     let question = session(&mut connection, "clarification").await.pop().unwrap();
     let reply = json!({"type": "clarification.reply", "reply_token": question["reply_token"], "response": "Lagos",
         "timestamp": question["timestamp"]});
-    say(&mut connection, reply).await;
+    send(&mut connection, reply).await;
     let events = rest(&mut connection, &question["session_id"]).await;
     assert!(format!("{events:?}").contains("Lagos"), "{events:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_plain_yes_is_a_yes() {
+async fn modified_action_is_not_an_acceptance() {
     let mut connection = connection().await;
     for otherwise in [false, true] {
         let question = session(&mut connection, EMAIL).await.pop().unwrap();
@@ -137,7 +137,7 @@ async fn only_a_plain_yes_is_a_yes() {
         if otherwise {
             reply["modified_action"] = json!({"to": "everyone@example.com"});
         }
-        say(&mut connection, reply).await;
+        send(&mut connection, reply).await;
         let events = rest(&mut connection, &question["session_id"]).await;
         assert!(!events.iter().any(|e| name(e) == "tool.invoked"), "{events:?}");
         assert_eq!(name(events.last().unwrap()), "session.completed");
@@ -145,7 +145,7 @@ async fn only_a_plain_yes_is_a_yes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_waits_for_five_minutes() {
+async fn question_times_out_after_five_minutes() {
     let mut connection = connection().await;
     let asked = tokio::time::Instant::now();
     let question = session(&mut connection, DELETE).await.pop().unwrap();
@@ -161,26 +161,26 @@ async fn a_question_waits_for_five_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_takes_the_place_of_the_last_subscription() {
+async fn request_replaces_the_subscription() {
     let mut connection = connection().await;
     session(&mut connection, DELETE).await;
     for rate in [5, 2] {
-        say(&mut connection, request(json!({"max_events_per_second": rate}))).await;
+        send(&mut connection, request(json!({"max_events_per_second": rate}))).await;
         let accepted = next(&mut connection).await;
         assert_eq!(accepted["type"], "subscription.accepted");
         assert_eq!(accepted["honored_capabilities"]["max_events_per_second"], rate);
-        assert!(is_silent(&mut connection).await, "what went before is over");
+        assert!(is_silent(&mut connection).await, "the previous subscription is over");
     }
     let names: Vec<String> = session(&mut connection, "Hello").await.iter().map(|e| name(e).to_owned()).collect();
     assert_eq!(names.iter().filter(|n| *n == "session.started").count(), 1, "each event comes once: {names:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_leaves_the_connection_open() {
+async fn rejection_leaves_the_connection_open() {
     let mut connection = connection().await;
     let mut impossible = request(json!({}));
     impossible["aaep_version"] = json!("99.99.99");
-    say(&mut connection, impossible).await;
+    send(&mut connection, impossible).await;
     let rejected = next(&mut connection).await;
     assert_eq!(
         (&rejected["type"], &rejected["reason_code"]),
@@ -190,12 +190,12 @@ async fn a_refusal_leaves_the_connection_open() {
     assert_eq!(name(&question), "awaiting.confirmation", "it can still answer");
 }
 
-/// One event per second, the acknowledgement counted with them, and over before the next test begins.
+/// One event per second, including the acknowledgement, and finished before the next test begins.
 #[tokio::test(start_paused = true)]
-async fn the_rainbow_keeps_to_its_rate() {
+async fn explanation_keeps_to_the_requested_rate() {
     let mut connection = connection().await;
     session(&mut connection, DELETE).await;
-    say(&mut connection, request(json!({"max_events_per_second": 1, "supports_confirmation_reply": true}))).await;
+    send(&mut connection, request(json!({"max_events_per_second": 1, "supports_confirmation_reply": true}))).await;
     next(&mut connection).await;
     let begun = tokio::time::Instant::now();
     let events = session(&mut connection, "Please give me a detailed explanation of how rainbows form.").await;
@@ -205,9 +205,9 @@ async fn the_rainbow_keeps_to_its_rate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sessions_of_others_are_told_until_there_are_own_ones() {
+async fn events_of_other_sessions_are_sent_until_a_session_is_started() {
     let producer = producer();
-    let mut connection = Connection::open(producer.clone()).await.unwrap();
+    let mut connection = SuiteConnection::open(producer.clone()).await.unwrap();
     producer.session("Elsewhere.").await.unwrap().complete("Done.").await.unwrap();
     assert_eq!(next(&mut connection).await["summary_normal"], "Elsewhere.");
     while !is_silent(&mut connection).await {}
@@ -217,10 +217,10 @@ async fn sessions_of_others_are_told_until_there_are_own_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_understood_is_ignored() {
+async fn unknown_messages_are_ignored() {
     let mut connection = connection().await;
     for document in ["", "[]", "null", "{", "\u{0}"] {
-        assert_eq!(connection.hear(document.as_bytes()).await, Err(NotAnObject), "{document:?}");
+        assert_eq!(connection.handle_message(document.as_bytes()).await, Err(NotAnObject), "{document:?}");
     }
     let messages = [
         json!({}),
@@ -232,7 +232,7 @@ async fn what_is_not_understood_is_ignored() {
         json!({"type": "subscription.close", "subscription_id": "sub_madeup"}),
     ];
     for message in messages {
-        say(&mut connection, message).await;
+        send(&mut connection, message).await;
     }
     assert!(is_silent(&mut connection).await);
     session(&mut connection, "Hello").await;
@@ -241,22 +241,22 @@ async fn what_is_not_understood_is_ignored() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_subscription_is_silent_until_the_next_request() {
     let mut connection = connection().await;
-    say(&mut connection, request(json!({}))).await;
+    send(&mut connection, request(json!({}))).await;
     let id = next(&mut connection).await["subscription_id"].clone();
-    say(&mut connection, json!({"type": "subscription.close", "subscription_id": id})).await;
+    send(&mut connection, json!({"type": "subscription.close", "subscription_id": id})).await;
     assert!(is_silent(&mut connection).await);
-    say(&mut connection, request(json!({}))).await;
+    send(&mut connection, request(json!({}))).await;
     assert_eq!(next(&mut connection).await["type"], "subscription.accepted");
 }
 
-/// Someone who writes and never reads is held back or let go, and nothing grows without end.
+/// A client that writes and never reads is slowed down or disconnected; its queue is bounded.
 #[tokio::test(start_paused = true)]
-async fn who_never_reads_is_let_go() {
+async fn queue_of_a_client_that_never_reads_is_bounded() {
     let mut connection = connection().await;
-    say(&mut connection, request(json!({}))).await;
+    send(&mut connection, request(json!({}))).await;
     let id = next(&mut connection).await["subscription_id"].clone();
     for _ in 0..5000 {
-        say(&mut connection, json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {}}))
+        send(&mut connection, json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {}}))
             .await;
     }
     let mut waited = 0;
@@ -267,7 +267,7 @@ async fn who_never_reads_is_let_go() {
 }
 
 #[test]
-fn lines_are_not_broken() {
+fn data_lines_contain_no_line_ends() {
     let text = json!({"chunk": "a\u{2028}b\u{2029}c\u{85}d\u{b}\u{c}\u{1c}\u{1d}\u{1e}\r\n"}).to_string();
     let line = one_line(&text);
     assert!(!line.contains(['\u{2028}', '\u{2029}', '\u{85}']) && !line.chars().any(char::is_control), "{line}");
@@ -275,7 +275,7 @@ fn lines_are_not_broken() {
 }
 
 #[test]
-fn only_this_machine_is_from_here() {
+fn only_loopback_hosts_and_origins_are_accepted() {
     for (authority, here) in [
         ("127.0.0.1:8080", true),
         ("127.0.0.1", true),
@@ -291,25 +291,25 @@ fn only_this_machine_is_from_here() {
         assert_eq!(is_loopback(authority), here, "{authority}");
     }
     let headers = |origin: &'static str| HeaderMap::from_iter([(header::ORIGIN, origin.parse().unwrap())]);
-    assert!(is_from_here(&headers("http://localhost:3000")) && is_from_here(&HeaderMap::new()));
-    assert!(!is_from_here(&headers("https://example.org")) && !is_from_here(&headers("null")));
+    assert!(has_loopback_headers(&headers("http://localhost:3000")) && has_loopback_headers(&HeaderMap::new()));
+    assert!(!has_loopback_headers(&headers("https://example.org")) && !has_loopback_headers(&headers("null")));
 }
 
-/// Serves the paths on a port of their own.
+/// Serves the paths on a free port.
 async fn serve(producer: Producer) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = Router::new().nest("/suite", router(producer));
+    let router = Router::new().merge(router(producer));
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
     tokio::spawn(async move { axum::serve(listener, service).await.unwrap() });
     address
 }
 
-/// Sends a request and answers its status; the rest stays to be read.
+/// Sends a request and returns its status and a reader of the rest of the response.
 async fn call(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16, BufReader<TcpStream>) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let length = body.len();
-    let text = format!("{method} /suite{path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}");
+    let text = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}");
     stream.write_all(text.as_bytes()).await.unwrap();
     let mut reader = BufReader::new(stream);
     let mut status = String::new();
@@ -317,7 +317,7 @@ async fn call(address: SocketAddr, method: &str, path: &str, body: &str) -> (u16
     (status.split(' ').nth(1).unwrap().parse().unwrap(), reader)
 }
 
-/// Reads lines as the suite does, until a session ends.
+/// Reads lines like the suite, until a session ends.
 async fn until_end(reader: &mut BufReader<TcpStream>) -> Vec<Value> {
     let mut messages = Vec::new();
     let reading = async {
@@ -337,7 +337,7 @@ async fn until_end(reader: &mut BufReader<TcpStream>) -> Vec<Value> {
     messages
 }
 
-/// Waits until the producer has no subscriptions, which it has while a run goes on.
+/// Waits until the producer has no subscriptions.
 async fn until_over(producer: &Producer) {
     let over = async {
         while producer.subscriber_counts().await.subscriptions > 0 {
@@ -347,7 +347,7 @@ async fn until_over(producer: &Producer) {
     tokio::time::timeout(Duration::from_secs(60), over).await.unwrap();
 }
 
-/// Runs, back to back. Each posts before its stream is there, and each finds its own messages alone.
+/// Runs back to back. Each posts before its stream is open, and each receives only its own messages.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_over_http_do_not_see_each_other() {
     let producer = producer();
@@ -366,7 +366,7 @@ async fn runs_over_http_do_not_see_each_other() {
             call(address, "POST", "/messages", &json!({"kind": "user_input", "text": DELETE}).to_string()).await;
         assert_eq!(status, 204);
         drop(stream);
-        // The end of a run ends what it left open, though nobody says so.
+        // Closing the stream ends the sessions that the run left open.
         until_over(&producer).await;
     }
     assert_eq!(call(address, "POST", "/messages", "no JSON").await.0, 400);
@@ -374,11 +374,11 @@ async fn runs_over_http_do_not_see_each_other() {
 }
 
 #[tokio::test]
-async fn a_page_of_another_origin_is_turned_away() {
+async fn page_of_another_origin_is_rejected() {
     let address = serve(producer()).await;
     for (origin, status) in [("https://example.org", "403"), ("http://localhost", "204")] {
         let mut stream = TcpStream::connect(address).await.unwrap();
-        let head = format!("POST /suite/messages HTTP/1.1\r\nHost: {address}\r\nOrigin: {origin}\r\n");
+        let head = format!("POST /messages HTTP/1.1\r\nHost: {address}\r\nOrigin: {origin}\r\n");
         let request = format!("{head}Connection: close\r\nContent-Length: 2\r\n\r\n{{}}");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
@@ -387,9 +387,8 @@ async fn a_page_of_another_origin_is_turned_away() {
     }
 }
 
-/// What the suite's own messages look like to the types: the tests above say them as they are.
 #[test]
-fn the_suites_request_is_a_request() {
+fn request_of_the_suite_is_a_valid_request() {
     let message = Wire::parse(request(json!({"languages": ["yo-NG", "en-US"]})).to_string().as_bytes());
     assert!(matches!(message, Ok(Wire::SubscriptionRequest(_))));
 }

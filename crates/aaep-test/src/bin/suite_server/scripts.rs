@@ -1,12 +1,12 @@
-//! What the agent does when the suite talks to it. Nothing here pauses, and every session is short: the suite counts
-//! messages instead of seconds, and what comes too late or is too much counts for its next test.
+//! The sessions of the agent. Nothing here pauses, and every session is short: the suite counts messages instead of
+//! seconds, and surplus or late messages are counted for its next test.
 
 use aaep::message::{Decision, ErrorCategory, HandoffTarget, Localized, RiskLevel, SessionErrored};
 use aaep::{Clarification, Confirmation, Error, Permit, Session, ToolError};
 use serde_json::{Value, json};
 
-/// Longer than any run of the suite: a question that nobody answers must not end in the middle of another test.
-const PATIENCE_SECONDS: u32 = 300;
+/// Longer than any run of the suite: an unanswered question must not time out in the middle of another test.
+const QUESTION_TIMEOUT_SECS: u32 = 300;
 
 /// A session that the suite can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,31 +15,31 @@ pub(super) enum Script {
     Brief,
     /// Three sentences.
     Paragraph,
-    /// An explanation, in one piece.
+    /// An explanation, in one chunk.
     Explain,
-    /// A tool that can be undone.
+    /// A reversible tool call.
     Fetch,
-    /// A tool whose arguments hold a secret.
+    /// A tool call whose arguments hold a secret.
     Secret,
     /// An error.
     Fail,
-    /// A tool that can be undone, but only after a yes.
+    /// A reversible tool call that needs a confirmation.
     Book,
-    /// A tool that cannot be undone.
+    /// An irreversible tool call.
     Email,
-    /// The same with more at stake.
+    /// An irreversible tool call with a higher risk.
     Delete,
-    /// A question for a text.
+    /// A clarification with a free-text answer.
     Ask,
-    /// A person takes over.
+    /// A handoff to a human.
     Handoff,
 }
 
 impl Script {
-    /// Chooses by words of the English text, the first that fits.
+    /// Chooses the session by the first keyword that occurs in the English text.
     pub(super) fn choose(text: &str) -> Script {
         let text = text.to_lowercase();
-        let words = [
+        let keywords = [
             ("api_key", Script::Secret),
             ("does not exist", Script::Fail),
             ("error", Script::Fail),
@@ -52,10 +52,10 @@ impl Script {
             ("paragraph", Script::Paragraph),
             ("tool", Script::Fetch),
         ];
-        words.into_iter().find(|(word, _)| text.contains(word)).map_or(Script::Brief, |(_, script)| script)
+        keywords.into_iter().find(|(keyword, _)| text.contains(keyword)).map_or(Script::Brief, |(_, script)| script)
     }
 
-    /// The first sentence of the session. The user's text is not repeated: there may be secrets in it.
+    /// Returns the summary of `session.started`. It does not repeat the user's text, which may contain secrets.
     pub(super) fn opening(self) -> &'static str {
         match self {
             Script::Brief => "Answering briefly.",
@@ -72,7 +72,7 @@ impl Script {
         }
     }
 
-    /// Plays a session that has begun.
+    /// Plays a session that has been started.
     pub(super) async fn play(self, session: Session) -> Result<(), Error> {
         match self {
             Script::Brief => answer(session, "Hello, how can I help?").await,
@@ -104,15 +104,15 @@ async fn answer(session: Session, text: &str) -> Result<(), Error> {
 
 async fn fetch(session: Session) -> Result<(), Error> {
     let tool = session.tool("fetch_data").summary("Fetching the data.").success_summary("The data is here.");
-    ran(tool.run(std::future::ready(Ok(()))).await)?;
+    refusal(tool.run(std::future::ready(Ok(()))).await)?;
     answer(session, "The data was fetched.").await
 }
 
-/// Only what is fit to be heard is said of the arguments: not the key, and not its name either.
+/// Calls a tool without mentioning the API key of its arguments, nor the name of that argument.
 async fn call_service(session: Session) -> Result<(), Error> {
     let tool =
         session.tool("call_service").summary("Calling api.example.com.").args_summary("Address: api.example.com");
-    ran(tool.success_summary("The service has answered.").run(std::future::ready(Ok(()))).await)?;
+    refusal(tool.success_summary("The service has answered.").run(std::future::ready(Ok(()))).await)?;
     answer(session, "The service has answered.").await
 }
 
@@ -134,12 +134,12 @@ async fn book(session: Session) -> Result<(), Error> {
     let ask = Confirmation::new("Book the meeting room for tomorrow at 2 pm.", "It is then taken for everyone else.")
         .reversible()
         .risk(RiskLevel::Medium)
-        .timeout_seconds(PATIENCE_SECONDS);
+        .timeout_seconds(QUESTION_TIMEOUT_SECS);
     if session.confirm(ask).await?.decision != Decision::Accept {
         return session.complete("No room was booked.").await;
     }
     let tool = session.tool("book_room").summary("Booking the room.").success_summary("The room is booked.");
-    ran(tool.run(std::future::ready(Ok(()))).await)?;
+    refusal(tool.run(std::future::ready(Ok(()))).await)?;
     answer(session, "The room is booked for tomorrow at 2 pm.").await
 }
 
@@ -147,7 +147,7 @@ async fn email(session: Session) -> Result<(), Error> {
     let arguments = json!({"to": "test@example.com"});
     let ask = Confirmation::new("Send an email to test@example.com.", "It cannot be called back.");
     match consent(&session, ask, "send_email", &arguments).await? {
-        Some(permit) => act(session, ("send_email", arguments), permit, "The email is on its way.").await,
+        Some(permit) => run_permitted(session, "send_email", arguments, permit, "The email is on its way.").await,
         None => session.complete("No email was sent.").await,
     }
 }
@@ -156,26 +156,32 @@ async fn delete(session: Session) -> Result<(), Error> {
     let arguments = json!({"record": "12345"});
     let ask = Confirmation::new("Delete record 12345.", "It is gone for good.");
     match consent(&session, ask, "delete_record", &arguments).await? {
-        Some(permit) => act(session, ("delete_record", arguments), permit, "Record 12345 is deleted.").await,
+        Some(permit) => run_permitted(session, "delete_record", arguments, permit, "Record 12345 is deleted.").await,
         None => session.complete("Nothing was deleted.").await,
     }
 }
 
-/// Asks before something is done for good. Only a yes gives a permit.
+/// Asks for an irreversible tool call. Only an acceptance yields a permit.
 async fn consent(session: &Session, ask: Confirmation, tool: &str, arguments: &Value) -> Result<Option<Permit>, Error> {
-    let ask = ask.for_call(tool, arguments).irreversible().risk(RiskLevel::High).timeout_seconds(PATIENCE_SECONDS);
+    let ask = ask.for_call(tool, arguments).irreversible().risk(RiskLevel::High).timeout_seconds(QUESTION_TIMEOUT_SECS);
     Ok(session.confirm(ask).await?.permit)
 }
 
-/// Does what was agreed to. The demo only pretends: nothing outside of it changes.
-async fn act(session: Session, (tool, arguments): (&str, Value), permit: Permit, done: &str) -> Result<(), Error> {
+/// Simulates the tool call that the user accepted.
+async fn run_permitted(
+    session: Session,
+    tool: &str,
+    arguments: Value,
+    permit: Permit,
+    done: &str,
+) -> Result<(), Error> {
     let call = session.irreversible(tool, arguments).risk(RiskLevel::High).success_summary(done).permit(permit);
-    ran(call.run(|_| std::future::ready(Ok(()))).await)?;
+    refusal(call.run(|_| std::future::ready(Ok(()))).await)?;
     answer(session, done).await
 }
 
 async fn weather(session: Session) -> Result<(), Error> {
-    let ask = Clarification::freetext("Where are you?").timeout_seconds(PATIENCE_SECONDS);
+    let ask = Clarification::freetext("Where are you?").timeout_seconds(QUESTION_TIMEOUT_SECS);
     let place = match session.clarify(ask).await?.response {
         Some(aaep::message::Response::Text(place)) if !place.trim().is_empty() => place,
         _ => return session.complete("Without a place there is no weather to tell.").await,
@@ -189,8 +195,8 @@ async fn hand_over(session: Session) -> Result<(), Error> {
     session.complete("A person takes over.").await
 }
 
-/// A tool that only pretends cannot fail, but its announcement can be refused.
-fn ran(result: Result<(), ToolError<&'static str>>) -> Result<(), Error> {
+/// Returns the error of a simulated tool call, which cannot fail but may be refused.
+fn refusal(result: Result<(), ToolError<&'static str>>) -> Result<(), Error> {
     match result {
         Err(ToolError::Refused(error)) => Err(error),
         Ok(()) | Err(_) => Ok(()),

@@ -1,8 +1,7 @@
-//! `aaep demo`: scripted agents to listen to.
+//! `aaep demo`: a scripted demo agent.
 
 mod command;
 mod console;
 pub(crate) mod scenes;
-mod suite;
 
 pub(crate) use command::{Args, run, scene};
