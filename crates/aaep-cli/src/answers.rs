@@ -1,5 +1,5 @@
-//! `aaep pending`, `accept`, `reject` and `answer`: the same answers from scripts and from other windows, through a
-//! running `aaep listen`.
+//! `aaep pending`, `accept`, `reject` and `answer`: answers from scripts and other windows, through a running
+//! `aaep listen`.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,48 +9,48 @@ use serde_json::{Value, json};
 
 use crate::CommandStatus;
 use crate::listen::socket;
-use crate::output::{Escaped, EscapedJson, complain};
-use crate::serve::runtime;
+use crate::output::{Escaped, EscapedJson, fail, print_error};
+use crate::runtime::runtime;
 
-/// What all of them take.
+/// Flags of all these commands.
 #[derive(clap::Args)]
-pub(crate) struct Common {
+pub(crate) struct ListenerFlags {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// The process number of the listener, if several run
+    /// Process id of the listener, if several are running
     #[arg(long, value_name = "PID")]
     listener: Option<u32>,
 }
 
-/// Show the questions that wait for you.
+/// List open questions.
 ///
-/// Needs a running `aaep listen`. The exit code is 0 if a question waits, 1 if none does.
+/// Needs a running `aaep listen`. Exit code 0 if there is an open question, 1 if there is none.
 #[derive(clap::Args)]
 pub(crate) struct PendingArgs {
     #[command(flatten)]
-    common: Common,
+    common: ListenerFlags,
 }
 
-/// Say yes or no to a question.
+/// Accept or reject a confirmation.
 ///
-/// What cannot be undone must be named by its number; `aaep pending` shows it.
+/// An irreversible action must be named by its number; `aaep pending` prints it.
 #[derive(clap::Args)]
 pub(crate) struct DecideArgs {
-    /// The number of the question
+    /// Number of the question
     number: Option<u32>,
     #[command(flatten)]
-    common: Common,
+    common: ListenerFlags,
 }
 
-/// Answer a question in words, or with the number of a choice.
+/// Answer a clarification with text or with the number of a choice.
 #[derive(clap::Args)]
 pub(crate) struct AnswerArgs {
-    /// The number of the question, if it is not the only one, then the answer
+    /// Number of the question, if several are open, then the answer
     #[arg(required = true, num_args = 1.., value_name = "[NUMBER] TEXT")]
     words: Vec<String>,
     #[command(flatten)]
-    common: Common,
+    common: ListenerFlags,
 }
 
 pub(crate) fn pending(args: &PendingArgs) -> io::Result<CommandStatus> {
@@ -67,39 +67,36 @@ pub(crate) fn reject(args: &DecideArgs) -> io::Result<CommandStatus> {
 
 pub(crate) fn answer(args: &AnswerArgs) -> io::Result<CommandStatus> {
     let (number, text) = match args.words.as_slice() {
-        // A word alone is the answer, be it a number or not.
+        // A single word is the answer, even if it is a number.
         [first, rest @ ..] if !rest.is_empty() && first.parse::<u32>().is_ok() => (first.parse().ok(), rest.join(" ")),
         words => (None, words.join(" ")),
     };
     ask(&args.common, &ControlRequest::Answer { number, text })
 }
 
-fn ask(common: &Common, request: &ControlRequest) -> io::Result<CommandStatus> {
+fn ask(common: &ListenerFlags, request: &ControlRequest) -> io::Result<CommandStatus> {
     let asked = runtime()?.block_on(async {
         let listeners = listeners(common.listener).await?;
         match listeners.as_slice() {
-            [] => Err("no aaep listen is running for this user".to_owned()),
+            [] => Err("no running aaep listen found for this user; start one first".to_owned()),
             [(_, path)] => {
-                socket::call(path, request).await.map_err(|error| format!("the listener does not answer: {error}"))
+                socket::call(path, request).await.map_err(|error| format!("the listener does not respond: {error}"))
             }
             several => {
                 let pids: Vec<String> = several.iter().map(|(pid, _)| pid.to_string()).collect();
-                Err(format!("several listeners run; choose one with --listener: {}", pids.join(", ")))
+                Err(format!("several listeners are running; choose one with --listener: {}", pids.join(", ")))
             }
         }
     });
     match asked {
         Ok(response) => report(common, request, &response),
-        Err(mistake) => {
-            complain(mistake);
-            Ok(CommandStatus::Failed)
-        }
+        Err(error) => Ok(fail(error)),
     }
 }
 
-/// The listeners that answer. What a listener that is gone left behind does not count.
+/// Returns the process ids and sockets of the listeners that respond. Stale sockets are left out.
 async fn listeners(wanted: Option<u32>) -> Result<Vec<(u32, PathBuf)>, String> {
-    let directory = socket::directory().ok_or("XDG_RUNTIME_DIR is not set, so no listener can be found")?;
+    let directory = socket::directory().ok_or("cannot find listeners: XDG_RUNTIME_DIR is not set")?;
     let mut alive = Vec::new();
     for (pid, path) in socket::find(&directory) {
         if wanted.is_none_or(|wanted| wanted == pid) && socket::call(&path, &ControlRequest::Pending).await.is_ok() {
@@ -109,7 +106,7 @@ async fn listeners(wanted: Option<u32>) -> Result<Vec<(u32, PathBuf)>, String> {
     Ok(alive)
 }
 
-fn report(common: &Common, request: &ControlRequest, response: &ControlResponse) -> io::Result<CommandStatus> {
+fn report(common: &ListenerFlags, request: &ControlRequest, response: &ControlResponse) -> io::Result<CommandStatus> {
     let mut out = io::stdout();
     let listing = *request == ControlRequest::Pending;
     if common.json {
@@ -118,7 +115,7 @@ fn report(common: &Common, request: &ControlRequest, response: &ControlResponse)
     } else if response.ok {
         writeln!(out, "{}", Escaped(&response.text))?;
     } else {
-        complain(&response.text);
+        print_error(&response.text);
     }
     if !common.json && (listing || !response.ok) {
         for question in &response.questions {
@@ -131,7 +128,7 @@ fn report(common: &Common, request: &ControlRequest, response: &ControlResponse)
     Ok(if yes { CommandStatus::Yes } else { CommandStatus::No })
 }
 
-/// A question as it was put, and how long it waits.
+/// Formats a question as it was announced, and its remaining time.
 fn lines(question: &Value) -> Vec<String> {
     let number = &question["number"];
     let said = question["said"].as_array().into_iter().flatten().filter_map(Value::as_str);

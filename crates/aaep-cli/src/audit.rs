@@ -1,4 +1,4 @@
-//! `aaep audit`: what was decided, by whom, when, and what was shown.
+//! `aaep audit`: lists or exports recorded decisions.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -10,15 +10,15 @@ use aaep_store::{Audit, AuditQuery};
 use serde_json::json;
 
 use crate::CommandStatus;
-use crate::output::complain;
+use crate::output::fail;
 
-/// List and export what was decided, the oldest first.
+/// List or export recorded decisions, oldest first.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Where the server keeps its data
+pub(crate) struct AuditArgs {
+    /// Data directory of the server
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Only decisions of this time and later, such as 2026-05-24T00:00:00Z
+    /// Only decisions since this time, such as 2026-05-24T00:00:00Z
     #[arg(long, value_name = "TIME")]
     since: Option<Timestamp>,
     /// Only decisions of this session
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Print one JSON object per line
     #[arg(long, conflicts_with = "csv")]
     json: bool,
-    /// Print comma-separated values with a header
+    /// Print CSV with a header line
     #[arg(long)]
     csv: bool,
 }
@@ -48,14 +48,11 @@ const COLUMNS: [&str; 13] = [
     "permit_used",
 ];
 
-pub(crate) fn run(args: &Args) -> io::Result<CommandStatus> {
+pub(crate) fn run(args: &AuditArgs) -> io::Result<CommandStatus> {
     let query = AuditQuery { since: args.since, session: args.session.clone() };
     let audit = match Audit::open(&args.data) {
         Ok(audit) => audit,
-        Err(error) => {
-            complain(error);
-            return Ok(CommandStatus::Failed);
-        }
+        Err(error) => return Ok(fail(error)),
     };
     let mut out = BufWriter::new(io::stdout().lock());
     if args.csv {
@@ -78,18 +75,17 @@ pub(crate) fn run(args: &Args) -> io::Result<CommandStatus> {
         writeln!(out, "No decisions.")?;
     }
     out.flush()?;
-    if let Err(error) = read {
-        complain(error);
-        return Ok(CommandStatus::Failed);
-    }
-    Ok(CommandStatus::Yes)
+    Ok(match read {
+        Ok(()) => CommandStatus::Yes,
+        Err(error) => fail(error),
+    })
 }
 
-/// One sentence-like line, without columns that only eyes can follow.
+/// Formats a decision as one line that reads like a sentence; columns are hard to follow with a screen reader.
 fn as_line(record: &AuditRecord, used: bool) -> String {
-    let who = record.principal.as_deref().map(|who| format!(" by {}", plain(who))).unwrap_or_default();
+    let who = record.principal.as_deref().map(|who| format!(" by {}", without_controls(who))).unwrap_or_default();
     let used = if used { ", carried out" } else { "" };
-    let what = plain(&record.shown);
+    let what = without_controls(&record.shown);
     format!("{}  {}{who}{used}  {what}  {}", record.decided_at, record.resolution.as_str(), record.session_id)
 }
 
@@ -103,20 +99,20 @@ fn as_csv(record: &AuditRecord, used: bool) -> String {
     let value = as_json(record, used);
     let cell = |name: &&str| match &value[*name] {
         serde_json::Value::Null => String::new(),
-        serde_json::Value::String(text) => quoted(text),
+        serde_json::Value::String(text) => quote_cell(text),
         other => other.to_string(),
     };
     COLUMNS.iter().map(cell).collect::<Vec<_>>().join(",")
 }
 
-/// Text on one line, without what a terminal would obey.
-fn plain(text: &str) -> String {
+/// Replaces control characters by spaces.
+fn without_controls(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// A cell. What a spreadsheet would take for a formula is made text.
-fn quoted(text: &str) -> String {
-    let text = plain(text).replace('"', "\"\"");
+/// Quotes a cell. Text that a spreadsheet would take for a formula is prefixed with an apostrophe.
+fn quote_cell(text: &str) -> String {
+    let text = without_controls(text).replace('"', "\"\"");
     let formula = text.starts_with(['=', '+', '-', '@']);
     format!("\"{}{text}\"", if formula { "'" } else { "" })
 }
@@ -134,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_has_one_line_for_one_decision() {
+    fn every_format_has_one_line_per_decision() {
         let line = as_line(&record(), true);
         assert_eq!(line, "2026-05-24T14:01:00Z  accepted by user, carried out  =Send \"500\", now  sess_1");
         assert_eq!(as_json(&record(), false)["permit_used"], json!(false));

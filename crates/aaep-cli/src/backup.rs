@@ -1,41 +1,38 @@
-//! `aaep backup`: a consistent copy of a server's data, also while the server runs.
+//! `aaep backup`: a consistent copy of the data of a server, even while the server runs.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use crate::CommandStatus;
-use crate::output::{complain, count};
+use crate::output::{count, fail};
 
-/// Copy what a server keeps, also while it runs.
+/// Back up the data of a server, even while it runs.
 ///
-/// The copy is of one moment, whole and checked. To restore it, stop the server and start it with --data TO, or move the
-/// copy to where the data was. Copying the files by other means while the server runs gives a store that is not whole and
-/// is refused.
+/// The copy is a consistent, verified snapshot. To restore it, stop the server and start it with --data TO, or move the
+/// copy to the original directory. Do not copy the files in other ways while the server runs: the copy is incomplete, and
+/// servers refuse it.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Where the server keeps its data
+pub(crate) struct BackupArgs {
+    /// Data directory of the server
     #[arg(value_name = "DIR")]
     from: PathBuf,
-    /// Where to put the copy: a directory that is new or empty
+    /// New or empty directory for the copy
     #[arg(value_name = "TO")]
     to: PathBuf,
 }
 
-pub(crate) fn run(args: &Args) -> io::Result<CommandStatus> {
+pub(crate) fn run(args: &BackupArgs) -> io::Result<CommandStatus> {
     match aaep_store::backup(&args.from, &args.to) {
         Ok(made) => {
             let (decisions, bytes) = (count(made.decisions, "decision"), count(made.bytes, "byte"));
             writeln!(
                 io::stdout(),
-                "{} holds a copy of {}: {decisions}, {bytes}.",
+                "{} is a copy of {}: {decisions}, {bytes}.",
                 args.to.display(),
                 args.from.display()
             )?;
             Ok(CommandStatus::Yes)
         }
-        Err(error) => {
-            complain(error);
-            Ok(CommandStatus::Failed)
-        }
+        Err(error) => Ok(fail(error)),
     }
 }

@@ -1,29 +1,29 @@
-//! The end of a producer that has nothing more to say: listeners who hear it at their own pace get all of it.
+//! Waiting until subscribers have received everything, before a producer shuts down.
 
 use std::time::{Duration, Instant};
 
 use aaep::Producer;
 
-/// How long who does not take anything is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a subscriber may receive nothing before it is no longer waited for.
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether subscribers have got everything.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often the queues are checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Waits until subscribers have got everything, as long as they take it.
-pub(crate) async fn linger(producer: &Producer) {
+/// Waits until nothing is queued for any subscriber, as long as they make progress.
+pub(crate) async fn wait_until_drained(producer: &Producer) {
     let (mut latest, mut since) = (None, Instant::now());
-    while let Some(measures) = producer.stats().await {
-        if measures.held == 0 && measures.queued == 0 {
+    while let Some(stats) = producer.stats().await {
+        if stats.held == 0 && stats.queued == 0 {
             return;
         }
-        let now = Some((measures.counts.delivered, measures.queued));
+        let now = Some((stats.counts.delivered, stats.queued));
         if now != latest {
             (latest, since) = (now, Instant::now());
         }
-        if since.elapsed() > PATIENCE {
+        if since.elapsed() > STALL_TIMEOUT {
             return;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -1,4 +1,4 @@
-//! `aaep keys`: makes key pairs and shows their public halves.
+//! `aaep keys`: creates key pairs and prints public keys.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,98 +7,92 @@ use aaep_keys::{Algorithm, KeyError, KeySet, PublicKey, SigningKey, file};
 use serde_json::json;
 
 use crate::CommandStatus;
-use crate::output::{Escaped, complain};
+use crate::output::{Escaped, fail_at};
 
 #[derive(clap::Args)]
 #[command(disable_help_subcommand = true)]
-pub(crate) struct Args {
+pub(crate) struct KeysArgs {
     #[command(subcommand)]
-    command: Command,
+    command: KeysCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
-    /// Make a key pair: the private key in FILE, the public one in FILE.pub.json
-    New(New),
-    /// Print the public half of a key as a JSON Web Key
-    Show(Show),
-    /// Print the public halves of keys as a JSON Web Key Set; name the old and the new key while you rotate them
-    Jwks(Jwks),
+enum KeysCommand {
+    /// Create a key pair: the private key in FILE, the public key in FILE.pub.json
+    New(NewKeyArgs),
+    /// Print a public key as a JSON Web Key
+    Show(ShowKeyArgs),
+    /// Print public keys as a JSON Web Key Set; include the old and the new key during rotation
+    Jwks(JwksArgs),
 }
 
 #[derive(clap::Args)]
-struct New {
-    /// The file for the private key. It must not exist; only you can read it
+struct NewKeyArgs {
+    /// File for the private key. It must not exist; only you will be able to read it
     file: PathBuf,
-    /// How it signs
+    /// Signature algorithm
     #[arg(long, value_enum, default_value = "es256")]
-    alg: Alg,
-    /// A JSON object instead of a line for people
+    alg: KeyAlgorithm,
+    /// Print a JSON object
     #[arg(long)]
     json: bool,
 }
 
 #[derive(clap::Args)]
-struct Show {
-    /// A private key file, a public key file or a JSON Web Key Set
+struct ShowKeyArgs {
+    /// Private key file, public key file or JSON Web Key Set
     file: PathBuf,
-    /// PEM instead of JSON; for private key files
+    /// Print PEM instead of JSON; FILE must be a private key file
     #[arg(long)]
     pem: bool,
 }
 
 #[derive(clap::Args)]
-struct Jwks {
+struct JwksArgs {
     /// Private key files, public key files or JSON Web Key Sets
     #[arg(required = true)]
     files: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Alg {
-    /// ECDSA on P-256, as the specification recommends
+enum KeyAlgorithm {
+    /// ECDSA on P-256; recommended by the specification
     Es256,
     /// Ed25519
     Eddsa,
-    /// RSA of 3072 bits, for old software
+    /// RSA with 3072 bits, for compatibility with old software
     Rs256,
 }
 
-pub(crate) fn run(args: &Args) -> io::Result<CommandStatus> {
+pub(crate) fn run(args: &KeysArgs) -> io::Result<CommandStatus> {
     match &args.command {
-        Command::New(args) => new(args),
-        Command::Show(args) => show(args),
-        Command::Jwks(args) => jwks(args),
+        KeysCommand::New(args) => new(args),
+        KeysCommand::Show(args) => show(args),
+        KeysCommand::Jwks(args) => jwks(args),
     }
 }
 
-/// Says what is wrong with a file.
-pub(crate) fn give_up(path: &Path, fault: impl std::fmt::Display) -> io::Result<CommandStatus> {
-    complain(format_args!("{} {fault}", path.display()));
-    Ok(CommandStatus::Failed)
-}
-
-fn new(args: &New) -> io::Result<CommandStatus> {
+fn new(args: &NewKeyArgs) -> io::Result<CommandStatus> {
     let algorithm = match args.alg {
-        Alg::Es256 => Algorithm::Es256,
-        Alg::Eddsa => Algorithm::EdDsa,
-        Alg::Rs256 => Algorithm::Rs256,
+        KeyAlgorithm::Es256 => Algorithm::Es256,
+        KeyAlgorithm::Eddsa => Algorithm::EdDsa,
+        KeyAlgorithm::Rs256 => Algorithm::Rs256,
     };
     let key = match SigningKey::generate(algorithm) {
         Ok(key) => key,
-        Err(fault) => return give_up(&args.file, fault),
+        Err(error) => return Ok(fail_at(&args.file, error)),
     };
-    if let Err(fault) = key.write_new(&args.file) {
-        return give_up(&args.file, fault);
+    if let Err(error) = key.write_new(&args.file) {
+        return Ok(fail_at(&args.file, error));
     }
     let mut public = args.file.clone().into_os_string();
     public.push(".pub.json");
     let public = PathBuf::from(public);
     let jwks = KeySet::from_iter([key.public().clone()]).to_jwks() + "\n";
-    if let Err(fault) = file::write_public(&public, &jwks) {
-        // Nobody has used the private key yet, and a second attempt should find its place free.
+    if let Err(error) = file::write_public(&public, &jwks) {
+        // The private key was not used yet, and a second attempt must not find its file.
         let _ = std::fs::remove_file(&args.file);
-        return give_up(&public, fault);
+        return Ok(fail_at(&public, error));
     }
     let mut out = io::stdout().lock();
     let (private, public) = (args.file.display().to_string(), public.display().to_string());
@@ -107,19 +101,19 @@ fn new(args: &New) -> io::Result<CommandStatus> {
         writeln!(out, "{line}")?;
     } else {
         let (private, public) = (Escaped(&private), Escaped(&public));
-        writeln!(out, "The private key is in {private}: keep it to yourself.")?;
-        writeln!(out, "The public key is in {public}: give it to those who verify.")?;
-        writeln!(out, "The key is called {}.", key.kid())?;
+        writeln!(out, "Private key: {private} (keep it secret)")?;
+        writeln!(out, "Public key: {public} (give it to verifiers)")?;
+        writeln!(out, "Key id: {}", key.kid())?;
     }
     Ok(CommandStatus::Yes)
 }
 
-fn show(args: &Show) -> io::Result<CommandStatus> {
+fn show(args: &ShowKeyArgs) -> io::Result<CommandStatus> {
     let mut out = io::stdout().lock();
     if args.pem {
         return match SigningKey::load(&args.file).and_then(|key| key.public_pem()) {
             Ok(pem) => write!(out, "{pem}").map(|()| CommandStatus::Yes),
-            Err(fault) => give_up(&args.file, fault),
+            Err(error) => Ok(fail_at(&args.file, error)),
         };
     }
     match public_keys(&args.file) {
@@ -129,30 +123,30 @@ fn show(args: &Show) -> io::Result<CommandStatus> {
             }
             Ok(CommandStatus::Yes)
         }
-        Err(fault) => give_up(&args.file, fault),
+        Err(error) => Ok(fail_at(&args.file, error)),
     }
 }
 
-fn jwks(args: &Jwks) -> io::Result<CommandStatus> {
+fn jwks(args: &JwksArgs) -> io::Result<CommandStatus> {
     let mut keys: Vec<PublicKey> = Vec::new();
     for file in &args.files {
         match public_keys(file) {
             Ok(set) => keys.extend(set.iter().cloned()),
-            Err(fault) => return give_up(file, fault),
+            Err(error) => return Ok(fail_at(file, error)),
         }
     }
     writeln!(io::stdout().lock(), "{}", KeySet::from_iter(keys).to_jwks())?;
     Ok(CommandStatus::Yes)
 }
 
-/// The public keys of a file of any kind.
+/// Reads the public keys of a private key file, a public key file or a key set.
 fn public_keys(path: &Path) -> Result<KeySet, KeyError> {
     match KeySet::load(path) {
         Err(KeyError::PrivateKey) => {
-            SigningKey::load(path).map(|key| KeySet::from_iter([key.public().clone()])).map_err(|fault| match fault {
-                // A JSON Web Key with its secret: not what this command makes, and not what it should spread.
+            SigningKey::load(path).map(|key| KeySet::from_iter([key.public().clone()])).map_err(|error| match error {
+                // A JSON Web Key with its secret. This command does not create such files and must not print them.
                 KeyError::NotPem => KeyError::PrivateKey,
-                fault => fault,
+                error => error,
             })
         }
         result => result,

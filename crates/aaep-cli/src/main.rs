@@ -1,22 +1,27 @@
-//! The `aaep` command: one file per verb, results as exit codes.
+//! The `aaep` command, with one module per subcommand.
 //!
-//! 0 is yes, 1 is no, 2 is a mistake in the call or in the environment.
+//! Exit codes: 0 for success, 1 for a negative result, 2 for wrong usage or a problem of the environment.
 
 #[cfg(unix)]
 mod answers;
 mod audit;
 mod backup;
 mod capture;
+mod clock;
 mod demo;
 mod drain;
 mod keys;
 mod listen;
+mod logging;
 mod manifest;
 mod output;
 mod replay;
 mod run;
+mod runtime;
 mod schema;
 mod serve;
+mod server_flags;
+mod signals;
 mod stdio;
 mod token;
 mod validate;
@@ -25,72 +30,72 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Agents that assistive technology can hear: tools for the Agent Accessibility Event Protocol.
+/// Tools for the Agent Accessibility Event Protocol (AAEP).
 #[derive(Parser)]
 #[command(name = "aaep", version, disable_help_subcommand = true)]
-struct Args {
+struct Cli {
     #[command(subcommand)]
-    verb: Command,
+    command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// List and export what was decided
-    Audit(audit::Args),
-    /// Copy what a server keeps, also while it runs
-    Backup(backup::Args),
-    /// Play an agent that can be heard, and answer it
-    Demo(demo::Args),
-    /// Listen to agents, and answer them
+    /// List or export recorded decisions
+    Audit(audit::AuditArgs),
+    /// Back up the data of a server, even while it runs
+    Backup(backup::BackupArgs),
+    /// Run a scripted demo agent
+    Demo(demo::DemoArgs),
+    /// Listen to agents and answer them
     Listen(listen::Args),
-    /// Show the questions that wait for you
+    /// List open questions
     #[cfg(unix)]
     Pending(answers::PendingArgs),
-    /// Say yes to a question
+    /// Accept a confirmation
     #[cfg(unix)]
     Accept(answers::DecideArgs),
-    /// Say no to a question
+    /// Reject a confirmation
     #[cfg(unix)]
     Reject(answers::DecideArgs),
-    /// Answer a question in words
+    /// Answer a clarification
     #[cfg(unix)]
     Answer(answers::AnswerArgs),
-    /// Run an agent in any language, and serve what it says
-    Run(run::Args),
-    /// Record what an agent says
-    Capture(capture::Args),
-    /// Tell a recording again, or tell about it
-    Replay(replay::Args),
-    /// Serve agents and listeners
-    Serve(serve::Args),
-    /// Serve the program that started this one
-    Stdio(stdio::Args),
-    /// Check events and messages against the protocol
-    Validate(validate::Args),
-    /// Print the JSON Schema of an event or message
-    Schema(schema::Args),
-    /// Make keys and show their public halves
-    Keys(keys::Args),
-    /// Print, sign and verify manifests
-    Manifest(manifest::Args),
-    /// Make tokens for clients and agents
-    Token(token::Args),
+    /// Run an agent written in any language and serve its events
+    Run(run::RunArgs),
+    /// Record the events of an agent
+    Capture(capture::CaptureArgs),
+    /// Replay or describe a recording
+    Replay(replay::ReplayArgs),
+    /// Serve agents and subscribers
+    Serve(serve::ServeArgs),
+    /// Serve the parent process over stdin and stdout
+    Stdio(stdio::StdioArgs),
+    /// Validate events and messages
+    Validate(validate::ValidateArgs),
+    /// Print JSON Schemas of events and messages
+    Schema(schema::SchemaArgs),
+    /// Create keys and print public keys
+    Keys(keys::KeysArgs),
+    /// Print, sign or verify a manifest
+    Manifest(manifest::ManifestArgs),
+    /// Create tokens for clients and agents
+    Token(token::TokenArgs),
 }
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CommandStatus {
-    /// All is well.
+    /// Exit code 0: success, or a positive result.
     Yes,
-    /// The answer is no.
+    /// Exit code 1: a negative result, such as an invalid document.
     No,
-    /// The call or the environment is wrong; a line on standard error says how.
+    /// Exit code 2: wrong usage or a problem of the environment, which was printed on standard error.
     Failed,
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    let result = match args.verb {
+    let cli = Cli::parse();
+    let result = match cli.command {
         Command::Audit(args) => audit::run(&args),
         Command::Backup(args) => backup::run(&args),
         Command::Demo(args) => demo::run(args),
@@ -103,7 +108,7 @@ fn main() -> ExitCode {
         Command::Reject(args) => answers::reject(&args),
         #[cfg(unix)]
         Command::Answer(args) => answers::answer(&args),
-        // It ends as the agent does.
+        // It has the exit code of the agent.
         Command::Run(args) => return run::run(args),
         Command::Capture(args) => capture::run(args),
         Command::Replay(args) => replay::run(args),
@@ -115,14 +120,11 @@ fn main() -> ExitCode {
         Command::Manifest(args) => manifest::run(args),
         Command::Token(args) => token::run(&args),
     };
-    let outcome = match result {
-        Ok(outcome) => outcome,
-        // Whoever read our output has seen enough.
+    let status = match result {
+        Ok(status) => status,
+        // The reader of the output has closed it, as `head` does.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => CommandStatus::Yes,
-        Err(error) => {
-            output::complain(format_args!("cannot write the output: {error}"));
-            CommandStatus::Failed
-        }
+        Err(error) => output::fail(format_args!("cannot write the output: {error}")),
     };
-    ExitCode::from(outcome as u8)
+    ExitCode::from(status as u8)
 }

@@ -1,8 +1,7 @@
-//! `aaep manifest`: signs manifests and verifies them.
+//! `aaep manifest`: prints, signs and verifies manifests.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use aaep_keys::manifest::MANIFEST_BYTES;
 use aaep_keys::token::LEEWAY_SECONDS;
@@ -13,151 +12,143 @@ use aaep_server::{Layer, Server};
 use serde_json::json;
 
 use crate::CommandStatus;
-use crate::keys::give_up;
-use crate::output::{Escaped, complain};
-use crate::serve::{Flags, failed, runtime};
+use crate::clock::now;
+use crate::output::{Escaped, fail, fail_at, print_error};
+use crate::runtime::runtime;
+use crate::server_flags::ServerFlags;
 
 #[derive(clap::Args)]
 #[command(disable_help_subcommand = true)]
-pub(crate) struct Args {
+pub(crate) struct ManifestArgs {
     #[command(subcommand)]
-    command: Command,
+    command: ManifestCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
-    /// Print the manifest that a server with these settings would publish
-    Print(Box<Print>),
+enum ManifestCommand {
+    /// Print the manifest that a server with this configuration would publish
+    Print(Box<PrintManifestArgs>),
     /// Sign a manifest and print it as a compact JWS
-    Sign(Sign),
-    /// Check who signed a manifest
-    Verify(Verify),
+    Sign(SignManifestArgs),
+    /// Verify a signed manifest
+    Verify(VerifyManifestArgs),
 }
 
 #[derive(clap::Args)]
-struct Print {
-    /// Print it signed, as a compact JWS; needs --manifest-key
+struct PrintManifestArgs {
+    /// Print the signed manifest as a compact JWS; requires --manifest-key
     #[arg(long)]
     signed: bool,
     #[command(flatten)]
-    server: Flags,
+    server: ServerFlags,
 }
 
 #[derive(clap::Args)]
-struct Sign {
-    /// The manifest as JSON; '-' or nothing is standard input
+struct SignManifestArgs {
+    /// Manifest (JSON); '-' for stdin [default: stdin]
     manifest: Option<PathBuf>,
-    /// The private key file, see: aaep keys new
+    /// Private key file, see: aaep keys new
     #[arg(long)]
     key: PathBuf,
 }
 
 #[derive(clap::Args)]
-struct Verify {
-    /// The signed manifest; '-' or nothing is standard input
+struct VerifyManifestArgs {
+    /// Signed manifest (compact JWS); '-' for stdin [default: stdin]
     file: Option<PathBuf>,
-    /// The public keys that you trust: a JSON Web Key Set or PEM
+    /// Trusted public keys (JWKS or PEM)
     #[arg(long)]
     keys: PathBuf,
-    /// The agent that it must be about
+    /// Expected agent_id
     #[arg(long)]
     agent_id: Option<String>,
-    /// A JSON object instead of a line for people
+    /// Print a JSON object
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
+pub(crate) fn run(args: ManifestArgs) -> io::Result<CommandStatus> {
     match args.command {
-        Command::Print(args) => print(*args),
-        Command::Sign(args) => sign(&args),
-        Command::Verify(args) => verify(&args),
+        ManifestCommand::Print(args) => print(*args),
+        ManifestCommand::Sign(args) => sign(&args),
+        ManifestCommand::Verify(args) => verify(&args),
     }
 }
 
-fn print(args: Print) -> io::Result<CommandStatus> {
+fn print(args: PrintManifestArgs) -> io::Result<CommandStatus> {
     let config = match args.server.config_over(Layer::default()) {
         Ok(config) => config,
-        Err(error) => return Ok(failed(&error)),
+        Err(error) => return Ok(fail(error)),
     };
     let (manifest, signed) = match runtime()?.block_on(Server::manifest(&config)) {
         Ok(made) => made,
-        Err(error) => return Ok(failed(&error)),
+        Err(error) => return Ok(fail(error)),
     };
     let text = match (args.signed, signed) {
         (false, _) => serde_json::to_string_pretty(&Message::from(manifest))?,
         (true, Some(jws)) => jws,
-        (true, None) => {
-            complain("there is no key to sign with; give --manifest-key, see: aaep keys new");
-            return Ok(CommandStatus::Failed);
-        }
+        (true, None) => return Ok(fail("--signed requires --manifest-key, see: aaep keys new")),
     };
     writeln!(io::stdout(), "{text}")?;
     Ok(CommandStatus::Yes)
 }
 
-/// The time on the wall.
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
-fn sign(args: &Sign) -> io::Result<CommandStatus> {
+fn sign(args: &SignManifestArgs) -> io::Result<CommandStatus> {
     let key = match SigningKey::load(&args.key) {
         Ok(key) => key,
-        Err(fault) => return give_up(&args.key, fault),
+        Err(error) => return Ok(fail_at(&args.key, error)),
     };
     let path = args.manifest.as_deref().unwrap_or(Path::new("-"));
-    let text = match input(path) {
+    let text = match read_input(path) {
         Ok(text) => text,
-        Err(fault) => return give_up(path, fault),
+        Err(error) => return Ok(fail_at(path, error)),
     };
     match sign_manifest_json(text.as_bytes(), &key, now()) {
         Ok(jws) => writeln!(io::stdout().lock(), "{jws}").map(|()| CommandStatus::Yes),
-        Err(ManifestError::Key(fault)) => give_up(&args.key, fault),
-        Err(fault) => {
-            complain(format_args!("{}: {fault}", path.display()));
+        Err(ManifestError::Key(error)) => Ok(fail_at(&args.key, error)),
+        Err(error) => {
+            print_error(format_args!("{}: {error}", path.display()));
             Ok(CommandStatus::No)
         }
     }
 }
 
-fn verify(args: &Verify) -> io::Result<CommandStatus> {
+fn verify(args: &VerifyManifestArgs) -> io::Result<CommandStatus> {
     let keys = match KeySet::load(&args.keys) {
         Ok(keys) => keys,
-        Err(fault) => return give_up(&args.keys, fault),
+        Err(error) => return Ok(fail_at(&args.keys, error)),
     };
     let path = args.file.as_deref().unwrap_or(Path::new("-"));
-    let text = match input(path) {
+    let text = match read_input(path) {
         Ok(text) => text,
-        Err(fault) => return give_up(path, fault),
+        Err(error) => return Ok(fail_at(path, error)),
     };
-    match judge(text.trim(), &keys, args.agent_id.as_deref()) {
+    match check(text.trim(), &keys, args.agent_id.as_deref()) {
         Ok(verified) => report(args, &verified).map(|()| CommandStatus::Yes),
         Err((code, message)) => {
             if args.json {
                 writeln!(io::stdout().lock(), "{}", json!({"valid": false, "fault": code, "message": message}))?;
             } else {
-                complain(format_args!("{}: {message}", path.display()));
+                print_error(format_args!("{}: {message}", path.display()));
             }
             Ok(CommandStatus::No)
         }
     }
 }
 
-/// A word and a sentence about what is wrong, or the manifest.
-fn judge(jws: &str, keys: &KeySet, agent_id: Option<&str>) -> Result<VerifiedManifest, (&'static str, String)> {
-    let verified = verify_manifest(jws, keys).map_err(|fault| (fault.code(), fault.to_string()))?;
-    verified.check_time(now(), LEEWAY_SECONDS).map_err(|misfit| (misfit.code(), misfit.to_string()))?;
+/// Verifies a manifest. The error is a code and a message.
+fn check(jws: &str, keys: &KeySet, agent_id: Option<&str>) -> Result<VerifiedManifest, (&'static str, String)> {
+    let verified = verify_manifest(jws, keys).map_err(|error| (error.code(), error.to_string()))?;
+    verified.check_time(now(), LEEWAY_SECONDS).map_err(|error| (error.code(), error.to_string()))?;
     match agent_id {
         Some(wanted) if wanted != verified.manifest.agent_id => {
-            Err(("agent-id", format!("it is the manifest of {:?}, not of {wanted:?}", verified.manifest.agent_id)))
+            Err(("agent-id", format!("agent_id is {:?}, expected {wanted:?}", verified.manifest.agent_id)))
         }
         _ => Ok(verified),
     }
 }
 
-fn report(args: &Verify, verified: &VerifiedManifest) -> io::Result<()> {
+fn report(args: &VerifyManifestArgs, verified: &VerifiedManifest) -> io::Result<()> {
     let VerifiedManifest { manifest, issued_at, expires_at, key, algorithm } = verified;
     let mut out = io::stdout().lock();
     if args.json {
@@ -171,13 +162,13 @@ fn report(args: &Verify, verified: &VerifiedManifest) -> io::Result<()> {
     writeln!(out, "The manifest of {agent} was signed with {algorithm} by key {key}{}.", when.unwrap_or_default())
 }
 
-/// A file or standard input, bounded.
-fn input(path: &Path) -> Result<String, String> {
+/// Reads a file or standard input, up to the maximum size of a manifest.
+fn read_input(path: &Path) -> Result<String, String> {
     if path.as_os_str() != "-" {
-        return file::read_public(path).map_err(|fault| fault.to_string());
+        return file::read_public(path).map_err(|error| error.to_string());
     }
     if io::stdin().is_terminal() {
-        complain("reading what you type; end with Control-D");
+        print_error("reading from the terminal; press Ctrl-D to end");
     }
     let mut text = String::new();
     match io::stdin().take(MANIFEST_BYTES as u64 + 1).read_to_string(&mut text) {

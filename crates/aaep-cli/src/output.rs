@@ -1,20 +1,34 @@
-//! What the command says to people.
+//! Output for people: errors, escaped text, progress.
 
 use std::fmt::{self, Display, Write as _};
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub(crate) use aaep_listen::Escaped;
 use aaep_listen::is_unsafe_to_print;
 
-/// One line on standard error.
-pub(crate) fn complain(message: impl Display) {
-    // Nobody is left to tell when standard error is closed.
+use crate::CommandStatus;
+
+/// Prints one line on standard error.
+pub(crate) fn print_error(message: impl Display) {
+    // If standard error is closed, nobody reads it.
     let _ = writeln!(std::io::stderr(), "aaep: {}", Escaped(&message.to_string()));
 }
 
-/// A JSON document, safe to print: characters that mean something to a terminal or turn the order of the letters are
-/// written as JSON writes others. They can stand in strings only, so the document stays the same.
+/// Prints an error and returns [`CommandStatus::Failed`].
+pub(crate) fn fail(message: impl Display) -> CommandStatus {
+    print_error(message);
+    CommandStatus::Failed
+}
+
+/// Prints an error about a file and returns [`CommandStatus::Failed`].
+pub(crate) fn fail_at(path: &Path, error: impl Display) -> CommandStatus {
+    fail(format_args!("{} {error}", path.display()))
+}
+
+/// A JSON document, safe to print: unsafe characters are written as JSON escapes. They occur in strings only, so the
+/// value of the document stays the same.
 pub(crate) struct EscapedJson<T>(pub(crate) T);
 
 impl<T: Display> Display for EscapedJson<T> {
@@ -30,8 +44,7 @@ impl<T: Display> Display for EscapedJson<T> {
     }
 }
 
-/// A writer that outlives its reader: when nobody reads any more it goes on in silence, so that
-/// the exit code still tells the whole truth.
+/// A writer that ignores broken pipes, so that the exit code is right even if nobody reads all of the output.
 pub(crate) struct IgnoreBrokenPipe<W> {
     inner: W,
     closed: bool,
@@ -42,14 +55,14 @@ impl<W: Write> IgnoreBrokenPipe<W> {
         IgnoreBrokenPipe { inner, closed: false }
     }
 
-    fn unless_closed<T>(&mut self, silent: T, work: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+    fn unless_closed<T>(&mut self, if_closed: T, work: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
         if self.closed {
-            return Ok(silent);
+            return Ok(if_closed);
         }
         match work(&mut self.inner) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.closed = true;
-                Ok(silent)
+                Ok(if_closed)
             }
             result => result,
         }
@@ -66,29 +79,33 @@ impl<W: Write> Write for IgnoreBrokenPipe<W> {
     }
 }
 
-/// Tells how long work is going, on a terminal only: one plain line after a second, then one every
-/// ten. No spinner, no redraw: a screen reader reads each line once.
-pub(crate) struct Progress {
+/// Reports progress on a terminal: one plain line after a second, then one every ten seconds. There is no spinner and
+/// no redraw, because a screen reader reads each line once.
+pub(crate) struct ProgressReporter {
     started: Instant,
     next: Duration,
-    shown: bool,
+    enabled: bool,
 }
 
-impl Progress {
-    pub(crate) fn start() -> Progress {
-        Progress { started: Instant::now(), next: Duration::from_secs(1), shown: std::io::stderr().is_terminal() }
+impl ProgressReporter {
+    pub(crate) fn start() -> ProgressReporter {
+        ProgressReporter {
+            started: Instant::now(),
+            next: Duration::from_secs(1),
+            enabled: std::io::stderr().is_terminal(),
+        }
     }
 
-    /// Says where the work stands, if it is time to.
+    /// Prints a line if one is due.
     pub(crate) fn tick(&mut self, describe: impl FnOnce() -> String) {
-        if self.shown && self.started.elapsed() >= self.next {
+        if self.enabled && self.started.elapsed() >= self.next {
             self.next = self.started.elapsed() + Duration::from_secs(10);
             let _ = writeln!(std::io::stderr(), "{}", describe());
         }
     }
 }
 
-/// `1 document`, `2 documents`.
+/// Formats a number with a noun: `1 document`, `2 documents`.
 pub(crate) fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
@@ -99,7 +116,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn nothing_that_is_printed_means_something_to_a_terminal() {
+    fn escaped_text_contains_no_unsafe_characters_and_json_keeps_its_value() {
         let all: String = (0..0x3000).filter_map(char::from_u32).collect();
         assert!(!Escaped(&all).to_string().contains(is_unsafe_to_print));
         let object = json!({"text": all, "\u{9b}2J": ["\u{202e}"]});

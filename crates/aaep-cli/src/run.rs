@@ -1,4 +1,4 @@
-//! `aaep run`: starts an agent in any language, serves what it says, and ends as it does.
+//! `aaep run`: runs an agent written in any language, serves its events, and exits with its exit code.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -12,24 +12,27 @@ use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 
 use crate::CommandStatus;
-use crate::drain::linger;
-use crate::output::complain;
-use crate::serve::{Flags, failed, runtime, start_logging};
+use crate::drain::wait_until_drained;
+use crate::logging::start_logging;
+use crate::output::{fail, print_error};
+use crate::runtime::runtime;
+use crate::server_flags::ServerFlags;
+use crate::signals::{ForwardedSignals, forward};
 
-/// Run an agent in any language, and serve what it says.
+/// Run an agent written in any language and serve its events.
 ///
-/// The agent writes one JSON object per line to its standard output; the answers to its questions come on its standard
-/// input. Everything else that it writes is passed on. See docs/guide/agents.md.
+/// The agent writes one JSON object per line to stdout and reads the answers to its questions from stdin. Other output is
+/// passed through. The exit code is that of the agent. See docs/guide/agents.md.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RunArgs {
     #[command(flatten)]
-    server: Flags,
-    /// The agent and its arguments, after two dashes
+    server: ServerFlags,
+    /// Command that starts the agent, after --
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(args: Args) -> ExitCode {
+pub(crate) fn run(args: RunArgs) -> ExitCode {
     let mut base = Layer::default();
     base.set("log.filter", "warn");
     if let Some(name) = args.command.first().and_then(|command| Path::new(command).file_name()) {
@@ -37,52 +40,50 @@ pub(crate) fn run(args: Args) -> ExitCode {
     }
     let config = match args.server.config_over(base) {
         Ok(config) => config,
-        Err(error) => return ExitCode::from(failed(&error) as u8),
+        Err(error) => return ExitCode::from(fail(error) as u8),
     };
     start_logging(&config.log);
     let runtime = match runtime() {
         Ok(runtime) => runtime,
-        Err(error) => {
-            complain(format_args!("cannot start: {error}"));
-            return ExitCode::from(CommandStatus::Failed as u8);
-        }
+        Err(error) => return ExitCode::from(fail(format_args!("cannot start the runtime: {error}")) as u8),
     };
-    // Beside the producer's task, which the relay waits for at every event: so that neither has to wake another thread.
+    // Spawned, so that it runs on the worker threads like the driver task that it waits for at every event. Otherwise
+    // each event would wake another thread.
     let serving = runtime.spawn(serve(config, args.command));
     let ended = runtime.block_on(serving).unwrap_or_else(|_| Ok(ExitCode::from(CommandStatus::Failed as u8)));
-    // What still waits for something has nobody left to tell.
+    // Tasks that still wait have no subscriber left.
     runtime.shutdown_background();
-    ended.unwrap_or_else(|error| ExitCode::from(failed(&error) as u8))
+    ended.unwrap_or_else(|error| ExitCode::from(fail(error) as u8))
 }
 
 async fn serve(config: Config, command: Vec<OsString>) -> Result<ExitCode, ConfigError> {
     let producer = Server::durable_producer(&config)?;
-    let who = who(&config);
-    let mut signals = Signals::new();
+    let identity = agent_identity(&config);
+    let mut signals = ForwardedSignals::new();
     let server = Server::new(config, producer.clone()).start().await?;
     let _ = writeln!(io::stderr(), "Serving at {}", server.url());
     let mut child = match start(&command, &server.url()) {
         Ok(child) => child,
         Err(error) => {
             let name = command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
-            complain(format_args!("cannot start {name}: {error}"));
+            print_error(format_args!("cannot start {name}: {error}"));
             server.stop("The agent could not be started.").await;
-            // As shells say it.
+            // The exit codes of shells for a command that was not found or cannot be executed.
             return Ok(ExitCode::from(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }));
         }
     };
     let pipes = (child.stdout.take(), child.stdin.take());
-    let (over, ended) = oneshot::channel();
+    let (exited, ended) = oneshot::channel();
     let watching = tokio::spawn(async move {
-        let status = watch(&mut child, &mut signals).await;
-        let _ = over.send(());
+        let status = wait_and_forward(&mut child, &mut signals).await;
+        let _ = exited.send(());
         (status, signals)
     });
-    let mut relay = Relay::new(producer.clone(), who);
+    let mut relay = Relay::new(producer.clone(), identity);
     if let (Some(output), Some(input)) = pipes {
         let ended = async { drop(ended.await) };
-        if let Err(error) = relay_lines(&mut relay, (output, input), ended, beside).await {
-            complain(format_args!("cannot read what the agent writes: {error}"));
+        if let Err(error) = relay_lines(&mut relay, (output, input), ended, print_side_output).await {
+            print_error(format_args!("cannot read the output of the agent: {error}"));
         }
     }
     let (status, mut signals) = match watching.await {
@@ -95,136 +96,66 @@ async fn serve(config: Config, command: Vec<OsString>) -> Result<ExitCode, Confi
         relay.fail("The agent stopped unexpectedly.").await;
     }
     drop(relay);
-    if !signals.were_heard {
+    if !signals.was_received() {
         tokio::select! {
-            () = linger(&producer) => {}
-            _ = signals.next() => {}
+            () = wait_until_drained(&producer) => {}
+            _ = signals.recv() => {}
         }
     }
     server.stop("The agent has ended.").await;
-    Ok(ExitCode::from(code(status)))
+    Ok(ExitCode::from(exit_code(status)))
 }
 
-fn who(config: &Config) -> AgentIdentity {
+fn agent_identity(config: &Config) -> AgentIdentity {
     let language = config.languages.first().cloned().unwrap_or_else(|| "en".parse().expect("en is a language tag"));
-    let mut who = AgentIdentity::anyone(&config.agent_id, language);
-    who.producer.agent_name.clone_from(&config.agent_name);
-    who
+    let mut identity = AgentIdentity::anyone(&config.agent_id, language);
+    identity.producer.agent_name.clone_from(&config.agent_name);
+    identity
 }
 
 fn start(command: &[OsString], url: &str) -> io::Result<Child> {
     let (name, arguments) = command.split_first().ok_or(io::ErrorKind::NotFound)?;
     let mut command = Command::new(name);
     command.args(arguments).env("AAEP_URL", url).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-    // Keys that a terminal turns into signals come to us, and the agent gets them from us, once.
+    // In its own process group the agent gets the signals of the terminal from us only, not twice.
     #[cfg(unix)]
     command.process_group(0);
     command.spawn()
 }
 
-/// What the agent writes that is no event.
-fn beside(said: SideOutput<'_>) {
-    match said {
-        // Who reads our output decides how fast the agent can write.
+/// Prints output of the agent that is not an event.
+fn print_side_output(output: SideOutput<'_>) {
+    match output {
+        // Blocking: the reader of our output sets the pace of the agent.
         SideOutput::Lines(lines) => tokio::task::block_in_place(|| {
             let mut out = io::stdout().lock();
-            // Nobody may be reading; the agent goes on all the same.
+            // If nobody reads it, the agent continues all the same.
             let _ = out.write_all(lines).and_then(|()| out.flush());
         }),
-        SideOutput::Problem(number, words) => complain(format_args!("line {number} of the agent: {words}")),
+        SideOutput::Problem(number, message) => print_error(format_args!("line {number} of the agent: {message}")),
     }
 }
 
-/// Waits for the end of the agent and passes signals on to it.
-async fn watch(child: &mut Child, signals: &mut Signals) -> io::Result<ExitStatus> {
+/// Waits until the agent exits, and forwards signals to it.
+async fn wait_and_forward(child: &mut Child, signals: &mut ForwardedSignals) -> io::Result<ExitStatus> {
     loop {
         let signal = tokio::select! {
             status = child.wait() => return status,
-            signal = signals.next() => signal,
+            signal = signals.recv() => signal,
         };
-        pass_on(child, signal);
+        forward(child, signal);
     }
 }
 
 #[cfg(unix)]
-fn code(status: ExitStatus) -> u8 {
+fn exit_code(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(CommandStatus::Failed as u8)
 }
 
 #[cfg(not(unix))]
-fn code(status: ExitStatus) -> u8 {
-    let most = |code: i32| u8::try_from(code).unwrap_or(u8::MAX);
-    status.code().map_or(CommandStatus::Failed as u8, most)
-}
-
-/// Signals that are the agent's business.
-#[cfg(unix)]
-struct Signals {
-    streams: Vec<(rustix::process::Signal, tokio::signal::unix::Signal)>,
-    /// Whether one came.
-    were_heard: bool,
-}
-
-#[cfg(unix)]
-impl Signals {
-    fn new() -> Signals {
-        use rustix::process::Signal;
-        use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [
-            (Signal::INT, SignalKind::interrupt()),
-            (Signal::TERM, SignalKind::terminate()),
-            (Signal::HUP, SignalKind::hangup()),
-        ];
-        let streams = kinds.into_iter().filter_map(|(name, kind)| Some((name, signal(kind).ok()?))).collect();
-        Signals { streams, were_heard: false }
-    }
-
-    /// The next one. Giving up waiting loses nothing.
-    async fn next(&mut self) -> rustix::process::Signal {
-        std::future::poll_fn(|cx| {
-            for (name, stream) in &mut self.streams {
-                if stream.poll_recv(cx).is_ready() {
-                    self.were_heard = true;
-                    return std::task::Poll::Ready(*name);
-                }
-            }
-            std::task::Poll::Pending
-        })
-        .await
-    }
-}
-
-/// All of the agent's processes get it, as they would from a terminal.
-#[cfg(unix)]
-fn pass_on(child: &Child, signal: rustix::process::Signal) {
-    let id = child.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?));
-    if let Some(id) = id {
-        // It may just have ended.
-        let _ = rustix::process::kill_process_group(id, signal);
-    }
-}
-
-#[cfg(not(unix))]
-struct Signals {
-    were_heard: bool,
-}
-
-#[cfg(not(unix))]
-impl Signals {
-    fn new() -> Signals {
-        Signals { were_heard: false }
-    }
-
-    async fn next(&mut self) {
-        // Without signals there is only one way to be told.
-        let _ = tokio::signal::ctrl_c().await;
-        self.were_heard = true;
-    }
-}
-
-#[cfg(not(unix))]
-fn pass_on(child: &mut Child, (): ()) {
-    let _ = child.start_kill();
+fn exit_code(status: ExitStatus) -> u8 {
+    let clamp = |code: i32| u8::try_from(code).unwrap_or(u8::MAX);
+    status.code().map_or(CommandStatus::Failed as u8, clamp)
 }

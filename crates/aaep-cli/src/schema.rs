@@ -1,22 +1,24 @@
-//! `aaep schema`: prints the published JSON Schemas.
+//! `aaep schema`: prints the JSON Schemas of events and messages.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use aaep_proto::schema;
 
-use crate::{CommandStatus, output};
+use crate::CommandStatus;
+use crate::output::fail;
 
+/// Print JSON Schemas of events and messages.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// An event or message type, such as agent.tool.invoked or subscription.request; without one, all names are listed
+pub(crate) struct SchemaArgs {
+    /// Event or message type, such as agent.tool.invoked or subscription.request; without it, all names are listed
     name: Option<String>,
-    /// Write all schemas into this directory instead
+    /// Write all schemas to this directory
     #[arg(long, value_name = "DIR", conflicts_with = "name")]
     write: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> io::Result<CommandStatus> {
+pub(crate) fn run(args: &SchemaArgs) -> io::Result<CommandStatus> {
     if let Some(directory) = &args.write {
         return Ok(write_all(directory));
     }
@@ -32,10 +34,7 @@ pub(crate) fn run(args: &Args) -> io::Result<CommandStatus> {
             writeln!(out, "{:#}", entry.schema())?;
             Ok(CommandStatus::Yes)
         }
-        None => {
-            output::complain(format_args!("there is no schema named {name}; run 'aaep schema' for the names"));
-            Ok(CommandStatus::Failed)
-        }
+        None => Ok(fail(format_args!("unknown schema {name}; run 'aaep schema' for the names"))),
     }
 }
 
@@ -47,8 +46,7 @@ fn write_all(directory: &std::path::Path) -> CommandStatus {
             .map_or(Ok(()), std::fs::create_dir_all)
             .and_then(|()| std::fs::write(&path, format!("{:#}\n", entry.schema())));
         if let Err(error) = written {
-            output::complain(format_args!("cannot write {}: {error}", path.display()));
-            return CommandStatus::Failed;
+            return fail(format_args!("cannot write {}: {error}", path.display()));
         }
     }
     CommandStatus::Yes

@@ -1,4 +1,4 @@
-//! `aaep stdio`: an agent for the program that started this one, by JSON-RPC on standard input and output.
+//! `aaep stdio`: a demo agent for the parent process, by JSON-RPC over stdin and stdout.
 
 use std::io;
 use std::time::Duration;
@@ -8,32 +8,33 @@ use aaep_server::{LogConfig, ServerContext, stdio};
 
 use crate::CommandStatus;
 use crate::demo::scenes::{self, Pace, Scene};
-use crate::serve::{runtime, start_logging};
+use crate::logging::start_logging;
+use crate::runtime::runtime;
 
-/// Serve the program that started this one, by JSON-RPC 2.0 on standard input and output, one object for each line.
+/// Serve the parent process by JSON-RPC 2.0 over stdin and stdout, one object per line.
 ///
-/// Send aaep.subscribe first. Standard error is for people.
+/// The first request must be aaep.subscribe. Logs go to stderr.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct StdioArgs {
     #[command(subcommand)]
-    what: What,
+    command: StdioCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum What {
-    /// Play a scripted agent, once
+enum StdioCommand {
+    /// Run the scripted demo agent once
     Demo {
-        /// What to play; all of it, one after the other, without a name
-        #[arg(value_name = "SCENE", value_parser = crate::demo::scene)]
+        /// Scene to play [default: all]
+        #[arg(value_name = "SCENE", value_parser = crate::demo::parse_scene)]
         scene: Option<Scene>,
-        /// Play as fast as the machine can
+        /// Play without pauses
         #[arg(long)]
         no_pauses: bool,
     },
 }
 
-pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
-    let What::Demo { scene, no_pauses } = args.what;
+pub(crate) fn run(args: StdioArgs) -> io::Result<CommandStatus> {
+    let StdioCommand::Demo { scene, no_pauses } = args.command;
     start_logging(&LogConfig { filter: "warn".to_owned(), json: false });
     let scenes = scene.map_or_else(|| Scene::ALL.to_vec(), |scene| vec![scene]);
     let pace = if no_pauses { Pace::NONE } else { Pace::NORMAL };
@@ -42,33 +43,33 @@ pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
         let builder = Producer::builder("aaep-demo").name("Demo");
         let builder = scenes::languages().into_iter().fold(builder, aaep::Builder::language);
         let producer = builder.build();
-        let hub = ServerContext::standalone(producer.clone());
+        let context = ServerContext::standalone(producer.clone());
         let playing = tokio::spawn(play(producer, scenes, pace));
-        let close = stdio::serve(&hub, tokio::io::stdin(), tokio::io::stdout()).await;
+        let close = stdio::serve(&context, tokio::io::stdin(), tokio::io::stdout()).await;
         playing.abort();
         close
     });
-    // A read of standard input cannot be called off, so it is not waited for.
+    // A blocking read of stdin cannot be cancelled, so the runtime does not wait for it.
     runtime.shutdown_background();
-    let good = close.code.is_clean();
-    Ok(if good { CommandStatus::Yes } else { CommandStatus::No })
+    let is_clean = close.code.is_clean();
+    Ok(if is_clean { CommandStatus::Yes } else { CommandStatus::No })
 }
 
-/// Plays when there is someone to hear it, and ends when all of it was heard.
+/// Plays the scenes once there is a subscriber, then shuts the producer down.
 async fn play(producer: Producer, scenes: Vec<Scene>, pace: Pace) {
     while producer.subscriber_counts().await.subscriptions == 0 {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     for scene in scenes {
         if let Err(error) = scenes::play_at(scene, &producer, pace).await {
-            tracing::debug!(%error, "a scene ended early");
+            tracing::debug!(%error, "scene ended early");
         }
     }
-    producer.shut_down(PATIENCE, "The demo is over.").await;
+    producer.shut_down(DRAIN_TIMEOUT, "The demo is over.").await;
 }
 
-/// How often to look whether someone listens.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often to check for a subscriber.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long a listener may take for what is left at the end: slow speech takes its time.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// How long a subscriber may take to receive the last events; slow speech takes time.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(600);

@@ -1,4 +1,4 @@
-//! `aaep token`: makes the tokens that clients and agents show to a server.
+//! `aaep token`: creates tokens for clients and agents.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -9,74 +9,73 @@ use aaep_proto::time::Timestamp;
 use serde_json::json;
 
 use crate::CommandStatus;
-use crate::keys::give_up;
-use crate::manifest::now;
-use crate::output::complain;
+use crate::clock::now;
+use crate::output::{fail, fail_at};
 
-/// Nobody should forget a token for longer than this.
-const MOST_SECONDS: u32 = 366 * 24 * 3600;
+/// Maximum lifetime of a token.
+const MAX_LIFETIME_SECS: u32 = 366 * 24 * 3600;
 
 #[derive(clap::Args)]
 #[command(disable_help_subcommand = true)]
-pub(crate) struct Args {
+pub(crate) struct TokenArgs {
     #[command(subcommand)]
-    command: Command,
+    command: TokenCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
-    /// Print a signed token (JWT) that ends by itself
-    New(New),
-    /// Print a random token, and the line for the server's token file on standard error
-    Static(Static),
+enum TokenCommand {
+    /// Print a signed token (JWT) that expires
+    New(NewTokenArgs),
+    /// Print a random token, and on stderr the line for the token file of the server
+    Static(StaticTokenArgs),
 }
 
 #[derive(clap::Args)]
-struct New {
-    /// The private key file, see: aaep keys new
+struct NewTokenArgs {
+    /// Private key file, see: aaep keys new
     #[arg(long)]
     key: PathBuf,
-    /// Whom it is about
-    #[arg(long, value_parser = name)]
+    /// Subject (sub)
+    #[arg(long, value_parser = parse_name)]
     subject: String,
-    /// What they may do: subscribe, reply, audit, admin, produce; separated by commas
+    /// Comma-separated roles: subscribe, reply, audit, admin, produce
     #[arg(long, default_value = "subscribe,reply", value_parser = Role::parse_list)]
     role: BTreeSet<Role>,
-    /// The server that it is for, as the server calls itself
+    /// Audience (aud), as configured on the server
     #[arg(long, default_value = "aaep")]
     audience: String,
-    /// Who issues it, as the server expects it
+    /// Issuer (iss), as configured on the server
     #[arg(long, default_value = "aaep")]
     issuer: String,
-    /// How long it holds: 30s, 15m, 1h, 7d
-    #[arg(long, default_value = "1h", value_parser = seconds)]
+    /// Lifetime, such as 30s, 15m, 1h or 7d
+    #[arg(long, default_value = "1h", value_parser = parse_lifetime)]
     expires: u32,
-    /// A JSON object instead of the token alone
+    /// Print a JSON object
     #[arg(long)]
     json: bool,
 }
 
 #[derive(clap::Args)]
-struct Static {
-    /// Whom it is about, in one word
-    #[arg(long, value_parser = name)]
+struct StaticTokenArgs {
+    /// Principal; one word
+    #[arg(long, value_parser = parse_name)]
     principal: String,
-    /// What they may do: subscribe, reply, audit, admin, produce; separated by commas
+    /// Comma-separated roles: subscribe, reply, audit, admin, produce
     #[arg(long, default_value = "subscribe,reply", value_parser = Role::parse_list)]
     role: BTreeSet<Role>,
-    /// The token and the line in one JSON object
+    /// Print the token and the line as a JSON object
     #[arg(long)]
     json: bool,
 }
 
-fn name(text: &str) -> Result<String, String> {
-    let problem = "a name has 1 to 256 characters, no control characters, and is not local or cert: and more";
+fn parse_name(text: &str) -> Result<String, String> {
+    let problem = "must have 1 to 256 characters, no control characters, and not be `local` or begin with `cert:`";
     if Identity::is_name(text) { Ok(text.to_owned()) } else { Err(problem.to_owned()) }
 }
 
-/// `90s`, `15m`, `1h`, `7d` in seconds.
-fn seconds(text: &str) -> Result<u32, String> {
-    let form = || "write a number and s, m, h or d, for example 1h".to_owned();
+/// Parses `90s`, `15m`, `1h` or `7d` into seconds.
+fn parse_lifetime(text: &str) -> Result<u32, String> {
+    let form = || "give a number and s, m, h or d, such as 1h".to_owned();
     let (place, unit) = text.char_indices().next_back().ok_or_else(form)?;
     let scale = match unit {
         's' => 1,
@@ -87,23 +86,23 @@ fn seconds(text: &str) -> Result<u32, String> {
     };
     let number: u32 = text[..place].parse().map_err(|_| form())?;
     match number.checked_mul(scale) {
-        Some(0) => Err("it would have ended before anyone could use it".to_owned()),
-        Some(seconds) if seconds <= MOST_SECONDS => Ok(seconds),
-        _ => Err("the longest is 366d".to_owned()),
+        Some(0) => Err("must be at least 1s".to_owned()),
+        Some(seconds) if seconds <= MAX_LIFETIME_SECS => Ok(seconds),
+        _ => Err("must be at most 366d".to_owned()),
     }
 }
 
-pub(crate) fn run(args: &Args) -> io::Result<CommandStatus> {
+pub(crate) fn run(args: &TokenArgs) -> io::Result<CommandStatus> {
     match &args.command {
-        Command::New(args) => new(args),
-        Command::Static(args) => fixed(args),
+        TokenCommand::New(args) => new(args),
+        TokenCommand::Static(args) => new_static(args),
     }
 }
 
-fn new(args: &New) -> io::Result<CommandStatus> {
+fn new(args: &NewTokenArgs) -> io::Result<CommandStatus> {
     let key = match SigningKey::load(&args.key) {
         Ok(key) => key,
-        Err(fault) => return give_up(&args.key, fault),
+        Err(error) => return Ok(fail_at(&args.key, error)),
     };
     let issued_at = now();
     let token = NewToken {
@@ -116,7 +115,7 @@ fn new(args: &New) -> io::Result<CommandStatus> {
     };
     let text = match token.sign(&key) {
         Ok(text) => text,
-        Err(fault) => return give_up(&args.key, fault),
+        Err(error) => return Ok(fail_at(&args.key, error)),
     };
     let mut out = io::stdout().lock();
     if args.json {
@@ -129,26 +128,22 @@ fn new(args: &New) -> io::Result<CommandStatus> {
     Ok(CommandStatus::Yes)
 }
 
-fn fixed(args: &Static) -> io::Result<CommandStatus> {
+fn new_static(args: &StaticTokenArgs) -> io::Result<CommandStatus> {
     let token = match StaticToken::generate() {
         Ok(token) => token,
-        Err(fault) => {
-            complain(format_args!("a new token {fault}"));
-            return Ok(CommandStatus::Failed);
-        }
+        Err(error) => return Ok(fail(format_args!("a new token {error}"))),
     };
     let line = token.line(&args.principal, &args.role);
-    // Whatever the server would refuse is refused here.
+    // A line that the server would refuse is not printed.
     if StaticTokens::parse(&line).is_err() {
-        complain("--principal must be one word; use letters, digits and hyphens");
-        return Ok(CommandStatus::Failed);
+        return Ok(fail("--principal must be one word; use letters, digits and hyphens"));
     }
     let mut out = io::stdout().lock();
     if args.json {
         writeln!(out, "{}", json!({"token": token.secret(), "line": line}))?;
     } else {
         writeln!(out, "{}", token.secret())?;
-        // A comment and a line: this can be appended to the file as it is.
+        // The comment and the line can be appended to the file as they are.
         let _ = writeln!(io::stderr(), "# Add the next line to the server's token file.\n{line}");
     }
     Ok(CommandStatus::Yes)
@@ -159,12 +154,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_units_and_bounds() {
-        for (text, expected) in [("30s", 30), ("15m", 900), ("1h", 3600), ("7d", 604_800), ("366d", MOST_SECONDS)] {
-            assert_eq!(seconds(text), Ok(expected));
+    fn lifetimes_have_units_and_bounds() {
+        for (text, expected) in [("30s", 30), ("15m", 900), ("1h", 3600), ("7d", 604_800), ("366d", MAX_LIFETIME_SECS)]
+        {
+            assert_eq!(parse_lifetime(text), Ok(expected));
         }
         for text in ["", "1", "h", "-1h", "1.5h", "1 h", "1w", "1\u{e9}", "0s", "367d", "4294967295d"] {
-            assert!(seconds(text).is_err(), "{text}");
+            assert!(parse_lifetime(text).is_err(), "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `aaep validate`: checks files or standard input, a document at a time, in bounded memory.
+//! `aaep validate`: validates files or standard input, one document at a time, in bounded memory.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
@@ -12,83 +12,86 @@ use aaep_proto::{Problem, Rule, SequenceChecker, Severity, Validator, limits};
 use serde::Serialize;
 
 use crate::CommandStatus;
-use crate::output::{Escaped, IgnoreBrokenPipe, Progress, complain, count};
+use crate::output::{Escaped, IgnoreBrokenPipe, ProgressReporter, count, print_error};
 
+/// Validate events and messages.
+///
+/// Exit code 0 if every document is valid, 1 if any is not.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Files to check; '-' or nothing is standard input. One object, an array, a line per document, or a captured event stream
+pub(crate) struct ValidateArgs {
+    /// Files to validate: a JSON object, an array, JSON lines, or a captured SSE stream; '-' for stdin [default: stdin]
     files: Vec<PathBuf>,
-    /// Check the order of events too: sessions, tools, confirmations, outputs, states
+    /// Also check the order of events: sessions, tool calls, confirmations, outputs, states
     #[arg(long)]
     sequence: bool,
-    /// One JSON object per document instead of lines for people
+    /// Print one JSON object per document
     #[arg(long)]
     json: bool,
-    /// Say nothing; the exit code tells
+    /// Print nothing; use the exit code
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
 }
 
-pub(crate) fn run(args: &Args) -> io::Result<CommandStatus> {
+pub(crate) fn run(args: &ValidateArgs) -> io::Result<CommandStatus> {
     let standard_input = [PathBuf::from("-")];
     let files = if args.files.is_empty() { &standard_input[..] } else { &args.files };
-    let mut run = Run {
+    let mut run = ValidationRun {
         args,
         out: BufWriter::with_capacity(64 * 1024, IgnoreBrokenPipe::new(io::stdout().lock())),
         validator: Validator::new(),
-        progress: Progress::start(),
-        totals: Totals::default(),
+        progress: ProgressReporter::start(),
+        totals: ValidationTotals::default(),
         failed: false,
     };
     for file in files {
-        run.source(file)?;
+        run.validate_source(file)?;
     }
     run.finish()
 }
 
 #[derive(Default)]
-struct Totals {
+struct ValidationTotals {
     documents: u64,
     invalid: u64,
     warnings: u64,
     bytes: u64,
 }
 
-struct Run<'a, W: Write> {
-    args: &'a Args,
+struct ValidationRun<'a, W: Write> {
+    args: &'a ValidateArgs,
     out: W,
     validator: Validator,
-    progress: Progress,
-    totals: Totals,
+    progress: ProgressReporter,
+    totals: ValidationTotals,
     failed: bool,
 }
 
-/// What `--json` prints for one document.
+/// The output of `--json` for one document.
 #[derive(Serialize)]
-struct Line<'a> {
+struct DocumentReport<'a> {
     source: &'a str,
     line: u64,
     valid: bool,
     problems: &'a [Problem],
 }
 
-impl<W: Write> Run<'_, W> {
-    fn source(&mut self, path: &Path) -> io::Result<()> {
+impl<W: Write> ValidationRun<'_, W> {
+    fn validate_source(&mut self, path: &Path) -> io::Result<()> {
         let is_standard_input = path.as_os_str() == "-";
         let name = if is_standard_input { "-".into() } else { path.to_string_lossy() };
         let mut input: Box<dyn Read> = if is_standard_input {
             if io::stdin().is_terminal() {
-                complain("reading what you type; end with Control-D");
+                print_error("reading from the terminal; press Ctrl-D to end");
             }
             Box::new(io::stdin())
         } else {
             match open(path) {
                 Ok(file) => Box::new(file),
-                Err(reason) => return self.give_up(&name, &reason),
+                Err(reason) => return self.skip_source(&name, &reason),
             }
         };
         let before = self.totals.documents;
-        let mut mixed = AutoDecoder::new(limits::MESSAGE_BYTES);
+        let mut decoder = AutoDecoder::new(limits::MESSAGE_BYTES);
         let mut sequence = self.args.sequence.then(SequenceChecker::new);
         let mut buffer = vec![0; 64 * 1024];
         let mut result = Ok(());
@@ -97,12 +100,12 @@ impl<W: Write> Run<'_, W> {
                 Ok(0) => break,
                 Ok(length) => length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return self.give_up(&name, &format!("cannot be read: {error}")),
+                Err(error) => return self.skip_source(&name, &format!("cannot be read: {error}")),
             };
             self.totals.bytes += length as u64;
-            mixed.push(&buffer[..length], |line, piece| {
+            decoder.push(&buffer[..length], |line, decoded| {
                 if result.is_ok() {
-                    result = self.piece(&name, line, piece, sequence.as_mut());
+                    result = self.decoded(&name, line, decoded, sequence.as_mut());
                 }
             });
             std::mem::replace(&mut result, Ok(()))?;
@@ -111,35 +114,35 @@ impl<W: Write> Run<'_, W> {
                 format!("Checked {} so far, {} MiB.", count(totals.documents, "document"), totals.bytes >> 20)
             });
         }
-        mixed.finish(|line, piece| {
+        decoder.finish(|line, decoded| {
             if result.is_ok() {
-                result = self.piece(&name, line, piece, sequence.as_mut());
+                result = self.decoded(&name, line, decoded, sequence.as_mut());
             }
         });
         result?;
-        // An empty array or a stream of heartbeats is well-formed; an empty file is a mistake.
-        let well_formed = matches!(mixed.format(), Some(Format::Values | Format::EventStream));
+        // An empty array or a stream of heartbeats is well-formed; an empty file is an error.
+        let well_formed = matches!(decoder.format(), Some(Format::Values | Format::EventStream));
         if self.totals.documents == before && !well_formed {
-            return self.give_up(&name, "holds no document; there is nothing to check");
+            return self.skip_source(&name, "contains no document");
         }
-        self.unended(&name, sequence)
+        self.report_unended(&name, sequence)
     }
 
-    fn give_up(&mut self, name: &str, reason: &str) -> io::Result<()> {
+    fn skip_source(&mut self, name: &str, reason: &str) -> io::Result<()> {
         self.out.flush()?;
-        complain(format_args!("{name} {reason}"));
+        print_error(format_args!("{name} {reason}"));
         self.failed = true;
         Ok(())
     }
 
-    fn piece(
+    fn decoded(
         &mut self,
         source: &str,
         line: u64,
-        piece: Decoded<'_>,
+        decoded: Decoded<'_>,
         sequence: Option<&mut SequenceChecker>,
     ) -> io::Result<()> {
-        let problems = match piece {
+        let problems = match decoded {
             Decoded::Document(bytes) => self.check(bytes, sequence),
             Decoded::TooLong(length) => vec![Problem::new(
                 Rule::MessageSize,
@@ -157,7 +160,7 @@ impl<W: Write> Run<'_, W> {
         let Some(sequence) = sequence else { return self.validator.check(bytes).problems };
         let Ok(json) = Json::parse(bytes) else { return self.validator.check(bytes).problems };
         let mut problems = self.validator.check_json(&json, Some(bytes.len())).problems;
-        // What cannot be read has been reported already; the events after it are not to be blamed.
+        // A malformed document was reported already; it must not make later events of its session invalid.
         match Message::from_json_lenient(&json) {
             Ok(message) => problems.extend(sequence.observe(&message)),
             Err(_) => {
@@ -174,7 +177,7 @@ impl<W: Write> Run<'_, W> {
         self.totals.invalid += u64::from(!valid);
         self.totals.warnings += problems.iter().filter(|p| p.severity == Severity::Warning).count() as u64;
         if self.args.json {
-            serde_json::to_writer(&mut self.out, &Line { source, line, valid, problems })?;
+            serde_json::to_writer(&mut self.out, &DocumentReport { source, line, valid, problems })?;
             return self.out.write_all(b"\n");
         }
         if !self.args.quiet {
@@ -187,8 +190,8 @@ impl<W: Write> Run<'_, W> {
         Ok(())
     }
 
-    /// Sessions that did not end belong to no single document: a line for people, also with `--json`.
-    fn unended(&mut self, source: &str, sequence: Option<SequenceChecker>) -> io::Result<()> {
+    /// Reports sessions that did not end. They belong to no single document, so `--json` prints them on standard error.
+    fn report_unended(&mut self, source: &str, sequence: Option<SequenceChecker>) -> io::Result<()> {
         for (_, problem) in sequence.map(SequenceChecker::finish).unwrap_or_default() {
             self.totals.warnings += 1;
             let line = format!("{}: {} {}: {}", Escaped(source), problem.severity, problem.rule, problem.message);
@@ -202,7 +205,7 @@ impl<W: Write> Run<'_, W> {
     }
 
     fn finish(mut self) -> io::Result<CommandStatus> {
-        let Totals { documents, invalid, warnings, .. } = self.totals;
+        let ValidationTotals { documents, invalid, warnings, .. } = self.totals;
         if !self.args.json && !self.args.quiet && (documents > 0 || !self.failed) {
             let verdict = match invalid {
                 0 => "all valid".to_owned(),
@@ -222,11 +225,11 @@ impl<W: Write> Run<'_, W> {
 fn open(path: &Path) -> Result<File, String> {
     let file = File::open(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => "does not exist".to_owned(),
-        io::ErrorKind::PermissionDenied => "may not be read; check its permissions".to_owned(),
+        io::ErrorKind::PermissionDenied => "cannot be read: permission denied".to_owned(),
         _ => format!("cannot be opened: {error}"),
     })?;
     match file.metadata() {
-        Ok(metadata) if metadata.is_dir() => Err("is a directory; name a file".to_owned()),
+        Ok(metadata) if metadata.is_dir() => Err("is a directory; give a file".to_owned()),
         _ => Ok(file),
     }
 }

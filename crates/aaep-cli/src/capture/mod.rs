@@ -1,7 +1,7 @@
-//! `aaep capture`: writes down what an agent says, all of it, a line for each event.
+//! `aaep capture`: records the events of an agent as JSON lines.
 
-mod choice;
-mod sink;
+mod selection;
+mod writer;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -13,96 +13,98 @@ use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{Capabilities, CapabilityFields, CloseReason, EventFilters, Message, Verbosity};
 
 use crate::CommandStatus;
-use crate::output::{Progress, complain, count};
-use crate::serve::{runtime, told_to_stop};
-use choice::Choice;
-use sink::Sink;
+use crate::output::{ProgressReporter, count, fail, print_error};
+use crate::runtime::runtime;
+use crate::signals::shutdown_signal;
+use selection::EventSelection;
+use writer::RecordingWriter;
 
-/// How long the farewell may take.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long closing the subscription may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Record what an agent says, as one JSON object per line.
+/// Record the events of an agent as JSON lines.
 ///
-/// Everything is asked for and nothing is folded or left out, unless filters say so. A recording that is not whole is
-/// told, and the exit code is 1. See docs/guide/recording.md.
+/// Requests every event and coalesces none. If the recording is incomplete, the exit code is 1. See docs/guide/recording.md.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Where the agent is: http, https, ws, wss, grpc, grpcs, unix or stdio
+pub(crate) struct CaptureArgs {
+    /// URL of the agent: http, https, ws, wss, grpc, grpcs, unix or stdio
     url: String,
-    /// For `stdio:`, the command that is the agent, after two dashes
+    /// For stdio: the command that starts the agent, after --
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Where to write; what is there already stays; '-' is standard output
+    /// Output file (appended); '-' for stdout
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Only events of this type, such as tool.invoked, or that begin so, such as tool.*
+    /// Only events of this type, such as tool.invoked or tool.* (repeatable)
     #[arg(long = "type", value_name = "PATTERN")]
     types: Vec<String>,
-    /// Only events of this session
+    /// Only events of this session (repeatable)
     #[arg(long = "session", value_name = "ID")]
     sessions: Vec<String>,
-    /// Only events of this urgency
+    /// Only events of this urgency (repeatable)
     #[arg(long = "urgency", value_name = "WORD", value_parser = ["background", "normal", "critical"])]
     urgencies: Vec<String>,
-    /// Also questions, and what tells how they ended, whatever the other filters say
+    /// Also record questions and their resolutions, regardless of other filters
     #[arg(long)]
     include_replies: bool,
-    /// Stop after this time, such as 500ms, 30s, 5m or 1h
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    /// Stop after this duration, such as 500ms, 30s, 5m or 1h
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
-    /// Stop after so many events
+    /// Stop after this number of events
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// A language to ask for, the best first
+    /// Preferred language, best first (repeatable)
     #[arg(long = "language", value_name = "TAG")]
     languages: Vec<LanguageTag>,
-    /// A file that holds the token to show
+    /// File with the bearer token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Authorities to trust besides those of the system, in PEM
+    /// Additional certificate authorities to trust (PEM)
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Allow the way to another machine to be without encryption
+    /// Allow unencrypted connections to other hosts
     #[arg(long)]
     allow_plain: bool,
 }
 
 /// How a recording ended.
 #[derive(Debug, PartialEq, Eq)]
-enum End {
-    /// It was told to, or has what was asked for.
-    Enough,
-    /// The agent has said everything.
+enum CaptureEnd {
+    /// It was stopped, or has as many events as requested.
+    Stopped,
+    /// The agent has ended.
     Complete,
-    /// Something is missing, and why.
-    Broken(String),
-    /// It never began, and why.
+    /// Events are missing, and why.
+    Incomplete(String),
+    /// The subscription never began, and why.
     Unreachable(String),
 }
 
-pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
+pub(crate) fn run(args: CaptureArgs) -> io::Result<CommandStatus> {
     let options = match options(&args) {
         Ok(options) => options,
-        Err(reason) => return Ok(failed(&reason)),
+        Err(reason) => return Ok(fail(reason)),
     };
-    let choice = Choice::new(&args.types, &args.sessions, &args.urgencies, args.include_replies);
-    let (sink, note) = match Sink::open(&args.output) {
+    let selection = EventSelection::new(&args.types, &args.sessions, &args.urgencies, args.include_replies);
+    let (writer, note) = match RecordingWriter::open(&args.output) {
         Ok(opened) => opened,
-        Err(reason) => return Ok(failed(&format!("{}: {reason}", args.output.to_string_lossy()))),
+        Err(reason) => return Ok(fail(format_args!("{}: {reason}", args.output.to_string_lossy()))),
     };
     if let Some(note) = note {
-        complain(format_args!("{}: {note}", args.output.to_string_lossy()));
+        print_error(format_args!("{}: {note}", args.output.to_string_lossy()));
     }
-    let capture = Capture { sink, choice, most: args.count, began: false, unread: 0, progress: Progress::start() };
+    let capture = Capture {
+        writer,
+        selection,
+        max_events: args.count,
+        subscribed: false,
+        malformed: 0,
+        progress: ProgressReporter::start(),
+    };
     runtime()?.block_on(capture.run(&args.url, options, args.time))
 }
 
-fn failed(reason: &str) -> CommandStatus {
-    complain(reason);
-    CommandStatus::Failed
-}
-
-fn options(args: &Args) -> Result<ConnectOptions, String> {
+fn options(args: &CaptureArgs) -> Result<ConnectOptions, String> {
     let read = |path: &PathBuf| {
         std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.to_string_lossy()))
     };
@@ -112,7 +114,7 @@ fn options(args: &Args) -> Result<ConnectOptions, String> {
         event_filters: Some(EventFilters { include: Some(vec!["*".to_owned()]), exclude: None }),
         ..CapabilityFields::default()
     };
-    // It does not say that it could answer: nobody may wait for an answer that never comes.
+    // It does not claim to support replies, so no question waits for it.
     let capabilities = Capabilities { fields, ..Capabilities::default() };
     let mut options = ConnectOptions::new("aaep-capture", capabilities);
     options.config.request.subscriber_name = Some("aaep capture".to_owned());
@@ -121,7 +123,7 @@ fn options(args: &Args) -> Result<ConnectOptions, String> {
     options.allow_insecure = args.allow_plain;
     options.command = (!args.command.is_empty()).then(|| args.command.clone());
     if let Some(path) = &args.token_file {
-        let token = String::from_utf8(read(path)?).map_err(|_| "the token is not text".to_owned())?;
+        let token = String::from_utf8(read(path)?).map_err(|_| "the token is not UTF-8".to_owned())?;
         options = options.bearer(token.trim().to_owned());
     }
     if let Some(path) = &args.ca {
@@ -131,98 +133,100 @@ fn options(args: &Args) -> Result<ConnectOptions, String> {
 }
 
 struct Capture {
-    sink: Sink,
-    choice: Choice,
-    most: Option<u64>,
-    /// Whether the agent has said anything at all.
-    began: bool,
-    /// Messages that could not be read.
-    unread: u64,
-    progress: Progress,
+    writer: RecordingWriter,
+    selection: EventSelection,
+    max_events: Option<u64>,
+    /// Whether the subscription was accepted or an event was received.
+    subscribed: bool,
+    /// The number of malformed messages.
+    malformed: u64,
+    progress: ProgressReporter,
 }
 
 impl Capture {
     async fn run(mut self, url: &str, options: ConnectOptions, time: Option<Duration>) -> io::Result<CommandStatus> {
-        let mut stop = Box::pin(told_to_stop());
+        let mut stop = Box::pin(shutdown_signal());
         let mut subscriber = match Subscriber::connect(url, options) {
             Ok(subscriber) => subscriber,
-            Err(error) => return Ok(failed(&error.to_string())),
+            Err(error) => return Ok(fail(error)),
         };
-        let over = async {
+        let timeout = async {
             match time {
                 Some(time) => tokio::time::sleep(time).await,
                 None => std::future::pending().await,
             }
         };
-        tokio::pin!(over);
+        tokio::pin!(timeout);
         let end = loop {
-            let heard = tokio::select! {
+            let event = tokio::select! {
                 biased;
-                () = &mut stop => break Ok(End::Enough),
-                () = &mut over => break Ok(End::Enough),
-                heard = subscriber.recv() => heard,
+                () = &mut stop => break Ok(CaptureEnd::Stopped),
+                () = &mut timeout => break Ok(CaptureEnd::Stopped),
+                event = subscriber.recv() => event,
             };
-            match self.take(heard) {
+            match self.handle_event(event) {
                 Ok(None) => {}
                 Ok(Some(end)) => break Ok(end),
                 Err(error) => break Err(error),
             }
         };
-        // Who does not listen is not waited for.
-        let _ = tokio::time::timeout(FAREWELL, subscriber.close(CloseReason::SubscriberShutdown)).await;
-        self.conclude(end?)
+        // A producer that does not respond is not waited for.
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, subscriber.close(CloseReason::SubscriberShutdown)).await;
+        self.finish(end?)
     }
 
-    /// Takes what was heard; answers how it ended, if it did.
-    fn take(&mut self, heard: Option<SubscriberEvent>) -> io::Result<Option<End>> {
-        Ok(Some(match heard {
-            Some(SubscriberEvent::Message(bytes)) => return self.message(&bytes),
+    /// Handles an event of the subscriber. Returns how the recording ended, if it did.
+    fn handle_event(&mut self, event: Option<SubscriberEvent>) -> io::Result<Option<CaptureEnd>> {
+        Ok(Some(match event {
+            Some(SubscriberEvent::Message(bytes)) => return self.handle_message(&bytes),
             Some(SubscriberEvent::Accepted(_)) => {
-                self.began = true;
+                self.subscribed = true;
                 return Ok(None);
             }
             Some(SubscriberEvent::Notice(Notice::Malformed(why))) => {
-                complain(format_args!("a message could not be read: {why}"));
-                self.unread += 1;
+                print_error(format_args!("malformed message: {why}"));
+                self.malformed += 1;
                 return Ok(None);
             }
             Some(SubscriberEvent::Notice(
                 notice @ (Notice::Disconnected(_) | Notice::NoAnswer | Notice::Rejected(_)),
-            )) => self.broken(notice.to_string()),
+            )) => self.interrupted(notice.to_string()),
             Some(SubscriberEvent::Notice(Notice::KeyChanged(agent))) => {
-                complain(Notice::KeyChanged(agent));
+                print_error(Notice::KeyChanged(agent));
                 return Ok(None);
             }
             Some(SubscriberEvent::Ended(ended)) => match ended {
-                EndReason::Closed => End::Enough,
+                EndReason::Closed => CaptureEnd::Stopped,
                 EndReason::Rejected(rejected) => {
-                    End::Unreachable(format!("The agent does not serve: {}", rejected.reason_message))
+                    CaptureEnd::Unreachable(format!("the subscription was rejected: {}", rejected.reason_message))
                 }
                 EndReason::Refused(why) | EndReason::ManifestMismatch(why) => {
-                    self.broken(format!("The agent cannot be heard: {why}"))
+                    self.interrupted(format!("cannot subscribe: {why}"))
                 }
             },
-            Some(SubscriberEvent::Skipped(number)) => End::Broken(format!("{} were lost.", count(number, "event"))),
+            Some(SubscriberEvent::Skipped(number)) => {
+                CaptureEnd::Incomplete(format!("lost {}", count(number, "event")))
+            }
             Some(_) => return Ok(None),
-            None => self.broken("The connection has ended.".to_owned()),
+            None => self.interrupted("the connection was closed".to_owned()),
         }))
     }
 
-    fn broken(&self, why: String) -> End {
-        if self.began { End::Broken(why) } else { End::Unreachable(why) }
+    fn interrupted(&self, why: String) -> CaptureEnd {
+        if self.subscribed { CaptureEnd::Incomplete(why) } else { CaptureEnd::Unreachable(why) }
     }
 
-    fn message(&mut self, bytes: &[u8]) -> io::Result<Option<End>> {
-        // What cannot be read is told of by its own notice.
+    fn handle_message(&mut self, bytes: &[u8]) -> io::Result<Option<CaptureEnd>> {
+        // A malformed message is reported by its own notice.
         let Ok(message) = Message::parse(bytes) else { return Ok(None) };
         match message {
             Message::Event(event) => {
-                self.began = true;
-                if self.choice.takes(&event) {
-                    self.sink.write(bytes)?;
-                    let written = self.sink.written();
+                self.subscribed = true;
+                if self.selection.contains(&event) {
+                    self.writer.write(bytes)?;
+                    let written = self.writer.written();
                     self.progress.tick(|| format!("{} so far.", count(written, "event")));
-                    return Ok((Some(written) == self.most).then_some(End::Enough));
+                    return Ok((Some(written) == self.max_events).then_some(CaptureEnd::Stopped));
                 }
                 Ok(None)
             }
@@ -230,35 +234,35 @@ impl Capture {
                 let code = close.reason_code.as_ref();
                 let why = close.reason_message.as_deref().or(code.map(CloseReason::as_str)).unwrap_or_default();
                 Ok(Some(match code {
-                    Some(CloseReason::ProducerEnded | CloseReason::ProducerShutdown) => End::Complete,
-                    Some(CloseReason::TooSlow) => {
-                        End::Broken(format!("The agent ended it because this was too slow: {why}"))
-                    }
-                    _ => End::Broken(format!("The agent ended it: {why}")),
+                    Some(CloseReason::ProducerEnded | CloseReason::ProducerShutdown) => CaptureEnd::Complete,
+                    Some(CloseReason::TooSlow) => CaptureEnd::Incomplete(format!(
+                        "the producer closed the subscription because this reader was too slow: {why}"
+                    )),
+                    _ => CaptureEnd::Incomplete(format!("the producer closed the subscription: {why}")),
                 }))
             }
             _ => Ok(None),
         }
     }
 
-    fn conclude(self, end: End) -> io::Result<CommandStatus> {
-        let written = count(self.sink.written(), "event");
+    fn finish(self, end: CaptureEnd) -> io::Result<CommandStatus> {
+        let written = count(self.writer.written(), "event");
         match end {
-            End::Unreachable(why) => Ok(failed(&why)),
-            End::Broken(why) => {
-                complain(format_args!("{why} The recording has {written} and is not complete."));
+            CaptureEnd::Unreachable(why) => Ok(fail(why)),
+            CaptureEnd::Incomplete(why) => {
+                print_error(format_args!("{why}; the recording is incomplete after {written}"));
                 Ok(CommandStatus::No)
             }
-            End::Enough | End::Complete if self.unread > 0 => {
-                complain(format_args!(
-                    "{} could not be read and are not in the recording",
-                    count(self.unread, "message")
+            CaptureEnd::Stopped | CaptureEnd::Complete if self.malformed > 0 => {
+                print_error(format_args!(
+                    "the recording is incomplete: left out {}",
+                    count(self.malformed, "malformed message")
                 ));
                 Ok(CommandStatus::No)
             }
-            End::Enough | End::Complete => {
+            CaptureEnd::Stopped | CaptureEnd::Complete => {
                 if io::stderr().is_terminal() {
-                    // Nobody is left to tell when standard error is closed.
+                    // If standard error is closed, nobody reads it.
                     let _ = writeln!(io::stderr(), "Captured {written}.");
                 }
                 Ok(CommandStatus::Yes)
@@ -267,9 +271,9 @@ impl Capture {
     }
 }
 
-/// A time such as `500ms`, `30s`, `5m`, `1h`; a number alone counts seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "give a time such as 500ms, 30s, 5m or 1h".to_owned();
+/// Parses a duration such as `500ms`, `30s`, `5m` or `1h`; a number alone is in seconds.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "give a duration such as 500ms, 30s, 5m or 1h".to_owned();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| wrong())?;
     let millis = match &text[digits.len()..] {
@@ -287,35 +291,49 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_that_leaves_something_out_is_told() {
+    fn close_reasons_tell_complete_from_incomplete_recordings() {
         let directory = tempfile::tempdir().unwrap();
-        let (sink, _) = Sink::open(&directory.path().join("recording")).unwrap();
-        let choice = Choice::new(&[], &[], &[], false);
-        let mut capture = Capture { sink, choice, most: None, began: true, unread: 0, progress: Progress::start() };
+        let (writer, _) = RecordingWriter::open(&directory.path().join("recording")).unwrap();
+        let selection = EventSelection::new(&[], &[], &[], false);
+        let mut capture = Capture {
+            writer,
+            selection,
+            max_events: None,
+            subscribed: true,
+            malformed: 0,
+            progress: ProgressReporter::start(),
+        };
         let mut close = |code: &str| {
             let json = format!(
                 r#"{{"type":"subscription.close","subscription_id":"sub_1","reason_code":"{code}","reason_message":"Why."}}"#
             );
-            capture.message(json.as_bytes()).unwrap()
+            capture.handle_message(json.as_bytes()).unwrap()
         };
-        assert_eq!(close("producer_ended"), Some(End::Complete));
-        assert_eq!(close("producer_shutdown"), Some(End::Complete));
-        let slow = End::Broken("The agent ended it because this was too slow: Why.".to_owned());
+        assert_eq!(close("producer_ended"), Some(CaptureEnd::Complete));
+        assert_eq!(close("producer_shutdown"), Some(CaptureEnd::Complete));
+        let slow = CaptureEnd::Incomplete(
+            "the producer closed the subscription because this reader was too slow: Why.".to_owned(),
+        );
         assert_eq!(close("too_slow"), Some(slow));
-        assert_eq!(close("violation"), Some(End::Broken("The agent ended it: Why.".to_owned())));
-        let lost = capture.take(Some(SubscriberEvent::Notice(Notice::Disconnected("it broke".into())))).unwrap();
-        assert!(matches!(lost, Some(End::Broken(_))));
-        capture.began = false;
-        let lost = capture.take(Some(SubscriberEvent::Notice(Notice::Disconnected("it broke".into())))).unwrap();
-        assert!(matches!(lost, Some(End::Unreachable(_))));
+        assert_eq!(
+            close("violation"),
+            Some(CaptureEnd::Incomplete("the producer closed the subscription: Why.".to_owned()))
+        );
+        let lost =
+            capture.handle_event(Some(SubscriberEvent::Notice(Notice::Disconnected("it broke".into())))).unwrap();
+        assert!(matches!(lost, Some(CaptureEnd::Incomplete(_))));
+        capture.subscribed = false;
+        let lost =
+            capture.handle_event(Some(SubscriberEvent::Notice(Notice::Disconnected("it broke".into())))).unwrap();
+        assert!(matches!(lost, Some(CaptureEnd::Unreachable(_))));
     }
 
     #[test]
-    fn times_are_read() {
-        let of = |text| duration(text).ok().map(|time| time.as_millis());
+    fn durations_are_parsed() {
+        let of = |text| parse_duration(text).ok().map(|time| time.as_millis());
         assert_eq!(["500ms", "30s", "5m", "1h", "7"].map(of), [500, 30_000, 300_000, 3_600_000, 7000].map(Some));
         for wrong in ["", "s", "0", "-1s", "1d", "1.5s", "99999999999999999999h", "9999999999999999999h", "５s"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
     }
 }

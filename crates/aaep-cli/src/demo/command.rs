@@ -1,4 +1,4 @@
-//! `aaep demo`: the main job in one command, on one machine.
+//! The command line of `aaep demo`, and the server with the scenes.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -9,42 +9,46 @@ use aaep_server::{Config, Layer, RunningServer, Server};
 use super::console;
 use super::scenes::{self, Pace, Scene};
 use crate::CommandStatus;
-use crate::drain::linger;
-use crate::serve::{Flags, failed, runtime, start_logging, told_to_stop};
+use crate::drain::wait_until_drained;
+use crate::logging::start_logging;
+use crate::output::fail;
+use crate::runtime::runtime;
+use crate::server_flags::ServerFlags;
+use crate::signals::shutdown_signal;
 
-/// Play an agent that can be heard, and answer it.
+/// Run a scripted demo agent.
 ///
-/// Opens a server with a scripted agent that asks before it acts. Shows what is announced and takes your answers.
+/// Starts a server with an agent that asks before it acts. On a terminal, prints the announcements and reads your answers.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// What to play; all of it, one after the other, without a name
-    #[arg(value_name = "SCENE", value_parser = scene)]
+pub(crate) struct DemoArgs {
+    /// Scene to play [default: all]
+    #[arg(value_name = "SCENE", value_parser = parse_scene)]
     scene: Option<Scene>,
-    /// Serve quietly until told to stop, without a keyboard
+    /// Do not read answers from the terminal; serve until stopped
     #[arg(long)]
     no_input: bool,
-    /// Play once and end
+    /// Play once, then exit
     #[arg(long)]
     once: bool,
-    /// Play as fast as the machine can
+    /// Play without pauses
     #[arg(long)]
     no_pauses: bool,
     /// List the scenes
     #[arg(long)]
     list: bool,
     #[command(flatten)]
-    server: Flags,
+    server: ServerFlags,
 }
 
-/// The scene of this name, or which ones there are.
-pub(crate) fn scene(name: &str) -> Result<Scene, String> {
+/// Parses the name of a scene.
+pub(crate) fn parse_scene(name: &str) -> Result<Scene, String> {
     Scene::find(name).ok_or_else(|| {
         let names: Vec<&str> = Scene::ALL.iter().map(|scene| scene.name()).collect();
-        format!("there is no such scene; choose one of {}", names.join(", "))
+        format!("unknown scene; choose one of {}", names.join(", "))
     })
 }
 
-pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
+pub(crate) fn run(args: DemoArgs) -> io::Result<CommandStatus> {
     if args.list {
         let mut out = io::stdout();
         for scene in Scene::ALL {
@@ -55,32 +59,32 @@ pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
     let quiet = args.no_input || !io::stdin().is_terminal();
     let config = match args.server.config_over(defaults()) {
         Ok(config) => config,
-        Err(error) => return Ok(failed(&error)),
+        Err(error) => return Ok(fail(error)),
     };
     start_logging(&config.log);
     runtime()?.block_on(async {
-        // Before anything is open: whatever is open is closed in order.
-        let stop = told_to_stop();
+        // Before the server starts, so that a signal always shuts it down in order.
+        let stop = shutdown_signal();
         let server = match open(config).await {
             Ok(server) => server,
-            Err(error) => return Ok(failed(&error)),
+            Err(error) => return Ok(fail(error)),
         };
         let pace = if args.no_pauses { Pace::NONE } else { Pace::NORMAL };
-        // With a keyboard, one scene is a story with an end.
+        // On a terminal, a single scene is played once.
         let once = args.once || (args.scene.is_some() && !quiet);
-        let show = Show { scenes: args.scene.map_or_else(|| Scene::ALL.to_vec(), |s| vec![s]), pace, once };
-        let outcome = if quiet {
-            serve(&server, &show, stop).await?
+        let playlist = Playlist { scenes: args.scene.map_or_else(|| Scene::ALL.to_vec(), |s| vec![s]), pace, once };
+        let status = if quiet {
+            serve(&server, &playlist, stop).await?
         } else {
-            let sessions = once.then_some(show.scenes.len());
-            console::run(server.producer(), &server.url(), sessions, show.play(server.producer()), stop).await?
+            let sessions = once.then_some(playlist.scenes.len());
+            console::run(server.producer(), &server.url(), sessions, playlist.play(server.producer()), stop).await?
         };
         server.stop("The demo is over.").await;
-        Ok(outcome)
+        Ok(status)
     })
 }
 
-/// What the demo has unless the user says otherwise.
+/// Returns the default configuration of the demo.
 fn defaults() -> Layer {
     let mut layer = Layer::default();
     layer.set("agent_id", "aaep-demo");
@@ -97,37 +101,37 @@ async fn open(config: Config) -> Result<RunningServer, aaep_server::ConfigError>
     Server::new(config, producer).start().await
 }
 
-/// Plays for whoever connects, until told to stop.
-async fn serve(server: &RunningServer, show: &Show, stop: impl Future<Output = ()>) -> io::Result<CommandStatus> {
+/// Plays for all subscribers until the stop signal, or until the scenes are over.
+async fn serve(server: &RunningServer, playlist: &Playlist, stop: impl Future<Output = ()>) -> io::Result<CommandStatus> {
     let mut out = io::stdout();
     writeln!(out, "Serving the demo at {}", server.url())?;
     out.flush()?;
     tokio::select! {
         () = stop => {}
-        () = async { show.play(server.producer()).await; linger(server.producer()).await } => {}
+        () = async { playlist.play(server.producer()).await; wait_until_drained(server.producer()).await } => {}
     }
     Ok(CommandStatus::Yes)
 }
 
-/// What is played.
-pub(super) struct Show {
+/// The scenes to play, and how.
+pub(super) struct Playlist {
     scenes: Vec<Scene>,
     pace: Pace,
     once: bool,
 }
 
-impl Show {
-    /// Plays again and again, or all of it once. To nobody it plays nothing.
+impl Playlist {
+    /// Plays the scenes once or repeatedly. Waits while there is no subscriber.
     pub(super) async fn play(&self, producer: &Producer) {
         loop {
             for scene in &self.scenes {
                 while producer.subscriber_counts().await.subscriptions == 0 {
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
                 if let Err(error) = scenes::play_at(*scene, producer, self.pace).await {
-                    tracing::debug!(%error, "a scene ended early");
+                    tracing::debug!(%error, "scene ended early");
                 }
-                tokio::time::sleep(if self.once { LOOK } else { BETWEEN }).await;
+                tokio::time::sleep(if self.once { POLL_INTERVAL } else { SCENE_INTERVAL }).await;
             }
             if self.once {
                 return;
@@ -136,8 +140,8 @@ impl Show {
     }
 }
 
-/// How often to look whether someone listens.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often to check for a subscriber.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A pause between two scenes.
-const BETWEEN: Duration = Duration::from_secs(3);
+/// The pause between two scenes.
+const SCENE_INTERVAL: Duration = Duration::from_secs(3);

@@ -1,4 +1,4 @@
-//! The demo's terminal: what is played is heard and answered here, in one process.
+//! The terminal of the demo: a subscriber in the same process that prints announcements and reads answers.
 
 use std::future::Future;
 use std::io::{self, IsTerminal, Write};
@@ -12,11 +12,10 @@ use aaep_voice::Sounds;
 use crate::CommandStatus;
 use crate::listen::{Clock, LocalProducer, MAX_WAITING_LINES, Outputs, Runner, spawn_reader};
 
-/// How long the last events may take to be heard.
-const LAST_EVENTS: Duration = Duration::from_secs(30);
+/// How long the last announcements may take.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Listens to what is played, with the keyboard, until it is over or the user leaves. `sessions` is how many there are,
-/// if it ends by itself.
+/// Follows the demo until it is over or the user quits. `sessions` is the number of sessions after which it is over.
 pub(super) async fn run(
     producer: &Producer,
     url: &str,
@@ -25,9 +24,9 @@ pub(super) async fn run(
     stop: impl Future<Output = ()>,
 ) -> io::Result<CommandStatus> {
     let mut out = io::stdout();
-    writeln!(out, "The demo serves at {url}")?;
+    writeln!(out, "Serving the demo at {url}")?;
     writeln!(out, "Listen from another terminal: aaep listen {url}")?;
-    writeln!(out, "Here you hear it too. Answer by typing yes or no, then Enter. Type help for more, close to end.")?;
+    writeln!(out, "Answer here with yes or no, then Enter. Type help for all commands, close to quit.")?;
     out.flush()?;
     let profile = Profile::default();
     let clock = Clock::new();
@@ -47,7 +46,7 @@ pub(super) async fn run(
     runner.open_socket();
     tokio::select! {
         result = runner.run(stop) => result?,
-        () = async { play.await; tokio::time::sleep(LAST_EVENTS).await } => {}
+        () = async { play.await; tokio::time::sleep(DRAIN_TIMEOUT).await } => {}
     }
     runner.finish(true).await?;
     Ok(CommandStatus::Yes)

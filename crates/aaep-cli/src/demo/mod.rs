@@ -4,4 +4,4 @@ mod command;
 mod console;
 pub(crate) mod scenes;
 
-pub(crate) use command::{Args, run, scene};
+pub(crate) use command::{DemoArgs, parse_scene, run};

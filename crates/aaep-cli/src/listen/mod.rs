@@ -31,8 +31,9 @@ pub(crate) use outputs::Outputs;
 pub(crate) use runner::Runner;
 
 use crate::CommandStatus;
-use crate::output::complain;
-use crate::serve::{runtime, told_to_stop};
+use crate::output::print_error;
+use crate::runtime::runtime;
+use crate::signals::shutdown_signal;
 use hook::Hooks;
 use source::RemoteProducers;
 use transcript_file::TranscriptFile;
@@ -89,7 +90,7 @@ pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
         match listen(args).await {
             Ok(outcome) => outcome,
             Err(mistake) => {
-                complain(mistake);
+                print_error(mistake);
                 Ok(CommandStatus::Failed)
             }
         }
@@ -135,7 +136,7 @@ async fn listen(args: Args) -> Result<io::Result<CommandStatus>, String> {
 }
 
 async fn run_to_end(runner: &mut Runner<RemoteProducers>) -> io::Result<CommandStatus> {
-    runner.run(told_to_stop()).await?;
+    runner.run(shutdown_signal()).await?;
     runner.finish(false).await?;
     Ok(if runner.session.was_rejected() { CommandStatus::No } else { CommandStatus::Yes })
 }

@@ -1,4 +1,4 @@
-//! Fresh ids for a recording: what had one name before has one name after.
+//! Fresh ids for a recording: equal ids stay equal, all others stay different.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use aaep_proto::limits;
 use aaep_proto::message::Event;
 use serde_json::Value;
 
-/// Fields that name something, and how such a name begins.
-const NAMES: [(&str, &str); 3] = [("reply_token", "rpl_"), ("tool_call_id", "call_"), ("output_id", "out_")];
+/// Fields with ids that are unique in a session, and the prefixes of those ids.
+const ID_FIELDS: [(&str, &str); 3] = [("reply_token", "rpl_"), ("tool_call_id", "call_"), ("output_id", "out_")];
 
-/// Random bytes of the system.
-pub(super) struct System;
+/// Random bytes of the operating system.
+pub(super) struct SystemEntropy;
 
-impl Entropy for System {
+impl Entropy for SystemEntropy {
     fn fill(&mut self, bytes: &mut [u8]) {
-        // Without randomness names would repeat, and listeners would leave out what they take for heard.
+        // Without randomness ids would repeat, and subscribers would drop events as duplicates.
         getrandom::fill(bytes).expect("the system has random bytes");
     }
 }
 
-/// The names of one session.
-struct Names {
+/// The fresh ids of one session.
+struct SessionIds {
     session: String,
     others: BTreeMap<String, String>,
 }
 
-/// Gives fresh ids, the same for the same.
+/// Replaces ids by fresh ones, consistently.
 pub(super) struct FreshIds<E> {
     entropy: E,
-    sessions: BTreeMap<String, Names>,
+    sessions: BTreeMap<String, SessionIds>,
 }
 
 impl<E: Entropy> FreshIds<E> {
@@ -37,33 +37,33 @@ impl<E: Entropy> FreshIds<E> {
         FreshIds { entropy, sessions: BTreeMap::new() }
     }
 
-    /// The event with fresh ids. Nothing else about it changes.
-    pub(super) fn rename(&mut self, event: &Event) -> Event {
+    /// Returns the event with fresh ids and nothing else changed.
+    pub(super) fn replace_ids(&mut self, event: &Event) -> Event {
         let Ok(mut value) = serde_json::to_value(event) else { return event.clone() };
         let session = event.envelope.session_id.as_str();
         if !self.sessions.contains_key(session) {
             if self.sessions.len() >= limits::SESSIONS {
                 self.sessions.pop_first();
             }
-            let names = Names { session: fresh(&mut self.entropy, "sess_"), others: BTreeMap::new() };
-            self.sessions.insert(session.to_owned(), names);
+            let ids = SessionIds { session: fresh(&mut self.entropy, "sess_"), others: BTreeMap::new() };
+            self.sessions.insert(session.to_owned(), ids);
         }
         let id = fresh(&mut self.entropy, "evt_");
-        let (entropy, names) = (&mut self.entropy, self.sessions.get_mut(session));
-        let Some(names) = names else { return event.clone() };
+        let (entropy, ids) = (&mut self.entropy, self.sessions.get_mut(session));
+        let Some(ids) = ids else { return event.clone() };
         value["event_id"] = id.into();
-        value["session_id"] = names.session.as_str().into();
-        for (field, prefix) in NAMES {
+        value["session_id"] = ids.session.as_str().into();
+        for (field, prefix) in ID_FIELDS {
             if let Some(Value::String(name)) = value.get_mut(field) {
-                if names.others.len() >= limits::PER_SESSION * NAMES.len() {
-                    names.others.pop_first();
+                if ids.others.len() >= limits::PER_SESSION * ID_FIELDS.len() {
+                    ids.others.pop_first();
                 }
-                *name = names.others.entry(name.clone()).or_insert_with(|| fresh(entropy, prefix)).clone();
+                *name = ids.others.entry(name.clone()).or_insert_with(|| fresh(entropy, prefix)).clone();
             }
         }
-        // What extensions say about a question must still be about it.
+        // Extensions may refer to a question by its token.
         if let Some(extensions) = value.get_mut("extensions") {
-            replace(extensions, &names.others);
+            replace(extensions, &ids.others);
         }
         if event.core_type().is_some_and(|core| core.is_terminal()) {
             self.sessions.remove(session);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_one_name_has_one_name() {
+    fn equal_ids_stay_equal() {
         let mut ids = FreshIds::new(Counter(0));
         let asked = event(
             "evt_1",
@@ -128,23 +128,23 @@ mod tests {
             json!({"from_state": "awaiting_input", "to_state": "thinking",
                 "extensions": {"consent": {"reply_token": "rpl_1", "outcome": "answered"}}}),
         );
-        let asked = serde_json::to_value(ids.rename(&asked)).unwrap();
-        let ended = serde_json::to_value(ids.rename(&ended)).unwrap();
+        let asked = serde_json::to_value(ids.replace_ids(&asked)).unwrap();
+        let ended = serde_json::to_value(ids.replace_ids(&ended)).unwrap();
         assert_eq!(asked["session_id"], ended["session_id"]);
         assert_eq!(asked["reply_token"], ended["extensions"]["consent"]["reply_token"]);
         assert_ne!(asked["event_id"], ended["event_id"]);
         assert_ne!(asked["reply_token"], "rpl_1");
-        assert_eq!(asked["question"], "rpl_1?", "texts stay as they are");
+        assert_eq!(asked["question"], "rpl_1?", "texts do not change");
         for id in [&asked["event_id"], &ended["event_id"], &asked["session_id"]] {
             assert!(!id.as_str().unwrap().ends_with("_1") && !id.as_str().unwrap().ends_with("_2"));
         }
     }
 
     #[test]
-    fn a_session_that_comes_again_is_another_one() {
+    fn repeated_session_gets_another_id() {
         let mut ids = FreshIds::new(Counter(0));
         let end = event("evt_1", "aaep:agent.session.completed", json!({"summary_normal": "Done."}));
-        let (first, second) = (ids.rename(&end), ids.rename(&end));
+        let (first, second) = (ids.replace_ids(&end), ids.replace_ids(&end));
         assert_ne!(first.envelope.session_id, second.envelope.session_id);
     }
 }

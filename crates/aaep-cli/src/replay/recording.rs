@@ -1,4 +1,4 @@
-//! A recording, read from its beginning as often as it is needed, a document at a time.
+//! A recording, which can be read several times, one document at a time.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -10,53 +10,53 @@ use aaep_proto::json::Json;
 use aaep_proto::message::{Event, Message};
 use aaep_proto::{Severity, Validator, limits};
 
-/// What comes from a pipe can be read once only, so it is kept. This much of it is.
-const KEPT: u64 = 64 * 1024 * 1024;
+/// Maximum size of a recording from a pipe, which is kept in memory because it can be read only once.
+const MAX_PIPE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// One document of a recording.
-pub(super) enum Entry {
-    /// To be told.
+pub(super) enum RecordedItem {
+    /// An event to replay.
     Event(Box<Event>),
-    /// A reply or another message: known of, but nothing that a producer says.
-    Other(Box<Message>),
-    /// What cannot be used, and why.
-    Bad(String),
+    /// A reply or another message, which a producer does not emit.
+    Message(Box<Message>),
+    /// An invalid document, and why.
+    Invalid(String),
 }
 
-/// Where a recording is.
+/// The source of a recording.
 pub(super) enum Recording {
     File(PathBuf),
-    Kept(Vec<u8>),
+    Memory(Vec<u8>),
 }
 
 impl Recording {
-    /// Finds it, or says what is wrong with it.
+    /// Opens a recording. The error completes a sentence that begins with the path.
     pub(super) fn open(path: &Path) -> Result<Recording, String> {
         if path.as_os_str() == "-" {
-            return keep(io::stdin().lock());
+            return read_to_memory(io::stdin().lock());
         }
         let file = File::open(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => "does not exist".to_owned(),
-            io::ErrorKind::PermissionDenied => "may not be read; check its permissions".to_owned(),
+            io::ErrorKind::PermissionDenied => "cannot be read: permission denied".to_owned(),
             _ => format!("cannot be opened: {error}"),
         })?;
         match file.metadata() {
-            Ok(metadata) if metadata.is_dir() => Err("is a directory; name a file".to_owned()),
+            Ok(metadata) if metadata.is_dir() => Err("is a directory; give a file".to_owned()),
             Ok(metadata) if metadata.is_file() => Ok(Recording::File(path.to_owned())),
-            _ => keep(file),
+            _ => read_to_memory(file),
         }
     }
 
-    /// Reads it from its beginning.
-    pub(super) fn read(&self) -> io::Result<Reader<'_>> {
+    /// Returns a reader that starts at the beginning.
+    pub(super) fn read(&self) -> io::Result<RecordingReader<'_>> {
         let input: Box<dyn Read + Send + '_> = match self {
             Recording::File(path) => Box::new(File::open(path)?),
-            Recording::Kept(bytes) => Box::new(Cursor::new(bytes)),
+            Recording::Memory(bytes) => Box::new(Cursor::new(bytes)),
         };
-        let mixed = AutoDecoder::new(limits::MESSAGE_BYTES);
-        Ok(Reader {
+        let decoder = AutoDecoder::new(limits::MESSAGE_BYTES);
+        Ok(RecordingReader {
             input,
-            mixed,
+            decoder,
             validator: Validator::new(),
             buffer: vec![0; 64 * 1024],
             found: VecDeque::new(),
@@ -65,28 +65,31 @@ impl Recording {
     }
 }
 
-fn keep(input: impl Read) -> Result<Recording, String> {
+fn read_to_memory(input: impl Read) -> Result<Recording, String> {
     let mut bytes = Vec::new();
-    input.take(KEPT + 1).read_to_end(&mut bytes).map_err(|error| format!("cannot be read: {error}"))?;
-    if bytes.len() as u64 > KEPT {
-        return Err(format!("is no file and has more than {} MiB; save it as a file first", KEPT >> 20));
+    input.take(MAX_PIPE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| format!("cannot be read: {error}"))?;
+    if bytes.len() as u64 > MAX_PIPE_BYTES {
+        return Err(format!(
+            "is not a regular file and is larger than {} MiB; save it to a file first",
+            MAX_PIPE_BYTES >> 20
+        ));
     }
-    Ok(Recording::Kept(bytes))
+    Ok(Recording::Memory(bytes))
 }
 
-/// Reads documents, with the lines they begin on.
-pub(super) struct Reader<'r> {
+/// Reads documents with their line numbers.
+pub(super) struct RecordingReader<'r> {
     input: Box<dyn Read + Send + 'r>,
-    mixed: AutoDecoder,
+    decoder: AutoDecoder,
     validator: Validator,
     buffer: Vec<u8>,
-    found: VecDeque<(u64, Entry)>,
+    found: VecDeque<(u64, RecordedItem)>,
     ended: bool,
 }
 
-impl Reader<'_> {
-    /// The next document; nothing at the end.
-    pub(super) fn next(&mut self) -> io::Result<Option<(u64, Entry)>> {
+impl RecordingReader<'_> {
+    /// Returns the next document with its line number, or `None` at the end.
+    pub(super) fn next(&mut self) -> io::Result<Option<(u64, RecordedItem)>> {
         loop {
             if let Some(found) = self.found.pop_front() {
                 return Ok(Some(found));
@@ -100,41 +103,41 @@ impl Reader<'_> {
                 Err(error) => return Err(error),
             };
             let (found, validator) = (&mut self.found, &self.validator);
-            let sink = |line, piece: Decoded<'_>| found.push_back((line, judge(validator, piece)));
+            let push = |line, decoded: Decoded<'_>| found.push_back((line, classify(validator, decoded)));
             if length == 0 {
                 self.ended = true;
-                self.mixed.finish(sink);
+                self.decoder.finish(push);
             } else {
-                self.mixed.push(&self.buffer[..length], sink);
+                self.decoder.push(&self.buffer[..length], push);
             }
         }
     }
 }
 
-/// What a document is worth. Only what keeps the rules is told again.
-fn judge(validator: &Validator, piece: Decoded<'_>) -> Entry {
-    let bytes = match piece {
+/// Classifies a document. Only valid events are replayed.
+fn classify(validator: &Validator, decoded: Decoded<'_>) -> RecordedItem {
+    let bytes = match decoded {
         Decoded::Document(bytes) => bytes,
         Decoded::TooLong(length) => {
-            return Entry::Bad(format!(
-                "{length} bytes are more than the {} that one event may have.",
+            return RecordedItem::Invalid(format!(
+                "{length} bytes exceed the maximum of {} bytes per event.",
                 limits::MESSAGE_BYTES
             ));
         }
-        Decoded::Malformed(message) => return Entry::Bad(format!("This is not JSON: {message}.")),
+        Decoded::Malformed(message) => return RecordedItem::Invalid(format!("This is not JSON: {message}.")),
     };
     let json = match Json::parse(bytes) {
         Ok(json) => json,
-        Err(error) => return Entry::Bad(format!("This is not JSON: {error}.")),
+        Err(error) => return RecordedItem::Invalid(format!("This is not JSON: {error}.")),
     };
     let report = validator.check_json(&json, Some(bytes.len()));
     if let Some(problem) = report.problems.into_iter().find(|problem| problem.severity == Severity::Error) {
         let place = if problem.pointer.is_empty() { String::new() } else { format!(" at {}", problem.pointer) };
-        return Entry::Bad(format!("{}{place}: {}", problem.rule, problem.message));
+        return RecordedItem::Invalid(format!("{}{place}: {}", problem.rule, problem.message));
     }
     match Message::from_json(&json) {
-        Ok(Message::Event(event)) => Entry::Event(event),
-        Ok(message) => Entry::Other(Box::new(message)),
-        Err(error) => Entry::Bad(error.to_string()),
+        Ok(Message::Event(event)) => RecordedItem::Event(event),
+        Ok(message) => RecordedItem::Message(Box::new(message)),
+        Err(error) => RecordedItem::Invalid(error.to_string()),
     }
 }

@@ -1,4 +1,4 @@
-//! A recording as a story: plain sentences, one for each event that matters, a session at a time.
+//! Describes a recording in plain sentences, one for each event that matters, session by session.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -7,28 +7,28 @@ use aaep_proto::id::{OutputId, SessionId};
 use aaep_proto::message::{Decision, Event, Message, Payload, Response, ToolStatus};
 use serde::Serialize;
 
-use super::timeline::{Span, Timeline};
+use super::timeline::{StateSpan, StateTimeline};
 use crate::output::{Escaped, count};
 
-/// Sessions that are told of; of the others only their number is.
-const SESSIONS: usize = 1000;
-/// Sentences of one session.
-const SENTENCES: usize = 10_000;
-/// Characters of one output that are repeated.
-const OUTPUT: usize = 4000;
-/// Outputs of one session that are put together at once.
-const OUTPUTS: usize = 64;
+/// Maximum number of sessions described. Events of further sessions are only counted.
+const MAX_SESSIONS: usize = 1000;
+/// Maximum number of sentences per session.
+const MAX_SENTENCES: usize = 10_000;
+/// Maximum number of characters repeated of one output.
+const MAX_OUTPUT_CHARS: usize = 4000;
+/// Maximum number of concurrent outputs per session.
+const MAX_OPEN_OUTPUTS: usize = 64;
 
-/// One sentence and when it was, in milliseconds since the session began.
+/// A sentence and its time, in milliseconds since the start of the session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Sentence {
+pub(super) struct SummarySentence {
     pub(super) at_ms: u64,
     pub(super) text: String,
 }
 
-/// One session.
+/// The description of one session.
 #[derive(Debug, Serialize)]
-pub(super) struct Session {
+pub(super) struct SessionSummary {
     pub(super) session_id: SessionId,
     pub(super) agent: String,
     pub(super) began: String,
@@ -36,43 +36,43 @@ pub(super) struct Session {
     /// `completed`, `errored`, `cancelled`, or `unended`.
     pub(super) end: &'static str,
     pub(super) events: u64,
-    pub(super) story: Vec<Sentence>,
-    pub(super) states: Vec<Span>,
-    /// Sentences and states that are left out because there are too many.
+    pub(super) story: Vec<SummarySentence>,
+    pub(super) states: Vec<StateSpan>,
+    /// Number of sentences and states left out because there are too many.
     pub(super) left_out: u64,
 }
 
-/// All sessions in the order in which they began.
+/// The description of a recording: its sessions in the order of their first events.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Summary {
-    pub(super) sessions: Vec<Session>,
-    /// Events of sessions beyond those that are told of.
+    pub(super) sessions: Vec<SessionSummary>,
+    /// Number of events of sessions beyond the maximum.
     pub(super) events_left_out: u64,
 }
 
-/// A story while it is put together.
+/// Builds a [`Summary`] from the events and messages of a recording.
 #[derive(Default)]
 pub(super) struct SummaryBuilder {
     open: BTreeMap<SessionId, usize>,
-    sessions: Vec<SessionSummary>,
-    /// Whose question a token names.
+    sessions: Vec<SessionSummaryBuilder>,
+    /// The session of each reply token.
     tokens: BTreeMap<String, usize>,
     left_out: u64,
 }
 
-struct SessionSummary {
-    session: Session,
+struct SessionSummaryBuilder {
+    session: SessionSummary,
     began: i64,
-    timeline: Timeline,
-    outputs: BTreeMap<Option<OutputId>, Text>,
-    /// Progress that nothing has followed yet.
-    progress: Option<Sentence>,
+    timeline: StateTimeline,
+    outputs: BTreeMap<Option<OutputId>, OutputText>,
+    /// The latest progress, which is described only if another event follows or the session ends.
+    progress: Option<SummarySentence>,
 }
 
 #[derive(Default)]
-struct Text {
-    said: String,
-    more: usize,
+struct OutputText {
+    text: String,
+    omitted: usize,
 }
 
 impl SummaryBuilder {
@@ -80,8 +80,8 @@ impl SummaryBuilder {
         let id = &event.envelope.session_id;
         let index = match self.open.get(id) {
             Some(index) => *index,
-            None if self.sessions.len() < SESSIONS => {
-                self.sessions.push(SessionSummary::new(event));
+            None if self.sessions.len() < MAX_SESSIONS => {
+                self.sessions.push(SessionSummaryBuilder::new(event));
                 self.open.insert(id.clone(), self.sessions.len() - 1);
                 self.sessions.len() - 1
             }
@@ -91,16 +91,17 @@ impl SummaryBuilder {
             }
         };
         if let Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) = &event.payload
-            && let Some(token) = token_of(event).filter(|_| self.tokens.len() < SESSIONS * OUTPUTS)
+            && let Some(token) = token_of(event)
+            && self.tokens.len() < MAX_SESSIONS * MAX_OPEN_OUTPUTS
         {
             self.tokens.insert(token.to_owned(), index);
         }
-        if let Some(telling) = self.sessions.get_mut(index) {
-            telling.event(event);
+        if let Some(session) = self.sessions.get_mut(index) {
+            session.event(event);
         }
     }
 
-    /// A reply, if the recording has any.
+    /// Adds a reply to its session. Other messages are ignored.
     pub(super) fn message(&mut self, message: &Message) {
         let (token, at, by, said) = match message {
             Message::ConfirmationReply(reply) => {
@@ -112,23 +113,23 @@ impl SummaryBuilder {
                 (reply.reply_token.as_str(), reply.timestamp, &reply.decided_by, said.to_owned())
             }
             Message::ClarificationReply(reply) => {
-                let said = format!("answered: {}", words_of(&reply.response));
+                let said = format!("answered: {}", response_text(&reply.response));
                 (reply.reply_token.as_str(), reply.timestamp, &reply.decided_by, said)
             }
             _ => return,
         };
-        let Some(telling) = self.tokens.get(token).and_then(|index| self.sessions.get_mut(*index)) else { return };
-        let at = telling.since(at.micros());
-        telling.say(at, end_sentence(&format!("{} {said}", by.as_deref().unwrap_or("The user"))));
+        let Some(session) = self.tokens.get(token).and_then(|index| self.sessions.get_mut(*index)) else { return };
+        let at = session.since(at.micros());
+        session.push(at, end_sentence(&format!("{} {said}", by.as_deref().unwrap_or("The user"))));
     }
 
     pub(super) fn finish(self) -> Summary {
-        let sessions = self.sessions.into_iter().map(SessionSummary::finish).collect();
+        let sessions = self.sessions.into_iter().map(SessionSummaryBuilder::finish).collect();
         Summary { sessions, events_left_out: self.left_out }
     }
 }
 
-fn words_of(response: &Response) -> String {
+fn response_text(response: &Response) -> String {
     match response {
         Response::Text(text) => text.clone(),
         Response::Boolean(true) => "yes".to_owned(),
@@ -145,10 +146,10 @@ fn token_of(event: &Event) -> Option<&str> {
     }
 }
 
-impl SessionSummary {
-    fn new(first: &Event) -> SessionSummary {
+impl SessionSummaryBuilder {
+    fn new(first: &Event) -> SessionSummaryBuilder {
         let producer = &first.envelope.producer;
-        let session = Session {
+        let session = SessionSummary {
             session_id: first.envelope.session_id.clone(),
             agent: producer.agent_name.clone().unwrap_or_else(|| producer.agent_id.clone()),
             began: first.envelope.timestamp.to_string(),
@@ -160,10 +161,16 @@ impl SessionSummary {
             left_out: 0,
         };
         let began = first.envelope.timestamp.micros();
-        SessionSummary { session, began, timeline: Timeline::default(), outputs: BTreeMap::new(), progress: None }
+        SessionSummaryBuilder {
+            session,
+            began,
+            timeline: StateTimeline::default(),
+            outputs: BTreeMap::new(),
+            progress: None,
+        }
     }
 
-    /// Milliseconds since the session began.
+    /// Returns the milliseconds since the start of the session.
     fn since(&self, micros: i64) -> u64 {
         u64::try_from(micros.saturating_sub(self.began) / 1000).unwrap_or(0)
     }
@@ -180,7 +187,7 @@ impl SessionSummary {
                 let parts = [percent, update.progress.description.clone(), update.summary_normal.clone()];
                 let said: Vec<String> = parts.into_iter().flatten().map(|part| end_sentence(&part)).collect();
                 if !said.is_empty() {
-                    self.progress = Some(Sentence { at_ms: at, text: format!("Progress: {}", said.join(" ")) });
+                    self.progress = Some(SummarySentence { at_ms: at, text: format!("Progress: {}", said.join(" ")) });
                 }
                 return;
             }
@@ -188,10 +195,10 @@ impl SessionSummary {
         }
         let (text, end) = sentence(event);
         if end.is_some() {
-            self.outputs_so_far(at);
+            self.flush_outputs(at);
         }
         if let Some(text) = text {
-            self.say(at, text);
+            self.push(at, text);
         }
         if let Some(end) = end {
             self.session.end = end;
@@ -199,28 +206,28 @@ impl SessionSummary {
     }
 
     fn output(&mut self, at: u64, piece: &aaep_proto::message::OutputStreaming) {
-        if self.outputs.len() >= OUTPUTS && !self.outputs.contains_key(&piece.output_id) {
-            self.outputs_so_far(at);
+        if self.outputs.len() >= MAX_OPEN_OUTPUTS && !self.outputs.contains_key(&piece.output_id) {
+            self.flush_outputs(at);
         }
         self.outputs.entry(piece.output_id.clone()).or_default().push(&piece.chunk);
         if piece.complete
             && let Some(text) = self.outputs.remove(&piece.output_id)
         {
-            self.say(at, format!("It wrote: {}", text.finish()));
+            self.push(at, format!("It wrote: {}", text.finish()));
         }
     }
 
-    /// What was written and never completed.
-    fn outputs_so_far(&mut self, at: u64) {
+    /// Describes outputs that were not completed.
+    fn flush_outputs(&mut self, at: u64) {
         for (_, text) in std::mem::take(&mut self.outputs) {
-            self.say(at, format!("It wrote, without an end: {}", text.finish()));
+            self.push(at, format!("It wrote, without an end: {}", text.finish()));
         }
     }
 
-    fn say(&mut self, at_ms: u64, text: String) {
+    fn push(&mut self, at_ms: u64, text: String) {
         let progress = self.progress.take();
-        for sentence in progress.into_iter().chain([Sentence { at_ms, text }]) {
-            if self.session.story.len() < SENTENCES {
+        for sentence in progress.into_iter().chain([SummarySentence { at_ms, text }]) {
+            if self.session.story.len() < MAX_SENTENCES {
                 self.session.story.push(sentence);
             } else {
                 self.session.left_out += 1;
@@ -228,11 +235,11 @@ impl SessionSummary {
         }
     }
 
-    fn finish(mut self) -> Session {
+    fn finish(mut self) -> SessionSummary {
         let at = self.session.duration_ms;
-        self.outputs_so_far(at);
+        self.flush_outputs(at);
         if let Some(progress) = self.progress.take() {
-            self.say(progress.at_ms, progress.text);
+            self.push(progress.at_ms, progress.text);
         }
         let (states, more) = self.timeline.finish(at);
         self.session.states = states;
@@ -241,23 +248,23 @@ impl SessionSummary {
     }
 }
 
-impl Text {
+impl OutputText {
     fn push(&mut self, chunk: &str) {
-        let known = self.said.chars().count();
-        let room = OUTPUT.saturating_sub(known);
-        self.said.extend(chunk.chars().take(room));
-        self.more += chunk.chars().count().saturating_sub(room);
+        let known = self.text.chars().count();
+        let room = MAX_OUTPUT_CHARS.saturating_sub(known);
+        self.text.extend(chunk.chars().take(room));
+        self.omitted += chunk.chars().count().saturating_sub(room);
     }
 
     fn finish(self) -> String {
-        match self.more {
-            0 => self.said,
-            more => format!("{} And {} more.", self.said, count(more as u64, "character")),
+        match self.omitted {
+            0 => self.text,
+            more => format!("{} And {} more.", self.text, count(more as u64, "character")),
         }
     }
 }
 
-/// What an event means to a person, and how it ends the session if it does.
+/// Returns the sentence for an event, and the end of the session if the event ends it.
 fn sentence(event: &Event) -> (Option<String>, Option<&'static str>) {
     let both = |first: &str, second: &str| Some(format!("{first} {}", end_sentence(second)));
     match &event.payload {
@@ -301,7 +308,7 @@ fn sentence(event: &Event) -> (Option<String>, Option<&'static str>) {
     }
 }
 
-/// A state change matters if it has words, or tells how a question ended.
+/// Returns a sentence if the state change has a summary or the outcome of a question.
 fn state_sentence(event: &Event, summary: Option<&str>) -> Option<String> {
     let consent = event.envelope.extensions.as_ref().and_then(|extensions| extensions.get("consent"));
     let outcome = consent.and_then(|consent| consent.get("outcome")).and_then(|outcome| outcome.as_str());
@@ -322,19 +329,19 @@ fn state_sentence(event: &Event, summary: Option<&str>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
-/// The text with a full stop, if it has no end of its own.
+/// Appends a full stop unless the text ends with punctuation.
 fn end_sentence(text: &str) -> String {
     let text = text.trim();
     if text.ends_with(['.', '!', '?', '…', '。', '।', '؟']) { text.to_owned() } else { format!("{text}.") }
 }
 
-/// Seconds with one digit after the point.
+/// Formats milliseconds as seconds with one decimal.
 pub(super) fn seconds(ms: u64) -> String {
     let tenths = ms.saturating_add(50) / 100;
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-impl Session {
+impl SessionSummary {
     pub(super) fn heading(&self) -> String {
         format!("{}, session {}", self.agent, self.session_id)
     }
@@ -348,9 +355,9 @@ impl Session {
         format!("Began {}, {events} in {} seconds. {end}", self.began, seconds(self.duration_ms))
     }
 
-    /// The states in words.
+    /// Returns the states as a sentence.
     pub(super) fn states_in_words(&self) -> String {
-        let span = |s: &Span| {
+        let span = |s: &StateSpan| {
             format!("{} from {} to {} seconds", s.state.replace('_', " "), seconds(s.from_ms), seconds(s.to_ms))
         };
         match self.states.as_slice() {
@@ -361,12 +368,12 @@ impl Session {
 }
 
 impl Summary {
-    /// The states of all sessions in words, a line each: what the picture shows.
+    /// Returns one line for each session with its states.
     pub(super) fn state_lines(&self) -> impl Iterator<Item = String> {
         self.sessions.iter().map(|session| format!("{}. {}", session.heading(), session.states_in_words()))
     }
 
-    /// For people.
+    /// Writes the description as text.
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
         for (index, session) in self.sessions.iter().enumerate() {
             if index > 0 {
@@ -374,7 +381,7 @@ impl Summary {
             }
             writeln!(out, "{}", Escaped(&session.heading()))?;
             writeln!(out, "{}", Escaped(&session.facts()))?;
-            for Sentence { at_ms, text } in &session.story {
+            for SummarySentence { at_ms, text } in &session.story {
                 writeln!(out, "At {} seconds: {}", seconds(*at_ms), Escaped(text))?;
             }
             writeln!(out, "{}", Escaped(&session.states_in_words()))?;

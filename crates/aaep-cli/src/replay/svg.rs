@@ -1,49 +1,50 @@
-//! The states of sessions as a picture: a lane for each state, named in words, so that nothing depends on colour. What
-//! the picture shows is told in its description too.
+//! Draws the states of sessions as SVG, with a named lane for each state, so that nothing depends on colour. The
+//! description of the picture has the same content as text.
 
 use std::fmt::Write;
 
-use super::summary::{Session, Summary, seconds};
-use super::timeline::Span;
+use super::summary::{SessionSummary, Summary, seconds};
+use super::timeline::StateSpan;
 use crate::output::Escaped;
 
+/// All lengths are in pixels.
 const WIDTH: u32 = 960;
-/// Where the lanes begin: the names of states stand before it.
+/// Left edge of the lanes. The names of the states are left of it.
 const LEFT: u32 = 200;
 const RIGHT: u32 = 24;
 const LANE: u32 = 28;
 const HEAD: u32 = 40;
 const FOOT: u32 = 44;
 const TOP: u32 = 16;
-/// Sessions in one picture; more make none that anyone can see.
-const SESSIONS: usize = 50;
-/// Lanes of one session; states beyond share the last.
-const LANES: usize = 24;
-/// Marks of the time axis.
-const MARKS: u64 = 4;
+/// Maximum number of sessions in one picture.
+const MAX_SESSIONS: usize = 50;
+/// Maximum number of lanes per session. Further states share the last lane.
+const MAX_LANES: usize = 24;
+/// Number of intervals of the time axis.
+const AXIS_INTERVALS: u64 = 4;
 
 const STYLE: &str = "text{font:14px sans-serif;fill:#111}.name{font-weight:bold;font-size:16px}.bar{fill:#1f4e79}\
 .line{stroke:#767676}rect.back{fill:#fff}@media(prefers-color-scheme:dark){text{fill:#f5f5f5}.bar{fill:#9ecbff}\
 rect.back{fill:#111}}";
 
-/// Draws the story's states.
-pub(super) fn draw(story: &Summary) -> String {
-    let shown = &story.sessions[..story.sessions.len().min(SESSIONS)];
+/// Draws the states of all sessions.
+pub(super) fn draw(summary: &Summary) -> String {
+    let shown = &summary.sessions[..summary.sessions.len().min(MAX_SESSIONS)];
     let height = TOP + shown.iter().map(|session| height(&lanes(session))).sum::<u32>();
     let title = match shown {
         [only] => format!("States of {}", only.heading()),
         many => format!("States of {} sessions", many.len()),
     };
-    let mut words: Vec<String> = story.state_lines().take(SESSIONS).collect();
-    if story.sessions.len() > SESSIONS {
-        words.push(format!("{} more sessions are not drawn.", story.sessions.len() - SESSIONS));
+    let mut description: Vec<String> = summary.state_lines().take(MAX_SESSIONS).collect();
+    if summary.sessions.len() > MAX_SESSIONS {
+        description.push(format!("{} more sessions are not drawn.", summary.sessions.len() - MAX_SESSIONS));
     }
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
          role=\"img\" aria-labelledby=\"title desc\">\n<title id=\"title\">{}</title>\n<desc id=\"desc\">{}</desc>\n\
          <style>{STYLE}</style>\n<rect class=\"back\" width=\"{WIDTH}\" height=\"{height}\"/>\n",
         escape(&title),
-        escape(&words.join("\n")),
+        escape(&description.join("\n")),
     );
     let mut top = TOP;
     for session in shown {
@@ -53,11 +54,11 @@ pub(super) fn draw(story: &Summary) -> String {
     svg
 }
 
-/// The names of the lanes, in the order in which the states came first.
-fn lanes(session: &Session) -> Vec<&str> {
+/// Returns the states in the order of their first occurrence, one for each lane.
+fn lanes(session: &SessionSummary) -> Vec<&str> {
     let mut lanes: Vec<&str> = Vec::new();
-    for Span { state, .. } in &session.states {
-        if lanes.len() < LANES && !lanes.contains(&state.as_str()) {
+    for StateSpan { state, .. } in &session.states {
+        if lanes.len() < MAX_LANES && !lanes.contains(&state.as_str()) {
             lanes.push(state);
         }
     }
@@ -68,7 +69,7 @@ fn height(lanes: &[&str]) -> u32 {
     HEAD + LANE * u32::try_from(lanes.len()).unwrap_or(0) + FOOT
 }
 
-fn draw_session(svg: &mut String, session: &Session, top: u32) -> u32 {
+fn draw_session(svg: &mut String, session: &SessionSummary, top: u32) -> u32 {
     let lanes = lanes(session);
     let total = session.duration_ms.max(1);
     let x = |ms: u64| {
@@ -84,7 +85,7 @@ fn draw_session(svg: &mut String, session: &Session, top: u32) -> u32 {
     for span in &session.states {
         let lane = lanes.iter().position(|state| *state == span.state).unwrap_or(lanes.len().saturating_sub(1));
         let (from, to) = (x(span.from_ms), x(span.to_ms));
-        let words = format!(
+        let label = format!(
             "{} from {} to {} seconds",
             span.state.replace('_', " "),
             seconds(span.from_ms),
@@ -97,7 +98,7 @@ fn draw_session(svg: &mut String, session: &Session, top: u32) -> u32 {
                 lane_top(lane) + 4,
                 (to - from).max(1.0),
                 LANE - 8,
-                escape(&words)
+                escape(&label)
             ),
         );
     }
@@ -106,10 +107,10 @@ fn draw_session(svg: &mut String, session: &Session, top: u32) -> u32 {
         svg,
         format_args!("<line class=\"line\" x1=\"{LEFT}\" y1=\"{axis}\" x2=\"{}\" y2=\"{axis}\"/>", WIDTH - RIGHT),
     );
-    for mark in 0..=MARKS {
-        let at = session.duration_ms * mark / MARKS;
+    for mark in 0..=AXIS_INTERVALS {
+        let at = session.duration_ms * mark / AXIS_INTERVALS;
         let unit = if mark == 0 { " seconds" } else { "" };
-        let anchor = if mark == MARKS { "end" } else { "start" };
+        let anchor = if mark == AXIS_INTERVALS { "end" } else { "start" };
         line(
             svg,
             format_args!(
@@ -123,12 +124,12 @@ fn draw_session(svg: &mut String, session: &Session, top: u32) -> u32 {
     axis + FOOT
 }
 
-fn line(svg: &mut String, words: std::fmt::Arguments<'_>) {
+fn line(svg: &mut String, text: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
-    let _ = writeln!(svg, "{words}");
+    let _ = writeln!(svg, "{text}");
 }
 
-/// Text that is safe in XML and shows nothing that could deceive. Line ends stay.
+/// Escapes text for XML, and characters that could deceive a reader. Line ends stay.
 fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (index, part) in text.split('\n').enumerate() {
@@ -141,7 +142,7 @@ fn escape(text: &str) -> String {
                 '<' => safe.push_str("&lt;"),
                 '>' => safe.push_str("&gt;"),
                 '"' => safe.push_str("&quot;"),
-                // XML has no place for these, not even as a number.
+                // XML allows these not even as character references.
                 '\u{FFFE}' | '\u{FFFF}' => safe.push('\u{FFFD}'),
                 c => safe.push(c),
             }

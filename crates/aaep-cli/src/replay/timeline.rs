@@ -1,31 +1,31 @@
-//! In which states a session was, and when.
+//! The states of a session over time.
 
 use aaep_proto::message::{CoreType, Event, Payload};
 use serde::Serialize;
 
-/// Spans of one session that are kept; beyond, only their number is.
-const MOST: usize = 1000;
+/// Maximum number of spans per session. Further spans are only counted.
+const MAX_SPANS: usize = 1000;
 
-/// A state and its time, in milliseconds since the session began.
+/// A state and when it lasted, in milliseconds since the start of the session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Span {
+pub(super) struct StateSpan {
     pub(super) state: String,
     pub(super) from_ms: u64,
     pub(super) to_ms: u64,
 }
 
-/// The states of one session, one after the other.
+/// Collects the states of one session.
 #[derive(Debug, Default)]
-pub(super) struct Timeline {
-    spans: Vec<Span>,
+pub(super) struct StateTimeline {
+    spans: Vec<StateSpan>,
     current: Option<(String, u64)>,
-    /// States that other events than state changes imply, since the last state change.
+    /// States implied by other events since the last `state.changed`.
     implied: Vec<(&'static str, u64)>,
     left_out: u64,
 }
 
-impl Timeline {
-    /// Looks at the next event of the session.
+impl StateTimeline {
+    /// Observes the next event of the session.
     pub(super) fn observe(&mut self, event: &Event, at: u64) {
         if let Payload::StateChanged(change) = &event.payload {
             self.leave(&change.from_state, at);
@@ -34,19 +34,19 @@ impl Timeline {
         }
         if let Some(state) = event.core_type().and_then(implied_state)
             && self.implied.last().is_none_or(|(last, _)| *last != state)
-            && self.implied.len() < MOST
+            && self.implied.len() < MAX_SPANS
         {
             self.implied.push((state, at));
         }
     }
 
-    /// All of them, up to the last event, and how many more there were.
-    pub(super) fn finish(mut self, at: u64) -> (Vec<Span>, u64) {
+    /// Returns the spans up to the last event, and the number of spans that were dropped.
+    pub(super) fn finish(mut self, at: u64) -> (Vec<StateSpan>, u64) {
         self.close(at);
         (self.spans, self.left_out)
     }
 
-    /// The state that is left may have been entered without saying so: by a tool, a question, an output.
+    /// Leaves a state. It may have been entered without a `state.changed`: by a tool call, a question or an output.
     fn leave(&mut self, from: &str, at: u64) {
         let implied = std::mem::take(&mut self.implied);
         match &self.current {
@@ -74,15 +74,15 @@ impl Timeline {
 
     fn close(&mut self, at: u64) {
         let Some((state, from_ms)) = self.current.take() else { return };
-        if self.spans.len() < MOST {
-            self.spans.push(Span { state, from_ms, to_ms: at.max(from_ms) });
+        if self.spans.len() < MAX_SPANS {
+            self.spans.push(StateSpan { state, from_ms, to_ms: at.max(from_ms) });
         } else {
             self.left_out += 1;
         }
     }
 }
 
-/// The state that an event is said in.
+/// Returns the state that an event implies.
 fn implied_state(core: CoreType) -> Option<&'static str> {
     match core {
         CoreType::ToolInvoked => Some("calling_tool"),
@@ -111,8 +111,8 @@ mod tests {
     }
 
     #[test]
-    fn states_follow_each_other_without_holes() {
-        let mut timeline = Timeline::default();
+    fn spans_are_contiguous() {
+        let mut timeline = StateTimeline::default();
         timeline.observe(&change("idle", "thinking"), 100);
         timeline.observe(&event("tool.invoked", r#","tool":"t","summary_normal":"T.""#), 300);
         timeline.observe(&change("calling_tool", "thinking"), 500);
@@ -136,12 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded() {
-        let mut timeline = Timeline::default();
+    fn number_of_spans_is_bounded() {
+        let mut timeline = StateTimeline::default();
         for step in 0..5000 {
             timeline.observe(&change(&format!("s{step}"), &format!("s{}", step + 1)), step);
         }
         let (spans, left_out) = timeline.finish(5000);
-        assert_eq!((spans.len(), left_out), (MOST, 4001));
+        assert_eq!((spans.len(), left_out), (MAX_SPANS, 4001));
     }
 }

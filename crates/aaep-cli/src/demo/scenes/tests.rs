@@ -1,4 +1,4 @@
-//! Every scene, heard by a listener that says yes, no, or nothing. Time is held: nothing waits for real.
+//! Every scene with a subscriber that accepts, rejects, or does not answer. The clock is paused.
 
 use aaep::message::{Capabilities, CoreType, Decision, Event, Payload, Response, ResponseKind};
 use aaep::transport::{Link, Outbound};
@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::*;
 
-/// What the listener does when it is asked.
+/// How the subscriber answers questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
+enum AnswerBehavior {
     Yes,
     No,
     Silent,
@@ -19,17 +19,17 @@ fn producer() -> Producer {
     languages().into_iter().fold(builder, |builder, language| builder.language(language)).build()
 }
 
-async fn join(producer: &Producer, language: &str) -> Link {
+async fn subscribe(producer: &Producer, language: &str) -> Link {
     let capabilities = json!({"supports_confirmation_reply": true, "supports_clarification_reply": true,
         "languages": [language]});
     let capabilities: Capabilities = serde_json::from_value(capabilities).unwrap();
     producer.subscribe_local("listener", capabilities).await.unwrap()
 }
 
-async fn answer(link: &Link, payload: &Payload, manner: Manner) {
-    let yes = manner == Manner::Yes;
+async fn answer(link: &Link, payload: &Payload, behavior: AnswerBehavior) {
+    let yes = behavior == AnswerBehavior::Yes;
     match payload {
-        _ if manner == Manner::Silent => {}
+        _ if behavior == AnswerBehavior::Silent => {}
         Payload::AwaitingConfirmation(ask) => {
             let decision = if yes { Decision::Accept } else { Decision::Reject };
             link.decide(&ask.reply_token, decision).await.unwrap();
@@ -47,15 +47,15 @@ async fn answer(link: &Link, payload: &Payload, manner: Manner) {
     }
 }
 
-/// Plays a scene and answers what was heard, to the last word.
-async fn hear(scene: Scene, manner: Manner, language: &str) -> Vec<Event> {
+/// Plays a scene and returns all events that the subscriber received.
+async fn play_to_subscriber(scene: Scene, behavior: AnswerBehavior, language: &str) -> Vec<Event> {
     let producer = producer();
-    let mut link = join(&producer, language).await;
+    let mut link = subscribe(&producer, language).await;
     let listener = tokio::spawn(async move {
         let mut events = Vec::new();
         while let Some(outgoing) = link.recv().await {
             let Outbound::Event(frame) = outgoing else { continue };
-            answer(&link, &frame.event().payload, manner).await;
+            answer(&link, &frame.event().payload, behavior).await;
             assert_eq!(aaep_proto::validate(frame.json()).problems, [], "{scene:?}");
             events.push(frame.event().clone());
         }
@@ -72,7 +72,7 @@ async fn hear(scene: Scene, manner: Manner, language: &str) -> Vec<Event> {
     events
 }
 
-fn acts_for_good(event: &Event) -> bool {
+fn is_irreversible_call(event: &Event) -> bool {
     matches!(&event.payload, Payload::ToolInvoked(tool) if tool.irreversible == Some(true))
 }
 
@@ -86,11 +86,11 @@ fn summary(event: &Event) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_events_are_heard_and_nothing_is_wrong() {
+async fn scenes_emit_all_core_types_without_problems() {
     let mut seen = Vec::new();
     for scene in Scene::ALL {
-        for manner in [Manner::Yes, Manner::No, Manner::Silent] {
-            let events = hear(scene, manner, "en").await;
+        for behavior in [AnswerBehavior::Yes, AnswerBehavior::No, AnswerBehavior::Silent] {
+            let events = play_to_subscriber(scene, behavior, "en").await;
             assert_eq!(events.first().and_then(Event::core_type), Some(CoreType::SessionStarted));
             seen.extend(events.iter().filter_map(Event::core_type));
         }
@@ -101,31 +101,34 @@ async fn all_events_are_heard_and_nothing_is_wrong() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_done_for_good_without_a_yes() {
+async fn no_irreversible_call_without_acceptance() {
     for scene in Scene::ALL {
-        for manner in [Manner::No, Manner::Silent] {
-            assert!(!hear(scene, manner, "en").await.iter().any(acts_for_good), "{scene:?} {manner:?}");
+        for behavior in [AnswerBehavior::No, AnswerBehavior::Silent] {
+            assert!(
+                !play_to_subscriber(scene, behavior, "en").await.iter().any(is_irreversible_call),
+                "{scene:?} {behavior:?}"
+            );
         }
     }
-    let events = hear(Scene::Banking, Manner::Yes, "en").await;
-    assert_eq!(events.iter().filter(|e| acts_for_good(e)).count(), 1);
+    let events = play_to_subscriber(Scene::Banking, AnswerBehavior::Yes, "en").await;
+    assert_eq!(events.iter().filter(|e| is_irreversible_call(e)).count(), 1);
     assert_eq!(text(&events), "Transferred $500 successfully. New balance: $12,000.");
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_not_told_as_a_no() {
-    let no = hear(Scene::Banking, Manner::No, "en").await.pop().unwrap();
+async fn timeout_is_not_reported_as_rejection() {
+    let no = play_to_subscriber(Scene::Banking, AnswerBehavior::No, "en").await.pop().unwrap();
     assert_eq!(
         (no.core_type(), summary(&no)),
         (Some(CoreType::SessionCompleted), "Nothing was transferred, as you wished.".into())
     );
-    let silence = hear(Scene::Banking, Manner::Silent, "en").await.pop().unwrap();
+    let silence = play_to_subscriber(Scene::Banking, AnswerBehavior::Silent, "en").await.pop().unwrap();
     assert_eq!(silence.core_type(), Some(CoreType::SessionCancelled));
     assert!(summary(&silence).starts_with("Nobody said yes"), "{}", summary(&silence));
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_there_is_no_consent() {
+async fn confirmations_without_subscribers_are_not_accepted() {
     let producer = Producer::builder("alone").no_subscriber_policy(aaep::NoSubscriberPolicy::ApplyDefault).build();
     let mut audit = producer.audit().unwrap();
     for scene in Scene::ALL {
@@ -142,22 +145,22 @@ async fn nobody_there_is_no_consent() {
 
 #[tokio::test(start_paused = true)]
 async fn answers_are_used() {
-    let plan = text(&hear(Scene::Trip, Manner::Yes, "en").await);
+    let plan = text(&play_to_subscriber(Scene::Trip, AnswerBehavior::Yes, "en").await);
     for word in ["Ibadan", "ferry", "Travellers: 3.", "quiet seats"] {
         assert!(plan.contains(word), "{word}: {plan}");
     }
-    let plan = text(&hear(Scene::Trip, Manner::Silent, "en").await);
+    let plan = text(&play_to_subscriber(Scene::Trip, AnswerBehavior::Silent, "en").await);
     assert!(plan.contains("train") && plan.contains("Travellers: 1."), "{plan}");
-    let stopped = hear(Scene::Photos, Manner::Yes, "en").await.pop().unwrap();
+    let stopped = play_to_subscriber(Scene::Photos, AnswerBehavior::Yes, "en").await.pop().unwrap();
     let Payload::SessionCancelled(cancelled) = stopped.payload else { panic!("{stopped:?}") };
     assert_eq!(cancelled.cancelled_by, aaep::message::CancelledBy::User);
-    let done = hear(Scene::Photos, Manner::No, "en").await.pop().unwrap();
+    let done = play_to_subscriber(Scene::Photos, AnswerBehavior::No, "en").await.pop().unwrap();
     assert_eq!(done.core_type(), Some(CoreType::SessionCompleted));
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_fail_in_both_ways_and_the_error_says_what_to_do() {
-    let events = hear(Scene::Printer, Manner::Yes, "en").await;
+async fn printer_tools_fail_and_time_out_with_a_remediation_hint() {
+    let events = play_to_subscriber(Scene::Printer, AnswerBehavior::Yes, "en").await;
     let status =
         |e: &Event| if let Payload::ToolCompleted(c) = &e.payload { Some(c.status.as_str().to_owned()) } else { None };
     assert_eq!(events.iter().filter_map(status).collect::<Vec<_>>(), ["error", "timeout"]);
@@ -166,7 +169,7 @@ async fn tools_fail_in_both_ways_and_the_error_says_what_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everyone_hears_the_announcements_in_their_language() {
+async fn announcements_are_in_the_language_of_the_subscriber() {
     for (language, opening) in [
         ("en", "Collecting the opening hours of the library."),
         ("es", "Reuniendo el horario de la biblioteca."),
@@ -174,7 +177,7 @@ async fn everyone_hears_the_announcements_in_their_language() {
         ("ar", "أجمع ساعات عمل المكتبة."),
         ("yo", "Mò ń kó àwọn wákàtí ilé ìkàwé jọ."),
     ] {
-        let events = hear(Scene::Greetings, Manner::Yes, language).await;
+        let events = play_to_subscriber(Scene::Greetings, AnswerBehavior::Yes, language).await;
         assert_eq!(summary(&events[0]), opening);
         let mut spoken: Vec<String> = Vec::new();
         for event in &events {
@@ -188,8 +191,8 @@ async fn everyone_hears_the_announcements_in_their_language() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_report_arrives_whole_and_in_pieces() {
-    let events = hear(Scene::Report, Manner::Yes, "en").await;
+async fn report_is_delivered_whole_in_chunks() {
+    let events = play_to_subscriber(Scene::Report, AnswerBehavior::Yes, "en").await;
     assert_eq!(text(&events), include_str!("report.md"));
     let pieces = events.iter().filter(|e| e.core_type() == Some(CoreType::OutputStreaming)).count();
     assert!((10..80).contains(&pieces), "{pieces}");
@@ -205,7 +208,7 @@ fn scenes_are_found_by_name() {
 }
 
 #[test]
-fn tokens_are_the_text() {
+fn tokens_concatenate_to_the_text() {
     let said = "Mò ń kó àwọn wákàtí jọ.";
     assert_eq!(tokens(said).collect::<String>(), said);
     assert!(tokens(said).all(|token| (1..=5).contains(&token.chars().count())));

@@ -1,23 +1,23 @@
-//! Which events are written down.
+//! Which events a capture records.
 
 use std::collections::BTreeSet;
 
 use aaep_proto::message::{Event, EventFilters, Payload};
 use aaep_proto::shaping::filter::Filter;
 
-/// Which events are written down. What is not given lets everything through.
-pub(super) struct Choice {
+/// The filters of a capture. A filter that is not given selects every event.
+pub(super) struct EventSelection {
     types: Option<Filter>,
     sessions: BTreeSet<String>,
     urgencies: BTreeSet<String>,
     questions: bool,
 }
 
-impl Choice {
-    pub(super) fn new(types: &[String], sessions: &[String], urgencies: &[String], questions: bool) -> Choice {
-        let include: Vec<String> = types.iter().map(|pattern| whole(pattern)).collect();
+impl EventSelection {
+    pub(super) fn new(types: &[String], sessions: &[String], urgencies: &[String], questions: bool) -> EventSelection {
+        let include: Vec<String> = types.iter().map(|pattern| full_pattern(pattern)).collect();
         let filters = EventFilters { include: Some(include), exclude: None };
-        Choice {
+        EventSelection {
             types: (!types.is_empty()).then(|| Filter::new(Some(&filters))),
             sessions: sessions.iter().cloned().collect(),
             urgencies: urgencies.iter().cloned().collect(),
@@ -25,33 +25,33 @@ impl Choice {
         }
     }
 
-    /// Whether it takes an event.
-    pub(super) fn takes(&self, event: &Event) -> bool {
-        if self.questions && (asks(event) || tells_end(event)) {
+    /// Returns whether the event is selected.
+    pub(super) fn contains(&self, event: &Event) -> bool {
+        if self.questions && (is_question(event) || is_resolution(event)) {
             return true;
         }
-        // The protocol lets critical events pass every filter; the user's own wish here is plain.
-        let fits = |types: &Filter| match event.core_type() {
+        // Critical events pass every filter of a subscription, but not these filters of the user.
+        let matches_type = |types: &Filter| match event.core_type() {
             Some(core) => types.passes_core(core),
             None => types.passes(event),
         };
-        self.types.as_ref().is_none_or(fits)
+        self.types.as_ref().is_none_or(matches_type)
             && (self.sessions.is_empty() || self.sessions.contains(event.envelope.session_id.as_str()))
             && (self.urgencies.is_empty() || self.urgencies.contains(event.urgency().as_str()))
     }
 }
 
-/// Core types may be given without what they all begin with.
-fn whole(pattern: &str) -> String {
+/// Returns the full name of a type pattern: core types may be given without their common prefix.
+fn full_pattern(pattern: &str) -> String {
     if pattern.contains(':') || pattern == "*" { pattern.to_owned() } else { format!("aaep:agent.{pattern}") }
 }
 
-fn asks(event: &Event) -> bool {
+fn is_question(event: &Event) -> bool {
     matches!(event.payload, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_))
 }
 
-/// Whether it says how a question ended: docs/reference/consent.md.
-fn tells_end(event: &Event) -> bool {
+/// Returns whether the event has the outcome of a question, see docs/reference/consent.md.
+fn is_resolution(event: &Event) -> bool {
     let consent = event.envelope.extensions.as_ref().and_then(|extensions| extensions.get("consent"));
     consent.is_some_and(|consent| consent.get("outcome").is_some())
 }
@@ -69,32 +69,35 @@ mod tests {
         .unwrap()
     }
 
-    fn choice(types: &[&str], sessions: &[&str], urgencies: &[&str], questions: bool) -> Choice {
+    fn selection(types: &[&str], sessions: &[&str], urgencies: &[&str], questions: bool) -> EventSelection {
         let own = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        Choice::new(&own(types), &own(sessions), &own(urgencies), questions)
+        EventSelection::new(&own(types), &own(sessions), &own(urgencies), questions)
     }
 
     #[test]
     fn filters_combine() {
         let tool = event("aaep:agent.tool.invoked", "sess_1", "normal", json!({}));
         let own = event("haptic:pulse", "sess_1", "normal", json!({}));
-        assert!(choice(&[], &[], &[], false).takes(&tool) && choice(&[], &[], &[], false).takes(&own));
-        assert!(choice(&["tool.*"], &["sess_1"], &["normal"], false).takes(&tool));
-        assert!(choice(&["aaep:agent.tool.invoked", "output.*"], &[], &[], false).takes(&tool));
-        assert!(!choice(&["tool.*"], &[], &[], false).takes(&own));
-        assert!(choice(&["haptic:*"], &[], &[], false).takes(&own) && choice(&["*"], &[], &[], false).takes(&own));
-        assert!(!choice(&["tool.*"], &["sess_2"], &[], false).takes(&tool));
-        assert!(!choice(&[], &[], &["critical"], false).takes(&tool));
+        assert!(selection(&[], &[], &[], false).contains(&tool) && selection(&[], &[], &[], false).contains(&own));
+        assert!(selection(&["tool.*"], &["sess_1"], &["normal"], false).contains(&tool));
+        assert!(selection(&["aaep:agent.tool.invoked", "output.*"], &[], &[], false).contains(&tool));
+        assert!(!selection(&["tool.*"], &[], &[], false).contains(&own));
+        assert!(
+            selection(&["haptic:*"], &[], &[], false).contains(&own)
+                && selection(&["*"], &[], &[], false).contains(&own)
+        );
+        assert!(!selection(&["tool.*"], &["sess_2"], &[], false).contains(&tool));
+        assert!(!selection(&[], &[], &["critical"], false).contains(&tool));
     }
 
     #[test]
-    fn questions_and_their_ends_can_be_kept_beside_everything() {
+    fn questions_and_resolutions_pass_the_other_filters_if_included() {
         let asked = event("aaep:agent.awaiting.clarification", "sess_1", "critical", json!({}));
         let ended = event("aaep:agent.state.changed", "sess_1", "normal", json!({"consent": {"outcome": "answered"}}));
         let other = event("aaep:agent.state.changed", "sess_1", "normal", json!({}));
         for (kept, event) in [(true, &asked), (true, &ended), (false, &other)] {
-            assert_eq!(choice(&["tool.*"], &[], &[], true).takes(event), kept);
-            assert!(!choice(&["tool.*"], &[], &[], false).takes(event));
+            assert_eq!(selection(&["tool.*"], &[], &[], true).contains(event), kept);
+            assert!(!selection(&["tool.*"], &[], &[], false).contains(event));
         }
     }
 }
