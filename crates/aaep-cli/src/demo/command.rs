@@ -102,7 +102,11 @@ async fn open(config: Config) -> Result<RunningServer, aaep_server::ConfigError>
 }
 
 /// Plays for all subscribers until the stop signal, or until the scenes are over.
-async fn serve(server: &RunningServer, playlist: &Playlist, stop: impl Future<Output = ()>) -> io::Result<CommandStatus> {
+async fn serve(
+    server: &RunningServer,
+    playlist: &Playlist,
+    stop: impl Future<Output = ()>,
+) -> io::Result<CommandStatus> {
     let mut out = io::stdout();
     writeln!(out, "Serving the demo at {}", server.url())?;
     out.flush()?;
