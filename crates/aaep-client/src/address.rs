@@ -1,4 +1,4 @@
-//! Where a producer is.
+//! Addresses of producers.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use http::Uri;
 
-/// Where a producer is, and how it is talked to.
+/// The address of a producer: the transport and where it is reached.
 ///
 /// ```
 /// use aaep_client::Address;
@@ -19,55 +19,55 @@ use http::Uri;
 pub enum Address {
     /// `http:` or `https:`: Server-Sent Events and POST.
     Http(HttpOrigin),
-    /// `ws:` or `wss:`.
+    /// `ws:` or `wss:`: WebSocket.
     WebSocket(HttpOrigin),
-    /// `grpc:` or `grpcs:`.
+    /// `grpc:` or `grpcs:`: gRPC.
     Grpc(HttpOrigin),
-    /// `unix:PATH`.
+    /// `unix:PATH`: a Unix socket.
     Unix(PathBuf),
-    /// `stdio:COMMAND`: the words of a command that is run.
+    /// `stdio:COMMAND`: the words of a command that is run, whose standard input and output carry the messages.
     Stdio(Vec<String>),
 }
 
-/// A host and a path on it.
+/// A host with its port, and a path on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpOrigin {
-    /// Whether the way to it is encrypted.
+    /// Whether connections to it are encrypted with TLS.
     pub tls: bool,
-    /// The host, IPv6 addresses in brackets.
+    /// The host; IPv6 addresses are in brackets.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// The path, without a slash at its end.
+    /// The path, without a trailing slash.
     pub path: String,
 }
 
 impl HttpOrigin {
-    /// Host and port as they stand in a URI.
+    /// Returns host and port as a URI has them: without the port if it is the default one.
     pub fn authority(&self) -> String {
-        let usual = if self.tls { 443 } else { 80 };
-        if self.port == usual { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
+        if self.port == default_port(self.tls) { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
     }
 
-    /// The host without brackets.
+    /// Returns the host without brackets.
     pub fn bare_host(&self) -> &str {
         self.host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&self.host)
     }
 
-    /// Whether it is this machine.
+    /// Returns whether the host is this machine.
     pub fn is_loopback(&self) -> bool {
         let host = self.bare_host();
         host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 
-    /// A URI on the host; the path begins with a slash.
+    /// Returns the URI of a path on the host. The path begins with a slash.
+    #[cfg(feature = "_http")]
     pub(crate) fn uri(&self, path: &str) -> String {
         let scheme = if self.tls { "https" } else { "http" };
         format!("{scheme}://{}{path}", self.authority())
     }
 }
 
-/// Text that is no address of a producer.
+/// Why a text is not the address of a producer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseAddressError(&'static str);
 
@@ -80,7 +80,11 @@ impl fmt::Display for ParseAddressError {
 impl std::error::Error for ParseAddressError {}
 
 const FORMS: &str =
-    "an address begins with http:, https:, ws:, wss:, grpc:, grpcs:, unix: or stdio:, then says where the agent is";
+    "an address begins with http:, https:, ws:, wss:, grpc:, grpcs:, unix: or stdio:, followed by where the agent is";
+
+fn default_port(tls: bool) -> u16 {
+    if tls { 443 } else { 80 }
+}
 
 impl std::str::FromStr for Address {
     type Err = ParseAddressError;
@@ -103,25 +107,25 @@ impl std::str::FromStr for Address {
             "grpcs" => (true, Address::Grpc),
             _ => return Err(ParseAddressError(FORMS)),
         };
-        // The parser knows these two for certain.
+        // The parser of URIs knows these two schemes for certain.
         let uri: Uri = format!("{}://{rest}", if tls { "https" } else { "http" })
             .parse()
             .map_err(|_| ParseAddressError("the address is not a valid URI"))?;
-        let host = uri.host().filter(|host| !host.is_empty()).ok_or(ParseAddressError("the address names no host"))?;
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or(ParseAddressError("the address has no host"))?;
         if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            return Err(ParseAddressError("an address holds no password; give credentials separately"));
+            return Err(ParseAddressError("an address must not contain a password; give credentials separately"));
         }
-        let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
+        let port = uri.port_u16().unwrap_or(default_port(tls));
         let path = uri.path().trim_end_matches('/').to_owned();
         Ok(make(HttpOrigin { tls, host: host.to_owned(), port, path }))
     }
 }
 
 impl Address {
-    /// The site, if it is on one.
-    pub fn site(&self) -> Option<&HttpOrigin> {
+    /// Returns the host and path, or `None` for an address on this machine without a host.
+    pub fn origin(&self) -> Option<&HttpOrigin> {
         match self {
-            Address::Http(site) | Address::WebSocket(site) | Address::Grpc(site) => Some(site),
+            Address::Http(origin) | Address::WebSocket(origin) | Address::Grpc(origin) => Some(origin),
             Address::Unix(_) | Address::Stdio(_) => None,
         }
     }
@@ -129,14 +133,14 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, site) = match self {
-            Address::Http(site) => (if site.tls { "https" } else { "http" }, site),
-            Address::WebSocket(site) => (if site.tls { "wss" } else { "ws" }, site),
-            Address::Grpc(site) => (if site.tls { "grpcs" } else { "grpc" }, site),
+        let (scheme, origin) = match self {
+            Address::Http(origin) => (if origin.tls { "https" } else { "http" }, origin),
+            Address::WebSocket(origin) => (if origin.tls { "wss" } else { "ws" }, origin),
+            Address::Grpc(origin) => (if origin.tls { "grpcs" } else { "grpc" }, origin),
             Address::Unix(path) => return write!(f, "unix:{}", path.display()),
             Address::Stdio(words) => return write!(f, "stdio:{}", words.join(" ")),
         };
-        write!(f, "{scheme}://{}{}", site.authority(), site.path)
+        write!(f, "{scheme}://{}{}", origin.authority(), origin.path)
     }
 }
 
@@ -145,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_and_written() {
+    fn addresses_are_parsed_and_displayed() {
         for text in [
             "http://localhost:8080",
             "https://agents.example/gardener",
@@ -160,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn invalid_addresses_are_refused() {
         for text in ["", "localhost:80", "http://", "http://u:p@host", "unix:", "ftp://a", "http://a b"] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
@@ -168,7 +172,7 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_loopback() {
-        let is = |text: &str| text.parse::<Address>().unwrap().site().unwrap().is_loopback();
+        let is = |text: &str| text.parse::<Address>().unwrap().origin().unwrap().is_loopback();
         assert!(is("http://127.0.0.1") && is("ws://[::1]:4") && is("http://LOCALHOST"));
         assert!(!is("http://localhost.example") && !is("http://10.0.0.1") && !is("http://127.0.0.1.example"));
     }

@@ -1,5 +1,5 @@
-//! The one place that reads the machine's clocks and its random bytes. Everything else is told.
-#![expect(clippy::disallowed_methods, reason = "this is the place")]
+//! The only module that reads clocks and random bytes. All others get the time from here.
+#![expect(clippy::disallowed_methods, reason = "the only module that reads clocks and random bytes")]
 
 use std::pin::Pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,7 +8,7 @@ use aaep_proto::id::Entropy;
 use aaep_proto::time::{Moment, Now, Timestamp};
 use tokio::time::{Instant, Sleep};
 
-/// Reads both clocks. The one that deadlines count by is tokio's, so a test can hold it.
+/// Reads the monotonic and the wall clock. The monotonic one is tokio's, so that tests can pause it.
 #[derive(Debug)]
 pub(crate) struct Clock {
     start: Instant,
@@ -26,7 +26,7 @@ impl Clock {
         Now { moment: Moment::from_micros(micros), wall }
     }
 
-    /// The moment as others know it. What lies beyond all time that the machine can tell is far away.
+    /// Converts a moment to an instant. One that the system cannot represent becomes an instant in the far future.
     pub(crate) fn instant(&self, at: Moment) -> Instant {
         let far = Duration::from_secs(365 * 24 * 3600);
         self.start.checked_add(Duration::from_micros(at.micros())).unwrap_or(self.start + far)
@@ -35,12 +35,12 @@ impl Clock {
 
 impl Entropy for Clock {
     fn fill(&mut self, bytes: &mut [u8]) {
-        // Without random bytes an id could be guessed: better to stop than to go on.
+        // Without random bytes ids could be guessed, so panicking is better than continuing.
         getrandom::fill(bytes).expect("an operating system that runs this program has random bytes");
     }
 }
 
-/// One timer that is set again and again.
+/// A timer that is set again and again.
 pub(crate) struct DeadlineTimer {
     sleep: Pin<Box<Sleep>>,
     at: Option<Moment>,
@@ -51,7 +51,7 @@ impl DeadlineTimer {
         DeadlineTimer { sleep: Box::pin(tokio::time::sleep(Duration::ZERO)), at: None }
     }
 
-    /// Sets it for this moment, or for never.
+    /// Sets the timer to this moment, or stops it.
     pub(crate) fn set(&mut self, clock: &Clock, at: Option<Moment>) {
         if at != self.at {
             if let Some(at) = at {
@@ -61,8 +61,8 @@ impl DeadlineTimer {
         }
     }
 
-    /// Waits for the moment. After that it is not set any more.
-    pub(crate) async fn ring(&mut self) {
+    /// Waits until the timer expires, then stops it. Waits forever if it is not set.
+    pub(crate) async fn expired(&mut self) {
         if self.at.is_none() {
             std::future::pending::<()>().await;
         }

@@ -1,195 +1,252 @@
-//! From an address to a wire: which transport, with or without handshake, and what else may work.
+//! From an address to a connection: which transport, with or without a handshake, and which fallback.
 
 use std::sync::Arc;
+#[cfg(feature = "stdio")]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use aaep_proto::message::{Manifest, Message, SubscriptionAccepted};
+use aaep_proto::binding::TransportKind;
+#[cfg(feature = "sse")]
+use aaep_proto::binding::path;
+use aaep_proto::message::SubscriptionAccepted;
 use aaep_proto::subscriber::{DisconnectReason, ManifestCheck, ResumePoint};
 use aaep_proto::time::Timestamp;
-use http::{HeaderValue, StatusCode};
 
-use crate::address::{Address, HttpOrigin};
-use crate::http::{Http, authorization, rejection};
+use crate::address::Address;
+#[cfg(any(feature = "sse", feature = "websocket"))]
+use crate::address::HttpOrigin;
+use crate::error::ConnectError;
+#[cfg(feature = "_http")]
+use crate::http::Http;
+#[cfg(feature = "_http")]
 use crate::net::{Dialer, tls_config};
-use crate::options::{ConnectError, ConnectOptions, Handshake};
-use crate::transport::{Connection, grpc, level1, sse, stdio, unix, websocket};
-use crate::trust::{self, Claim, MANIFEST_PATH};
+use crate::options::ConnectOptions;
+#[cfg(feature = "sse")]
+use crate::options::HandshakePolicy;
+use crate::transport::{self, TransportConnection};
+use crate::trust::{self, CheckContext};
 
-/// Names of transports in manifests.
-const SSE: &str = "sse";
-const WEBSOCKET: &str = "websocket";
-const GRPC: &str = "grpc";
-const UNIX: &str = "unix-socket";
-const STDIO: &str = "stdio";
-
-/// Makes wires to one producer.
+/// Opens connections to one producer.
 pub(crate) struct Connector {
     address: Address,
     options: ConnectOptions,
+    #[cfg(any(feature = "websocket", feature = "grpc"))]
     dialer: Dialer,
+    #[cfg(feature = "_http")]
     http: Http,
-    token: Option<HeaderValue>,
-    /// Whether the command was run.
+    #[cfg(any(feature = "websocket", feature = "grpc"))]
+    token: Option<::http::HeaderValue>,
+    /// Whether the command of `stdio:` was run.
+    #[cfg(feature = "stdio")]
     has_run: AtomicBool,
 }
 
-/// A wire, and over which transport it goes.
-pub(crate) struct Connected {
-    pub(crate) wire: Connection,
-    pub(crate) transport: &'static str,
+/// Returns an error that names the Cargo feature if the transport of an address is not compiled in.
+fn check_compiled_in(address: &Address) -> Result<(), ConnectError> {
+    let (feature, compiled_in) = match address {
+        Address::Http(_) => ("sse", cfg!(feature = "sse")),
+        Address::WebSocket(_) => ("websocket", cfg!(feature = "websocket")),
+        Address::Grpc(_) => ("grpc", cfg!(feature = "grpc")),
+        Address::Unix(_) => ("unix", cfg!(feature = "unix")),
+        Address::Stdio(_) => ("stdio", cfg!(feature = "stdio")),
+    };
+    if compiled_in { Ok(()) } else { Err(ConnectError::TransportDisabled(feature)) }
 }
 
 impl Connector {
     pub(crate) fn new(address: Address, mut options: ConnectOptions) -> Result<Arc<Connector>, ConnectError> {
+        check_compiled_in(&address)?;
         if let Address::Stdio(words) = &address {
             let words = words.iter().map(Into::into).collect();
             if options.command.get_or_insert(words).is_empty() {
                 return Err(ConnectError::NoCommand);
             }
         }
-        if let Some(site) = address.site()
-            && !site.tls
-            && !site.is_loopback()
+        if let Some(origin) = address.origin()
+            && !origin.tls
+            && !origin.is_loopback()
             && !options.allow_insecure
         {
-            return Err(ConnectError::Plain(site.host.clone()));
+            return Err(ConnectError::Insecure(origin.host.clone()));
         }
+        #[cfg(feature = "_http")]
         let dialer = Dialer { tls: tls_config(&options.tls)?, timeout: options.timeout };
-        let token = authorization(options.token.as_ref())?;
-        let http = Http::new(dialer.clone(), &options)?;
-        Ok(Arc::new(Connector { address, options, dialer, http, token, has_run: AtomicBool::new(false) }))
+        Ok(Arc::new(Connector {
+            address,
+            #[cfg(feature = "_http")]
+            http: Http::new(&dialer, &options)?,
+            #[cfg(any(feature = "websocket", feature = "grpc"))]
+            dialer,
+            #[cfg(any(feature = "websocket", feature = "grpc"))]
+            token: crate::http::authorization(options.token.as_ref())?,
+            options,
+            #[cfg(feature = "stdio")]
+            has_run: AtomicBool::new(false),
+        }))
     }
 
-    /// How long anything may take.
+    /// Returns the longest time that any single step may take.
     pub(crate) fn timeout(&self) -> Duration {
         self.options.timeout
     }
 
-    /// Opens a wire.
-    pub(crate) async fn open(self: Arc<Self>, resume: Option<ResumePoint>) -> Result<Connected, DisconnectReason> {
+    /// Opens a connection. Continues the subscription at the resume point if the transport can do that.
+    pub(crate) async fn open(
+        self: Arc<Self>,
+        #[cfg_attr(not(feature = "sse"), allow(unused_variables, reason = "only SSE resumes"))] resume: Option<
+            ResumePoint,
+        >,
+    ) -> Result<TransportConnection, DisconnectReason> {
         match &self.address {
-            Address::Http(site) => self.open_http(site, resume).await,
-            Address::WebSocket(site) => self.open_websocket(site).await,
-            Address::Grpc(site) => {
-                let wire = grpc::open(self.dialer.clone(), site.clone(), self.token.clone()).await?;
-                Ok(Connected { wire, transport: GRPC })
+            #[cfg(feature = "sse")]
+            Address::Http(origin) => self.open_http(origin, resume).await,
+            #[cfg(feature = "websocket")]
+            Address::WebSocket(origin) => self.open_websocket(origin).await,
+            #[cfg(feature = "grpc")]
+            Address::Grpc(origin) => {
+                transport::grpc::open(self.dialer.clone(), origin.clone(), self.token.clone()).await
             }
-            Address::Unix(path) => {
-                let wire = unix::open(path, &self.options).await?;
-                Ok(Connected { wire, transport: UNIX })
-            }
+            #[cfg(feature = "unix")]
+            Address::Unix(path) => transport::unix::open(path, &self.options).await,
+            #[cfg(feature = "stdio")]
             Address::Stdio(_) => {
-                // What an agent does must not be done twice because it ended: only the user runs it again.
+                // An agent's work must not be done twice because its process ended: only the user runs it again.
                 if self.has_run.swap(true, Ordering::Relaxed) {
                     return Err(DisconnectReason::Refused("the command has ended".to_owned()));
                 }
                 let words = self.options.command.as_deref().unwrap_or_default();
-                let wire = stdio::open(words, self.options.timeout).await?;
-                Ok(Connected { wire, transport: STDIO })
+                transport::stdio::open(words, self.options.timeout).await
             }
+            #[allow(unreachable_patterns, reason = "reached only if a transport is not compiled in")]
+            _ => Err(DisconnectReason::Refused("the transport is not compiled in".to_owned())),
         }
     }
 
-    async fn open_http(&self, site: &HttpOrigin, resume: Option<ResumePoint>) -> Result<Connected, DisconnectReason> {
-        let stream = |resume| async {
-            let wire = sse::open(self.http.clone(), site.clone(), resume).await?;
-            Ok(Connected { wire, transport: SSE })
-        };
-        match self.options.handshake {
-            Handshake::Always => stream(resume).await,
-            Handshake::Never => self.open_minimal(site).await,
-            Handshake::Detect if resume.is_some() => {
-                // A producer without handshake has nothing to resume: then this is not found, and looked for anew.
-                match stream(resume).await {
-                    Ok(opened) if opened.wire.resumed => Ok(opened),
-                    Err(loss) => Err(loss),
-                    Ok(_) => self.detect(site).await,
-                }
-            }
-            Handshake::Detect => self.detect(site).await,
-        }
-    }
-
-    async fn open_minimal(&self, site: &HttpOrigin) -> Result<Connected, DisconnectReason> {
-        if self.options.demands_signature() {
-            return Err(DisconnectReason::Refused(
-                "a signed manifest is demanded, and this producer cannot have one".to_owned(),
-            ));
-        }
-        let wire = level1::open(self.http.clone(), site.clone()).await?;
-        Ok(Connected { wire, transport: SSE })
-    }
-
-    /// Finds out what the producer can do.
-    async fn detect(&self, site: &HttpOrigin) -> Result<Connected, DisconnectReason> {
-        let manifest = self.manifest(site).await?;
-        let lists = |name: &str| manifest.as_ref().is_some_and(|m| m.transports_supported.iter().any(|t| t == name));
-        if manifest.is_some() {
-            if !lists(SSE) && lists(WEBSOCKET) && self.options.transport_fallback {
-                return self.websocket(site).await;
-            }
-        } else {
-            let path = format!("{}/aaep/v1/subscriptions", site.path);
-            if self.http.get(site, &path, "application/json").await?.status == StatusCode::NOT_FOUND {
-                return self.open_minimal(site).await;
-            }
-        }
-        let wire = sse::open(self.http.clone(), site.clone(), None).await?;
-        Ok(Connected { wire, transport: SSE })
-    }
-
-    /// The manifest, if there is one that can be read.
-    async fn manifest(&self, site: &HttpOrigin) -> Result<Option<Box<Manifest>>, DisconnectReason> {
-        let answer = self.http.get(site, MANIFEST_PATH, "application/json").await?;
-        match answer.status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(rejection(answer.status)),
-            status if status.is_server_error() => Err(rejection(status)),
-            _ => match Message::parse(&answer.body) {
-                Ok(Message::Manifest(manifest)) => Ok(Some(manifest)),
-                _ => Ok(None),
-            },
-        }
-    }
-
-    async fn websocket(&self, site: &HttpOrigin) -> Result<Connected, DisconnectReason> {
-        // The base of the streams is no place of a socket.
-        let own = matches!(self.address, Address::WebSocket(_));
-        let site = if own { site.clone() } else { HttpOrigin { path: String::new(), ..site.clone() } };
-        let wire = websocket::open(self.dialer.clone(), site, self.token.clone()).await?;
-        Ok(Connected { wire, transport: WEBSOCKET })
-    }
-
-    async fn open_websocket(&self, site: &HttpOrigin) -> Result<Connected, DisconnectReason> {
-        let loss = match self.websocket(site).await {
-            Err(loss @ DisconnectReason::Broken(_)) if self.options.transport_fallback => loss,
-            other => return other,
-        };
-        match self.manifest(site).await {
-            Ok(Some(manifest)) if manifest.transports_supported.iter().any(|t| t == SSE) => {
-                let site = HttpOrigin { path: String::new(), ..site.clone() };
-                let wire = sse::open(self.http.clone(), site, None).await?;
-                Ok(Connected { wire, transport: SSE })
-            }
-            _ => Err(loss),
-        }
-    }
-
-    /// Checks the manifest of who accepted.
+    /// Checks the manifest of the producer that accepted the subscription.
     pub(crate) async fn check(
         self: Arc<Self>,
         accepted: Box<SubscriptionAccepted>,
-        transport: &'static str,
+        transport: TransportKind,
         now: Timestamp,
     ) -> ManifestCheck {
-        let claim = Claim { accepted: &accepted, site: self.address.site(), transport, now };
-        let checking = trust::check(&claim, &self.http, &self.options);
+        let context = CheckContext {
+            accepted: &accepted,
+            origin: self.address.origin(),
+            #[cfg(feature = "_http")]
+            http: &self.http,
+            transport,
+            now,
+        };
+        let checking = trust::check(&context, &self.options);
         let failed = || ManifestCheck::Failed("it could not be checked in time.".to_owned());
         tokio::time::timeout(self.options.timeout / 2, checking).await.unwrap_or_else(|_| failed())
     }
 
-    /// Whether the manifest has to be checked before the producer is believed.
-    pub(crate) fn has_to_check(&self, accepted: &SubscriptionAccepted) -> bool {
-        accepted.signed_manifest.is_some() || self.options.demands_signature()
+    /// Returns whether the manifest has to be checked before the terms of the producer are accepted.
+    pub(crate) fn requires_check(&self, accepted: &SubscriptionAccepted) -> bool {
+        accepted.signed_manifest.is_some() || self.options.requires_signed_manifest()
+    }
+}
+
+#[cfg(feature = "sse")]
+impl Connector {
+    async fn open_http(
+        &self,
+        origin: &HttpOrigin,
+        resume: Option<ResumePoint>,
+    ) -> Result<TransportConnection, DisconnectReason> {
+        match self.options.handshake {
+            HandshakePolicy::Always => self.open_sse(origin, resume).await,
+            HandshakePolicy::Never => self.open_level1(origin).await,
+            HandshakePolicy::Detect if resume.is_some() => {
+                // A producer without a handshake has nothing to resume; then what it can do is detected again.
+                let connection = self.open_sse(origin, resume).await?;
+                if connection.resumed { Ok(connection) } else { self.detect(origin).await }
+            }
+            HandshakePolicy::Detect => self.detect(origin).await,
+        }
+    }
+
+    async fn open_sse(
+        &self,
+        origin: &HttpOrigin,
+        resume: Option<ResumePoint>,
+    ) -> Result<TransportConnection, DisconnectReason> {
+        transport::sse::open(self.http.clone(), origin.clone(), resume).await
+    }
+
+    async fn open_level1(&self, origin: &HttpOrigin) -> Result<TransportConnection, DisconnectReason> {
+        if self.options.requires_signed_manifest() {
+            return Err(DisconnectReason::Refused(
+                "a signed manifest is required, and a producer without a handshake has none".to_owned(),
+            ));
+        }
+        transport::level1::open(self.http.clone(), origin.clone()).await
+    }
+
+    /// Finds out whether the producer has a handshake, and opens a connection accordingly.
+    async fn detect(&self, origin: &HttpOrigin) -> Result<TransportConnection, DisconnectReason> {
+        match self.http.manifest(origin).await? {
+            #[cfg(feature = "websocket")]
+            Some(manifest) if self.options.transport_fallback && lists_only_websocket(&manifest) => {
+                return self.websocket(origin).await;
+            }
+            Some(_) => {}
+            None => {
+                let path = format!("{}{}", origin.path, path::SUBSCRIPTIONS);
+                if self.http.get(origin, &path, "application/json").await?.status == ::http::StatusCode::NOT_FOUND {
+                    return self.open_level1(origin).await;
+                }
+            }
+        }
+        self.open_sse(origin, None).await
+    }
+}
+
+#[cfg(all(feature = "sse", feature = "websocket"))]
+fn lists(manifest: &aaep_proto::message::Manifest, transport: TransportKind) -> bool {
+    manifest.transports_supported.iter().any(|name| name == transport.as_str())
+}
+
+#[cfg(all(feature = "sse", feature = "websocket"))]
+fn lists_only_websocket(manifest: &aaep_proto::message::Manifest) -> bool {
+    lists(manifest, TransportKind::WebSocket) && !lists(manifest, TransportKind::Sse)
+}
+
+#[cfg(feature = "websocket")]
+impl Connector {
+    async fn websocket(&self, origin: &HttpOrigin) -> Result<TransportConnection, DisconnectReason> {
+        // The path of an http: address is the base of the SSE endpoints, not that of the socket.
+        let keep_path = matches!(self.address, Address::WebSocket(_));
+        let origin = if keep_path { origin.clone() } else { HttpOrigin { path: String::new(), ..origin.clone() } };
+        transport::websocket::open(self.dialer.clone(), origin, self.token.clone()).await
+    }
+
+    /// Opens a WebSocket, or falls back to SSE if that fails and the manifest lists it.
+    async fn open_websocket(&self, origin: &HttpOrigin) -> Result<TransportConnection, DisconnectReason> {
+        match self.websocket(origin).await {
+            #[cfg(feature = "sse")]
+            Err(reason @ DisconnectReason::Broken(_)) if self.options.transport_fallback => {
+                match self.http.manifest(origin).await {
+                    Ok(Some(manifest)) if lists(&manifest, TransportKind::Sse) => {
+                        self.open_sse(&HttpOrigin { path: String::new(), ..origin.clone() }, None).await
+                    }
+                    _ => Err(reason),
+                }
+            }
+            result => result,
+        }
+    }
+}
+
+#[cfg(all(test, not(feature = "sse")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_whose_transport_is_not_compiled_in_names_the_feature() {
+        let address = "https://agents.example".parse().unwrap();
+        let result = Connector::new(address, ConnectOptions::new("reader", Default::default()));
+        assert_eq!(result.err(), Some(ConnectError::TransportDisabled("sse")));
     }
 }

@@ -1,9 +1,10 @@
-//! The one task of a subscriber. It owns the state machine; it never waits for a network, so that a reply goes out at
-//! once whatever the producer does.
+//! The background task of a subscriber. It owns the state machine and never waits for the network, so that a reply is
+//! sent at once whatever the producer does.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use aaep_proto::binding::TransportKind;
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::{Capabilities, CloseReason, Message};
 use aaep_proto::subscriber::{
@@ -15,78 +16,89 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::clock::{Clock, DeadlineTimer};
-use crate::connect::{Connected, Connector};
-use crate::queue::{Feed, SubscriberEvent};
-use crate::transport::{Connection, Incoming, Outgoing, token_of};
+use crate::connect::Connector;
+use crate::queue::{EventSender, SubscriberEvent};
+use crate::transport::{TransportCommand, TransportConnection, TransportEvent, reply_token};
 
-/// How long a connection that is no longer needed may take to send what waits and to say goodbye.
-const LINGER: Duration = Duration::from_secs(5);
+/// How long the task waits for its last connections to send what waits and to close.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the user's program wants.
-pub(crate) enum Command {
-    Reply(PromptId, PromptAnswer, oneshot::Sender<Result<(), PromptReplyError>>),
-    Renegotiate(Box<Capabilities>, oneshot::Sender<bool>),
+/// Added to the timeout of a single step, so that a retired connection has reported the end of every step.
+const RETIRE_MARGIN: Duration = Duration::from_secs(1);
+
+/// Undelivered replies of retired connections that wait to be handled.
+const MAX_WAITING_FAILURES: usize = 16;
+
+/// What the program asks the task to do.
+pub(crate) enum DriverCommand {
+    Reply { prompt: PromptId, answer: PromptAnswer, done: oneshot::Sender<Result<(), PromptReplyError>> },
+    Renegotiate { changes: Box<Capabilities>, done: oneshot::Sender<bool> },
+    Stats { done: oneshot::Sender<SubscriberStats> },
     Close(CloseReason),
-    Counts(oneshot::Sender<SubscriberStats>),
 }
 
 pub(crate) struct Driver {
     machine: Machine,
     clock: Clock,
-    opener: Arc<Connector>,
-    feed: Feed,
-    wire: Option<Connection>,
-    transport: &'static str,
-    opening: JoinSet<Result<Connected, DisconnectReason>>,
+    connector: Arc<Connector>,
+    events: EventSender,
+    connection: Option<TransportConnection>,
+    connecting: JoinSet<Result<TransportConnection, DisconnectReason>>,
     checking: JoinSet<ManifestCheck>,
     /// The accepted message whose manifest is being checked.
-    accepted: Option<Bytes>,
-    /// Connections that are no longer used, and replies that they could not deliver.
+    unchecked: Option<Bytes>,
+    /// Connections that are no longer used and that send what waits.
     retired: JoinSet<()>,
-    late: (mpsc::Sender<ReplyToken>, mpsc::Receiver<ReplyToken>),
+    /// Replies that retired connections could not deliver.
+    failures: (mpsc::Sender<ReplyToken>, mpsc::Receiver<ReplyToken>),
 }
 
 impl Driver {
-    pub(crate) fn new(machine: Machine, opener: Arc<Connector>, feed: Feed) -> Driver {
+    pub(crate) fn new(machine: Machine, connector: Arc<Connector>, events: EventSender) -> Driver {
         Driver {
             machine,
             clock: Clock::new(),
-            opener,
-            feed,
-            wire: None,
-            transport: "",
-            opening: JoinSet::new(),
+            connector,
+            events,
+            connection: None,
+            connecting: JoinSet::new(),
             checking: JoinSet::new(),
-            accepted: None,
+            unchecked: None,
             retired: JoinSet::new(),
-            late: mpsc::channel(16),
+            failures: mpsc::channel(MAX_WAITING_FAILURES),
         }
     }
 
-    pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
-        let mut alarm = DeadlineTimer::new();
-        self.act(|machine, cx| machine.start(cx));
+    pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<DriverCommand>) {
+        let mut timer = DeadlineTimer::new();
+        self.update(|machine, cx| machine.start(cx));
         while !self.machine.is_ended() {
-            alarm.set(&self.clock, self.machine.next_deadline());
-            let room = self.feed.has_room();
+            timer.set(&self.clock, self.machine.next_deadline());
+            let has_capacity = self.events.has_capacity();
             tokio::select! {
                 biased;
-                command = commands.recv() => self.obey(command),
-                () = alarm.ring() => self.on_time(room),
-                Some(opened) = self.opening.join_next() => self.opened(opened.unwrap_or_else(|_| Err(broken()))),
-                Some(check) = self.checking.join_next() => self.checked(check.unwrap_or_default()),
-                Some(token) = self.late.1.recv() => self.act(|machine, cx| machine.handle_send_failure(cx, &token)),
-                incoming = next(&mut self.wire), if room && self.accepted.is_none() => self.hear(incoming),
-                () = self.feed.room(), if !room => {}
+                command = commands.recv() => self.handle_command(command),
+                () = timer.expired() => self.handle_timeout(has_capacity),
+                Some(result) = self.connecting.join_next() => {
+                    self.handle_connect(result.unwrap_or_else(|_| Err(connect_failed())));
+                }
+                Some(check) = self.checking.join_next() => self.handle_check(check.unwrap_or_default()),
+                Some(token) = self.failures.1.recv() => {
+                    self.update(|machine, cx| machine.handle_send_failure(cx, &token));
+                }
+                event = next_event(&mut self.connection), if has_capacity && self.unchecked.is_none() => {
+                    self.handle_event(event);
+                }
+                () = self.events.wait_for_capacity(), if !has_capacity => {}
             }
         }
-        self.retire();
-        // What was said last, the close above all, still goes out.
-        let _ = tokio::time::timeout(LINGER, async { while self.retired.join_next().await.is_some() {} }).await;
+        self.retire_connection();
+        // The last messages, above all the close, are still sent.
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, async { while self.retired.join_next().await.is_some() {} }).await;
     }
 
-    /// One change, then drain.
-    fn act<T>(&mut self, input: impl FnOnce(&mut Machine, &mut Cx<'_>) -> T) -> T {
+    /// Passes one input to the state machine and carries out all of its outputs.
+    fn update<T>(&mut self, input: impl FnOnce(&mut Machine, &mut Cx<'_>) -> T) -> T {
         let now = self.clock.now();
         let result = input(&mut self.machine, &mut Cx { now, entropy: &mut self.clock });
         loop {
@@ -97,74 +109,67 @@ impl Driver {
             if let Some(unsent) = self.carry_out(output) {
                 let now = self.clock.now();
                 let cx = &mut Cx { now, entropy: &mut self.clock };
-                self.machine.disconnected(cx, DisconnectReason::Broken("it takes nothing any more".to_owned()));
-                if let Some(token) = token_of(&unsent) {
+                let why = "the producer does not accept messages any more".to_owned();
+                self.machine.disconnected(cx, DisconnectReason::Broken(why));
+                if let Some(token) = reply_token(&unsent) {
                     self.machine.handle_send_failure(cx, token);
                 }
-                self.retire();
+                self.retire_connection();
             }
         }
     }
 
-    /// Does what the machine says; answers a message that could not even be handed to the transport.
+    /// Carries out one output. Returns the message if it could not be passed to the transport.
     fn carry_out(&mut self, output: SubscriberOutput) -> Option<Box<Message>> {
-        let heard = match output {
+        match output {
             SubscriberOutput::Connect(resume) => {
-                self.retire();
-                self.opening.spawn(self.opener.clone().open(resume));
-                return None;
+                self.retire_connection();
+                self.connecting.spawn(self.connector.clone().open(resume));
             }
             SubscriberOutput::Send(message) => {
-                let Some(wire) = &self.wire else { return Some(message) };
-                return match wire.outgoing.try_send(Outgoing::Message(message)) {
-                    Ok(()) => None,
-                    Err(error) => match error.into_inner() {
-                        Outgoing::Message(message) => Some(message),
-                        Outgoing::Probe => None,
-                    },
-                };
+                let Some(connection) = &self.connection else { return Some(message) };
+                if let Err(error) = connection.commands.try_send(TransportCommand::Send(message))
+                    && let TransportCommand::Send(message) = error.into_inner()
+                {
+                    return Some(message);
+                }
             }
             SubscriberOutput::Probe => {
-                // A queue that is full says enough.
-                let _ = self.wire.as_ref().map(|wire| wire.outgoing.try_send(Outgoing::Probe));
-                return None;
+                // A full queue is a sign of trouble by itself.
+                let _ = self.connection.as_ref().map(|it| it.commands.try_send(TransportCommand::Probe));
             }
-            SubscriberOutput::Disconnect => {
-                self.retire();
-                return None;
-            }
-            // The messages were handed on as they came.
+            SubscriberOutput::Disconnect => self.retire_connection(),
+            // In raw mode the message was reported as it was received.
             SubscriberOutput::Event(
                 CoreEvent::Event(_)
                 | CoreEvent::PromptOpened(..)
                 | CoreEvent::PromptMoved(..)
                 | CoreEvent::PromptEnded(..),
-            ) if self.feed.raw => return None,
-            SubscriberOutput::Event(event) => event.map_time(|at| self.clock.instant(at)),
-            SubscriberOutput::Idle(_) => return None,
-        };
-        self.feed.push(heard);
+            ) if self.events.is_raw() => {}
+            SubscriberOutput::Event(event) => self.events.send(event.map_time(|at| self.clock.instant(at))),
+            SubscriberOutput::Idle(_) => {}
+        }
         None
     }
 
-    /// Lets the connection go: it sends what waits and ends by itself. Replies that it cannot deliver are told.
-    fn retire(&mut self) {
-        self.opening = JoinSet::new();
+    /// Stops using the connection. It sends what waits and closes by itself; replies that it cannot deliver are still
+    /// reported.
+    fn retire_connection(&mut self) {
+        self.connecting = JoinSet::new();
         self.checking = JoinSet::new();
-        self.accepted = None;
+        self.unchecked = None;
         while self.retired.try_join_next().is_some() {}
-        let Some(wire) = self.wire.take() else { return };
-        let late = self.late.0.clone();
-        // Longer than anything that is under way may take, so that its end is known.
-        let timeout = self.opener.timeout() + Duration::from_secs(1);
+        let Some(connection) = self.connection.take() else { return };
+        let failures = self.failures.0.clone();
+        let timeout = self.connector.timeout() + RETIRE_MARGIN;
         self.retired.spawn(async move {
-            let Connection { mut incoming, outgoing, tasks, .. } = wire;
-            drop(outgoing);
+            let TransportConnection { mut events, commands, tasks, .. } = connection;
+            drop(commands);
             let draining = async {
-                while let Some(heard) = incoming.recv().await {
-                    if let Incoming::Undelivered(token) = heard {
-                        // The task has ended if this fails.
-                        let _ = late.send(token).await;
+                while let Some(event) = events.recv().await {
+                    if let TransportEvent::Undelivered(token) = event {
+                        // Fails if the driver has ended.
+                        let _ = failures.send(token).await;
                     }
                 }
             };
@@ -173,101 +178,107 @@ impl Driver {
         });
     }
 
-    fn obey(&mut self, command: Option<Command>) {
+    fn handle_command(&mut self, command: Option<DriverCommand>) {
         match command {
-            // Who waited for the answer may have gone.
-            Some(Command::Reply(id, answer, done)) => {
-                let result = self.act(|machine, cx| machine.reply(cx, id, answer));
+            // Sending the result fails if the caller does not wait for it any more.
+            Some(DriverCommand::Reply { prompt, answer, done }) => {
+                let result = self.update(|machine, cx| machine.reply(cx, prompt, answer));
                 let _ = done.send(result);
             }
-            Some(Command::Renegotiate(changes, done)) => {
-                let sent = self.act(|machine, cx| machine.renegotiate(cx, &changes));
+            Some(DriverCommand::Renegotiate { changes, done }) => {
+                let sent = self.update(|machine, cx| machine.renegotiate(cx, &changes));
                 let _ = done.send(sent);
             }
-            Some(Command::Counts(done)) => drop(done.send(self.machine.stats())),
-            Some(Command::Close(reason)) => self.act(|machine, cx| machine.close(cx, reason)),
-            // Nobody is left who could listen or answer.
-            None => self.act(|machine, cx| machine.close(cx, CloseReason::SubscriberShutdown)),
+            Some(DriverCommand::Stats { done }) => drop(done.send(self.machine.stats())),
+            Some(DriverCommand::Close(reason)) => self.update(|machine, cx| machine.close(cx, reason)),
+            // Every handle was dropped.
+            None => self.update(|machine, cx| machine.close(cx, CloseReason::SubscriberShutdown)),
         }
     }
 
-    fn on_time(&mut self, room: bool) {
-        // If we do not read, silence is not the producer's; and some connections tell by themselves when they are gone.
-        let quiet = !room || self.wire.as_ref().is_some_and(|wire| !wire.gives_signs_of_life);
-        self.act(|machine, cx| {
-            if quiet {
+    fn handle_timeout(&mut self, has_capacity: bool) {
+        // While nothing is read, silence is not the producer's fault; and transports without keepalive messages report
+        // a lost connection themselves.
+        let ignore_silence = !has_capacity || self.connection.as_ref().is_some_and(|it| !it.has_keepalive);
+        self.update(|machine, cx| {
+            if ignore_silence {
                 machine.handle_activity(cx);
             }
             machine.handle_timeout(cx);
         });
     }
 
-    fn opened(&mut self, opened: Result<Connected, DisconnectReason>) {
-        match opened {
-            Err(loss) => self.act(|machine, cx| machine.disconnected(cx, loss)),
-            Ok(Connected { wire, transport }) => {
-                let (handshake, alive, resumed) = (wire.handshake, wire.gives_signs_of_life, wire.resumed);
-                self.wire = Some(wire);
-                self.transport = transport;
-                self.act(|machine, cx| {
-                    machine.set_transport(handshake, alive);
+    fn handle_connect(&mut self, result: Result<TransportConnection, DisconnectReason>) {
+        match result {
+            Err(reason) => self.update(|machine, cx| machine.disconnected(cx, reason)),
+            Ok(connection) => {
+                let (handshake, has_keepalive) = (connection.handshake, connection.has_keepalive);
+                let resumed = connection.resumed;
+                self.connection = Some(connection);
+                self.update(|machine, cx| {
+                    machine.set_transport(handshake, has_keepalive);
                     machine.connected(cx, resumed);
                 });
             }
         }
     }
 
-    fn hear(&mut self, incoming: Incoming) {
-        match incoming {
-            Incoming::Alive => self.act(|machine, cx| machine.handle_activity(cx)),
-            Incoming::Unreadable(why) => self.act(|machine, cx| machine.handle_unreadable(cx, &why)),
-            Incoming::Undelivered(token) => self.act(|machine, cx| machine.handle_send_failure(cx, &token)),
-            Incoming::Lost(loss) => {
-                self.retire();
-                self.act(|machine, cx| machine.disconnected(cx, loss));
+    fn handle_event(&mut self, event: TransportEvent) {
+        match event {
+            TransportEvent::Alive => self.update(|machine, cx| machine.handle_activity(cx)),
+            TransportEvent::Unreadable(why) => self.update(|machine, cx| machine.handle_unreadable(cx, &why)),
+            TransportEvent::Undelivered(token) => self.update(|machine, cx| machine.handle_send_failure(cx, &token)),
+            TransportEvent::Disconnected(reason) => {
+                self.retire_connection();
+                self.update(|machine, cx| machine.disconnected(cx, reason));
             }
-            Incoming::Message(bytes) => {
-                if self.feed.raw {
-                    self.feed.push(SubscriberEvent::Message(bytes.clone()));
+            TransportEvent::Message(bytes) => {
+                if self.events.is_raw() {
+                    self.events.send(SubscriberEvent::Message(bytes.clone()));
                 }
-                if self.machine.is_requesting() && self.starts_check(&bytes) {
-                    self.accepted = Some(bytes);
+                if self.machine.is_requesting() && self.start_check(&bytes) {
+                    self.unchecked = Some(bytes);
                 } else {
-                    self.act(|machine, cx| machine.handle_bytes(cx, &bytes));
+                    self.update(|machine, cx| machine.handle_bytes(cx, &bytes));
                 }
             }
         }
     }
 
-    /// Whether a message offers terms by a producer whose manifest has to be checked first. Then that has begun.
-    fn starts_check(&mut self, bytes: &Bytes) -> bool {
+    /// Starts to check the manifest of the producer if the message accepts the subscription and the manifest has to be
+    /// checked first. Returns whether a check was started.
+    fn start_check(&mut self, bytes: &Bytes) -> bool {
         let Ok(Message::SubscriptionAccepted(accepted)) = Message::parse(bytes) else { return false };
-        if !self.opener.has_to_check(&accepted) {
-            self.act(|machine, cx| machine.manifest_checked(cx, ManifestCheck::Unsigned));
+        if !self.connector.requires_check(&accepted) {
+            self.update(|machine, cx| machine.manifest_checked(cx, ManifestCheck::Unsigned));
             return false;
         }
+        let transport = self.connection.as_ref().map_or(TransportKind::Sse, |it| it.transport);
         let now = self.clock.now().wall;
-        self.checking.spawn(self.opener.clone().check(accepted, self.transport, now));
+        self.checking.spawn(self.connector.clone().check(accepted, transport, now));
         true
     }
 
-    fn checked(&mut self, check: ManifestCheck) {
-        let Some(bytes) = self.accepted.take() else { return };
-        self.act(|machine, cx| {
+    fn handle_check(&mut self, check: ManifestCheck) {
+        let Some(bytes) = self.unchecked.take() else { return };
+        self.update(|machine, cx| {
             machine.manifest_checked(cx, check);
             machine.handle_bytes(cx, &bytes);
         });
     }
 }
 
-fn broken() -> DisconnectReason {
-    DisconnectReason::Broken("the connection could not be made".to_owned())
+fn connect_failed() -> DisconnectReason {
+    DisconnectReason::Broken("the connection could not be opened".to_owned())
 }
 
-/// What the connection says next; nothing as long as there is none.
-async fn next(wire: &mut Option<Connection>) -> Incoming {
-    match wire {
-        Some(wire) => wire.incoming.recv().await.unwrap_or_else(|| Incoming::Lost(broken())),
+/// Returns the next event of the connection. Waits forever if there is none.
+async fn next_event(connection: &mut Option<TransportConnection>) -> TransportEvent {
+    match connection {
+        Some(connection) => {
+            let event = connection.events.recv().await;
+            event.unwrap_or_else(|| TransportEvent::Disconnected(connect_failed()))
+        }
         None => std::future::pending().await,
     }
 }

@@ -1,19 +1,34 @@
-//! The listening side of AAEP: a subscriber over every transport.
+//! The subscriber side of AAEP, over every transport.
 //!
-//! [`Subscriber::connect`] begins to listen at an address; [`Subscriber::recv`] yields events and questions as they
-//! come; [`Subscriber::reply`] answers. Connections are made, kept and made again by a task of its own, so that nothing
-//! that a producer does or leaves undone holds up an answer. [`Subscribers`] listens to several producers at once.
+//! [`Subscriber::connect`] starts a subscription at an address; [`Subscriber::recv`] returns events and questions as they
+//! arrive; [`Subscriber::reply`] answers a question. A background task opens, keeps and reopens connections, so that a
+//! producer that is slow or silent never delays a reply. [`Subscribers`] subscribes to several producers at once.
 //!
-//! The rules of the protocol stand in [`aaep_proto::subscriber`]; this crate brings them to the network.
+//! The rules of the protocol are in [`aaep_proto::subscriber`]; this crate connects them to the network.
 //!
-//! The rooms: `driver.rs` is the task, `open.rs` chooses the transport, `transport/` holds one file for each, `trust.rs`
-//! checks signed manifests, `queue.rs` is what waits for the program, `clock.rs` reads clocks and entropy.
+//! # Cargo features
+//!
+//! Each transport is a feature, and all of them are on by default: `sse`, `websocket`, `grpc`, `unix` and `stdio`. An
+//! address whose transport is not compiled in is refused with [`ConnectError::TransportDisabled`].
+//!
+//! # Modules
+//!
+//! `driver` is the background task, `connect` chooses the transport, `transport` holds one file for each, `http` and
+//! `net` are the HTTP client with TCP and TLS, `trust` checks signed manifests against `known_keys`, `queue` holds what
+//! waits for the program, `clock` reads clocks and entropy.
+
+#[cfg(not(any(feature = "sse", feature = "websocket", feature = "unix", feature = "grpc", feature = "stdio")))]
+compile_error!("enable at least one transport of aaep-client: sse, websocket, unix, grpc or stdio");
 
 mod address;
 mod clock;
 mod connect;
 mod driver;
+mod error;
+#[cfg(feature = "_http")]
 mod http;
+mod known_keys;
+#[cfg(feature = "_http")]
 mod net;
 mod options;
 mod queue;
@@ -26,7 +41,8 @@ pub use aaep_proto::subscriber::{
     SubscriberStats,
 };
 pub use address::{Address, HttpOrigin, ParseAddressError};
-pub use options::{ConnectError, ConnectOptions, Handshake, TlsOptions};
+pub use error::{ConnectError, ReplyError};
+pub use known_keys::{KnownKeys, KnownKeysError, producer_name};
+pub use options::{ConnectOptions, HandshakePolicy, TlsOptions};
 pub use queue::SubscriberEvent;
-pub use subscriber::{ProducerId, ReplyError, Subscriber, SubscriberHandle, Subscribers};
-pub use trust::{KnownKeys, KnownKeysError, producer_name};
+pub use subscriber::{ProducerId, Subscriber, SubscriberHandle, Subscribers};

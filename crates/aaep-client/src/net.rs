@@ -1,4 +1,4 @@
-//! TCP and TLS: a stream of bytes to a site.
+//! TCP and TLS: a stream of bytes to an origin.
 
 use std::future::Future;
 use std::io;
@@ -19,23 +19,24 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::address::HttpOrigin;
-use crate::options::{ConnectError, TlsOptions};
+use crate::error::ConnectError;
+use crate::options::TlsOptions;
 
-/// Both ways of a connection.
+/// A byte stream that is read and written.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// A connection to a site, encrypted or not.
-pub(crate) struct Stream(Box<dyn Duplex>);
+/// A connection to an origin, encrypted or not.
+pub(crate) struct OriginStream(Box<dyn Duplex>);
 
-impl AsyncRead for Stream {
+impl AsyncRead for OriginStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_read(cx, buf)
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for OriginStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, buf)
     }
@@ -49,47 +50,47 @@ impl AsyncWrite for Stream {
     }
 }
 
-impl Connection for Stream {
+impl Connection for OriginStream {
     fn connected(&self) -> Connected {
         Connected::new()
     }
 }
 
-/// The rules of encryption for all connections of a subscriber.
+/// Returns the TLS configuration for all connections of a subscriber.
 pub(crate) fn tls_config(tls: &TlsOptions) -> Result<Arc<ClientConfig>, ConnectError> {
-    let told = |what: &str, e: &dyn std::fmt::Display| ConnectError::Tls(format!("{what}: {e}"));
+    let failed = |what: &str, e: &dyn std::fmt::Display| ConnectError::Tls(format!("{what}: {e}"));
     let mut roots = RootCertStore::empty();
     if !tls.disable_system_roots {
-        // What of the system cannot be read cannot be trusted; the rest still can.
+        // Certificates of the system that cannot be read are left out.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     let mut found = tls.authorities.is_empty();
     for certificate in CertificateDer::pem_slice_iter(&tls.authorities) {
-        let certificate = certificate.map_err(|e| told("authorities", &e))?;
-        roots.add(certificate).map_err(|e| told("authorities", &e))?;
+        let certificate = certificate.map_err(|e| failed("authorities", &e))?;
+        roots.add(certificate).map_err(|e| failed("authorities", &e))?;
         found = true;
     }
     if !found {
-        return Err(told("authorities", &"there is no certificate in them"));
+        return Err(failed("authorities", &"the file contains no certificate"));
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|e| told("versions", &e))?
+        .map_err(|e| failed("versions", &e))?
         .with_root_certificates(roots);
     let config = match &tls.identity {
         None => builder.with_no_client_auth(),
         Some((chain, key)) => {
             let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();
-            let chain = chain.map_err(|e| told("certificate", &e))?;
-            let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| told("key", &e))?;
-            builder.with_client_auth_cert(chain, key).map_err(|e| told("certificate and key", &e))?
+            let chain = chain.map_err(|e| failed("certificate", &e))?;
+            let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| failed("key", &e))?;
+            builder.with_client_auth_cert(chain, key).map_err(|e| failed("certificate and key", &e))?
         }
     };
     Ok(Arc::new(config))
 }
 
-/// Makes connections.
+/// Opens connections to origins.
 #[derive(Clone)]
 pub(crate) struct Dialer {
     pub(crate) tls: Arc<ClientConfig>,
@@ -97,32 +98,32 @@ pub(crate) struct Dialer {
 }
 
 impl Dialer {
-    /// A connection to the site, in time or not at all.
-    pub(crate) async fn dial(&self, site: &HttpOrigin) -> io::Result<Stream> {
-        tokio::time::timeout(self.timeout, self.dial_at_leisure(site))
+    /// Connects to the origin within the timeout.
+    pub(crate) async fn dial(&self, origin: &HttpOrigin) -> io::Result<OriginStream> {
+        tokio::time::timeout(self.timeout, self.dial_without_timeout(origin))
             .await
-            .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "the host does not answer")))
+            .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "the host does not respond")))
     }
 
-    async fn dial_at_leisure(&self, site: &HttpOrigin) -> io::Result<Stream> {
-        let tcp = TcpStream::connect((site.bare_host(), site.port)).await?;
-        // Replies are small and wanted at once. Without the option they are late, not lost.
+    async fn dial_without_timeout(&self, origin: &HttpOrigin) -> io::Result<OriginStream> {
+        let tcp = TcpStream::connect((origin.bare_host(), origin.port)).await?;
+        // Replies are small and urgent. Without this option they are late, not lost.
         let _ = tcp.set_nodelay(true);
-        // A peer that vanished without a word is found out, on the transports that have no sign of life.
+        // Detects a peer that vanished, on the transports without keepalive messages of their own.
         let _ = rustix::net::sockopt::set_socket_keepalive(&tcp, true);
-        if !site.tls {
-            return Ok(Stream(Box::new(tcp)));
+        if !origin.tls {
+            return Ok(OriginStream(Box::new(tcp)));
         }
-        let name = ServerName::try_from(site.bare_host().to_owned()).map_err(io::Error::other)?;
+        let name = ServerName::try_from(origin.bare_host().to_owned()).map_err(io::Error::other)?;
         let tls = TlsConnector::from(self.tls.clone()).connect(name, tcp).await?;
-        Ok(Stream(Box::new(tls)))
+        Ok(OriginStream(Box::new(tls)))
     }
 }
 
 impl tower::Service<Uri> for Dialer {
-    type Response = TokioIo<Stream>;
+    type Response = TokioIo<OriginStream>;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<TokioIo<Stream>>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<TokioIo<OriginStream>>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -139,17 +140,17 @@ impl tower::Service<Uri> for Dialer {
     }
 }
 
-/// What an error means: another try may help, unless the other side is not who it should be.
-pub(crate) fn loss(error: &(dyn std::error::Error + 'static)) -> DisconnectReason {
+/// Classifies an error of a connection: retrying may help, unless the certificate of the host is not trusted.
+pub(crate) fn disconnect_reason(error: &(dyn std::error::Error + 'static)) -> DisconnectReason {
     let mut cause = Some(error);
     let mut text = error.to_string();
     while let Some(error) = cause {
         if let Some(tls) = error.downcast_ref::<rustls::Error>()
-            && let rustls::Error::InvalidCertificate(fault) = tls
+            && let rustls::Error::InvalidCertificate(problem) = tls
         {
             return DisconnectReason::Refused(format!(
                 "the certificate of the host is not trusted: {}",
-                distrust(fault)
+                certificate_problem(problem)
             ));
         }
         text = error.to_string();
@@ -161,17 +162,17 @@ pub(crate) fn loss(error: &(dyn std::error::Error + 'static)) -> DisconnectReaso
     DisconnectReason::Broken(text)
 }
 
-/// What is wrong with a certificate, in words that can be listened to.
-fn distrust(fault: &CertificateError) -> &'static str {
-    use CertificateError as Fault;
-    match fault {
-        Fault::Expired | Fault::ExpiredContext { .. } => "its time is over",
-        Fault::NotValidYet | Fault::NotValidYetContext { .. } => "its time has not come",
-        Fault::NotValidForName | Fault::NotValidForNameContext { .. } => "it is for another name",
-        Fault::Revoked => "it was revoked",
-        Fault::BadEncoding | Fault::UnhandledCriticalExtension => "it cannot be read",
-        Fault::InvalidPurpose | Fault::InvalidPurposeContext { .. } => "it is not for servers",
-        _ => "nobody signed it whom you trust",
+/// Describes what is wrong with a certificate, in words for a user.
+fn certificate_problem(error: &CertificateError) -> &'static str {
+    use CertificateError as E;
+    match error {
+        E::Expired | E::ExpiredContext { .. } => "it has expired",
+        E::NotValidYet | E::NotValidYetContext { .. } => "it is not valid yet",
+        E::NotValidForName | E::NotValidForNameContext { .. } => "it is for another name",
+        E::Revoked => "it was revoked",
+        E::BadEncoding | E::UnhandledCriticalExtension => "it cannot be read",
+        E::InvalidPurpose | E::InvalidPurposeContext { .. } => "it is not for servers",
+        _ => "it is not signed by a trusted authority",
     }
 }
 
@@ -180,23 +181,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_certificate_is_told_in_words() {
-        let broken = |fault| io::Error::other(rustls::Error::InvalidCertificate(fault));
-        for (fault, words) in [
-            (CertificateError::UnknownIssuer, "nobody signed it whom you trust"),
-            (CertificateError::BadSignature, "nobody signed it whom you trust"),
-            (CertificateError::Expired, "its time is over"),
+    fn certificate_errors_are_described_in_words() {
+        let broken = |error| io::Error::other(rustls::Error::InvalidCertificate(error));
+        for (error, words) in [
+            (CertificateError::UnknownIssuer, "it is not signed by a trusted authority"),
+            (CertificateError::BadSignature, "it is not signed by a trusted authority"),
+            (CertificateError::Expired, "it has expired"),
             (CertificateError::NotValidForName, "it is for another name"),
         ] {
-            let told = DisconnectReason::Refused(format!("the certificate of the host is not trusted: {words}"));
-            assert_eq!(loss(&broken(fault)), told);
+            let expected = DisconnectReason::Refused(format!("the certificate of the host is not trusted: {words}"));
+            assert_eq!(disconnect_reason(&broken(error)), expected);
         }
     }
 
     #[test]
-    fn authorities_without_a_certificate_are_a_mistake() {
+    fn authorities_without_a_certificate_are_an_error() {
         let tls = TlsOptions { authorities: b"no certificate\n".to_vec(), ..TlsOptions::default() };
-        assert!(matches!(tls_config(&tls), Err(ConnectError::Tls(why)) if why.contains("no certificate in them")));
+        assert!(matches!(tls_config(&tls), Err(ConnectError::Tls(why)) if why.contains("contains no certificate")));
         assert!(tls_config(&TlsOptions::default()).is_ok());
     }
 }

@@ -1,5 +1,6 @@
-//! How a subscriber is set up.
+//! How a subscriber is configured.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,39 +10,42 @@ use aaep_keys::KeySet;
 use aaep_proto::message::Capabilities;
 use aaep_proto::subscriber::SubscriberConfig;
 
-use crate::trust::KnownKeys;
+use crate::known_keys::KnownKeys;
 
-/// Whether the producer is asked for terms first.
+/// Whether a subscription is requested from the producer before it sends events. Only HTTP has producers without a
+/// handshake; the other transports always have one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Handshake {
-    /// If the producer knows how; over HTTP that is found out.
+pub enum HandshakePolicy {
+    /// Finds out whether the producer has a handshake.
     #[default]
     Detect,
-    /// Always.
+    /// Always requests a subscription.
     Always,
-    /// Never: the producer is a simple one (level 1).
+    /// Never requests a subscription: the producer is of level 1 and only sends events.
     Never,
 }
 
 /// Certificates, as PEM text.
 #[derive(Clone, Default)]
 pub struct TlsOptions {
-    /// Authorities that are trusted besides those of the system.
+    /// Certificate authorities that are trusted in addition to those of the system.
     pub authorities: Vec<u8>,
-    /// Whether those of the system are trusted; they are unless this is set.
+    /// Whether the certificate authorities of the system are not trusted.
     pub disable_system_roots: bool,
-    /// A certificate and its key, to show who subscribes.
+    /// The certificate chain and the private key that identify the subscriber.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl fmt::Debug for TlsOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let identity = self.identity.is_some();
-        f.debug_struct("Tls").field("only_these", &self.disable_system_roots).field("identity", &identity).finish()
+        f.debug_struct("TlsOptions")
+            .field("disable_system_roots", &self.disable_system_roots)
+            .field("identity", &self.identity.is_some())
+            .finish_non_exhaustive()
     }
 }
 
-/// How a subscriber is set up.
+/// How a subscriber is configured.
 ///
 /// ```
 /// use aaep_client::ConnectOptions;
@@ -51,41 +55,40 @@ impl fmt::Debug for TlsOptions {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ConnectOptions {
-    /// Who listens, what it can take, and how careful it is.
+    /// The name and the capabilities of the subscriber, and its limits.
     pub config: SubscriberConfig,
-    /// Whether the producer is asked for terms first.
-    pub handshake: Handshake,
+    /// Whether a subscription is requested before events are received.
+    pub handshake: HandshakePolicy,
     /// The bearer token.
     pub token: Option<Arc<str>>,
     /// Certificates.
     pub tls: TlsOptions,
-    /// Keys that signed manifests may be signed with.
+    /// Keys that are trusted to sign manifests.
     pub keys: KeySet,
-    /// Where keys of producers are remembered when they are seen first.
+    /// The file that remembers the key of each producer from the first connection on.
     pub known_keys: Option<KnownKeys>,
-    /// Whether another transport that the manifest lists is tried if this one does not work.
+    /// Whether another transport of the manifest is tried if that of the address does not work.
     pub transport_fallback: bool,
     /// Whether hosts other than this machine may be reached without encryption.
     pub allow_insecure: bool,
     /// Whether a Unix socket may belong to another user.
     pub allow_other_user: bool,
     /// The command to run for `stdio:`, instead of the words of the address.
-    pub command: Option<Vec<std::ffi::OsString>>,
-    /// Whether every message is handed on as it came, as [`Heard::Message`](crate::Heard::Message): all of them, in the
-    /// order in which they came. Then events and questions are not told otherwise, and a program that is slow holds up
-    /// the connection. For recording; users want to be spared.
+    pub command: Option<Vec<OsString>>,
+    /// Whether messages are reported as they were received; see [`ConnectOptions::raw`].
     pub raw: bool,
-    /// How long a connection may take to be made, and a message to be taken.
+    /// The longest time that opening a connection, a request or writing a message may take.
     pub timeout: Duration,
 }
 
 impl ConnectOptions {
-    /// The defaults for a subscriber with this stable name and these capabilities.
+    /// Returns the defaults for a subscriber with this stable name and these capabilities.
     pub fn new(subscriber_id: impl Into<String>, capabilities: Capabilities) -> ConnectOptions {
         ConnectOptions {
             config: SubscriberConfig::new(subscriber_id, capabilities),
-            handshake: Handshake::Detect,
+            handshake: HandshakePolicy::Detect,
             token: None,
             tls: TlsOptions::default(),
             keys: KeySet::default(),
@@ -99,13 +102,19 @@ impl ConnectOptions {
         }
     }
 
-    /// Presents this token to the producer.
+    /// Presents this bearer token to the producer.
     pub fn bearer(mut self, token: impl Into<Arc<str>>) -> ConnectOptions {
         self.token = Some(token.into());
         self
     }
 
-    /// Remembers the keys of producers in this file, and warns when one changes.
+    /// Trusts manifests that are signed with one of these keys.
+    pub fn keys(mut self, keys: KeySet) -> ConnectOptions {
+        self.keys = keys;
+        self
+    }
+
+    /// Remembers the keys of producers in this file, and emits a notice when one changes.
     pub fn remember_keys(mut self, path: impl Into<PathBuf>) -> ConnectOptions {
         self.known_keys = Some(KnownKeys::new(path));
         self
@@ -117,21 +126,59 @@ impl ConnectOptions {
         self
     }
 
-    /// Asks for terms or not.
-    pub fn handshake(mut self, handshake: Handshake) -> ConnectOptions {
+    /// Sets whether a subscription is requested before events are received.
+    pub fn handshake(mut self, handshake: HandshakePolicy) -> ConnectOptions {
         self.handshake = handshake;
         self
     }
 
-    /// Whether nothing but a signed manifest will do.
-    pub(crate) fn demands_signature(&self) -> bool {
+    /// Runs this command for `stdio:`, instead of the words of the address.
+    pub fn command(mut self, words: impl IntoIterator<Item = impl Into<OsString>>) -> ConnectOptions {
+        self.command = Some(words.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets the longest time that opening a connection, a request or writing a message may take.
+    pub fn timeout(mut self, timeout: Duration) -> ConnectOptions {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Uses the transport of the address only, even if it does not work and the manifest lists another one.
+    pub fn without_transport_fallback(mut self) -> ConnectOptions {
+        self.transport_fallback = false;
+        self
+    }
+
+    /// Allows connections to other machines that are not encrypted.
+    pub fn allow_insecure(mut self) -> ConnectOptions {
+        self.allow_insecure = true;
+        self
+    }
+
+    /// Allows Unix sockets of other users.
+    pub fn allow_other_user(mut self) -> ConnectOptions {
+        self.allow_other_user = true;
+        self
+    }
+
+    /// Reports every message as it was received, in order, as
+    /// [`SubscriberEvent::Message`](crate::SubscriberEvent::Message), instead of events and questions. Nothing is
+    /// dropped: a program that is slow blocks the connection. For recording.
+    pub fn raw(mut self) -> ConnectOptions {
+        self.raw = true;
+        self
+    }
+
+    /// Returns whether only producers with a signed manifest are accepted.
+    pub(crate) fn requires_signed_manifest(&self) -> bool {
         self.config.request.capabilities.fields.accept_signed_manifests_only == Some(true)
     }
 }
 
 impl fmt::Debug for ConnectOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
+        f.debug_struct("ConnectOptions")
             .field("subscriber_id", &self.config.request.subscriber_id)
             .field("handshake", &self.handshake)
             .field("token", &self.token.as_ref().map(|_| "..."))
@@ -139,34 +186,3 @@ impl fmt::Debug for ConnectOptions {
             .finish_non_exhaustive()
     }
 }
-
-/// Why a subscriber cannot even begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConnectError {
-    /// The address is not one.
-    Address(crate::ParseAddressError),
-    /// The certificates cannot be used.
-    Tls(String),
-    /// The token has characters that no token has.
-    Token,
-    /// The host is another machine, and the way to it is not encrypted.
-    Plain(String),
-    /// No command was given for `stdio:`.
-    NoCommand,
-}
-
-impl fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConnectError::Address(error) => error.fmt(f),
-            ConnectError::Tls(why) => write!(f, "the certificates cannot be used: {why}"),
-            ConnectError::Token => f.write_str("the token has characters that cannot be sent"),
-            ConnectError::Plain(host) => {
-                write!(f, "the way to {host} is not encrypted; use https or wss, or allow plain connections")
-            }
-            ConnectError::NoCommand => f.write_str("give the command to run after stdio:"),
-        }
-    }
-}
-
-impl std::error::Error for ConnectError {}

@@ -55,7 +55,7 @@ impl Source for RemoteProducers {
         let handle = handle.ok_or(AnswerError::SubscriptionEnded)?;
         handle.reply(prompt, answer).await.map_err(|error| match error {
             ReplyError::Refused(error) => AnswerError::Refused(error),
-            ReplyError::Over => AnswerError::SubscriptionEnded,
+            ReplyError::Closed => AnswerError::SubscriptionEnded,
         })
     }
 

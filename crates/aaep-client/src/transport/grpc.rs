@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use aaep_grpc::v1::AaepMessage;
 use aaep_grpc::v1::aaep_service_client::AaepServiceClient;
+use aaep_proto::binding::TransportKind;
 use aaep_proto::limits;
-use aaep_proto::message::Message;
+use aaep_proto::message::{Message, MessageType};
 use aaep_proto::subscriber::{DisconnectReason, HandshakeMode};
 use futures_util::stream;
 use http::{HeaderValue, Uri};
@@ -20,72 +21,72 @@ use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 
-use super::frames::{Sink, Source, hear, speak};
-use super::{Connection, Incoming, to_json};
+use super::message_loop::{MessageReader, MessageWriter, read_loop, write_loop};
+use super::{TransportConnection, TransportEvent, to_json};
 use crate::address::HttpOrigin;
-use crate::net::{Dialer, Stream, loss};
+use crate::net::{Dialer, OriginStream, disconnect_reason};
 
-/// What a message may be larger than its JSON.
-const ENVELOPE: usize = 1024;
+/// Bytes by which a Protobuf message may exceed its JSON.
+const MAX_OVERHEAD_BYTES: usize = 1024;
 
-/// How often the connection itself asks for a sign of life, and how long it waits for one.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How often HTTP/2 pings are sent, and how long their answer may take.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Opens the stream.
+/// Opens a connection.
 pub(crate) async fn open(
     mut dialer: Dialer,
-    site: HttpOrigin,
+    origin: HttpOrigin,
     token: Option<HeaderValue>,
-) -> Result<Connection, DisconnectReason> {
+) -> Result<TransportConnection, DisconnectReason> {
     let timeout = dialer.timeout;
     let mut tls = rustls::ClientConfig::clone(&dialer.tls);
     tls.alpn_protocols = vec![b"h2".to_vec()];
     dialer.tls = Arc::new(tls);
-    let wrong = |error: &dyn std::fmt::Display| DisconnectReason::Refused(error.to_string());
-    // The connector encrypts, so the library need not know how; the origin says that it is done.
-    let plain = Uri::try_from(format!("http://{}:{}", site.host, site.port)).map_err(|e| wrong(&e))?;
-    let origin = Uri::try_from(site.uri("/")).map_err(|e| wrong(&e))?;
-    let endpoint = Endpoint::from(plain)
-        .origin(origin)
+    let refused = |error: &dyn std::fmt::Display| DisconnectReason::Refused(error.to_string());
+    // The dialer encrypts, so tonic must not: it gets an http URI to connect to and the true one as origin.
+    let target = Uri::try_from(format!("http://{}:{}", origin.host, origin.port)).map_err(|e| refused(&e))?;
+    let endpoint = Endpoint::from(target)
+        .origin(Uri::try_from(origin.uri("/")).map_err(|e| refused(&e))?)
         .connect_timeout(timeout)
-        .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE)
+        .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
+        .keep_alive_timeout(KEEPALIVE_INTERVAL)
         .keep_alive_while_idle(true);
-    let channel = endpoint.connect_with_connector(Fixed { dialer, site }).await.map_err(|error| loss(&error))?;
-    let (to, from) = mpsc::channel::<AaepMessage>(1);
-    let messages = stream::unfold(from, |mut from| async { from.recv().await.map(|message| (message, from)) });
+    let connector = OriginConnector { dialer, origin };
+    let channel = endpoint.connect_with_connector(connector).await.map_err(|error| disconnect_reason(&error))?;
+    let (sender, receiver) = mpsc::channel::<AaepMessage>(1);
+    let messages = stream::unfold(receiver, |mut messages| async { messages.recv().await.map(|m| (m, messages)) });
     let mut request = Request::new(messages);
     if let Some(token) = token {
-        let token = MetadataValue::try_from(token.as_bytes()).map_err(|e| wrong(&e))?;
+        let token = MetadataValue::try_from(token.as_bytes()).map_err(|e| refused(&e))?;
         request.metadata_mut().insert("authorization", token);
     }
-    // The connection looks after signs of life itself; nothing of them is seen here.
-    let (mut wire, ends) = Connection::new(HandshakeMode::Full, false);
-    let heard = ends.heard.clone();
-    wire.tasks.spawn(async move {
-        // A producer may wait for the request before it answers, so this must not hold up what is said.
-        let limit = limits::MESSAGE_BYTES + ENVELOPE;
+    // HTTP/2 sends the pings; their answers are not visible here.
+    let (mut connection, channels) = TransportConnection::new(TransportKind::Grpc, HandshakeMode::Full, false);
+    let events = channels.events.clone();
+    connection.tasks.spawn(async move {
+        // A producer may respond only after the first message, so the call must not delay the writer.
+        let limit = limits::MESSAGE_BYTES + MAX_OVERHEAD_BYTES;
         let mut client = AaepServiceClient::<Channel>::new(channel).max_decoding_message_size(limit);
         match client.subscribe(request).await {
-            Ok(response) => hear(In(response.into_inner()), heard).await,
-            Err(status) => drop(heard.send(Incoming::Lost(farewell(&status))).await),
+            Ok(response) => read_loop(GrpcReader(response.into_inner()), events).await,
+            Err(status) => drop(events.send(TransportEvent::Disconnected(status_reason(&status))).await),
         }
     });
-    wire.tasks.spawn(speak(Out(Some(to)), ends.said, ends.heard, timeout));
-    Ok(wire)
+    connection.tasks.spawn(write_loop(GrpcWriter(Some(sender)), channels.commands, channels.events, timeout));
+    Ok(connection)
 }
 
-/// Connects to one site, whatever it is asked for.
+/// Connects to one origin, whatever URI it is asked for.
 #[derive(Clone)]
-struct Fixed {
+struct OriginConnector {
     dialer: Dialer,
-    site: HttpOrigin,
+    origin: HttpOrigin,
 }
 
-impl tower::Service<Uri> for Fixed {
-    type Response = TokioIo<Stream>;
+impl tower::Service<Uri> for OriginConnector {
+    type Response = TokioIo<OriginStream>;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<TokioIo<Stream>>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<TokioIo<OriginStream>>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
@@ -93,44 +94,44 @@ impl tower::Service<Uri> for Fixed {
 
     fn call(&mut self, _: Uri) -> Self::Future {
         let this = self.clone();
-        Box::pin(async move { this.dialer.dial(&this.site).await.map(TokioIo::new) })
+        Box::pin(async move { this.dialer.dial(&this.origin).await.map(TokioIo::new) })
     }
 }
 
-/// What the end of a call means.
-fn farewell(status: &Status) -> DisconnectReason {
+/// Classifies the status that ended a call.
+fn status_reason(status: &Status) -> DisconnectReason {
     match status.code() {
         Code::Unauthenticated => {
             DisconnectReason::Refused(format!("the credentials are missing or not valid. {}", status.message()))
         }
         Code::PermissionDenied => {
-            DisconnectReason::Refused(format!("the credentials do not allow it. {}", status.message()))
+            DisconnectReason::Refused(format!("the credentials do not permit it. {}", status.message()))
         }
-        Code::Unimplemented => DisconnectReason::Refused("the host does not know this service".to_owned()),
+        Code::Unimplemented => DisconnectReason::Refused("the host does not offer this service".to_owned()),
         code => DisconnectReason::Broken(format!("{code}. {}", status.message())),
     }
 }
 
-struct In(Streaming<AaepMessage>);
+struct GrpcReader(Streaming<AaepMessage>);
 
-impl Source for In {
-    async fn next(&mut self) -> Result<Incoming, DisconnectReason> {
+impl MessageReader for GrpcReader {
+    async fn next(&mut self) -> Result<TransportEvent, DisconnectReason> {
         match self.0.message().await {
-            Ok(Some(message)) => Ok(Incoming::Message(message.json)),
+            Ok(Some(message)) => Ok(TransportEvent::Message(message.json)),
             Ok(None) => Err(DisconnectReason::Broken("the producer ended the stream".to_owned())),
-            Err(status) => Err(farewell(&status)),
+            Err(status) => Err(status_reason(&status)),
         }
     }
 }
 
-struct Out(Option<mpsc::Sender<AaepMessage>>);
+struct GrpcWriter(Option<mpsc::Sender<AaepMessage>>);
 
-impl Sink for Out {
+impl MessageWriter for GrpcWriter {
     async fn send(&mut self, message: &Message) -> io::Result<()> {
-        let Some(to) = &self.0 else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let Some(messages) = &self.0 else { return Err(io::ErrorKind::BrokenPipe.into()) };
         let json = to_json(message).into();
-        let message_type = type_of(message).to_owned();
-        to.send(AaepMessage { json, message_type }).await.map_err(|_| io::ErrorKind::BrokenPipe.into())
+        let message_type = message_type(message).to_owned();
+        messages.send(AaepMessage { json, message_type }).await.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
     async fn probe(&mut self) -> io::Result<()> {
@@ -138,18 +139,20 @@ impl Sink for Out {
     }
 
     async fn close(&mut self) {
-        // The end of the stream ends the call.
+        // The end of the request stream ends the call.
         self.0 = None;
     }
 }
 
-fn type_of(message: &Message) -> &'static str {
-    match message {
-        Message::SubscriptionRequest(_) => "subscription.request",
-        Message::SubscriptionRenegotiate(_) => "subscription.renegotiate",
-        Message::SubscriptionClose(_) => "subscription.close",
-        Message::ConfirmationReply(_) => "confirmation.reply",
-        Message::ClarificationReply(_) => "clarification.reply",
-        _ => "",
-    }
+/// Returns the wire name of a message that a subscriber sends.
+fn message_type(message: &Message) -> &'static str {
+    let message_type = match message {
+        Message::SubscriptionRequest(_) => MessageType::SubscriptionRequest,
+        Message::SubscriptionRenegotiate(_) => MessageType::SubscriptionRenegotiate,
+        Message::SubscriptionClose(_) => MessageType::SubscriptionClose,
+        Message::ConfirmationReply(_) => MessageType::ConfirmationReply,
+        Message::ClarificationReply(_) => MessageType::ClarificationReply,
+        _ => return "",
+    };
+    message_type.as_str()
 }

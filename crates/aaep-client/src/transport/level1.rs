@@ -1,46 +1,45 @@
-//! Producers without handshake, as the reference ones are: `GET {base}/events`, `POST {base}/messages`.
+//! Producers without a handshake, like the reference producers: `GET {base}/events` and `POST {base}/messages`.
 
+use aaep_proto::binding::TransportKind;
 use aaep_proto::message::Message;
 use aaep_proto::subscriber::{DisconnectReason, HandshakeMode};
 use http::StatusCode;
 use tokio::task::JoinSet;
 
-use super::{Connection, Incoming, Outgoing, TransportChannels, sse, to_json, token_of};
+use super::sse::{MAX_CONCURRENT_POSTS, read_stream, report_undelivered};
+use super::{TransportChannels, TransportCommand, TransportConnection, to_json};
 use crate::address::HttpOrigin;
 use crate::http::{Http, rejection};
 
-/// Replies that may be under way at once.
-const AT_ONCE: usize = 8;
-
-/// Opens the stream.
-pub(crate) async fn open(http: Http, site: HttpOrigin) -> Result<Connection, DisconnectReason> {
-    let response = http.stream(&site, &format!("{}/events", site.path), None).await?;
+/// Opens the event stream.
+pub(crate) async fn open(http: Http, origin: HttpOrigin) -> Result<TransportConnection, DisconnectReason> {
+    let response = http.stream(&origin, &format!("{}/events", origin.path), None).await?;
     if response.status() != StatusCode::OK {
         return Err(rejection(response.status()));
     }
-    // Nothing obliges these to say that they are alive.
-    let (mut wire, ends) = Connection::new(HandshakeMode::Absent, false);
-    wire.tasks.spawn(sse::read(response, ends.heard.clone()));
-    wire.tasks.spawn(speak(http, site, ends));
-    Ok(wire)
+    // Level 1 does not require keepalive comments.
+    let (mut connection, channels) = TransportConnection::new(TransportKind::Sse, HandshakeMode::Absent, false);
+    connection.tasks.spawn(read_stream(response, channels.events.clone()));
+    connection.tasks.spawn(post_loop(http, origin, channels));
+    Ok(connection)
 }
 
-async fn speak(http: Http, site: HttpOrigin, mut ends: TransportChannels) {
-    let path = format!("{}/messages", site.path);
+async fn post_loop(http: Http, origin: HttpOrigin, mut channels: TransportChannels) {
+    let path = format!("{}/messages", origin.path);
     let mut posts = JoinSet::new();
     loop {
         tokio::select! {
-            said = ends.said.recv(), if posts.len() < AT_ONCE => match said {
-                Some(Outgoing::Message(message)) => {
-                    let (http, site, path, heard) = (http.clone(), site.clone(), path.clone(), ends.heard.clone());
+            command = channels.commands.recv(), if posts.len() < MAX_CONCURRENT_POSTS => match command {
+                Some(TransportCommand::Send(message)) => {
+                    let (http, origin, path) = (http.clone(), origin.clone(), path.clone());
+                    let events = channels.events.clone();
                     posts.spawn(async move {
-                        let delivered = post(&http, &site, &path, &message).await;
-                        if let Some(token) = token_of(&message).filter(|_| !delivered) {
-                            let _ = heard.send(Incoming::Undelivered(token.clone())).await;
+                        if !post(&http, &origin, &path, &message).await {
+                            report_undelivered(&events, &message).await;
                         }
                     });
                 }
-                Some(Outgoing::Probe) => {}
+                Some(TransportCommand::Probe) => {}
                 None => break,
             },
             Some(_) = posts.join_next() => {}
@@ -49,6 +48,6 @@ async fn speak(http: Http, site: HttpOrigin, mut ends: TransportChannels) {
     while posts.join_next().await.is_some() {}
 }
 
-async fn post(http: &Http, site: &HttpOrigin, path: &str, message: &Message) -> bool {
-    http.post(site, path, to_json(message)).await.is_ok_and(|answer| answer.status.is_success())
+async fn post(http: &Http, origin: &HttpOrigin, path: &str, message: &Message) -> bool {
+    http.post(origin, path, to_json(message)).await.is_ok_and(|response| response.status.is_success())
 }

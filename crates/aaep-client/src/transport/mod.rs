@@ -1,14 +1,22 @@
-//! The transports. Each makes a [`Connection`]: what comes in, what goes out, both bounded, and read and written at the same
-//! time, so that nothing that a producer does or leaves undone holds up a reply.
+//! The transports. Each opens a [`TransportConnection`], which is a pair of bounded queues. Reading and writing run in
+//! separate tasks, so that a producer that is slow or silent never delays a reply.
 
-pub(crate) mod frames;
+#[cfg(feature = "grpc")]
 pub(crate) mod grpc;
+#[cfg(feature = "sse")]
 pub(crate) mod level1;
+#[cfg(any(feature = "websocket", feature = "unix", feature = "grpc", feature = "stdio"))]
+mod message_loop;
+#[cfg(feature = "sse")]
 pub(crate) mod sse;
+#[cfg(feature = "stdio")]
 pub(crate) mod stdio;
+#[cfg(feature = "unix")]
 pub(crate) mod unix;
+#[cfg(feature = "websocket")]
 pub(crate) mod websocket;
 
+use aaep_proto::binding::TransportKind;
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::Message;
 use aaep_proto::subscriber::{DisconnectReason, HandshakeMode};
@@ -16,77 +24,83 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Messages that wait between a transport and the task. A message has up to a mebibyte, so there are few.
-const INCOMING: usize = 16;
+/// Events that wait between a transport and the driver. A message has up to a mebibyte, so there are few.
+const MAX_WAITING_EVENTS: usize = 16;
 
-/// Above so many bytes a message is none, but something else that speaks or that means ill.
-const ABSURD: usize = 64 * 1024 * 1024;
+/// Commands that wait to be carried out. A user answers slowly: a peer that does not accept this many is gone.
+const MAX_WAITING_COMMANDS: usize = 64;
 
-/// Why a connection is given up on which a message goes on and on.
-fn endless() -> DisconnectReason {
-    DisconnectReason::Broken("a message does not end".to_owned())
-}
+/// Bytes of one message that are skipped because it is too long. Beyond that the peer does not send messages at all.
+#[cfg(any(feature = "sse", feature = "unix", feature = "stdio"))]
+const MAX_DISCARDED_BYTES: usize = 64 * 1024 * 1024;
 
-/// What waits to be written. A person answers slowly; whoever does not take this much is not there any more.
-const OUTGOING: usize = 64;
-
-/// What a transport hears.
+/// What a transport reports to the driver.
 #[derive(Debug)]
-pub(crate) enum Incoming {
-    /// A whole message.
+#[cfg_attr(
+    not(all(feature = "sse", feature = "unix", feature = "stdio", feature = "websocket", feature = "grpc")),
+    allow(dead_code, reason = "not every transport reports everything")
+)]
+pub(crate) enum TransportEvent {
+    /// A whole message was received.
     Message(Bytes),
-    /// A message that cannot be handed on.
+    /// A message was received that cannot be read, for this reason.
     Unreadable(String),
-    /// A sign of life.
+    /// A sign of life was received.
     Alive,
     /// A reply could not be delivered.
     Undelivered(ReplyToken),
-    /// The connection has ended; this is the last.
-    Lost(DisconnectReason),
+    /// The connection is lost. No event follows.
+    Disconnected(DisconnectReason),
 }
 
-/// What a transport is told to do.
+/// What the driver asks a transport to do.
 #[derive(Debug)]
-pub(crate) enum Outgoing {
-    /// Send this.
-    Message(Box<Message>),
-    /// Ask for a sign of life.
+pub(crate) enum TransportCommand {
+    /// Sends a message.
+    Send(Box<Message>),
+    /// Asks the peer for a sign of life.
     Probe,
 }
 
-/// A connection.
+/// An open connection: the driver's ends of its queues.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    pub(crate) incoming: mpsc::Receiver<Incoming>,
-    /// When this is dropped, the transport sends what waits, says goodbye and ends.
-    pub(crate) outgoing: mpsc::Sender<Outgoing>,
+pub(crate) struct TransportConnection {
+    pub(crate) transport: TransportKind,
+    pub(crate) events: mpsc::Receiver<TransportEvent>,
+    /// When this is dropped, the transport sends what waits, closes the connection and ends.
+    pub(crate) commands: mpsc::Sender<TransportCommand>,
+    /// Whether the subscription of an earlier connection continues.
     pub(crate) resumed: bool,
     pub(crate) handshake: HandshakeMode,
-    pub(crate) gives_signs_of_life: bool,
-    /// Ends with the wire, if it did not end by itself.
+    /// Whether the peer shows regularly that it is alive, so that silence means that it is gone.
+    pub(crate) has_keepalive: bool,
+    /// The tasks of the transport. They are aborted when the connection is dropped.
     pub(crate) tasks: JoinSet<()>,
 }
 
-/// The far ends of a wire's queues.
+/// The transport's ends of the queues of a connection.
 pub(crate) struct TransportChannels {
-    pub(crate) heard: mpsc::Sender<Incoming>,
-    pub(crate) said: mpsc::Receiver<Outgoing>,
+    pub(crate) events: mpsc::Sender<TransportEvent>,
+    pub(crate) commands: mpsc::Receiver<TransportCommand>,
 }
 
-impl Connection {
-    pub(crate) fn new(handshake: HandshakeMode, gives_signs_of_life: bool) -> (Connection, TransportChannels) {
-        let (heard, incoming) = mpsc::channel(INCOMING);
-        let (outgoing, said) = mpsc::channel(OUTGOING);
+impl TransportConnection {
+    pub(crate) fn new(
+        transport: TransportKind,
+        handshake: HandshakeMode,
+        has_keepalive: bool,
+    ) -> (TransportConnection, TransportChannels) {
+        let (event_sender, events) = mpsc::channel(MAX_WAITING_EVENTS);
+        let (commands, command_receiver) = mpsc::channel(MAX_WAITING_COMMANDS);
         let tasks = JoinSet::new();
-        (
-            Connection { incoming, outgoing, resumed: false, handshake, gives_signs_of_life, tasks },
-            TransportChannels { heard, said },
-        )
+        let connection =
+            TransportConnection { transport, events, commands, resumed: false, handshake, has_keepalive, tasks };
+        (connection, TransportChannels { events: event_sender, commands: command_receiver })
     }
 }
 
-/// The token of a reply.
-pub(crate) fn token_of(message: &Message) -> Option<&ReplyToken> {
+/// Returns the token of a reply, or `None` if the message is not a reply.
+pub(crate) fn reply_token(message: &Message) -> Option<&ReplyToken> {
     match message {
         Message::ConfirmationReply(reply) => Some(&reply.reply_token),
         Message::ClarificationReply(reply) => Some(&reply.reply_token),
@@ -94,7 +108,14 @@ pub(crate) fn token_of(message: &Message) -> Option<&ReplyToken> {
     }
 }
 
-/// A message as bytes.
-pub(crate) fn to_json(message: &Message) -> Vec<u8> {
+/// Returns a message as JSON.
+#[cfg(any(feature = "sse", feature = "websocket", feature = "unix", feature = "grpc"))]
+fn to_json(message: &Message) -> Vec<u8> {
     serde_json::to_vec(message).expect("messages are made of strings, numbers, lists and maps with string keys")
+}
+
+/// Returns the reason to give up a connection on which one message does not end.
+#[cfg(any(feature = "sse", feature = "stdio"))]
+fn message_too_long() -> DisconnectReason {
+    DisconnectReason::Broken("a message is too long to be skipped".to_owned())
 }

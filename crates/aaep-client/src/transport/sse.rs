@@ -1,6 +1,6 @@
 //! Server-Sent Events and POST (appendix B.1).
 
-use aaep_proto::binding::SseDecoder;
+use aaep_proto::binding::{SseDecoder, TransportKind, path};
 use aaep_proto::limits;
 use aaep_proto::message::Message;
 use aaep_proto::subscriber::{DisconnectReason, HandshakeMode, ResumePoint};
@@ -12,75 +12,86 @@ use hyper::body::Incoming as Body;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{ABSURD, Connection, Incoming, Outgoing, TransportChannels, endless, to_json, token_of};
+use super::{
+    MAX_DISCARDED_BYTES, TransportChannels, TransportCommand, TransportConnection, TransportEvent, message_too_long,
+    reply_token, to_json,
+};
 use crate::address::HttpOrigin;
-use crate::http::{Http, rejection};
+use crate::http::{Http, HttpResponse, rejection};
 
-/// Posts that may be under way at once: a stuck one must not hold up the next.
-const AT_ONCE: usize = 8;
+/// POST requests that may run at once: a request that hangs must not delay the next one.
+pub(super) const MAX_CONCURRENT_POSTS: usize = 8;
 
-/// Opens the wire. If a stream can be taken up again, it is; else a request must come first.
+/// Opens a connection. With a resume point, its event stream is opened here if the producer still has the subscription;
+/// otherwise the stream is opened when the producer has accepted a request.
 pub(crate) async fn open(
     http: Http,
-    site: HttpOrigin,
+    origin: HttpOrigin,
     resume: Option<ResumePoint>,
-) -> Result<Connection, DisconnectReason> {
-    let (mut wire, ends) = Connection::new(HandshakeMode::Full, true);
-    let mut first = None;
+) -> Result<TransportConnection, DisconnectReason> {
+    let (mut connection, channels) = TransportConnection::new(TransportKind::Sse, HandshakeMode::Full, true);
+    let mut resumed_stream = None;
     if let Some(resume) = resume {
-        let path = events_path(&site, resume.subscription_id.as_str());
-        let response = http.stream(&site, &path, resume.after.as_ref().map(|id| id.as_str())).await?;
+        let path = events_path(&origin, resume.subscription_id.as_str());
+        let response = http.stream(&origin, &path, resume.after.as_ref().map(|id| id.as_str())).await?;
         match response.status() {
             StatusCode::OK => {
-                first = Some(response);
-                wire.resumed = true;
+                resumed_stream = Some(response);
+                connection.resumed = true;
             }
-            // The producer has forgotten it.
+            // The producer does not have the subscription any more.
             StatusCode::NOT_FOUND | StatusCode::GONE | StatusCode::BAD_REQUEST => {}
             other => return Err(rejection(other)),
         }
     }
-    let speaker = Speaker { http, site, heard: ends.heard.clone() };
-    wire.tasks.spawn(speaker.speak(ends, first));
-    Ok(wire)
+    let client = SseClient { http, origin, events: channels.events.clone() };
+    connection.tasks.spawn(client.run(channels, resumed_stream));
+    Ok(connection)
 }
 
-fn events_path(site: &HttpOrigin, subscription: &str) -> String {
-    format!("{}/aaep/v1/events?subscription_id={subscription}", site.path)
+fn events_path(origin: &HttpOrigin, subscription_id: &str) -> String {
+    format!("{}{}", origin.path, path::events_of(subscription_id))
+}
+
+/// Reports that a reply could not be delivered. Other messages need no report.
+pub(super) async fn report_undelivered(events: &mpsc::Sender<TransportEvent>, message: &Message) {
+    if let Some(token) = reply_token(message) {
+        let _ = events.send(TransportEvent::Undelivered(token.clone())).await;
+    }
 }
 
 #[derive(Clone)]
-struct Speaker {
+struct SseClient {
     http: Http,
-    site: HttpOrigin,
-    heard: mpsc::Sender<Incoming>,
+    origin: HttpOrigin,
+    events: mpsc::Sender<TransportEvent>,
 }
 
-impl Speaker {
-    /// Sends what is said, each in a task of its own, and reads the stream beside it.
-    async fn speak(self, mut ends: TransportChannels, first: Option<Response<Body>>) {
-        let mut reading = JoinSet::new();
-        if let Some(response) = first {
-            reading.spawn(read(response, self.heard.clone()));
+impl SseClient {
+    /// Posts messages, each in a task of its own, and reads the event stream at the same time.
+    async fn run(self, mut channels: TransportChannels, resumed_stream: Option<Response<Body>>) {
+        let mut streams = JoinSet::new();
+        if let Some(response) = resumed_stream {
+            streams.spawn(read_stream(response, self.events.clone()));
         }
         let mut posts: JoinSet<Option<String>> = JoinSet::new();
         loop {
             tokio::select! {
-                said = ends.said.recv(), if posts.len() < AT_ONCE => match said {
-                    Some(Outgoing::Message(message)) => {
+                command = channels.commands.recv(), if posts.len() < MAX_CONCURRENT_POSTS => match command {
+                    Some(TransportCommand::Send(message)) => {
                         if matches!(*message, Message::SubscriptionClose(_)) {
-                            // What was said before it arrives before it.
+                            // Everything sent before the close must arrive before it.
                             while posts.join_next().await.is_some() {}
                         }
                         posts.spawn(self.clone().post(message));
                     }
-                    // The producer's comments are the signs of life here; they cannot be asked for.
-                    Some(Outgoing::Probe) => {}
+                    // The comments of the producer are the signs of life; they cannot be asked for.
+                    Some(TransportCommand::Probe) => {}
                     None => break,
                 },
                 Some(done) = posts.join_next() => {
                     if let Ok(Some(path)) = done {
-                        reading.spawn(self.clone().listen(path));
+                        streams.spawn(self.clone().open_stream(path));
                     }
                 }
             }
@@ -88,110 +99,115 @@ impl Speaker {
         while posts.join_next().await.is_some() {}
     }
 
-    /// Posts a message; answers where the events are, if it was a request that was granted.
+    /// Posts a message. Returns the path of the event stream if it was a request that was accepted.
     async fn post(self, message: Box<Message>) -> Option<String> {
         let is_request = matches!(*message, Message::SubscriptionRequest(_));
-        let path = if is_request { "subscriptions" } else { "replies" };
-        let path = format!("{}/aaep/v1/{path}", self.site.path);
-        let answer = self.http.post(&self.site, &path, to_json(&message)).await;
+        let endpoint = if is_request { path::SUBSCRIPTIONS } else { path::REPLIES };
+        let path = format!("{}{endpoint}", self.origin.path);
+        let response = self.http.post(&self.origin, &path, to_json(&message)).await;
         if is_request {
-            return self.take_terms(answer).await;
+            return self.handle_terms(response).await;
         }
-        let delivered = match answer {
-            Ok(answer) => {
-                let answers = matches!(*message, Message::SubscriptionRenegotiate(_)) && !answer.body.is_empty();
-                if answers && is_message(&answer.body) {
-                    // Nobody listens any more if this fails.
-                    let _ = self.heard.send(Incoming::Message(answer.body)).await;
+        let delivered = match response {
+            Ok(response) => {
+                if matches!(*message, Message::SubscriptionRenegotiate(_)) && is_terms_or_rejection(&response.body) {
+                    let _ = self.events.send(TransportEvent::Message(response.body)).await;
                 }
-                answer.status.is_success()
+                response.status.is_success()
             }
             Err(_) => false,
         };
-        if let Some(token) = token_of(&message).filter(|_| !delivered) {
-            let _ = self.heard.send(Incoming::Undelivered(token.clone())).await;
+        if !delivered {
+            report_undelivered(&self.events, &message).await;
         }
         None
     }
 
-    async fn take_terms(&self, answer: Result<crate::http::Answer, DisconnectReason>) -> Option<String> {
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(loss) => {
-                let _ = self.heard.send(Incoming::Lost(loss)).await;
+    /// Handles the response to a request. Returns the path of the event stream if it was accepted.
+    async fn handle_terms(&self, response: Result<HttpResponse, DisconnectReason>) -> Option<String> {
+        let response = match response {
+            Ok(response) => response,
+            Err(reason) => {
+                let _ = self.events.send(TransportEvent::Disconnected(reason)).await;
                 return None;
             }
         };
-        // Both terms and refusals are messages; anything else comes from someone in between.
-        let Ok(message) = Message::parse(&answer.body) else {
-            let _ = self.heard.send(Incoming::Lost(rejection(answer.status))).await;
+        // Terms and rejections are messages; anything else is from a proxy.
+        let Ok(message) = Message::parse(&response.body) else {
+            let _ = self.events.send(TransportEvent::Disconnected(rejection(response.status))).await;
             return None;
         };
         let path = match &message {
-            Message::SubscriptionAccepted(accepted) if answer.status.is_success() => {
-                let told = answer.headers.get(LOCATION).and_then(|value| value.to_str().ok());
-                // Another host has no business with this subscription.
-                let own = told.filter(|path| path.starts_with('/') && !path.starts_with("//"));
-                let usual = || events_path(&self.site, accepted.subscription_id.as_str());
-                Some(own.map_or_else(usual, str::to_owned))
+            Message::SubscriptionAccepted(accepted) if response.status.is_success() => {
+                let location = response.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+                // Only a path on the same host is followed.
+                let same_host = location.filter(|path| path.starts_with('/') && !path.starts_with("//"));
+                let default = || events_path(&self.origin, accepted.subscription_id.as_str());
+                Some(same_host.map_or_else(default, str::to_owned))
             }
             _ => None,
         };
-        let _ = self.heard.send(Incoming::Message(answer.body)).await;
+        let _ = self.events.send(TransportEvent::Message(response.body)).await;
         path
     }
 
-    /// Opens the stream of a new subscription and reads it.
-    async fn listen(self, path: String) {
-        match self.http.stream(&self.site, &path, None).await {
-            Ok(response) if response.status() == StatusCode::OK => read(response, self.heard).await,
-            Ok(response) => drop(self.heard.send(Incoming::Lost(rejection(response.status()))).await),
-            Err(loss) => drop(self.heard.send(Incoming::Lost(loss)).await),
+    /// Opens the event stream of a new subscription and reads it to its end.
+    async fn open_stream(self, path: String) {
+        match self.http.stream(&self.origin, &path, None).await {
+            Ok(response) if response.status() == StatusCode::OK => read_stream(response, self.events).await,
+            Ok(response) => {
+                drop(self.events.send(TransportEvent::Disconnected(rejection(response.status()))).await);
+            }
+            Err(reason) => drop(self.events.send(TransportEvent::Disconnected(reason)).await),
         }
     }
 }
 
-fn is_message(body: &Bytes) -> bool {
+fn is_terms_or_rejection(body: &Bytes) -> bool {
     matches!(Message::parse(body), Ok(Message::SubscriptionAccepted(_) | Message::SubscriptionRejected(_)))
 }
 
-/// Reads a stream to its end.
-pub(super) async fn read(response: Response<Body>, heard: mpsc::Sender<Incoming>) {
-    let lost = read_all(response, &heard).await;
-    // Nobody listens any more if this fails.
-    let _ = heard.send(Incoming::Lost(lost)).await;
+/// Reads an event stream to its end and reports that.
+pub(super) async fn read_stream(response: Response<Body>, events: mpsc::Sender<TransportEvent>) {
+    let reason = read_until_end(response, &events).await;
+    let _ = events.send(TransportEvent::Disconnected(reason)).await;
 }
 
-async fn read_all(response: Response<Body>, heard: &mpsc::Sender<Incoming>) -> DisconnectReason {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if !kind.trim_start().starts_with("text/event-stream") {
-        return DisconnectReason::Broken("the answer is not a stream of events".to_owned());
+async fn read_until_end(response: Response<Body>, events: &mpsc::Sender<TransportEvent>) -> DisconnectReason {
+    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if !content_type.trim_start().starts_with("text/event-stream") {
+        return DisconnectReason::Broken("the response is not an event stream".to_owned());
     }
     let mut body = response.into_body();
-    let mut sse = SseDecoder::new(limits::MESSAGE_BYTES);
-    let mut events = Vec::new();
+    let mut decoder = SseDecoder::new(limits::MESSAGE_BYTES);
+    let mut decoded = Vec::new();
     loop {
         let data = match body.frame().await {
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
-            Some(Err(error)) => return crate::net::loss(&error),
+            Some(Err(error)) => return crate::net::disconnect_reason(&error),
             None => return DisconnectReason::Broken("the stream ended".to_owned()),
         };
-        // Also a comment says that the producer is there.
-        if heard.send(Incoming::Alive).await.is_err() {
-            return DisconnectReason::Broken("nobody listens".to_owned());
+        // Any bytes, also a comment, show that the producer is alive.
+        if events.send(TransportEvent::Alive).await.is_err() {
+            return driver_gone();
         }
-        sse.push(&data, |event| events.push(event));
-        for event in events.drain(..) {
-            let incoming = match event.too_long {
-                Some(length) => Incoming::Unreadable(format!("it has {length} bytes.")),
-                None => Incoming::Message(event.data.into()),
+        decoder.push(&data, |event| decoded.push(event));
+        for event in decoded.drain(..) {
+            let event = match event.too_long {
+                Some(length) => TransportEvent::Unreadable(format!("it has {length} bytes.")),
+                None => TransportEvent::Message(event.data.into()),
             };
-            if heard.send(incoming).await.is_err() {
-                return DisconnectReason::Broken("nobody listens".to_owned());
+            if events.send(event).await.is_err() {
+                return driver_gone();
             }
         }
-        if sse.skipped() > ABSURD {
-            return endless();
+        if decoder.skipped() > MAX_DISCARDED_BYTES {
+            return message_too_long();
         }
     }
+}
+
+/// Returns the reason to stop reading when the driver dropped the connection. It is not reported to anyone.
+fn driver_gone() -> DisconnectReason {
+    DisconnectReason::Broken("the subscriber closed the connection".to_owned())
 }

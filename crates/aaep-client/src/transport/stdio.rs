@@ -1,12 +1,13 @@
 //! A producer that is run as a command: JSON-RPC 2.0, one object per line (appendix B.6).
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aaep_proto::binding::{Line, LineDecoder};
+use aaep_proto::binding::{Line, LineDecoder, RpcMethod, TransportKind};
 use aaep_proto::json::Json;
 use aaep_proto::limits;
 use aaep_proto::message::Message;
@@ -15,18 +16,22 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, Command};
 use tokio::sync::{Mutex, mpsc};
+use tokio::task::JoinSet;
 
-use super::frames::{Sink, Source, hear, speak};
-use super::{ABSURD, Connection, Incoming, endless};
+use super::message_loop::{MessageReader, MessageWriter, read_loop, write_loop};
+use super::{MAX_DISCARDED_BYTES, TransportConnection, TransportEvent, message_too_long};
 
-/// The call around a message has its own length.
-const ENVELOPE: usize = 1024;
+/// Bytes of the JSON-RPC call around a message.
+const MAX_OVERHEAD_BYTES: usize = 1024;
 
-/// How long a command that was told to end may take before it is ended.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long the command may run after its input has ended, before it is killed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs the command.
-pub(crate) async fn open(words: &[OsString], timeout: Duration) -> Result<Connection, DisconnectReason> {
+/// Answers to pings that wait to be written.
+const MAX_WAITING_PONGS: usize = 4;
+
+/// Runs the command and connects to its standard input and output.
+pub(crate) async fn open(words: &[OsString], timeout: Duration) -> Result<TransportConnection, DisconnectReason> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(DisconnectReason::Refused("no command was given".to_owned()));
     };
@@ -40,20 +45,23 @@ pub(crate) async fn open(words: &[OsString], timeout: Duration) -> Result<Connec
     })?;
     let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
-        return Err(DisconnectReason::Broken("the command cannot be talked to".to_owned()));
+        return Err(DisconnectReason::Broken(
+            "the standard input and output of the command are not available".to_owned(),
+        ));
     };
-    let (mut wire, ends) = Connection::new(HandshakeMode::Full, true);
+    let (mut connection, channels) = TransportConnection::new(TransportKind::Stdio, HandshakeMode::Full, true);
     let stdin = Arc::new(Mutex::new(Some(stdin)));
-    let source = In::new(stdout, stdin.clone());
-    wire.tasks.spawn(hear(source, ends.heard.clone()));
-    wire.tasks.spawn(log(stderr));
-    let sink = Out { stdin, child, calls: 0 };
-    wire.tasks.spawn(speak(sink, ends.said, ends.heard, timeout.max(FAREWELL * 2)));
-    Ok(wire)
+    connection.tasks.spawn(read_loop(StdioReader::new(stdout, stdin.clone()), channels.events.clone()));
+    connection.tasks.spawn(log_stderr(stderr));
+    let writer = StdioWriter { stdin, child, last_id: 0 };
+    // Closing may take the whole exit timeout.
+    let timeout = timeout.max(EXIT_TIMEOUT * 2);
+    connection.tasks.spawn(write_loop(writer, channels.commands, channels.events, timeout));
+    Ok(connection)
 }
 
-/// What the command says for people goes to the log.
-async fn log(mut stderr: ChildStderr) {
+/// Logs the standard error output of the command.
+async fn log_stderr(mut stderr: ChildStderr) {
     let mut lines = LineDecoder::new(4096);
     let mut buffer = vec![0; 4096];
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
@@ -67,7 +75,7 @@ async fn log(mut stderr: ChildStderr) {
 
 type SharedStdin = Arc<Mutex<Option<ChildStdin>>>;
 
-async fn write(stdin: &SharedStdin, value: &Value) -> io::Result<()> {
+async fn write_line(stdin: &SharedStdin, value: &Value) -> io::Result<()> {
     let mut guard = stdin.lock().await;
     let Some(pipe) = guard.as_mut() else { return Err(io::ErrorKind::BrokenPipe.into()) };
     let mut line = value.to_string();
@@ -76,84 +84,86 @@ async fn write(stdin: &SharedStdin, value: &Value) -> io::Result<()> {
     pipe.flush().await
 }
 
-struct In<R> {
+struct StdioReader<R> {
     stdout: R,
     lines: LineDecoder,
-    /// What was read and not yet handed on.
-    ready: std::collections::VecDeque<Result<Vec<u8>, usize>>,
-    /// Answers to pings go out beside everything else: a command that does not read must not stop our reading.
-    answers: mpsc::Sender<Value>,
-    _answering: tokio::task::JoinSet<()>,
+    /// Lines that were read and not yet returned, or their length if they are too long.
+    ready: VecDeque<Result<Vec<u8>, usize>>,
+    /// Answers to pings. A task of its own writes them: a command that does not read must not stop our reading.
+    pongs: mpsc::Sender<Value>,
+    _pong_task: JoinSet<()>,
 }
 
-impl<R> In<R> {
-    fn new(stdout: R, stdin: SharedStdin) -> In<R> {
-        let (answers, mut pending) = mpsc::channel::<Value>(4);
-        let mut answering = tokio::task::JoinSet::new();
-        answering.spawn(async move {
-            while let Some(answer) = pending.recv().await {
-                if write(&stdin, &answer).await.is_err() {
+impl<R> StdioReader<R> {
+    fn new(stdout: R, stdin: SharedStdin) -> StdioReader<R> {
+        let (pongs, mut waiting) = mpsc::channel::<Value>(MAX_WAITING_PONGS);
+        let mut pong_task = JoinSet::new();
+        pong_task.spawn(async move {
+            while let Some(pong) = waiting.recv().await {
+                if write_line(&stdin, &pong).await.is_err() {
                     return;
                 }
             }
         });
-        let lines = LineDecoder::new(limits::MESSAGE_BYTES + ENVELOPE);
-        In { stdout, lines, ready: Default::default(), answers, _answering: answering }
+        let lines = LineDecoder::new(limits::MESSAGE_BYTES + MAX_OVERHEAD_BYTES);
+        StdioReader { stdout, lines, ready: Default::default(), pongs, _pong_task: pong_task }
     }
 
-    /// What a line means.
-    fn read(&self, line: &[u8]) -> Incoming {
+    /// Decodes a JSON-RPC object.
+    fn decode(&self, line: &[u8]) -> TransportEvent {
         let Ok(Value::Object(mut call)) = Json::parse_from_peer(line).map(|json| json.to_value()) else {
-            return Incoming::Unreadable("it is no JSON-RPC object.".to_owned());
+            return TransportEvent::Unreadable("it is not a JSON-RPC object.".to_owned());
         };
         let id = call.remove("id");
         if let Some(method) = call.get("method").and_then(Value::as_str) {
-            return match method {
-                "aaep.event" | "aaep.close" => match call.remove("params") {
-                    Some(params) => Incoming::Message(params.to_string().into()),
-                    None => Incoming::Unreadable("it says nothing.".to_owned()),
+            return match RpcMethod::parse(method) {
+                Some(RpcMethod::Event | RpcMethod::Close) => match call.remove("params") {
+                    Some(params) => TransportEvent::Message(params.to_string().into()),
+                    None => TransportEvent::Unreadable("it has no params.".to_owned()),
                 },
-                "aaep.ping" => {
+                Some(RpcMethod::Ping) => {
                     if let Some(id) = id {
-                        // Who pings faster than it reads gets no answer.
-                        let _ = self.answers.try_send(json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+                        // A command that pings faster than it reads gets no answer.
+                        let _ = self.pongs.try_send(json!({"jsonrpc": "2.0", "id": id, "result": {}}));
                     }
-                    Incoming::Alive
+                    TransportEvent::Alive
                 }
-                _ => Incoming::Unreadable("its method is not known.".to_owned()),
+                _ => TransportEvent::Unreadable("its method is unknown.".to_owned()),
             };
         }
         if let Some(result) = call.remove("result") {
-            // An answer to a ping holds no message.
+            // The result of a ping contains no message.
             return if result.get("type").is_some() {
-                Incoming::Message(result.to_string().into())
+                TransportEvent::Message(result.to_string().into())
             } else {
-                Incoming::Alive
+                TransportEvent::Alive
             };
         }
-        let Some(error) = call.remove("error") else { return Incoming::Unreadable("it is no call.".to_owned()) };
+        let Some(error) = call.remove("error") else {
+            return TransportEvent::Unreadable("it has no method, result or error.".to_owned());
+        };
         match error.get("data").filter(|data| data.get("type").is_some()) {
-            Some(message) => Incoming::Message(message.to_string().into()),
+            Some(message) => TransportEvent::Message(message.to_string().into()),
             None => {
                 let why = error.get("message").and_then(Value::as_str).unwrap_or("the command reports an error");
-                Incoming::Lost(DisconnectReason::Broken(why.to_owned()))
+                TransportEvent::Disconnected(DisconnectReason::Broken(why.to_owned()))
             }
         }
     }
 }
 
-impl<R: AsyncRead + Send + Unpin + 'static> Source for In<R> {
-    async fn next(&mut self) -> Result<Incoming, DisconnectReason> {
+impl<R: AsyncRead + Send + Unpin + 'static> MessageReader for StdioReader<R> {
+    async fn next(&mut self) -> Result<TransportEvent, DisconnectReason> {
         loop {
             match self.ready.pop_front() {
                 Some(Ok(line)) if line.is_empty() => continue,
                 Some(Ok(line)) => {
-                    return match self.read(&line) {
-                        Incoming::Lost(loss) => Err(loss),
+                    return match self.decode(&line) {
+                        TransportEvent::Disconnected(reason) => Err(reason),
                         other => Ok(other),
                     };
                 }
-                Some(Err(length)) => return Ok(Incoming::Unreadable(format!("it has {length} bytes."))),
+                Some(Err(length)) => return Ok(TransportEvent::Unreadable(format!("it has {length} bytes."))),
                 None => {}
             }
             let mut buffer = [0; 16 * 1024];
@@ -162,8 +172,8 @@ impl<R: AsyncRead + Send + Unpin + 'static> Source for In<R> {
             if read == 0 {
                 return Err(DisconnectReason::Broken("the command has ended".to_owned()));
             }
-            if self.lines.skipped() > ABSURD {
-                return Err(endless());
+            if self.lines.skipped() > MAX_DISCARDED_BYTES {
+                return Err(message_too_long());
             }
             let ready = &mut self.ready;
             self.lines.push(&buffer[..read], |_, line| {
@@ -176,39 +186,39 @@ impl<R: AsyncRead + Send + Unpin + 'static> Source for In<R> {
     }
 }
 
-struct Out {
+struct StdioWriter {
     stdin: SharedStdin,
     child: Child,
-    calls: u64,
+    /// The id of the last JSON-RPC request.
+    last_id: u64,
 }
 
-impl Out {
-    async fn call(&mut self, method: &str, params: Value) -> io::Result<()> {
-        self.calls += 1;
-        write(&self.stdin, &json!({"jsonrpc": "2.0", "id": self.calls, "method": method, "params": params})).await
+impl StdioWriter {
+    /// Writes a request or a notification, depending on the method.
+    async fn call(&mut self, method: RpcMethod, params: Value) -> io::Result<()> {
+        let mut call = json!({"jsonrpc": "2.0", "method": method.as_str(), "params": params});
+        if method.is_request() {
+            self.last_id += 1;
+            call["id"] = self.last_id.into();
+        }
+        write_line(&self.stdin, &call).await
     }
 }
 
-impl Sink for Out {
+impl MessageWriter for StdioWriter {
     async fn send(&mut self, message: &Message) -> io::Result<()> {
         let params = serde_json::to_value(message).map_err(io::Error::other)?;
-        let method = match message {
-            Message::SubscriptionRequest(_) => return self.call("aaep.subscribe", params).await,
-            Message::SubscriptionRenegotiate(_) => return self.call("aaep.renegotiate", params).await,
-            Message::SubscriptionClose(_) => "aaep.close",
-            _ => "aaep.reply",
-        };
-        write(&self.stdin, &json!({"jsonrpc": "2.0", "method": method, "params": params})).await
+        self.call(RpcMethod::for_message(message).unwrap_or(RpcMethod::Reply), params).await
     }
 
     async fn probe(&mut self) -> io::Result<()> {
-        self.call("aaep.ping", json!({})).await
+        self.call(RpcMethod::Ping, json!({})).await
     }
 
     async fn close(&mut self) {
-        // The end of its input tells the command to end; one that does not is ended.
+        // The end of its input asks the command to exit.
         drop(self.stdin.lock().await.take());
-        if tokio::time::timeout(FAREWELL, self.child.wait()).await.is_err() {
+        if tokio::time::timeout(EXIT_TIMEOUT, self.child.wait()).await.is_err() {
             let _ = self.child.kill().await;
         }
     }

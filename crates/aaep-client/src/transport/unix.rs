@@ -1,21 +1,25 @@
-//! Unix sockets (appendix B.4): four bytes of length, then JSON.
+//! Unix sockets (appendix B.4): messages with a length prefix.
 
 use std::io;
 use std::path::Path;
 
+use aaep_proto::binding::{MessageFraming, TransportKind};
 use aaep_proto::limits;
 use aaep_proto::message::Message;
 use aaep_proto::subscriber::{DisconnectReason, HandshakeMode};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use super::frames::{Sink, Source, hear, speak};
-use super::{ABSURD, Connection, Incoming, to_json};
+use super::message_loop::{MessageReader, MessageWriter, read_loop, write_loop};
+use super::{MAX_DISCARDED_BYTES, TransportConnection, TransportEvent, to_json};
 use crate::options::ConnectOptions;
 
-/// Opens the socket, if it belongs to the same user.
-pub(crate) async fn open(path: &Path, options: &ConnectOptions) -> Result<Connection, DisconnectReason> {
+/// Memory that is reserved for a message before its bytes arrive.
+const MAX_RESERVED_BYTES: usize = 16 * 1024;
+
+/// Connects to the socket, if its process runs as the same user.
+pub(crate) async fn open(path: &Path, options: &ConnectOptions) -> Result<TransportConnection, DisconnectReason> {
     let connecting = tokio::time::timeout(options.timeout, UnixStream::connect(path));
     let stream = match connecting.await {
         Ok(Ok(stream)) => stream,
@@ -23,57 +27,55 @@ pub(crate) async fn open(path: &Path, options: &ConnectOptions) -> Result<Connec
             return Err(DisconnectReason::Refused("the socket belongs to another user".to_owned()));
         }
         Ok(Err(error)) => return Err(DisconnectReason::Broken(error.to_string())),
-        Err(_) => return Err(DisconnectReason::Broken("the producer does not answer".to_owned())),
+        Err(_) => return Err(DisconnectReason::Broken("the producer does not respond".to_owned())),
     };
-    // Whoever could put a socket in this place could ask for consent in the agent's name.
+    // Another user who put a socket at this path could ask for consent in the agent's name.
     let owner = stream.peer_cred().map_err(|error| DisconnectReason::Broken(error.to_string()))?.uid();
     if owner != rustix::process::getuid().as_raw() && !options.allow_other_user {
         return Err(DisconnectReason::Refused("the producer runs as another user".to_owned()));
     }
-    let (read, write) = stream.into_split();
-    let (mut wire, ends) = Connection::new(HandshakeMode::Full, false);
-    wire.tasks.spawn(hear(In(read), ends.heard.clone()));
-    wire.tasks.spawn(speak(Out(write), ends.said, ends.heard, options.timeout));
-    Ok(wire)
+    let (reader, writer) = stream.into_split();
+    let (mut connection, channels) = TransportConnection::new(TransportKind::UnixSocket, HandshakeMode::Full, false);
+    connection.tasks.spawn(read_loop(UnixReader(reader), channels.events.clone()));
+    connection.tasks.spawn(write_loop(UnixWriter(writer), channels.commands, channels.events, options.timeout));
+    Ok(connection)
 }
 
-struct In<R>(R);
+struct UnixReader<R>(R);
 
-impl<R: AsyncRead + Send + Unpin + 'static> Source for In<R> {
-    async fn next(&mut self) -> Result<Incoming, DisconnectReason> {
-        let ended = |error: io::Error| match error.kind() {
+impl<R: AsyncRead + Send + Unpin + 'static> MessageReader for UnixReader<R> {
+    async fn next(&mut self) -> Result<TransportEvent, DisconnectReason> {
+        let closed = |error: io::Error| match error.kind() {
             io::ErrorKind::UnexpectedEof => DisconnectReason::Broken("the connection ended".to_owned()),
             _ => DisconnectReason::Broken(error.to_string()),
         };
-        let length = self.0.read_u32().await.map_err(ended)? as usize;
-        if length > ABSURD {
-            return Err(DisconnectReason::Broken("what comes is not in the form of messages".to_owned()));
+        let length = self.0.read_u32().await.map_err(closed)? as usize;
+        if length > MAX_DISCARDED_BYTES {
+            return Err(DisconnectReason::Broken(
+                "the producer does not send messages with a length prefix".to_owned(),
+            ));
         }
         if length > limits::MESSAGE_BYTES {
             // It is skipped, so that the next one can be read.
             let mut rest = (&mut self.0).take(length as u64);
-            tokio::io::copy(&mut rest, &mut tokio::io::sink()).await.map_err(ended)?;
-            return Ok(Incoming::Unreadable(format!("it has {length} bytes.")));
+            tokio::io::copy(&mut rest, &mut tokio::io::sink()).await.map_err(closed)?;
+            return Ok(TransportEvent::Unreadable(format!("it has {length} bytes.")));
         }
-        // Memory is taken as bytes come, not as they are announced.
-        let mut bytes = Vec::with_capacity(length.min(16 * 1024));
-        let read = (&mut self.0).take(length as u64).read_to_end(&mut bytes).await.map_err(ended)?;
+        let mut bytes = Vec::with_capacity(length.min(MAX_RESERVED_BYTES));
+        let read = (&mut self.0).take(length as u64).read_to_end(&mut bytes).await.map_err(closed)?;
         if read < length {
             return Err(DisconnectReason::Broken("the connection ended".to_owned()));
         }
-        Ok(Incoming::Message(Bytes::from(bytes)))
+        Ok(TransportEvent::Message(Bytes::from(bytes)))
     }
 }
 
-struct Out<W>(W);
+struct UnixWriter<W>(W);
 
-impl<W: AsyncWrite + Send + Unpin + 'static> Sink for Out<W> {
+impl<W: AsyncWrite + Send + Unpin + 'static> MessageWriter for UnixWriter<W> {
     async fn send(&mut self, message: &Message) -> io::Result<()> {
-        let json = to_json(message);
-        let length = u32::try_from(json.len()).map_err(io::Error::other)?;
-        let mut frame = Vec::with_capacity(json.len() + 4);
-        frame.extend_from_slice(&length.to_be_bytes());
-        frame.extend_from_slice(&json);
+        let mut frame = BytesMut::new();
+        MessageFraming::LengthPrefix.encode(&to_json(message), &mut frame).map_err(io::Error::other)?;
         self.0.write_all(&frame).await?;
         self.0.flush().await
     }
@@ -83,7 +85,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Sink for Out<W> {
     }
 
     async fn close(&mut self) {
-        // Who has gone need not be told.
+        // Fails if the peer is gone already.
         let _ = self.0.shutdown().await;
     }
 }

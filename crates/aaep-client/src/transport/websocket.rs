@@ -2,6 +2,7 @@
 
 use std::io;
 
+use aaep_proto::binding::{CloseCode, TransportKind, WEBSOCKET_SUBPROTOCOL, path};
 use aaep_proto::limits;
 use aaep_proto::message::Message;
 use aaep_proto::subscriber::{DisconnectReason, HandshakeMode};
@@ -16,29 +17,24 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Error};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use super::frames::{Sink, Source, hear, speak};
-use super::{Connection, Incoming, to_json};
+use super::message_loop::{MessageReader, MessageWriter, read_loop, write_loop};
+use super::{TransportConnection, TransportEvent, to_json};
 use crate::address::HttpOrigin;
 use crate::http::rejection;
-use crate::net::{Dialer, Stream, loss};
+use crate::net::{Dialer, OriginStream, disconnect_reason};
 
-const SUBPROTOCOL: &str = "aaep.v1";
-
-/// Where the socket is, if the address does not say.
-const PATH: &str = "/aaep/v1/ws";
-
-/// Opens the socket.
+/// Opens a WebSocket.
 pub(crate) async fn open(
     dialer: Dialer,
-    site: HttpOrigin,
+    origin: HttpOrigin,
     token: Option<HeaderValue>,
-) -> Result<Connection, DisconnectReason> {
+) -> Result<TransportConnection, DisconnectReason> {
     let timeout = dialer.timeout;
     let opening = async {
-        match upgrade(&dialer, &site, token.clone(), true).await {
-            // A producer that knows no subprotocols is served as well; offering one to it is an error to the library.
+        match upgrade(&dialer, &origin, token.clone(), true).await {
+            // tungstenite reports an error if the producer ignores the offered subprotocol; such a producer is accepted.
             Err(Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(SubProtocolError::NoSubProtocol))) => {
-                upgrade(&dialer, &site, token, false).await
+                upgrade(&dialer, &origin, token, false).await
             }
             other => other,
         }
@@ -46,28 +42,28 @@ pub(crate) async fn open(
     let socket = match tokio::time::timeout(timeout, opening).await {
         Ok(Ok(socket)) => socket,
         Ok(Err(Error::Http(response))) => return Err(rejection(response.status())),
-        Ok(Err(error)) => return Err(loss(&error)),
-        Err(_) => return Err(DisconnectReason::Broken("the host does not answer".to_owned())),
+        Ok(Err(error)) => return Err(disconnect_reason(&error)),
+        Err(_) => return Err(DisconnectReason::Broken("the host does not respond".to_owned())),
     };
-    let (sink, source) = socket.split();
-    let (mut wire, ends) = Connection::new(HandshakeMode::Full, true);
-    wire.tasks.spawn(hear(In(source), ends.heard.clone()));
-    wire.tasks.spawn(speak(Out(sink), ends.said, ends.heard, timeout));
-    Ok(wire)
+    let (writer, reader) = socket.split();
+    let (mut connection, channels) = TransportConnection::new(TransportKind::WebSocket, HandshakeMode::Full, true);
+    connection.tasks.spawn(read_loop(WebSocketReader(reader), channels.events.clone()));
+    connection.tasks.spawn(write_loop(WebSocketWriter(writer), channels.commands, channels.events, timeout));
+    Ok(connection)
 }
 
 async fn upgrade(
     dialer: &Dialer,
-    site: &HttpOrigin,
+    origin: &HttpOrigin,
     token: Option<HeaderValue>,
-    offer: bool,
-) -> Result<WebSocketStream<Stream>, Error> {
-    let stream = dialer.dial(site).await?;
-    let path = if site.path.is_empty() { PATH } else { &site.path };
-    let scheme = if site.tls { "wss" } else { "ws" };
-    let mut request = format!("{scheme}://{}{path}", site.authority()).into_client_request()?;
-    if offer {
-        request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+    offer_subprotocol: bool,
+) -> Result<WebSocketStream<OriginStream>, Error> {
+    let stream = dialer.dial(origin).await?;
+    let path = if origin.path.is_empty() { path::WEBSOCKET } else { &origin.path };
+    let scheme = if origin.tls { "wss" } else { "ws" };
+    let mut request = format!("{scheme}://{}{path}", origin.authority()).into_client_request()?;
+    if offer_subprotocol {
+        request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(WEBSOCKET_SUBPROTOCOL));
     }
     if let Some(token) = token {
         request.headers_mut().insert(AUTHORIZATION, token);
@@ -81,38 +77,43 @@ async fn upgrade(
     Ok(socket)
 }
 
-struct In(SplitStream<WebSocketStream<Stream>>);
+struct WebSocketReader(SplitStream<WebSocketStream<OriginStream>>);
 
-impl Source for In {
-    async fn next(&mut self) -> Result<Incoming, DisconnectReason> {
+impl MessageReader for WebSocketReader {
+    async fn next(&mut self) -> Result<TransportEvent, DisconnectReason> {
         match self.0.next().await {
-            Some(Ok(tungstenite::Message::Text(text))) => Ok(Incoming::Message(Bytes::from(text))),
-            Some(Ok(tungstenite::Message::Binary(_))) => Ok(Incoming::Unreadable("it is not a text.".to_owned())),
-            Some(Ok(tungstenite::Message::Close(frame))) => Err(farewell(frame.as_ref())),
-            Some(Ok(_)) => Ok(Incoming::Alive),
+            Some(Ok(tungstenite::Message::Text(text))) => Ok(TransportEvent::Message(Bytes::from(text))),
+            Some(Ok(tungstenite::Message::Binary(_))) => Ok(TransportEvent::Unreadable("it is not text.".to_owned())),
+            Some(Ok(tungstenite::Message::Close(frame))) => Err(close_reason(frame.as_ref())),
+            Some(Ok(_)) => Ok(TransportEvent::Alive),
             Some(Err(Error::Capacity(error))) => {
                 Err(DisconnectReason::Broken(format!("a message is too large: {error}")))
             }
-            Some(Err(error)) => Err(loss(&error)),
+            Some(Err(error)) => Err(disconnect_reason(&error)),
             None => Err(DisconnectReason::Broken("the connection ended".to_owned())),
         }
     }
 }
 
-/// What the close codes of the protocol mean.
-fn farewell(frame: Option<&CloseFrame>) -> DisconnectReason {
+/// Classifies the close frame of a producer.
+fn close_reason(frame: Option<&CloseFrame>) -> DisconnectReason {
     let Some(frame) = frame else { return DisconnectReason::Broken("the producer ended the connection".to_owned()) };
     let reason = frame.reason.as_str();
-    match u16::from(frame.code) {
-        4002 => DisconnectReason::Refused(format!("the credentials are missing or not valid. {reason}")),
-        4003 => DisconnectReason::Refused(format!("the credentials do not allow it. {reason}")),
-        code => DisconnectReason::Broken(format!("the producer ended the connection with code {code}. {reason}")),
+    let code = u16::from(frame.code);
+    match CloseCode::from_u16(code) {
+        Some(CloseCode::Unauthenticated) => {
+            DisconnectReason::Refused(format!("the credentials are missing or not valid. {reason}"))
+        }
+        Some(CloseCode::Unauthorized) => {
+            DisconnectReason::Refused(format!("the credentials do not permit it. {reason}"))
+        }
+        _ => DisconnectReason::Broken(format!("the producer ended the connection with code {code}. {reason}")),
     }
 }
 
-struct Out(SplitSink<WebSocketStream<Stream>, tungstenite::Message>);
+struct WebSocketWriter(SplitSink<WebSocketStream<OriginStream>, tungstenite::Message>);
 
-impl Sink for Out {
+impl MessageWriter for WebSocketWriter {
     async fn send(&mut self, message: &Message) -> io::Result<()> {
         let text = String::from_utf8(to_json(message)).map_err(io::Error::other)?;
         self.0.send(tungstenite::Message::text(text)).await.map_err(io::Error::other)
@@ -123,8 +124,8 @@ impl Sink for Out {
     }
 
     async fn close(&mut self) {
-        let frame = CloseFrame { code: 4000.into(), reason: "closed by the subscriber".into() };
-        // Who has gone need not be told.
+        let frame = CloseFrame { code: CloseCode::Normal.as_u16().into(), reason: "closed by the subscriber".into() };
+        // Fails if the peer is gone already.
         let _ = self.0.send(tungstenite::Message::Close(Some(frame))).await;
     }
 }

@@ -1,7 +1,7 @@
 //! Server-Sent Events and POST.
 
 use aaep_client::{
-    ConnectOptions, EndReason, Gap, Handshake, NoticeKind, PromptAnswer, PromptEnd, Subscriber, SubscriberEvent,
+    ConnectOptions, EndReason, Gap, HandshakePolicy, NoticeKind, PromptAnswer, PromptEnd, Subscriber, SubscriberEvent,
 };
 use aaep_proto::limits;
 use hyper::Method;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::harness::*;
 
 fn always() -> ConnectOptions {
-    options().handshake(Handshake::Always)
+    options().handshake(HandshakePolicy::Always)
 }
 
 #[tokio::test]

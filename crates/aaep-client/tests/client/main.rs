@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "a harness for several files")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
+mod examples;
 mod grpc;
 mod harness;
 mod http;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aaep_client::{ConnectError, ConnectOptions, EndReason, Handshake, Subscriber, TlsOptions};
+use aaep_client::{ConnectError, ConnectOptions, EndReason, HandshakePolicy, Subscriber, TlsOptions};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -57,7 +57,7 @@ impl Authority {
 
 fn trusting(authority: Option<&Authority>, identity: Option<(Vec<u8>, Vec<u8>)>) -> ConnectOptions {
     let authorities = authority.map(Authority::pem).unwrap_or_default();
-    options().handshake(Handshake::Always).tls(TlsOptions { authorities, disable_system_roots: true, identity })
+    options().handshake(HandshakePolicy::Always).tls(TlsOptions { authorities, disable_system_roots: true, identity })
 }
 
 #[tokio::test]
@@ -96,12 +96,15 @@ async fn a_certificate_shows_who_subscribes() {
 async fn other_machines_are_not_talked_to_in_the_clear() {
     for url in ["http://agents.example", "ws://192.0.2.1:80", "http://localhost.example"] {
         let refused = Subscriber::connect(url, options().bearer("secret"));
-        assert!(matches!(refused, Err(ConnectError::Plain(_))), "{url}");
+        assert!(matches!(refused, Err(ConnectError::Insecure(_))), "{url}");
     }
     let bad = TlsOptions {
         authorities: b"-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n".to_vec(),
         ..TlsOptions::default()
     };
     assert!(matches!(Subscriber::connect("https://localhost", options().tls(bad)), Err(ConnectError::Tls(_))));
-    assert!(matches!(Subscriber::connect("https://localhost", options().bearer("a\nb")), Err(ConnectError::Token)));
+    assert!(matches!(
+        Subscriber::connect("https://localhost", options().bearer("a\nb")),
+        Err(ConnectError::InvalidToken)
+    ));
 }

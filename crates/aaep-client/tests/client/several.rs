@@ -1,6 +1,6 @@
 //! Several producers, and programs that are slow.
 
-use aaep_client::{EndReason, Handshake, PromptAnswer, Subscriber, SubscriberEvent, Subscribers};
+use aaep_client::{EndReason, HandshakePolicy, PromptAnswer, Subscriber, SubscriberEvent, Subscribers};
 use hyper::Method;
 use serde_json::json;
 
@@ -10,8 +10,8 @@ use crate::harness::*;
 async fn several_are_heard_through_one_queue_and_answered_apart() {
     let (mut one, mut two) = (FakeHttp::new().await, FakeHttp::new().await);
     let mut subscribers = Subscribers::new();
-    let first = subscribers.connect(&one.url(), options().handshake(Handshake::Always)).unwrap();
-    let second = subscribers.connect(&two.url(), options().handshake(Handshake::Always)).unwrap();
+    let first = subscribers.connect(&one.url(), options().handshake(HandshakePolicy::Always)).unwrap();
+    let second = subscribers.connect(&two.url(), options().handshake(HandshakePolicy::Always)).unwrap();
     let (stream_one, stream_two) = (one.serve("sub_1").await, two.serve("sub_1").await);
     stream_one.send(&question("evt_1", "rpl_1"));
     stream_two.send(&question("evt_1", "rpl_1"));
@@ -49,7 +49,7 @@ async fn several_are_heard_through_one_queue_and_answered_apart() {
 #[tokio::test]
 async fn a_question_overtakes_what_a_slow_program_has_not_taken() {
     let mut producer = FakeHttp::new().await;
-    let mut options = options().handshake(Handshake::Always);
+    let mut options = options().handshake(HandshakePolicy::Always);
     // The producer is trusted to send this much; the program is not fast enough.
     options.config.max_events_per_second = 100_000;
     let mut subscriber = Subscriber::connect(&producer.url(), options).unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use aaep_client::{
-    ConnectOptions, EndReason, Handshake, KnownKeys, NoticeKind, Subscriber, SubscriberEvent, producer_name,
+    ConnectOptions, EndReason, HandshakePolicy, KnownKeys, NoticeKind, Subscriber, SubscriberEvent, producer_name,
 };
 use aaep_keys::{Algorithm, KeySet, SigningKey, sign_manifest_json};
 use aaep_proto::time::Timestamp;
@@ -22,7 +22,7 @@ fn signed(key: &SigningKey, manifest: &Value) -> String {
 }
 
 fn demanding(file: &Path) -> ConnectOptions {
-    let mut options = options().handshake(Handshake::Always).remember_keys(file);
+    let mut options = options().handshake(HandshakePolicy::Always).remember_keys(file);
     options.config.request.capabilities.fields.accept_signed_manifests_only = Some(true);
     options
 }
@@ -68,13 +68,13 @@ async fn a_key_is_remembered_and_another_one_is_refused_loudly() {
     assert!(matches!(heard, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "{heard:?}");
     assert!(notices.contains(&NoticeKind::KeyChanged), "{notices:?}");
     // Who does not demand a signature is warned as loudly, and served.
-    let easy = options().handshake(Handshake::Always).remember_keys(&file);
+    let easy = options().handshake(HandshakePolicy::Always).remember_keys(&file);
     let (heard, notices) = meet(&mut producer, easy, &second, &manifest).await;
     assert!(matches!(heard, SubscriberEvent::Accepted(_)), "{heard:?}");
     assert!(notices.contains(&NoticeKind::KeyChanged), "{notices:?}");
     // A user who knows why can forget the old key.
     let site = producer.url().parse::<aaep_client::Address>().unwrap();
-    KnownKeys::new(&file).forget(&producer_name(site.site(), "tester")).unwrap();
+    KnownKeys::new(&file).forget(&producer_name(site.origin(), "tester")).unwrap();
     let (heard, _) = meet(&mut producer, demanding(&file), &second, &manifest).await;
     assert!(matches!(heard, SubscriberEvent::Accepted(_)), "{heard:?}");
     let (heard, _) = meet(&mut producer, demanding(&file), &first, &manifest).await;

@@ -1,6 +1,6 @@
 //! Producers without handshake.
 
-use aaep_client::{EndReason, Handshake, NoticeKind, PromptAnswer, Subscriber};
+use aaep_client::{EndReason, HandshakePolicy, NoticeKind, PromptAnswer, Subscriber};
 use hyper::Method;
 use serde_json::json;
 
@@ -48,7 +48,7 @@ async fn who_demands_signatures_does_not_listen_to_it() {
 #[tokio::test]
 async fn it_can_be_named_as_such() {
     let mut producer = FakeHttp::new().await;
-    let subscriber = Subscriber::connect(&producer.url(), options().handshake(Handshake::Never)).unwrap();
+    let subscriber = Subscriber::connect(&producer.url(), options().handshake(HandshakePolicy::Never)).unwrap();
     let stream = producer.expect(Method::GET, "/events").await.stream();
     drop((subscriber, stream));
 }

@@ -121,13 +121,13 @@ fn one_more_authority_can_be_trusted() {
     let served = ["--tls-cert", text(&cert), "--tls-key", text(&key)];
     let demo = Serving::start(&[&["demo", "banking", "--no-input", "--no-unix"][..], &served].concat());
     let url = format!("https://{}", demo.address());
-    let why = "the certificate of the host is not trusted: nobody signed it whom you trust";
+    let why = "the certificate of the host is not trusted: it is not signed by a trusted authority";
     is_refused(home.listen(&[&url]), why);
     sees(&home.listen(&["--ca", text(&ca), &url]), "Note: Listening to Demo at https://");
     let mistaken = home.command(&["listen", "--ca", text(&key), &url]).output().unwrap();
     assert_eq!(mistaken.status.code(), Some(2));
     let told = String::from_utf8(mistaken.stderr).unwrap();
-    assert!(told.contains("there is no certificate in them"), "{told}");
+    assert!(told.contains("the file contains no certificate"), "{told}");
 }
 
 #[test]

@@ -1,0 +1,47 @@
+//! Which events come first, and which are dropped first.
+
+use aaep_proto::message::{CoreType, Event, Payload, Urgency};
+use aaep_proto::subscriber::NoticeKind;
+
+use super::SubscriberEvent;
+
+/// Returns whether an event of the agent is critical.
+pub(super) fn is_critical_event(event: &Event) -> bool {
+    *event.urgency() == Urgency::Critical || event.core_type().is_some_and(CoreType::must_be_critical)
+}
+
+/// Returns whether an event overtakes those that are not critical. It is never dropped.
+pub(super) fn is_critical(event: &SubscriberEvent) -> bool {
+    match event {
+        SubscriberEvent::Event(event) => is_critical_event(event),
+        SubscriberEvent::PromptOpened(..) | SubscriberEvent::PromptMoved(..) | SubscriberEvent::PromptEnded(..) => true,
+        SubscriberEvent::Notice(notice) => matches!(
+            notice.kind(),
+            NoticeKind::KeyChanged
+                | NoticeKind::UnfitManifest
+                | NoticeKind::ReusedToken
+                | NoticeKind::AnswerOvertaken
+                | NoticeKind::LateQuestion
+                | NoticeKind::TooManyPrompts
+        ),
+        _ => false,
+    }
+}
+
+/// Ranks events that are not critical. Those with the lowest rank are dropped first.
+pub(super) fn keep_rank(event: &SubscriberEvent) -> u8 {
+    match event {
+        SubscriberEvent::Ended(_) => 9,
+        SubscriberEvent::Accepted(_) => 8,
+        SubscriberEvent::Event(event) => match &event.payload {
+            payload if payload.core_type().is_some_and(CoreType::is_terminal) => 7,
+            Payload::SessionStarted(_) => 6,
+            _ if *event.urgency() == Urgency::Background => 0,
+            Payload::ProgressUpdated(_) | Payload::StateChanged(_) => 0,
+            Payload::OutputStreaming(_) => 3,
+            _ => 2,
+        },
+        SubscriberEvent::Retrying(_) => 0,
+        _ => 1,
+    }
+}
