@@ -177,8 +177,8 @@ impl Metrics {
     pub(crate) fn render(&self, measures: &ProducerStats, replies: &ReplyStats, memory: &MemoryBudget) -> String {
         let mut page = MetricsPage::default();
         let counts = &measures.counts;
-        page.gauge("aaep_subscriptions", "Subscriptions that are open.", measures.presence.subscriptions as u64);
-        let able = measures.presence.can_confirm as u64;
+        page.gauge("aaep_subscriptions", "Subscriptions that are open.", measures.subscribers.subscriptions as u64);
+        let able = measures.subscribers.can_confirm as u64;
         page.gauge("aaep_subscriptions_that_can_confirm", "Subscriptions that could answer a confirmation.", able);
         page.gauge("aaep_sessions", "Sessions that go on.", measures.sessions as u64);
         page.gauge("aaep_questions_open", "Questions that wait for an answer.", measures.questions as u64);
@@ -196,12 +196,12 @@ impl Metrics {
         page.counter("aaep_events_dropped_total", "Events dropped. Always 0: who cannot keep up is closed.", 0);
         let shed = "Subscriptions ended because too much waited for all readers.";
         page.counter("aaep_subscriptions_shed_total", shed, measures.shed);
-        page.gauge("aaep_waiting_bytes", "Memory of events that wait for readers.", measures.waiting_bytes as u64);
+        page.gauge("aaep_waiting_bytes", "Memory of events that wait for readers.", measures.queued_bytes as u64);
         page.gauge("aaep_reserved_bytes", "Memory reserved for peers.", memory.used() as u64);
         page.counter("aaep_memory_refused_total", "Requests for memory above the budget.", memory.refusals());
         self.render_transports(&mut page);
         page.head("aaep_decisions_total", "Questions by how they ended.", "counter");
-        for (resolution, count) in &replies.decided {
+        for (resolution, count) in &replies.resolved {
             page.row("aaep_decisions_total", Some(("verdict", resolution.as_str())), *count);
         }
         page.head("aaep_replies_ignored_total", "Replies that did not count, by why.", "counter");

@@ -74,7 +74,7 @@ impl Server {
             languages: config.languages.clone(),
             ..aaep::Offer::default()
         };
-        let builder = Producer::builder(&config.agent_id).offer(offer).waiting_limit(config.limits.memory_bytes / 2);
+        let builder = Producer::builder(&config.agent_id).offer(offer).max_queued_bytes(config.limits.memory_bytes / 2);
         match &config.agent_name {
             Some(name) => builder.name(name),
             None => builder,

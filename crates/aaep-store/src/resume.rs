@@ -31,8 +31,8 @@ struct Record {
 pub(crate) fn missed(from: &Connection, point: Point, last: Option<&EventId>, until: i64) -> MissedEvents {
     let exact = last.and_then(|last| exactly(from, point, last, until).ok().flatten());
     match exact {
-        Some(past) => MissedEvents { past, gap: false },
-        None => MissedEvents { past: endings(from, point, until).unwrap_or_default(), gap: true },
+        Some(past) => MissedEvents { items: past, gap: false },
+        None => MissedEvents { items: endings(from, point, until).unwrap_or_default(), gap: true },
     }
 }
 

@@ -98,7 +98,7 @@ impl Journal for Store {
     }
 
     fn missed(&self, subscription: &SubscriptionId, last: Option<&EventId>) -> MissedEvents {
-        let nothing = MissedEvents { past: Vec::new(), gap: true };
+        let nothing = MissedEvents { items: Vec::new(), gap: true };
         let Some(point) = self.points.get(subscription) else { return nothing };
         match schema::open_to_read(&self.dir) {
             Ok(connection) => resume::missed(&connection, *point, last, self.restart),

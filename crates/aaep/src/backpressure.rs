@@ -1,80 +1,80 @@
-//! Backpressure on agents. An agent is slowed only while every connected subscription is blocked: as long as one of them
-//! keeps up, the others are served by folding, and closed when too much waits for them. Without a connected subscription
-//! there is nobody to wait for.
+//! Backpressure on agents. An agent is slowed down only while every connected subscription is blocked. As long as one of
+//! them keeps up, events for the others are coalesced, and a subscription for which too much is queued is closed. Without a
+//! connected subscription an agent never waits.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// The subscriptions of one engine.
+/// How many subscriptions of one engine are connected and blocked.
 #[derive(Clone, Copy, Debug, Default)]
-struct Audience {
+struct SubscriptionCounts {
     /// Subscriptions with a connection.
     connected: usize,
-    /// Those of them whose link is full.
+    /// Connected subscriptions whose link is full.
     blocked: usize,
 }
 
-impl Audience {
-    fn is_behind(&self) -> bool {
+impl SubscriptionCounts {
+    fn are_all_blocked(&self) -> bool {
         self.connected > 0 && self.blocked == self.connected
     }
 }
 
-/// Counts subscriptions and lets agents wait for them.
+/// Counts subscriptions and lets agents wait until one of them keeps up.
 #[derive(Clone, Debug)]
-pub(crate) struct Backpressure(Arc<watch::Sender<Audience>>);
+pub(crate) struct Backpressure(Arc<watch::Sender<SubscriptionCounts>>);
 
 impl Backpressure {
     pub(crate) fn new() -> Backpressure {
-        Backpressure(Arc::new(watch::Sender::new(Audience::default())))
+        Backpressure(Arc::new(watch::Sender::new(SubscriptionCounts::default())))
     }
 
-    /// Counts a subscription as connected, and as keeping up, until the result is dropped.
-    pub(crate) fn connect(&self) -> Connected {
-        self.change(|audience| audience.connected += 1);
-        Connected { pressure: self.clone(), blocked: false }
+    /// Counts a subscription as connected, and as keeping up, until the guard is dropped.
+    pub(crate) fn connect(&self) -> ConnectedGuard {
+        self.change(|counts| counts.connected += 1);
+        ConnectedGuard { backpressure: self.clone(), blocked: false }
     }
 
     /// Waits until a connected subscription keeps up, or none is connected.
-    pub(crate) async fn relieved(&self) {
-        // This holds the sender, so the channel cannot be closed.
-        let _ = self.0.subscribe().wait_for(|audience| !audience.is_behind()).await;
+    pub(crate) async fn wait_clear(&self) {
+        // An error would mean that the channel is closed, but `self` holds its sender.
+        let _ = self.0.subscribe().wait_for(|counts| !counts.are_all_blocked()).await;
     }
 
-    /// Agents are woken only if the change makes a difference to them.
-    fn change(&self, change: impl FnOnce(&mut Audience)) {
-        self.0.send_if_modified(|audience| {
-            let before = audience.is_behind();
-            change(audience);
-            audience.is_behind() != before
+    /// Changes the counts. Waiting agents are woken only if the change makes a difference to them.
+    fn change(&self, change: impl FnOnce(&mut SubscriptionCounts)) {
+        self.0.send_if_modified(|counts| {
+            let before = counts.are_all_blocked();
+            change(counts);
+            counts.are_all_blocked() != before
         });
     }
 }
 
-/// A subscription with a connection.
+/// Counts a subscription as connected until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Connected {
-    pressure: Backpressure,
+pub(crate) struct ConnectedGuard {
+    backpressure: Backpressure,
     blocked: bool,
 }
 
-impl Connected {
-    /// Whether its link is full.
+impl ConnectedGuard {
+    /// Sets whether the link of the subscription is full.
     pub(crate) fn set_blocked(&mut self, blocked: bool) {
         let before = std::mem::replace(&mut self.blocked, blocked);
-        self.pressure.change(|audience| {
-            audience.blocked -= usize::from(before);
-            audience.blocked += usize::from(blocked);
+        self.backpressure.change(|counts| {
+            counts.blocked -= usize::from(before);
+            counts.blocked += usize::from(blocked);
         });
     }
 }
 
-impl Drop for Connected {
+impl Drop for ConnectedGuard {
     fn drop(&mut self) {
-        self.pressure.change(|audience| {
-            audience.connected -= 1;
-            audience.blocked -= usize::from(self.blocked);
+        self.backpressure.change(|counts| {
+            counts.connected -= 1;
+            counts.blocked -= usize::from(self.blocked);
         });
     }
 }
@@ -89,30 +89,30 @@ mod tests {
     use crate::Producer;
     use crate::transport::ResumePolicy;
 
-    /// Whether agents go on.
-    async fn is_relieved(pressure: &Backpressure) -> bool {
-        tokio::time::timeout(Duration::from_secs(1), pressure.relieved()).await.is_ok()
+    /// Whether agents need not wait.
+    async fn is_clear(backpressure: &Backpressure) -> bool {
+        tokio::time::timeout(Duration::from_secs(1), backpressure.wait_clear()).await.is_ok()
     }
 
     #[tokio::test(start_paused = true)]
     async fn agents_wait_only_while_every_connected_subscription_is_blocked() {
-        let pressure = Backpressure::new();
-        assert!(is_relieved(&pressure).await, "nobody is connected");
-        let mut first = pressure.connect();
-        assert!(is_relieved(&pressure).await);
+        let backpressure = Backpressure::new();
+        assert!(is_clear(&backpressure).await, "nobody is connected");
+        let mut first = backpressure.connect();
+        assert!(is_clear(&backpressure).await);
         first.set_blocked(true);
         first.set_blocked(true);
-        assert!(!is_relieved(&pressure).await, "the only one is blocked");
-        let mut second = pressure.connect();
-        assert!(is_relieved(&pressure).await, "one of two keeps up");
+        assert!(!is_clear(&backpressure).await, "the only one is blocked");
+        let mut second = backpressure.connect();
+        assert!(is_clear(&backpressure).await, "one of two keeps up");
         second.set_blocked(true);
-        assert!(!is_relieved(&pressure).await, "both are blocked");
+        assert!(!is_clear(&backpressure).await, "both are blocked");
         first.set_blocked(false);
-        assert!(is_relieved(&pressure).await, "one of two keeps up again");
+        assert!(is_clear(&backpressure).await, "one of two keeps up again");
         drop(first);
-        assert!(!is_relieved(&pressure).await, "the one that is left is blocked");
+        assert!(!is_clear(&backpressure).await, "the one that is left is blocked");
         drop(second);
-        assert!(is_relieved(&pressure).await, "nobody is left");
+        assert!(is_clear(&backpressure).await, "nobody is left");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,10 +1,10 @@
-//! What can go wrong.
+//! The errors of the agent's API.
 
 use std::fmt;
 
 use aaep_proto::engine::EngineError;
 
-/// Why something was not said.
+/// Why an event was not emitted or a question not asked.
 ///
 /// ```
 /// use aaep::{Error, EngineError};
@@ -14,19 +14,20 @@ use aaep_proto::engine::EngineError;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
-    /// It must not be said. Nothing was sent and nothing has changed.
+    /// The call breaks a rule of the protocol, or names something that does not exist. Nothing was sent and nothing has
+    /// changed.
     Misuse(EngineError),
-    /// It could not be put on record, so it must not be done.
+    /// The call could not be recorded in the journal, so it must not be made.
     NotRecorded,
-    /// The producer's task has ended, together with its runtime.
+    /// The producer has ended, or its runtime has.
     Gone,
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Misuse(misuse) => misuse.fmt(f),
-            Error::NotRecorded => f.write_str("this cannot be put on record now, so it must not be done"),
+            Error::Misuse(error) => error.fmt(f),
+            Error::NotRecorded => f.write_str("the call could not be recorded in the journal and must not be made"),
             Error::Gone => f.write_str("the producer has ended"),
         }
     }
@@ -35,12 +36,12 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl From<EngineError> for Error {
-    fn from(misuse: EngineError) -> Error {
-        Error::Misuse(misuse)
+    fn from(error: EngineError) -> Error {
+        Error::Misuse(error)
     }
 }
 
-/// Why a tool gave no result.
+/// Why a tool returned no result.
 ///
 /// ```
 /// use aaep::ToolError;
@@ -50,11 +51,11 @@ impl From<EngineError> for Error {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ToolError<E> {
-    /// It was never started: it could not be announced, or the permit was for another call or has expired.
+    /// The tool was not started: it could not be announced, or its permit was for another call or has expired.
     Refused(Error),
-    /// It failed by itself.
+    /// The tool failed.
     Failed(E),
-    /// It took longer than it was given.
+    /// The tool took longer than its [timeout](crate::Tool::timeout).
     TimedOut,
 }
 
@@ -63,7 +64,7 @@ impl<E: fmt::Display> fmt::Display for ToolError<E> {
         match self {
             ToolError::Refused(error) => error.fmt(f),
             ToolError::Failed(error) => error.fmt(f),
-            ToolError::TimedOut => f.write_str("the tool took too long"),
+            ToolError::TimedOut => f.write_str("the tool timed out"),
         }
     }
 }

@@ -1,14 +1,21 @@
-//! AAEP for agents: what an agent does and asks, in a form that screen readers, braille displays,
-//! captions and voice control can follow.
+//! AAEP for agents: what an agent does and asks, in a form that screen readers, braille displays, captions and voice
+//! control can follow.
 //!
-//! There are two doors:
-//! - [`Producer`], for those who write agents. It starts a [`Session`], and a session has tools,
-//!   questions and outputs. Nothing irreversible runs without a [`Permit`], and only the user's yes to
-//!   a question that was asked as irreversible gives one.
-//! - [`Link`], for those who carry events to subscribers, or listen in the same process.
+//! An agent uses a [`Producer`]. It starts a [`Session`], and a session has tools, questions and outputs. Nothing
+//! irreversible runs without a [`Permit`], and only a user who accepts an irreversible [`Confirmation`] gives one.
 //!
-//! What is dropped is ended properly: a session is cancelled, an output finished, a tool reported as
-//! given up, a question withdrawn, a subscription closed.
+//! Everything else is in modules:
+//!
+//! | Module | For |
+//! |---|---|
+//! | [`transport`] | carrying events to subscribers, or receiving them in the same process |
+//! | [`journal`] | storage for what must survive a restart |
+//! | [`recovery`] | agents that continue their sessions and questions after a restart |
+//! | [`stats`] | metrics and diagnosis |
+//! | [`message`], [`id`] | the types of the protocol |
+//!
+//! Dropping a value ends what it stands for: a session is cancelled, an output finished, a tool call reported as abandoned,
+//! a question withdrawn, a subscription closed.
 //!
 //! ```
 //! use aaep::Producer;
@@ -25,8 +32,8 @@
 //! # }
 //! ```
 //!
-//! The rules themselves are in [`aaep_proto`], which does no I/O; this crate is the thin shell that gives
-//! it a task, the time and random bytes.
+//! The rules of the protocol are in [`aaep_proto`], which does no I/O. This crate runs them in a task, with the time and
+//! random bytes. `examples/` has complete programs.
 
 mod backpressure;
 mod clock;
@@ -59,7 +66,7 @@ pub use aaep_proto::language::LanguageTag;
 pub use aaep_proto::negotiate::Offer;
 pub use aaep_proto::{id, message};
 
-/// The README shows code; here it is compiled.
+/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -1,13 +1,14 @@
-//! Text for the user, written bit by bit.
+//! Text for the user, written in pieces.
 
 use aaep_proto::id::{OutputId, SessionId};
 
 use crate::driver::Handle;
 use crate::error::Error;
 
-/// An output. Write tokens as they come; each subscriber gets them where its terms allow a cut.
+/// A stream of text inside a session. Write tokens as they come; each subscriber gets them cut at the boundaries of its
+/// terms.
 ///
-/// Dropping it finishes it.
+/// Dropping an output finishes it.
 ///
 /// ```
 /// use aaep::Producer;
@@ -36,28 +37,30 @@ impl Output {
         Output { handle, session, id, finished: false }
     }
 
-    /// Its identifier.
+    /// Returns the id of the output.
     pub fn id(&self) -> &OutputId {
         &self.id
     }
 
-    /// Adds text.
+    /// Appends text.
     pub async fn write(&self, text: impl Into<String>) -> Result<(), Error> {
         let (session, id, text) = (self.session.clone(), self.id.clone(), text.into());
-        let written = self.handle.call(move |desk| desk.act(|engine, cx| engine.write(cx, &session, &id, &text)));
+        let written =
+            self.handle.call(move |driver| driver.with_engine(|engine, cx| engine.write(cx, &session, &id, &text)));
         Ok(written.await??)
     }
 
-    /// Ends it.
+    /// Finishes the output.
     pub async fn finish(self) -> Result<(), Error> {
         self.finish_with("").await
     }
 
-    /// Ends it with its last text, which arrives together with the end.
+    /// Appends the last text and finishes the output; subscribers get both in one event.
     pub async fn finish_with(mut self, text: impl Into<String>) -> Result<(), Error> {
         let (session, id, text) = (self.session.clone(), self.id.clone(), text.into());
-        let finished =
-            self.handle.call(move |desk| desk.act(|engine, cx| engine.finish_output_with(cx, &session, &id, &text)));
+        let finished = self
+            .handle
+            .call(move |driver| driver.with_engine(|engine, cx| engine.finish_output_with(cx, &session, &id, &text)));
         finished.await??;
         self.finished = true;
         Ok(())
@@ -70,9 +73,10 @@ impl Drop for Output {
             return;
         }
         let (session, id) = (self.session.clone(), self.id.clone());
-        self.handle.tell(move |desk| {
-            // It may be finished already: by its session's end, or by a call nobody waited for.
-            let _ = desk.act(|engine, cx| engine.finish_output(cx, &session, &id));
+        self.handle.send(move |driver| {
+            // An error means that it is finished already: by the end of its session, or by a call that was cancelled
+            // while it waited for its result.
+            let _ = driver.with_engine(|engine, cx| engine.finish_output(cx, &session, &id));
         });
     }
 }

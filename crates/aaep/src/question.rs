@@ -1,4 +1,4 @@
-//! Questions to the user. A question that nobody waits for any more is withdrawn.
+//! Questions to the user. A question is withdrawn when the agent stops waiting for it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -63,17 +63,17 @@ impl<T> Drop for Question<T> {
             return;
         }
         let token = self.token.clone();
-        self.handle.tell(move |desk| {
+        self.handle.send(move |driver| {
             // An error means that it was resolved meanwhile, so there is nothing to withdraw.
-            let _ = desk.act(|engine, cx| engine.withdraw(cx, &token, false));
+            let _ = driver.with_engine(|engine, cx| engine.withdraw(cx, &token, false));
         });
     }
 }
 
-/// Questions.
+/// Asking the user.
 impl Session {
-    /// Asks for consent and waits for the decision: the user's, or the default after the time is over.
-    /// Giving up waiting withdraws the question.
+    /// Asks for a confirmation and waits until it is resolved: by the user, or by its default after the timeout.
+    /// Cancelling the wait withdraws the question.
     ///
     /// ```
     /// use aaep::message::Decision;
@@ -91,41 +91,40 @@ impl Session {
         self.ask_confirmation(confirmation).await?.await
     }
 
-    /// Asks for consent; the decision can be waited for later.
+    /// Asks for a confirmation and returns the open question, which can be awaited later.
     pub async fn ask_confirmation(&self, confirmation: Confirmation) -> Result<Question<ConfirmationOutcome>, Error> {
         let (handle, id) = (self.handle.clone(), self.id.clone());
-        let asked = self.handle.call(move |desk| {
-            let question = desk.ask(&id, confirmation)?;
+        let asked = self.handle.call(move |driver| {
+            let question = driver.ask_confirmation(&id, confirmation)?;
             Ok::<_, Error>(Question::new(handle, question))
         });
         asked.await?
     }
 
-    /// Asks for what the agent needs to know, and waits for the answer. Giving up waiting withdraws the
-    /// question.
+    /// Asks for a clarification and waits until it is resolved. Cancelling the wait withdraws the question.
     pub async fn clarify(&self, clarification: Clarification) -> Result<ClarificationOutcome, Error> {
         self.ask_clarification(clarification).await?.await
     }
 
-    /// Asks for what the agent needs to know; the answer can be waited for later.
+    /// Asks for a clarification and returns the open question, which can be awaited later.
     pub async fn ask_clarification(
         &self,
         clarification: Clarification,
     ) -> Result<Question<ClarificationOutcome>, Error> {
         let (handle, id) = (self.handle.clone(), self.id.clone());
-        let asked = self.handle.call(move |desk| {
-            let question = desk.clarify(&id, clarification)?;
+        let asked = self.handle.call(move |driver| {
+            let question = driver.ask_clarification(&id, clarification)?;
             Ok::<_, Error>(Question::new(handle, question))
         });
         asked.await?
     }
 
-    /// Asks for any text. Nothing, if no answer came.
+    /// Asks for any text. Returns `None` if the user did not answer.
     pub async fn ask_text(&self, question: impl Into<String>) -> Result<Option<String>, Error> {
         self.clarify(Clarification::freetext(question)).await.map(text)
     }
 
-    /// Asks for yes or no. Nothing, if no answer came.
+    /// Asks for yes or no. Returns `None` if the user did not answer.
     pub async fn ask_yes_no(&self, question: impl Into<String>) -> Result<Option<bool>, Error> {
         let answer = self.clarify(Clarification::yes_no(question)).await?;
         Ok(match answer.response {
@@ -134,7 +133,7 @@ impl Session {
         })
     }
 
-    /// Asks for a number. Nothing, if no answer came.
+    /// Asks for a number. Returns `None` if the user did not answer.
     pub async fn ask_number(&self, question: impl Into<String>) -> Result<Option<f64>, Error> {
         let answer = self.clarify(Clarification::numeric(question)).await?;
         Ok(match answer.response {
@@ -143,8 +142,8 @@ impl Session {
         })
     }
 
-    /// Asks for one of these choices, given as value and label; answers the value. Nothing, if no
-    /// answer came.
+    /// Asks for one of these choices, given as value and label. Returns the chosen value, or `None` if the user did not
+    /// answer.
     pub async fn ask_choice<V: Into<String>, L: Into<String>>(
         &self,
         question: impl Into<String>,

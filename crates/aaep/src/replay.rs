@@ -1,22 +1,18 @@
-//! Recordings, told again by a producer.
+//! Replaying recorded events.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use aaep_proto::message::Event;
 
 use crate::error::Error;
 use crate::producer::Producer;
 
-/// How soon to look again whether everyone keeps up.
-const LOOK: Duration = Duration::from_millis(5);
-
 impl Producer {
-    /// Tells a recorded event, word for word: its id, its time and its texts are those of the recording. Filters hold.
-    /// No session begins by it, no question is asked, and no permit can ever come of it; replies to it are ignored.
+    /// Emits a recorded event unchanged: its id, its time and its texts are those of the recording. The filters of
+    /// subscriptions apply. It starts no session, asks no question and can never lead to a permit; replies to it are ignored.
     ///
-    /// Waits while someone who listens does not keep up, so that nothing is folded for those who can take everything.
-    /// Who is away for longer is not waited for.
+    /// Waits until every connected subscription keeps up, so that nothing is coalesced for a subscriber that reads
+    /// everything. It does not wait for a subscriber whose connection is lost for longer than the resume window.
     ///
     /// ```
     /// use aaep::transport::Outbound;
@@ -28,11 +24,11 @@ impl Producer {
     ///   "producer":{"agent_id":"planner"},"localization_hints":{"primary_language":"en"},
     ///   "summary_terse":"Go.","summary_normal":"Planning."}"#)?;
     /// let producer = Producer::builder("narrator").build();
-    /// let mut link = producer.subscribe_local("console", Capabilities::default()).await.expect("a place");
+    /// let mut link = producer.subscribe_local("console", Capabilities::default()).await?;
     /// link.recv().await;
     /// producer.replay_event(event.clone()).await?;
-    /// let Some(Outbound::Event(told)) = link.recv().await else { unreachable!() };
-    /// assert_eq!(*told.event(), event);
+    /// let Some(Outbound::Event(frame)) = link.recv().await else { unreachable!() };
+    /// assert_eq!(*frame.event(), event);
     /// # Ok(())
     /// # }
     /// ```
@@ -40,14 +36,23 @@ impl Producer {
         let event = Arc::new(event);
         loop {
             self.wait_for_capacity().await;
+            // Created before the check, so that no notification after the check is missed.
+            let all_keep_up = self.handle.all_keep_up.notified();
             let event = event.clone();
-            // Looked at in the task: between a look from outside and the telling, a link may fill up.
-            let told = self.handle.call(move |desk| {
-                desk.engine().all_keep_up().then(|| desk.act(|engine, cx| engine.replay_event(cx, &event)))
+            // Checked in the driver, because a link could fill up between a check from outside and the emission.
+            let emitted = self.handle.call(move |driver| {
+                if driver.engine().all_keep_up() {
+                    return Some(driver.with_engine(|engine, cx| engine.replay_event(cx, &event)));
+                }
+                driver.replay_waits = true;
+                None
             });
-            match told.await? {
+            match emitted.await? {
                 Some(result) => return Ok(result?),
-                None => tokio::time::sleep(LOOK).await,
+                None => tokio::select! {
+                    () = all_keep_up => {}
+                    () = self.handle.ended() => return Err(Error::Gone),
+                },
             }
         }
     }
@@ -55,6 +60,8 @@ impl Producer {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use aaep_proto::message::{Capabilities, Decision, Payload};
     use aaep_proto::time::Timestamp;
 
@@ -95,14 +102,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_folded_for_a_reader_that_is_slow_or_away_for_a_moment() {
+    async fn nothing_is_coalesced_for_a_reader_that_is_slow_or_resumes() {
         let producer = Producer::builder("narrator").build();
         let slow = producer.subscribe_local("slow", Capabilities::default()).await.unwrap();
         let request = aaep_proto::subscriber::SubscriberConfig::new("away", Capabilities::default()).request;
         let away = producer.subscribe(&request, "away", ResumePolicy::Resumable).await.unwrap();
         let id = away.id().clone();
         drop(away);
-        let telling = tokio::spawn({
+        let replaying = tokio::spawn({
             let producer = producer.clone();
             async move {
                 for number in 0..2000 {
@@ -112,13 +119,13 @@ mod tests {
         });
         let back = producer.resume(&id, "away", None).await.unwrap();
         let (slow, back) = tokio::join!(drain(slow, 2000), drain(back, 2000));
-        telling.await.unwrap();
+        replaying.await.unwrap();
         let expected: Vec<Event> = (0..2000).map(text).collect();
         assert!(slow == expected && back == expected);
     }
 
     #[tokio::test]
-    async fn a_recorded_question_takes_no_answer_and_no_session_lives() {
+    async fn a_recorded_question_takes_no_reply_and_starts_no_session() {
         let producer = Producer::builder("narrator").build();
         let capabilities = serde_json::from_str(r#"{"supports_confirmation_reply": true}"#).unwrap();
         let mut link = producer.subscribe_local("reader", capabilities).await.unwrap();
@@ -127,20 +134,21 @@ mod tests {
         let Some(Outbound::Event(asked)) = link.recv().await else { panic!("no question") };
         let Payload::AwaitingConfirmation(asked) = &asked.event().payload else { panic!("no question") };
         link.decide(&asked.reply_token, Decision::Accept).await.unwrap();
-        let noticed = async {
+        let counted = async {
             while producer.reply_stats().ignored.is_empty() {
-                tokio::time::sleep(LOOK).await;
+                // A round trip through the driver, which handles queued replies first.
+                producer.stats().await.unwrap();
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), noticed).await.expect("the reply is noticed");
+        tokio::time::timeout(Duration::from_secs(60), counted).await.expect("the reply is counted");
         assert_eq!(producer.reply_stats().ignored.into_iter().collect::<Vec<_>>(), [(ReplyRejection::UnknownToken, 1)]);
-        assert!(producer.reply_stats().decided.is_empty());
-        let measures = producer.stats().await.unwrap();
-        assert_eq!((measures.sessions, measures.questions), (0, 0));
+        assert!(producer.reply_stats().resolved.is_empty());
+        let stats = producer.stats().await.unwrap();
+        assert_eq!((stats.sessions, stats.questions), (0, 0));
     }
 
     #[tokio::test]
-    async fn a_recording_cannot_pass_for_the_living() {
+    async fn a_recorded_event_cannot_join_a_live_session_or_break_a_rule() {
         let producer = Producer::builder("narrator").build();
         let mut link = producer.subscribe_local("reader", Capabilities::default()).await.unwrap();
         let session = producer.session("Working.").await.unwrap();

@@ -1,4 +1,4 @@
-//! One task of the agent, from its beginning to exactly one end.
+//! Sessions: one task of an agent, from its start to exactly one terminal event.
 
 use aaep_proto::confirm::Permit;
 use aaep_proto::engine::{Cx, Engine, EngineError, OutputFormat};
@@ -11,14 +11,13 @@ use aaep_proto::message::{
 use aaep_proto::record::Decimal;
 use serde_json::Value;
 
-use crate::driver::Handle;
-use crate::driver::irreversible::{IrreversibleCall, Unclaimed};
+use crate::driver::{AbandonOnDrop, Handle, IrreversibleCall};
 use crate::error::Error;
 use crate::output::Output;
 
-/// A session. It ends once: by [`complete`](Session::complete), [`fail`](Session::fail) or
-/// [`cancel`](Session::cancel); and if it is dropped before that, it is cancelled, so that nobody waits
-/// for an agent that has forgotten them. Dropped by a panic, it ends with an error.
+/// One task of an agent. It ends once: by [`complete`](Session::complete), [`fail`](Session::fail) or
+/// [`cancel`](Session::cancel). If it is dropped before that, it is cancelled, so that no subscriber waits for an agent that
+/// has stopped. If it is dropped by a panic, it fails.
 ///
 /// ```
 /// use aaep::{Producer, message::HandoffTarget};
@@ -45,27 +44,27 @@ impl Session {
         Session { handle, id, ended: false }
     }
 
-    /// Its identifier.
+    /// Returns the id of the session.
     pub fn id(&self) -> &SessionId {
         &self.id
     }
 
-    /// Makes a change to this session.
-    async fn act<T: Send + 'static>(
+    /// Makes a change to this session in the driver.
+    async fn change<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&mut Engine, &mut Cx<'_>, &SessionId) -> Result<T, EngineError> + Send + 'static,
+        with_engine: impl FnOnce(&mut Engine, &mut Cx<'_>, &SessionId) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, Error> {
         let id = self.id.clone();
-        Ok(self.handle.call(move |desk| desk.act(|engine, cx| act(engine, cx, &id))).await??)
+        Ok(self.handle.call(move |driver| driver.with_engine(|engine, cx| with_engine(engine, cx, &id))).await??)
     }
 
-    /// Enters a state, with a sentence worth hearing or without.
+    /// Changes the state of the session, with or without a sentence about it for the user.
     pub async fn set_state(&self, to: &str, summary: Option<&str>) -> Result<(), Error> {
         let (to, summary) = (to.to_owned(), summary.map(str::to_owned));
-        self.act(move |engine, cx, id| engine.set_state(cx, id, &to, summary.as_deref())).await.map(drop)
+        self.change(move |engine, cx, id| engine.set_state(cx, id, &to, summary.as_deref())).await.map(drop)
     }
 
-    /// Says how far it is, from 0 to 100, and what that means.
+    /// Reports progress in percent, from 0 to 100, with a sentence about it.
     pub async fn report_progress(&self, percent: impl Into<f64>, text: &str) -> Result<(), Error> {
         let progress = Progress { percent: Some(Decimal(percent.into())), ..Progress::default() };
         let summary_normal = Some(text.to_owned());
@@ -73,7 +72,7 @@ impl Session {
         self.emit(updated).await.map(drop)
     }
 
-    /// Asks someone else to take over.
+    /// Asks a human or another agent to take over.
     pub async fn request_handoff(&self, reason: impl Into<String>, target: HandoffTarget) -> Result<(), Error> {
         let requested = HandoffRequested {
             reason: reason.into(),
@@ -88,13 +87,14 @@ impl Session {
         self.emit(requested).await.map(drop)
     }
 
-    /// Says anything that has no method of its own.
+    /// Emits an event that has no method of its own. Returns its id.
     pub async fn emit(&self, payload: impl Into<Payload>) -> Result<EventId, Error> {
         let payload = payload.into();
-        self.act(move |engine, cx, id| engine.emit(cx, id, payload)).await
+        self.change(move |engine, cx, id| engine.emit(cx, id, payload)).await
     }
 
-    /// The same with texts in several languages and with what goes beside it, or an extension's event with its fields.
+    /// Emits an event with texts in several languages and with metadata, or an event of an extension with its fields. Returns
+    /// its id.
     ///
     /// ```
     /// use aaep::message::{Localized, Progress, ProgressUpdated};
@@ -107,18 +107,19 @@ impl Session {
     /// # }
     /// ```
     pub async fn emit_localized(&self, payload: Localized<Payload>) -> Result<EventId, Error> {
-        self.act(move |engine, cx, id| engine.emit_localized(cx, id, payload)).await
+        self.change(move |engine, cx, id| engine.emit_localized(cx, id, payload)).await
     }
 
-    /// Announces a tool that can be undone, for those who watch it themselves. It must be reported by
-    /// [`complete_tool`](Session::complete_tool); [`tool`](Session::tool) cannot forget that.
+    /// Announces a reversible tool call, for callers that run the tool themselves and report its end by
+    /// [`complete_tool`](Session::complete_tool). Prefer [`tool`](Session::tool), which cannot forget the report.
     pub async fn invoke_tool(&self, invoked: impl Into<Localized<ToolInvoked>>) -> Result<ToolCallId, Error> {
         let invoked = invoked.into();
-        self.act(move |engine, cx, id| engine.invoke_tool(cx, id, invoked)).await
+        self.change(move |engine, cx, id| engine.invoke_tool(cx, id, invoked)).await
     }
 
-    /// Announces a tool that cannot be undone, in the same way. The permit must be for this call, and is spent by it. Run
-    /// the tool only if this succeeds: where there is a journal, nobody hears of a call that could not be put on record.
+    /// Announces an irreversible tool call, for callers that run the tool themselves and report its end by
+    /// [`complete_tool`](Session::complete_tool). The permit must be for this call and is used up by it. Run the tool only if
+    /// this succeeds: with a journal, a call that cannot be recorded is not announced and must not be made.
     pub async fn invoke_irreversible(
         &self,
         invoked: impl Into<Localized<ToolInvoked>>,
@@ -128,71 +129,74 @@ impl Session {
         let (handle, session, invoked) = (self.handle.clone(), self.id.clone(), invoked.into());
         let tool = invoked.payload.tool.clone();
         let call = IrreversibleCall { session: session.clone(), invoked, arguments, permit };
-        let announced = self.handle.invoke_irreversible(call, |id, _| Unclaimed::new(handle, session, tool, id));
-        announced.await?.claim().ok_or(Error::Gone)
+        let announced = self.handle.invoke_irreversible(call, |id, _| AbandonOnDrop::new(handle, session, tool, id));
+        announced.await?.into_id().ok_or(Error::Gone)
     }
 
-    /// Says how a tool ended that was announced by one of these.
+    /// Reports the end of a tool call that was announced by [`invoke_tool`](Session::invoke_tool) or
+    /// [`invoke_irreversible`](Session::invoke_irreversible).
     pub async fn complete_tool(&self, completed: impl Into<Localized<ToolCompleted>>) -> Result<(), Error> {
         let completed = completed.into();
-        self.act(move |engine, cx, id| engine.complete_tool(cx, id, completed)).await
+        self.change(move |engine, cx, id| engine.complete_tool(cx, id, completed)).await
     }
 
-    /// Begins an output of plain text in the language of the session.
+    /// Opens an output of plain text in the language of the session.
     pub async fn output(&self) -> Result<Output, Error> {
         self.output_in("text/plain", None).await
     }
 
-    /// Begins an output of another kind, or in another language.
+    /// Opens an output with another content type, or in another language.
     pub async fn output_in(&self, content_type: &str, language: Option<LanguageTag>) -> Result<Output, Error> {
-        let kind = OutputFormat { content_type: content_type.to_owned(), language };
-        self.output_with(kind, EventMeta::default()).await
+        let format = OutputFormat { content_type: content_type.to_owned(), language };
+        self.output_with(format, EventMeta::default()).await
     }
 
-    /// The same with what goes beside each of its pieces.
-    pub async fn output_with(&self, kind: OutputFormat, meta: EventMeta) -> Result<Output, Error> {
+    /// Opens an output in this format, with metadata for each of its events.
+    pub async fn output_with(&self, format: OutputFormat, meta: EventMeta) -> Result<Output, Error> {
         let (handle, id) = (self.handle.clone(), self.id.clone());
-        let opened = self.handle.call(move |desk| {
-            let output = desk.act(|engine, cx| engine.open_output_with(cx, &id, kind, meta))?;
+        let opened = self.handle.call(move |driver| {
+            let output = driver.with_engine(|engine, cx| engine.open_output_with(cx, &id, format, meta))?;
             Ok::<_, Error>(Output::new(handle, id, output))
         });
         opened.await?
     }
 
-    /// The good end. If a tool or a question is still open it is refused, and the session is cancelled.
+    /// Ends the session successfully. If a tool call or a question is still open, returns an error and cancels the session.
     pub async fn complete(mut self, summary: impl Into<String>) -> Result<(), Error> {
         let summary = summary.into();
-        self.act(move |engine, cx, id| engine.complete_session(cx, id, summary)).await?;
+        self.change(move |engine, cx, id| engine.complete_session(cx, id, summary)).await?;
         self.ended = true;
         Ok(())
     }
 
-    /// Any of the three endings, with texts in several languages.
+    /// Ends the session with any of the three terminal events, with texts in several languages. On an error the session is
+    /// cancelled.
     pub async fn end_with(mut self, ending: Localized<Payload>) -> Result<(), Error> {
-        self.act(move |engine, cx, id| engine.end_localized(cx, id, ending)).await?;
+        self.change(move |engine, cx, id| engine.end_localized(cx, id, ending)).await?;
         self.ended = true;
         Ok(())
     }
 
-    /// The same, but if it is refused the session goes on.
+    /// Ends the session with any of the three terminal events, with texts in several languages. On an error the session stays
+    /// open.
     pub async fn try_end_with(&mut self, ending: Localized<Payload>) -> Result<(), Error> {
-        self.act(move |engine, cx, id| engine.end_localized(cx, id, ending)).await?;
+        self.change(move |engine, cx, id| engine.end_localized(cx, id, ending)).await?;
         self.ended = true;
         Ok(())
     }
 
-    /// The end by an error.
+    /// Ends the session with an error. Open tool calls and questions end with it.
     pub async fn fail(mut self, category: ErrorCategory, summary: impl Into<String>) -> Result<(), Error> {
         let summary = summary.into();
-        self.act(move |engine, cx, id| engine.fail_session(cx, id, category, summary)).await?;
+        self.change(move |engine, cx, id| engine.fail_session(cx, id, category, summary)).await?;
         self.ended = true;
         Ok(())
     }
 
-    /// The early end.
+    /// Ends the session before its task is done. Open tool calls and questions end with it.
     pub async fn cancel(mut self, by: CancelledBy, summary: impl Into<String>) -> Result<(), Error> {
         let summary = summary.into();
-        self.act(move |engine, cx, id| engine.cancel_session(cx, id, by, summary)).await?;
+        self.change(move |engine, cx, id| engine.cancel_session(cx, id, by, summary)).await?;
         self.ended = true;
         Ok(())
     }
@@ -204,9 +208,10 @@ impl Drop for Session {
             return;
         }
         let (id, panicking) = (self.id.clone(), std::thread::panicking());
-        self.handle.tell(move |desk| {
-            // It may have ended meanwhile: by a call nobody waited for, or by a tool that panicked.
-            let _ = desk.act(|engine, cx| {
+        self.handle.send(move |driver| {
+            // An error means that it has ended meanwhile: by a call that was cancelled while it waited for its result, or
+            // by a tool that panicked.
+            let _ = driver.with_engine(|engine, cx| {
                 if panicking {
                     engine.fail_session(cx, &id, ErrorCategory::Unknown, "The agent failed unexpectedly.")
                 } else {

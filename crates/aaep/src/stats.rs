@@ -1,4 +1,4 @@
-//! What can be counted about a producer while it runs.
+//! Counters of a producer, for metrics and for diagnosis.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -14,29 +14,31 @@ pub use aaep_proto::engine::{EngineStats, SubscriberCounts};
 use crate::driver::DriverState;
 use crate::transport::LinkTx;
 
-/// What happened to questions and replies. Both are rare beside events, so a lock will do.
+/// Counters of questions and replies, shared by the driver and the producer. Both are rare compared to events, so locks
+/// are cheap enough.
 #[derive(Debug, Default)]
 pub(crate) struct Stats {
-    decided: Mutex<BTreeMap<Resolution, u64>>,
+    resolved: Mutex<BTreeMap<Resolution, u64>>,
     ignored: Mutex<BTreeMap<ReplyRejection, u64>>,
-    /// Questions that were put to someone and have not ended. The engine bounds how many there are.
+    /// Questions that were delivered to a subscription and are not resolved. The engine bounds how many there are.
     open: Mutex<BTreeSet<ReplyToken>>,
 }
 
 impl Stats {
-    pub(crate) fn decided(&self, resolution: Resolution) {
-        *self.decided.lock().unwrap_or_else(PoisonError::into_inner).entry(resolution).or_default() += 1;
+    pub(crate) fn count_resolved(&self, resolution: Resolution) {
+        *self.resolved.lock().unwrap_or_else(PoisonError::into_inner).entry(resolution).or_default() += 1;
     }
 
-    pub(crate) fn ignored(&self, fault: ReplyRejection) {
-        *self.ignored.lock().unwrap_or_else(PoisonError::into_inner).entry(fault).or_default() += 1;
+    pub(crate) fn count_ignored(&self, rejection: ReplyRejection) {
+        *self.ignored.lock().unwrap_or_else(PoisonError::into_inner).entry(rejection).or_default() += 1;
     }
 
-    pub(crate) fn asked(&self, token: &ReplyToken) {
+    pub(crate) fn insert_open(&self, token: &ReplyToken) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(token.clone());
     }
 
-    /// Notes that a question is put to a subscription. One that has ended meanwhile may still be on its way.
+    /// Counts a question as open if the event asks one. A question that was resolved while its event was queued is not
+    /// open.
     pub(crate) fn note_question(&self, engine: &Engine, frame: &Frame) {
         let token = match &frame.event().payload {
             Payload::AwaitingConfirmation(question) => &question.reply_token,
@@ -44,11 +46,11 @@ impl Stats {
             _ => return,
         };
         if engine.is_open(token) {
-            self.asked(token);
+            self.insert_open(token);
         }
     }
 
-    pub(crate) fn settled(&self, token: &ReplyToken) {
+    pub(crate) fn remove_open(&self, token: &ReplyToken) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
     }
 
@@ -58,13 +60,14 @@ impl Stats {
 
     pub(crate) fn replies(&self) -> ReplyStats {
         ReplyStats {
-            decided: self.decided.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            resolved: self.resolved.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             ignored: self.ignored.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 }
 
-/// How questions ended and which replies were ignored, since the start.
+/// How questions were resolved and why replies were ignored, since the producer started. Returned by
+/// [`Producer::reply_stats`](crate::Producer::reply_stats).
 ///
 /// ```
 /// let counts = aaep::stats::ReplyStats::default();
@@ -73,61 +76,60 @@ impl Stats {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplyStats {
-    /// Questions by how they ended.
-    pub decided: BTreeMap<Resolution, u64>,
-    /// Replies by why they were ignored.
+    /// Resolved questions by resolution.
+    pub resolved: BTreeMap<Resolution, u64>,
+    /// Ignored replies by reason.
     pub ignored: BTreeMap<ReplyRejection, u64>,
 }
 
-/// Where a producer stands. Made by [`Producer::measure`](crate::Producer::measure).
+/// The state of a producer in numbers. Returned by [`Producer::stats`](crate::Producer::stats).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let producer = aaep::Producer::builder("gardener").build();
-/// assert_eq!(producer.stats().await.expect("it runs").sessions, 0);
+/// assert_eq!(producer.stats().await.expect("the producer runs").sessions, 0);
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProducerStats {
-    /// Who listens.
-    pub presence: SubscriberCounts,
-    /// What has happened since the start.
+    /// Subscriptions, and how many of them can reply.
+    pub subscribers: SubscriberCounts,
+    /// Counters since the producer started.
     pub counts: EngineStats,
-    /// Sessions that go on.
+    /// Open sessions.
     pub sessions: usize,
-    /// Questions that wait.
+    /// Open questions.
     pub questions: usize,
-    /// Events that wait for the pace of their subscription.
+    /// Events that the engine holds back, because of the rate or pace of their subscription or because its link is full.
     pub held: usize,
-    /// Events that wait for the reader of their link.
+    /// Items that are queued in links.
     pub queued: usize,
-    /// Links whose reader does not keep up.
+    /// Links that are full.
     pub blocked: usize,
-    /// Whether what must survive a restart cannot be kept at the moment: every question is answered with no.
+    /// Whether the journal cannot record at the moment. Then every question is rejected.
     pub storage_failing: bool,
-    /// Subscriptions that were ended because too much waited for all readers.
+    /// Subscriptions that were closed because queued events used too much memory.
     pub shed: u64,
-    /// About how many bytes of events wait for readers or are kept for those that come back.
-    pub waiting_bytes: usize,
+    /// About how many bytes of events are queued, or kept for subscribers that may resume.
+    pub queued_bytes: usize,
 }
 
 impl DriverState {
-    /// What there is to count.
-    pub(crate) fn measure(&self) -> ProducerStats {
-        let depths = self.ports.values().map(LinkTx::depth);
+    /// Returns the current numbers.
+    pub(crate) fn producer_stats(&self) -> ProducerStats {
         ProducerStats {
-            presence: self.engine().subscriber_counts(),
+            subscribers: self.engine().subscriber_counts(),
             counts: self.engine().stats(),
             sessions: self.engine().open_sessions(),
             questions: self.engine().open_questions(),
-            held: self.ports.keys().map(|key| self.engine().waiting(*key)).sum(),
-            queued: depths.sum(),
+            held: self.links.keys().map(|key| self.engine().waiting(*key)).sum(),
+            queued: self.links.values().map(LinkTx::queued).sum(),
             storage_failing: self.recorder.as_ref().is_some_and(|recorder| !recorder.journal.is_healthy()),
-            blocked: self.ports.values().filter(|port| port.blocked).count(),
-            shed: self.shedding.ended,
-            waiting_bytes: self.engine().config().frames.bytes(),
+            blocked: self.links.values().filter(|link_tx| link_tx.is_blocked()).count(),
+            shed: self.memory_limit.closed,
+            queued_bytes: self.queued_bytes(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Tools: announced before they start, and reported however they end.
+//! Tool calls: announced before they start, and reported however they end.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -11,43 +11,42 @@ use aaep_proto::message::{ErrorCategory, Localized, RiskLevel, ToolCompleted, To
 use aaep_proto::time::Moment;
 use serde_json::Value;
 
-use crate::driver::Handle;
-use crate::driver::irreversible::IrreversibleCall;
+use crate::driver::{Handle, IrreversibleCall};
 use crate::error::{Error, ToolError};
 use crate::session::Session;
 
-/// A call that can be undone: it can run at once.
+/// The state of a [`Tool`] whose effect can be undone: it can run at once.
 ///
 /// ```
-/// fn undoable(session: &aaep::Session) -> aaep::Tool<'_, aaep::Reversible> {
+/// fn reversible(session: &aaep::Session) -> aaep::Tool<'_, aaep::Reversible> {
 ///     session.tool("fetch_balance")
 /// }
-/// # let _ = undoable;
+/// # let _ = reversible;
 /// ```
 #[derive(Debug)]
 pub struct Reversible(());
 
-/// A call that cannot be undone and that nobody has agreed to: it cannot run.
+/// The state of a [`Tool`] whose effect cannot be undone and that has no permit: it cannot run.
 ///
 /// ```
-/// fn forbidden(session: &aaep::Session) -> aaep::Tool<'_, aaep::Unpermitted> {
+/// fn unpermitted(session: &aaep::Session) -> aaep::Tool<'_, aaep::Unpermitted> {
 ///     session.irreversible("erase", serde_json::json!({}))
 /// }
-/// # let _ = forbidden;
+/// # let _ = unpermitted;
 /// ```
 #[derive(Debug)]
 pub struct Unpermitted {
     arguments: Value,
 }
 
-/// A call that cannot be undone, with a permit: it can run once.
+/// The state of a [`Tool`] whose effect cannot be undone and that has a permit: it can run once.
 ///
 /// ```
 /// use aaep::{Permit, Permitted, Tool, Unpermitted};
-/// fn allowed(erase: Tool<'_, Unpermitted>, permit: Permit) -> Tool<'_, Permitted> {
+/// fn permitted(erase: Tool<'_, Unpermitted>, permit: Permit) -> Tool<'_, Permitted> {
 ///     erase.permit(permit)
 /// }
-/// # let _ = allowed;
+/// # let _ = permitted;
 /// ```
 #[derive(Debug)]
 pub struct Permitted {
@@ -55,7 +54,7 @@ pub struct Permitted {
     permit: Permit,
 }
 
-/// A tool that is about to be used. Made by [`Session::tool`] and [`Session::irreversible`].
+/// A tool call that is about to be made. Returned by [`Session::tool`] and [`Session::irreversible`].
 ///
 /// ```
 /// use aaep::Producer;
@@ -79,19 +78,19 @@ pub struct Tool<'s, K> {
     session: &'s Session,
     invoked: Localized<ToolInvoked>,
     timeout: Option<Duration>,
-    done: Option<String>,
+    success_summary: Option<String>,
     kind: K,
 }
 
-/// Tools.
+/// Using tools.
 impl Session {
-    /// A tool whose effect can be undone.
+    /// Prepares a call of a tool whose effect can be undone.
     pub fn tool(&self, name: impl Into<String>) -> Tool<'_, Reversible> {
         Tool::new(self, name.into(), Reversible(()))
     }
 
-    /// A tool whose effect cannot be undone, and the arguments it will get. It runs only with a permit
-    /// for exactly this call:
+    /// Prepares a call of a tool whose effect cannot be undone, with the arguments it will get. It runs only with a permit for
+    /// exactly this call:
     ///
     /// ```
     /// # async fn agent(session: aaep::Session, permit: aaep::Permit) -> Result<(), aaep::ToolError<String>> {
@@ -104,7 +103,7 @@ impl Session {
     /// # }
     /// ```
     ///
-    /// The same without a permit is no program:
+    /// Without a permit this does not compile:
     ///
     /// ```compile_fail,E0599
     /// # async fn agent(session: aaep::Session, permit: aaep::Permit) -> Result<(), aaep::ToolError<String>> {
@@ -124,10 +123,10 @@ impl<'s, K> Tool<'s, K> {
     fn new(session: &'s Session, tool: String, kind: K) -> Tool<'s, K> {
         let summary_normal = format!("Using {}.", tool.replace('_', " "));
         let invoked = ToolInvoked { tool, summary_normal, ..ToolInvoked::default() };
-        Tool { session, invoked: invoked.into(), timeout: None, done: None, kind }
+        Tool { session, invoked: invoked.into(), timeout: None, success_summary: None, kind }
     }
 
-    /// What the agent is doing, in a sentence.
+    /// Sets what the agent is doing, in a sentence.
     pub fn summary(mut self, text: impl Into<String>) -> Self {
         self.invoked.payload.summary_normal = text.into();
         self
@@ -145,117 +144,119 @@ impl<'s, K> Tool<'s, K> {
         self
     }
 
-    /// The arguments, fit to be heard.
+    /// Sets a summary of the arguments for the user.
     pub fn args_summary(mut self, text: impl Into<String>) -> Self {
         self.invoked.payload.args_summary = Some(text.into());
         self
     }
 
-    /// A text of the announcement in another language, such as `summary_normal`.
+    /// Adds a text of the announcement, such as `summary_normal`, in another language.
     pub fn text_in(mut self, field: &str, language: &LanguageTag, text: impl Into<String>) -> Self {
         self.invoked = self.invoked.text(field, language, text);
         self
     }
 
-    /// What the tool is for.
+    /// Sets what the tool is for.
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.invoked.payload.description = Some(text.into());
         self
     }
 
-    /// How long it may take, for those who wait.
+    /// Sets how long the call is expected to take.
     pub fn expected_duration(mut self, time: Duration) -> Self {
         self.invoked.payload.expected_duration_ms = u64::try_from(time.as_millis()).ok();
         self
     }
 
-    /// How much harm it can do.
+    /// Sets how much harm the call can do.
     pub fn risk(mut self, risk: RiskLevel) -> Self {
         self.invoked.payload.risk_level = Some(risk);
         self
     }
 
-    /// Gives it up after this time.
+    /// Sets the time after which the call is abandoned.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.timeout = Some(time);
         self
     }
 
-    /// What to say when it has worked.
+    /// Sets the summary that is emitted when the call has succeeded.
     pub fn success_summary(mut self, text: impl Into<String>) -> Self {
-        self.done = Some(text.into());
+        self.success_summary = Some(text.into());
         self
     }
 }
 
 impl Tool<'_, Reversible> {
-    /// Announces the tool, runs it, and tells how it ended. If it fails, takes too long, panics, or is
-    /// dropped before its end, that is told too.
+    /// Announces the call, runs the tool and reports how it ended: also if it fails, times out, panics or is cancelled.
     pub async fn run<T, E: Display>(self, work: impl Future<Output = Result<T, E>>) -> Result<T, ToolError<E>> {
         let timeout = self.timeout;
-        self.announce().await.map_err(ToolError::Refused)?.watch(timeout, work).await
+        self.announce().await.map_err(ToolError::Refused)?.run(timeout, work).await
     }
 
-    async fn announce(self) -> Result<Call, Error> {
+    async fn announce(self) -> Result<AnnouncedCall, Error> {
         let (handle, session) = (self.session.handle.clone(), self.session.id.clone());
-        let (invoked, done) = (self.invoked, self.done);
-        let announced = self.session.handle.call(move |desk| {
+        let (invoked, success_summary) = (self.invoked, self.success_summary);
+        let announced = self.session.handle.call(move |driver| {
             let tool = invoked.payload.tool.clone();
-            let (id, started) =
-                desk.act(|engine, cx| engine.invoke_tool(cx, &session, invoked).map(|id| (id, cx.now.moment)))?;
-            Ok(Call { handle, session, tool, id, started, done, ended: false })
+            let (id, started) = driver
+                .with_engine(|engine, cx| engine.invoke_tool(cx, &session, invoked).map(|id| (id, cx.now.moment)))?;
+            Ok(AnnouncedCall { handle, session, tool, id, started, success_summary, ended: false })
         });
         announced.await?
     }
 }
 
 impl<'s> Tool<'s, Unpermitted> {
-    /// Uses the permit that an accepted confirmation gave.
+    /// Adds the permit of an accepted confirmation.
     pub fn permit(self, permit: Permit) -> Tool<'s, Permitted> {
         let kind = Permitted { arguments: self.kind.arguments, permit };
-        Tool { session: self.session, invoked: self.invoked, timeout: self.timeout, done: self.done, kind }
+        let Tool { session, invoked, timeout, success_summary, .. } = self;
+        Tool { session, invoked, timeout, success_summary, kind }
     }
 }
 
 impl<'s> Tool<'s, Permitted> {
-    /// Announces the tool, runs it with exactly the arguments that were agreed to, and tells how it
-    /// ended. If the permit is for another call, the tool is not started.
+    /// Announces the call, runs the tool with exactly the arguments that the user accepted, and reports how it ended. If the
+    /// permit is for another call, the tool is not started.
     pub async fn run<T, E: Display, F: Future<Output = Result<T, E>>>(
         self,
         work: impl FnOnce(Value) -> F,
     ) -> Result<T, ToolError<E>> {
         let timeout = self.timeout;
         let Permitted { arguments, permit } = self.kind;
-        let (handle, session, done) = (self.session.handle.clone(), self.session.id.clone(), self.done);
+        let (handle, session, success_summary) =
+            (self.session.handle.clone(), self.session.id.clone(), self.success_summary);
         let tool = self.invoked.payload.tool.clone();
         let call =
             IrreversibleCall { session: session.clone(), invoked: self.invoked, arguments: arguments.clone(), permit };
-        let announced = self.session.handle.invoke_irreversible(call, |id, started| Call {
+        let announced = self.session.handle.invoke_irreversible(call, |id, started| AnnouncedCall {
             handle,
             session,
             tool,
             id,
             started,
-            done,
+            success_summary,
             ended: false,
         });
-        announced.await.map_err(ToolError::Refused)?.watch(timeout, async { work(arguments).await }).await
+        announced.await.map_err(ToolError::Refused)?.run(timeout, async { work(arguments).await }).await
     }
 }
 
-/// A call that was announced. However it ends, it is told: dropping it is giving up, or a panic.
-struct Call {
+/// A call that was announced. Its end is always reported: dropping it before means that it was abandoned, or that it
+/// panicked.
+struct AnnouncedCall {
     handle: Handle,
     session: SessionId,
     tool: String,
     id: ToolCallId,
     started: Moment,
-    done: Option<String>,
+    success_summary: Option<String>,
     ended: bool,
 }
 
-impl Call {
-    async fn watch<T, E: Display>(
+impl AnnouncedCall {
+    async fn run<T, E: Display>(
         mut self,
         timeout: Option<Duration>,
         work: impl Future<Output = Result<T, E>>,
@@ -273,41 +274,45 @@ impl Call {
         result
     }
 
-    /// Tells how it ended. This does not wait, so no one who gives up waiting can lose it.
+    /// Reports the end. This does not wait, so a caller that is cancelled cannot prevent it.
     fn end(&mut self, status: ToolStatus, error_message: Option<String>) {
         self.ended = true;
         let (session, started) = (self.session.clone(), self.started);
+        let success_summary = self.success_summary.take();
         let completed = ToolCompleted {
             tool: self.tool.clone(),
             tool_call_id: Some(self.id.clone()),
-            summary_normal: self.done.take().filter(|_| status == ToolStatus::Success),
+            summary_normal: if status == ToolStatus::Success { success_summary } else { None },
             status,
             duration_ms: None,
             summary_terse: None,
             summary_detailed: None,
             error_message,
         };
-        self.handle.tell(move |desk| desk.act(|engine, cx| complete(engine, cx, (&session, started), completed)));
+        self.handle.send(move |driver| {
+            driver.with_engine(|engine, cx| complete_tool(engine, cx, &session, started, completed))
+        });
     }
 }
 
-/// Says that a tool has ended, in plain words if its own cannot be said.
-fn complete(
+/// Reports the end of a call. If the texts of the tool break a rule of the protocol, it is reported without them.
+fn complete_tool(
     engine: &mut Engine,
     cx: &mut Cx<'_>,
-    (session, started): (&SessionId, Moment),
+    session: &SessionId,
+    started: Moment,
     mut completed: ToolCompleted,
 ) {
     completed.duration_ms = Some(cx.now.moment.since(started) / 1000);
     if let Err(EngineError::Invalid(_)) = engine.complete_tool(cx, session, completed.clone()) {
         completed.summary_normal = None;
         completed.error_message = completed.error_message.map(|_| "The tool failed.".to_owned());
-        // The session may have ended meanwhile, and the call with it.
+        // An error means that the session has ended meanwhile, and the call with it.
         let _ = engine.complete_tool(cx, session, completed);
     }
 }
 
-impl Drop for Call {
+impl Drop for AnnouncedCall {
     fn drop(&mut self) {
         if self.ended {
             return;
@@ -317,10 +322,10 @@ impl Drop for Call {
         }
         self.end(ToolStatus::Error, Some("The tool stopped unexpectedly.".to_owned()));
         let session = self.session.clone();
-        self.handle.tell(move |desk| {
-            // Who knows what is left undone: the session cannot go on as if nothing had happened.
+        self.handle.send(move |driver| {
+            // It is unknown what the tool has left undone, so the session fails.
             let summary = "A tool of the agent stopped unexpectedly.";
-            let _ = desk.act(|engine, cx| engine.fail_session(cx, &session, ErrorCategory::Unknown, summary));
+            let _ = driver.with_engine(|engine, cx| engine.fail_session(cx, &session, ErrorCategory::Unknown, summary));
         });
     }
 }

@@ -200,7 +200,7 @@ impl Player {
     /// Waits for the requested number of subscribers. Returns `false` if the producer was shut down.
     async fn wait_for_subscribers(&self) -> bool {
         while let Some(stats) = self.producer.stats().await {
-            if stats.presence.subscriptions >= self.wait {
+            if stats.subscribers.subscriptions >= self.wait {
                 return true;
             }
             tokio::time::sleep(POLL_INTERVAL).await;

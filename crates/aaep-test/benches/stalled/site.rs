@@ -79,7 +79,7 @@ impl Site {
     /// How many subscriptions there are, and how many of them are blocked.
     pub(crate) async fn subscriptions(&self) -> (usize, usize) {
         let measures = self.server.producer().stats().await.expect("the producer runs");
-        (measures.presence.subscriptions, measures.blocked)
+        (measures.subscribers.subscriptions, measures.blocked)
     }
 
     /// A new subscription that has been accepted.

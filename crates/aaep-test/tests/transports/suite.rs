@@ -304,11 +304,11 @@ pub(crate) async fn a_slow_reader_is_bounded_and_closed<C: Client + Sync>() {
         session.set_state(&format!("step_{n}"), None).await.unwrap();
     }
     let behind = measure().await;
-    assert_eq!(behind.presence.subscriptions, 1);
+    assert_eq!(behind.subscribers.subscriptions, 1);
     assert!(behind.held <= 1024 && behind.queued <= 1024, "{behind:?}");
     // Text cannot be dropped: who does not take it is closed.
     soon("the end of the subscription", async {
-        while measure().await.presence.subscriptions == 1 {
+        while measure().await.subscribers.subscriptions == 1 {
             output.write(page.clone()).await.unwrap();
         }
     })

@@ -1,42 +1,44 @@
-//! Links have their turn. An agent that says much at once would keep the engine's task busy for as long as the runtime lets
-//! it, and nothing would have left by then: the first event would come as late as the last, and a critical one would wait
-//! behind all of them.
+//! Fairness of the driver towards links. Without it, an agent that emits much at once would keep the driver's task busy
+//! for as long as the runtime lets it: the first event would leave as late as the last, and a critical event would wait
+//! behind all of them. So the driver yields regularly, and the tasks of links write what they were given.
 
-/// Events that are handed out before links have their turn to send. More would make fewer and larger writes, and let a
-/// critical event wait longer; 32 keeps most of the one and little of the other.
-const EVENTS: usize = 32;
+/// Changes after which the driver yields. A larger number makes fewer and larger writes, but lets a critical event wait
+/// longer; 32 gives most of the first and little of the second.
+const CHANGES_PER_TURN: usize = 32;
 
-/// How many tasks have their turn, at least, when one of them yields in a runtime with several threads.
-const TASKS: usize = 61;
+/// Other tasks that a busy worker of tokio's multi-threaded runtime runs before it wakes a task that has yielded. It wakes
+/// such tasks when it polls its I/O driver, and it does that once per event interval, which is 61 tasks unless
+/// `tokio::runtime::Builder::event_interval` says otherwise.
+const TOKIO_EVENT_INTERVAL: usize = 61;
 
-/// Counts what is handed out.
+/// Counts what links were given since the driver last yielded.
 #[derive(Default)]
 pub(crate) struct YieldBudget {
-    /// Changes that gave links something.
+    /// Changes after which at least one link had something to send.
     changes: usize,
-    /// What links were given.
-    handed: usize,
-    /// The same before the last change.
-    before: usize,
+    /// Items that were pushed to links.
+    pushed: usize,
+    /// The value of `pushed` before the last change.
+    pushed_before: usize,
 }
 
 impl YieldBudget {
-    /// A link was given something.
+    /// Counts an item that was pushed to a link.
     pub(crate) fn count(&mut self) {
-        self.handed += 1;
+        self.pushed += 1;
     }
 
-    /// After a change: lets links have their turn, if it is time. None of them is waited for.
-    pub(crate) async fn give(&mut self) {
-        self.changes += usize::from(self.handed > self.before);
-        self.before = self.handed;
-        if self.changes < EVENTS {
+    /// To be called after each change: yields if enough changes were made, often enough that every link that got
+    /// something can run. It does not wait for any link.
+    pub(crate) async fn yield_if_spent(&mut self) {
+        self.changes += usize::from(self.pushed > self.pushed_before);
+        self.pushed_before = self.pushed;
+        if self.changes < CHANGES_PER_TURN {
             return;
         }
-        // About as many links as got each event.
-        let links = self.handed / EVENTS;
+        let links_per_change = self.pushed / CHANGES_PER_TURN;
         *self = YieldBudget::default();
-        for _ in 0..=links / TASKS {
+        for _ in 0..=links_per_change / TOKIO_EVENT_INTERVAL {
             tokio::task::yield_now().await;
         }
     }

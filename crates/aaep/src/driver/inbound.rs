@@ -1,110 +1,165 @@
-//! What comes from subscribers: replies, renegotiations, closes, and that a reader has room again or has gone.
+//! Messages of subscribers, and changes of their links.
 //!
-//! All of it arrives in one queue of its own, in order, and the driver empties that queue before it serves agents and
-//! before it lets a deadline pass. So a user's answer waits for at most one command of an agent, counts from when it
-//! arrived, and counts before the disconnection that follows it.
+//! All of it arrives in one channel, in order, and the driver empties that channel before it serves agents and before it
+//! lets a deadline pass. So a user's reply waits for at most one command of an agent, counts from when it arrived, and
+//! counts before the disconnection that follows it.
 
-use aaep_proto::engine::ReplyRejection;
+use aaep_proto::engine::{ReplyRejection, SubscriptionKey};
 use aaep_proto::id::SubscriptionId;
+use aaep_proto::inbound::Inbound;
 use aaep_proto::message::Message;
-use tokio::sync::{mpsc, oneshot};
+use aaep_proto::negotiate::Rejection;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::clock::Arrival;
 use crate::driver::{DriverState, Handle};
 use crate::error::Error;
-use crate::transport::{Heard, LinkEvent, Received, is_reply};
+use crate::producer::Producer;
+use crate::transport::{InboundMessage, LinkEvent, OutOfBandMessage};
 
-/// Messages of subscribers, by another way than their links, that may wait.
-pub(crate) const WAITING: usize = 256;
-
-/// What a message was answered with, and what to wait for until the decision is on record.
-pub(crate) type Answered = (Option<Box<Message>>, Option<oneshot::Receiver<bool>>);
+/// What an out-of-band message led to.
+#[derive(Debug)]
+pub(crate) struct OutOfBandReply {
+    /// What the engine replied, if it did.
+    pub(crate) message: Option<Box<Message>>,
+    /// Resolves when the decision that the message caused is recorded, or could not be. `None` if there is nothing to
+    /// wait for.
+    pub(crate) recorded: Option<oneshot::Receiver<bool>>,
+}
 
 impl Handle {
-    /// Hands in a message of a subscriber. It waits behind other messages of subscribers, never behind agents.
-    pub(crate) async fn hear(&self, principal: &str, message: Message) -> Result<Answered, Error> {
+    /// Passes a message that was received by another way than the link of its subscription. It waits behind other
+    /// messages of subscribers, never behind commands of agents.
+    pub(crate) async fn send_out_of_band(&self, principal: &str, message: Message) -> Result<OutOfBandReply, Error> {
         let arrived = Arrival::now();
-        let place = self.reply_places.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
-        let (answer, answered) = oneshot::channel();
-        let received = Received { message: Box::new(message), arrived, place };
-        let heard = Heard { principal: principal.to_owned(), received, answer };
-        self.news.send(LinkEvent::Heard(Box::new(heard))).map_err(|_| Error::Gone)?;
-        answered.await.map_err(|_| Error::Gone)
+        let slot = self.out_of_band_slots.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
+        let (reply_tx, reply) = oneshot::channel();
+        let inbound = InboundMessage { message: Box::new(message), arrived, slot };
+        let message = OutOfBandMessage { principal: principal.to_owned(), inbound, reply: reply_tx };
+        self.link_events.send(LinkEvent::OutOfBand(Box::new(message))).map_err(|_| Error::Gone)?;
+        reply.await.map_err(|_| Error::Gone)
     }
 }
 
 impl DriverState {
-    /// Handles what has arrived from subscribers, up to a limit.
-    pub(crate) fn hear_all(&mut self, heard: &mut mpsc::UnboundedReceiver<LinkEvent>, limit: usize) {
+    /// Handles link events that have arrived, up to a limit.
+    pub(crate) fn handle_link_events(&mut self, events: &mut mpsc::UnboundedReceiver<LinkEvent>, limit: usize) {
         for _ in 0..limit {
-            let Ok(news) = heard.try_recv() else { return };
-            self.hear(news);
-            self.take_outputs();
+            let Ok(event) = events.try_recv() else { return };
+            self.handle_link_event(event);
+            self.drain_outputs();
         }
     }
 
-    pub(crate) fn hear(&mut self, news: LinkEvent) {
-        match news {
-            LinkEvent::Said(key, Received { message, arrived, place }) => {
-                let arrived = self.clock.moment(arrived);
-                if !self.reject_oversized(key, &message) {
-                    // A subscription that has ended has nothing to say.
-                    let _ = self.act(|engine, cx| engine.handle_arrived(cx, key, &message, arrived));
-                }
-                if let Some(port) = self.ports.get_mut(&key).filter(|_| !is_reply(&message)) {
-                    port.heard(place);
+    pub(crate) fn handle_link_event(&mut self, event: LinkEvent) {
+        match event {
+            LinkEvent::Message(key, InboundMessage { message, arrived, slot }) => {
+                self.handle_message(key, &message, arrived);
+                if !is_reply(&message) {
+                    self.release_slot(key, slot);
                 }
             }
-            LinkEvent::Heard(heard) => {
-                let Heard { principal, received, answer } = *heard;
-                let answered = self.hear_from(&principal, (&received.message, received.arrived));
-                let kept = self.until_binding_kept();
-                // The sender may have gone away meanwhile.
-                let _ = answer.send((answered, kept));
+            LinkEvent::OutOfBand(message) => {
+                let OutOfBandMessage { principal, inbound, reply } = *message;
+                let message = self.handle_out_of_band(&principal, &inbound);
+                let recorded = self.durable_commit_ticket();
+                // An error means that the caller stopped waiting.
+                let _ = reply.send(OutOfBandReply { message, recorded });
             }
-            LinkEvent::Invalid(key, message, place) => self.hear_invalid(key, &message, place),
-            LinkEvent::Room(key) => {
-                if self.ports.get(&key).is_some_and(|port| port.blocked && !port.is_full()) {
+            LinkEvent::Invalid { key, message, slot } => {
+                self.handle_invalid(key, &message);
+                self.release_slot(key, slot);
+            }
+            LinkEvent::CapacityFreed(key) => {
+                if self.links.get(&key).is_some_and(|link_tx| link_tx.is_blocked() && !link_tx.is_full()) {
                     self.set_blocked(key, false);
                 }
             }
-            LinkEvent::Gone(key, reader) => {
-                let Some(port) = self.ports.get_mut(&key).filter(|port| port.reader == Some(reader)) else { return };
-                port.disconnect();
-                self.act(|engine, cx| engine.disconnect(cx, key));
+            LinkEvent::Closed { key, reader } => {
+                let Some(link_tx) = self.links.get_mut(&key) else { return };
+                if link_tx.disconnect(reader) {
+                    self.with_engine(|engine, cx| engine.disconnect(cx, key));
+                }
             }
         }
     }
 
-    /// A message of this principal about a subscription of its own, by another way than that subscription's link.
-    /// What the engine answers to it comes back instead of going to the link.
-    fn hear_from(&mut self, principal: &str, (message, arrived): (&Message, Arrival)) -> Option<Box<Message>> {
-        let id = subscription_of(message)?;
-        let Some(key) = self.engine().find_subscription(id, principal) else {
-            self.stats.ignored(ReplyRejection::WrongSubscription);
-            tracing::info!(subscription = %id, principal, "a message about no subscription of this sender was ignored");
-            return None;
-        };
+    fn handle_message(&mut self, key: SubscriptionKey, message: &Message, arrived: Arrival) {
         let arrived = self.clock.moment(arrived);
         if !self.reject_oversized(key, message) {
-            // A subscription that has ended has nothing to say.
-            let _ = self.act(|engine, cx| engine.handle_arrived(cx, key, message, arrived));
+            // An error means that the subscription has ended meanwhile; messages of it no longer count.
+            let _ = self.with_engine(|engine, cx| engine.handle_arrived(cx, key, message, arrived));
         }
-        let mut answer = None;
-        self.drain_but(|to, message| {
-            let own = to == key && answer.is_none();
-            if own {
-                answer = Some(message);
+    }
+
+    /// Replies to an invalid request or renegotiation (5.5, 5.7).
+    fn handle_invalid(&mut self, key: SubscriptionKey, message: &Inbound) {
+        // An error means that the subscription has ended meanwhile and needs no reply.
+        let _ = self.with_engine(|engine, cx| match message {
+            Inbound::RefusedChange(named, rejection) => engine.reject_invalid_renegotiation(cx, key, named.as_ref(), rejection),
+            Inbound::Refused(_) => engine.reject_second_request(key),
+            _ => Ok(()),
+        });
+    }
+
+    fn release_slot(&mut self, key: SubscriptionKey, slot: OwnedSemaphorePermit) {
+        if let Some(link_tx) = self.links.get_mut(&key) {
+            link_tx.release_slot(slot);
+        }
+    }
+
+    /// Handles a message of a principal about one of its subscriptions. What the engine replies is returned instead of
+    /// being sent to the link.
+    fn handle_out_of_band(&mut self, principal: &str, inbound: &InboundMessage) -> Option<Box<Message>> {
+        let id = subscription_id(&inbound.message)?;
+        let Some(key) = self.engine().find_subscription(id, principal) else {
+            self.stats.count_ignored(ReplyRejection::WrongSubscription);
+            tracing::info!(subscription = %id, principal, "message ignored: the sender has no such subscription");
+            return None;
+        };
+        self.handle_message(key, &inbound.message, inbound.arrived);
+        let mut reply = None;
+        self.drain_outputs_with(|to, message| {
+            if to == key && reply.is_none() {
+                reply = Some(message);
                 return None;
             }
             Some(message)
         });
-        answer
+        reply
+    }
+
+    /// Closes the subscription of a principal that sent an invalid renegotiation by another way than its link. The caller
+    /// replies to the sender, so no reply goes to the link. Returns whether there was such a subscription.
+    fn refuse_renegotiation_of(&mut self, principal: &str, id: &SubscriptionId, rejection: &Rejection) -> bool {
+        let Some(key) = self.engine().find_subscription(id, principal) else { return false };
+        let refused = self.with_engine(|engine, cx| engine.reject_invalid_renegotiation(cx, key, Some(id), rejection)).is_ok();
+        self.drain_outputs_with(|to, message| if to == key { None } else { Some(message) });
+        refused
     }
 }
 
-/// The subscription that a message is about.
-fn subscription_of(message: &Message) -> Option<&SubscriptionId> {
+impl Producer {
+    /// Closes the subscription of a principal whose renegotiation is invalid (5.7). The caller sends the rejection to the
+    /// subscriber. Returns whether there was such a subscription.
+    pub async fn refuse_renegotiation(
+        &self,
+        principal: &str,
+        id: &SubscriptionId,
+        rejection: &Rejection,
+    ) -> Result<bool, Error> {
+        let (principal, id, rejection) = (principal.to_owned(), id.clone(), rejection.clone());
+        self.handle.call(move |driver| driver.refuse_renegotiation_of(&principal, &id, &rejection)).await
+    }
+}
+
+/// Whether a message is a reply to a question.
+pub(crate) fn is_reply(message: &Message) -> bool {
+    matches!(message, Message::ConfirmationReply(_) | Message::ClarificationReply(_))
+}
+
+/// Returns the subscription that a message is about.
+fn subscription_id(message: &Message) -> Option<&SubscriptionId> {
     match message {
         Message::ConfirmationReply(reply) => Some(&reply.subscription_id),
         Message::ClarificationReply(reply) => Some(&reply.subscription_id),

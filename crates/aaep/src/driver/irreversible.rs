@@ -1,5 +1,5 @@
-//! Irreversible calls on their way: the tool may start only after the engine announced the call, which it does after the
-//! use of the permit is on record.
+//! Announcing irreversible calls. A tool may start only after the engine has announced the call, and the engine does that
+//! after the use of the permit is recorded.
 
 use aaep_proto::confirm::Permit;
 use aaep_proto::engine::{AnnounceError, EngineError};
@@ -12,9 +12,9 @@ use tokio::sync::oneshot;
 use crate::driver::{DriverState, Handle, Waiter};
 use crate::error::Error;
 
-/// Told once whether a call was announced, and when. It runs in the driver: if nobody waits for the call any more, this
-/// is where that is noticed and the call is reported as given up.
-pub(crate) type Announced = Box<dyn FnOnce(Result<ToolCallId, Error>, Moment) + Send>;
+/// Called once, in the driver, with the id of the announced call or with why it was not announced. If nobody waits for
+/// the call any more, what the callback makes of the id is dropped there, which reports the call as abandoned.
+pub(crate) type AnnounceCallback = Box<dyn FnOnce(Result<ToolCallId, Error>, Moment) + Send>;
 
 /// An irreversible call that is to be announced.
 pub(crate) struct IrreversibleCall {
@@ -25,66 +25,66 @@ pub(crate) struct IrreversibleCall {
 }
 
 impl DriverState {
-    fn invoke_irreversible(&mut self, call: IrreversibleCall, announced: Announced) -> Result<(), EngineError> {
+    fn invoke_irreversible(&mut self, call: IrreversibleCall, callback: AnnounceCallback) -> Result<(), EngineError> {
         let IrreversibleCall { session, invoked, arguments, permit } = call;
         let token = permit.token().clone();
-        self.act(|engine, cx| engine.invoke_irreversible(cx, &session, invoked, &arguments, permit))?;
-        self.waiting.insert(token, Waiter::Call(announced));
+        self.with_engine(|engine, cx| engine.invoke_irreversible(cx, &session, invoked, &arguments, permit))?;
+        self.waiters.insert(token, Waiter::Announcement(callback));
         Ok(())
     }
 
-    pub(crate) fn hear_announced(&mut self, token: &ReplyToken, result: Result<ToolCallId, AnnounceError>) {
-        let Some(Waiter::Call(announced)) = self.waiting.remove(token) else { return };
+    /// Passes on whether the call that a permit was used for was announced.
+    pub(crate) fn handle_announced(&mut self, token: &ReplyToken, result: Result<ToolCallId, AnnounceError>) {
+        let Some(Waiter::Announcement(callback)) = self.waiters.remove(token) else { return };
         let now = self.clock.now().moment;
-        announced(
-            result.map_err(|error| match error {
-                AnnounceError::NotRecorded => Error::NotRecorded,
-                AnnounceError::Misuse(misuse) => Error::Misuse(misuse),
-            }),
-            now,
-        );
+        let result = result.map_err(|error| match error {
+            AnnounceError::NotRecorded => Error::NotRecorded,
+            AnnounceError::Misuse(error) => Error::Misuse(error),
+        });
+        callback(result, now);
     }
 }
 
 impl Handle {
-    /// Announces a call and waits until that is done. What is made of the announced call is dropped in the driver if
-    /// the caller is gone by then; a value that must be cleaned up does it in its `Drop`.
+    /// Announces a call and waits until that is done. `make` turns the call's id into the result. If the caller has
+    /// stopped waiting by then, the result is dropped in the driver; a result that needs cleaning up does it in its `Drop`.
     pub(crate) async fn invoke_irreversible<T: Send + 'static>(
         &self,
         call: IrreversibleCall,
-        made: impl FnOnce(ToolCallId, Moment) -> T + Send + 'static,
+        make: impl FnOnce(ToolCallId, Moment) -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let (told, announced) = oneshot::channel();
-        let tell: Announced = Box::new(move |result, now| drop(told.send(result.map(|id| made(id, now)))));
-        self.call(move |desk| desk.invoke_irreversible(call, tell)).await??;
-        announced.await.map_err(|_| Error::Gone)?
+        let (result_tx, result) = oneshot::channel();
+        let callback: AnnounceCallback =
+            Box::new(move |announced, now| drop(result_tx.send(announced.map(|id| make(id, now)))));
+        self.call(move |driver| driver.invoke_irreversible(call, callback)).await??;
+        result.await.map_err(|_| Error::Gone)?
     }
 }
 
-/// The id of an announced call for a caller who reports its end. If the caller is gone before it gets the id, the call is
-/// reported as given up.
-pub(crate) struct Unclaimed {
+/// The id of an announced call whose end its caller will report. If this is dropped before the caller takes the id, the
+/// call is reported as abandoned.
+pub(crate) struct AbandonOnDrop {
     handle: Handle,
     session: SessionId,
     tool: String,
     id: Option<ToolCallId>,
 }
 
-impl Unclaimed {
-    pub(crate) fn new(handle: Handle, session: SessionId, tool: String, id: ToolCallId) -> Unclaimed {
-        Unclaimed { handle, session, tool, id: Some(id) }
+impl AbandonOnDrop {
+    pub(crate) fn new(handle: Handle, session: SessionId, tool: String, id: ToolCallId) -> AbandonOnDrop {
+        AbandonOnDrop { handle, session, tool, id: Some(id) }
     }
 
-    /// The id; nothing the second time.
-    pub(crate) fn claim(mut self) -> Option<ToolCallId> {
+    /// Returns the id; from now on its caller reports the end of the call.
+    pub(crate) fn into_id(mut self) -> Option<ToolCallId> {
         self.id.take()
     }
 }
 
-impl Drop for Unclaimed {
+impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
-        let given_up = ToolCompleted {
+        let abandoned = ToolCompleted {
             tool: std::mem::take(&mut self.tool),
             tool_call_id: Some(id),
             status: ToolStatus::Timeout,
@@ -95,9 +95,9 @@ impl Drop for Unclaimed {
             error_message: Some("The tool was given up.".to_owned()),
         };
         let session = self.session.clone();
-        self.handle.tell(move |desk| {
-            // The session may have ended meanwhile, and the call with it.
-            let _ = desk.act(|engine, cx| engine.complete_tool(cx, &session, given_up));
+        self.handle.send(move |driver| {
+            // An error means that the session has ended meanwhile, and the call with it.
+            let _ = driver.with_engine(|engine, cx| engine.complete_tool(cx, &session, abandoned));
         });
     }
 }

@@ -1,437 +1,251 @@
-//! The one task. It owns the engine; everyone else sends it commands. It does one change at a time, then
-//! hands on what came of it, then waits for the next change or the next deadline.
+//! The driver: the task that owns the engine. Everything else sends it commands and link events. It makes one change at
+//! a time, carries out what the engine wants done, then waits for the next input or the next deadline.
 
 mod fairness;
-pub(crate) mod inbound;
-mod invalid;
-pub(crate) mod irreversible;
-mod shedding;
+mod handle;
+mod inbound;
+mod irreversible;
+mod memory_limit;
+mod outputs;
+mod recorder;
+mod recover;
+mod shutdown;
+
+pub(crate) use handle::Handle;
+pub(crate) use inbound::{OutOfBandReply, is_reply};
+pub(crate) use irreversible::{AbandonOnDrop, IrreversibleCall};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use aaep_proto::confirm::{AuditRecord, Clarification, ClarificationOutcome, Confirmation, ConfirmationOutcome};
-use aaep_proto::engine::{
-    CloseInfo, Cx, Engine, EngineConfig, EngineError, EngineOutput, RecoveredState, ResumePolicy, SubscriptionKey,
-};
+use aaep_proto::engine::{Cx, Engine, EngineConfig, EngineError, RecoveredState, ResumePolicy, SubscriptionKey};
 use aaep_proto::id::{ReplyToken, SessionId, SubscriptionId};
-use aaep_proto::message::{CloseReason, Message};
-use aaep_proto::time::Moment;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
-use self::fairness::YieldBudget;
-use self::irreversible::Announced;
-use self::shedding::Shedding;
 use crate::backpressure::Backpressure;
 use crate::clock::{Clock, DeadlineTimer};
-use crate::error::Error;
-use crate::journal::{CommitResult, Journal, MissedEvents, Recorder};
-use crate::transport::{Link, LinkEvent, LinkTx, Outbound};
-
+use crate::driver::fairness::YieldBudget;
+use crate::driver::handle::{Command, MAX_QUEUED_COMMANDS, MAX_QUEUED_OUT_OF_BAND};
+use crate::driver::irreversible::AnnounceCallback;
+use crate::driver::memory_limit::MemoryLimit;
+use crate::driver::recorder::{CommitResult, Recorder};
+use crate::driver::shutdown::Shutdown;
+use crate::journal::{Journal, MissedEvents};
 use crate::stats::Stats;
+use crate::transport::{Link, LinkEvent, LinkTx};
 
-/// Commands that may wait. Who comes after waits for a place.
-const MAILBOX: usize = 256;
-
-/// Messages of subscribers that are handled before the next command of an agent.
-const REPLIES_AT_ONCE: usize = 64;
+/// Link events that are handled before the next command of an agent.
+const MAX_LINK_EVENTS_PER_TURN: usize = 64;
 
 /// Audit records that may wait for their reader.
-pub(crate) const AUDIT: usize = 1024;
+const MAX_QUEUED_AUDIT_RECORDS: usize = 1024;
 
-/// After the last handle is gone, how long to wait for a subscriber that takes nothing more.
-const LINGER_SECONDS: u64 = 30;
-
-/// One change. Its place in the mailbox is free again when it is done.
-pub(crate) struct Command {
-    act: Box<dyn FnOnce(&mut DriverState) + Send>,
-    _place: Option<OwnedSemaphorePermit>,
-}
-
-/// How everyone else reaches the task. While one of these exists, the task goes on.
-///
-/// The queue itself has no bound, its places have. So those who can wait do, those who cannot (what is
-/// said when something is dropped) need not, and all of it stays in order.
-#[derive(Clone, Debug)]
-pub(crate) struct Handle {
-    commands: mpsc::UnboundedSender<Command>,
-    places: Arc<Semaphore>,
-    pub(crate) news: mpsc::UnboundedSender<LinkEvent>,
-    pub(crate) reply_places: Arc<Semaphore>,
-    pub(crate) pressure: Backpressure,
-}
-
-impl Handle {
-    /// Makes a change and waits for its result. If the caller goes away meanwhile, the result is dropped
-    /// in the task; a result that must be cleaned up does it in its `Drop`.
-    pub(crate) async fn call<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&mut DriverState) -> T + Send + 'static,
-    ) -> Result<T, Error> {
-        let place = self.places.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
-        let (reply, result) = oneshot::channel();
-        self.send(Some(place), move |desk| drop(reply.send(act(desk))))?;
-        result.await.map_err(|_| Error::Gone)
-    }
-
-    /// Makes a change without waiting, even where nothing can wait. To be used at most once for
-    /// anything that was made by [`Handle::call`], which keeps the queue bounded.
-    pub(crate) fn tell(&self, act: impl FnOnce(&mut DriverState) + Send + 'static) {
-        // Without the task there is nobody left to tell.
-        let _ = self.send(None, act);
-    }
-
-    /// Waits for the end of the task.
-    pub(crate) async fn ended(&self) {
-        self.commands.closed().await;
-    }
-
-    fn send(
-        &self,
-        place: Option<OwnedSemaphorePermit>,
-        act: impl FnOnce(&mut DriverState) + Send + 'static,
-    ) -> Result<(), Error> {
-        self.commands.send(Command { act: Box::new(act), _place: place }).map_err(|_| Error::Gone)
-    }
-}
-
-/// Who waits for the end of a question, or for the announcement of the call that it permitted.
+/// Who waits for the outcome of a question, or for the announcement of the call that it permitted.
 pub(crate) enum Waiter {
-    Decision(oneshot::Sender<ConfirmationOutcome>),
-    Answer(oneshot::Sender<ClarificationOutcome>),
-    Call(Announced),
+    Confirmation(oneshot::Sender<ConfirmationOutcome>),
+    Clarification(oneshot::Sender<ClarificationOutcome>),
+    Announcement(AnnounceCallback),
 }
 
-/// What the task works on.
+/// The engine and everything that the driver needs to run it.
 pub(crate) struct DriverState {
     engine: Engine,
-    pub(crate) clock: Clock,
-    pub(crate) ports: BTreeMap<SubscriptionKey, LinkTx>,
-    pub(crate) waiting: BTreeMap<ReplyToken, Waiter>,
+    clock: Clock,
+    pub(crate) links: BTreeMap<SubscriptionKey, LinkTx>,
+    waiters: BTreeMap<ReplyToken, Waiter>,
     audit: mpsc::Sender<AuditRecord>,
-    news: mpsc::UnboundedSender<LinkEvent>,
-    pub(crate) stats: Arc<Stats>,
-    pressure: Backpressure,
+    link_events: mpsc::UnboundedSender<LinkEvent>,
+    stats: Arc<Stats>,
+    backpressure: Backpressure,
+    /// Set if there is a journal.
     pub(crate) recorder: Option<Recorder>,
-    /// Subscriptions from before the restart that have not come back.
-    pub(crate) restored: BTreeSet<SubscriptionKey>,
-    /// Set when the end is near.
-    leaving: Option<Leaving>,
-    turns: YieldBudget,
-    pub(crate) shedding: Shedding,
+    /// Subscriptions from before a restart that have not resumed yet.
+    recovered: BTreeSet<SubscriptionKey>,
+    /// Set when the driver is about to end.
+    shutdown: Option<Shutdown>,
+    fairness: YieldBudget,
+    pub(crate) memory_limit: MemoryLimit,
+    all_keep_up: Arc<Notify>,
+    /// Whether a replay waits until every subscription keeps up.
+    pub(crate) replay_waits: bool,
 }
 
-/// How the task ends.
-struct Leaving {
-    /// When at the latest.
-    latest: Moment,
-    reason: (CloseReason, &'static str),
-    /// Whether who takes what it is sent may have longer than that.
-    keeps_on: bool,
+/// A journal and the state that was recovered from it.
+pub(crate) struct JournalSetup {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) recovered: RecoveredState,
 }
 
-/// Why subscriptions end with the agent.
-const ENDED: (CloseReason, &str) = (CloseReason::ProducerEnded, "The agent has ended.");
-const SHUT_DOWN: (CloseReason, &str) = (CloseReason::ProducerShutdown, "The producer shuts down.");
-
-/// What is kept, and what was.
-pub(crate) type JournalSetup = (Arc<dyn Journal>, RecoveredState);
-
-/// How the task is set up.
+/// How to set up the driver.
 pub(crate) struct DriverConfig {
-    pub(crate) config: EngineConfig,
-    pub(crate) memory: Option<JournalSetup>,
-    pub(crate) waiting_limit: usize,
+    pub(crate) engine: EngineConfig,
+    pub(crate) journal: Option<JournalSetup>,
+    pub(crate) max_queued_bytes: usize,
 }
 
-/// Starts the task in the current runtime.
-pub(crate) fn start(setup: DriverConfig, stats: Arc<Stats>) -> (Handle, mpsc::Receiver<AuditRecord>) {
-    let (commands, mailbox) = mpsc::unbounded_channel();
-    let (news, heard) = mpsc::unbounded_channel();
-    let (audit, log) = mpsc::channel(AUDIT);
-    let pressure = Backpressure::new();
-    let (keep, kept) = mpsc::unbounded_channel();
-    let DriverConfig { mut config, memory, waiting_limit } = setup;
-    config.journal = memory.is_some();
-    let mut desk = DriverState {
-        engine: Engine::new(config),
+/// The receiving ends of the driver's channels.
+struct Inputs {
+    commands: mpsc::UnboundedReceiver<Command>,
+    link_events: mpsc::UnboundedReceiver<LinkEvent>,
+    commits: mpsc::UnboundedReceiver<CommitResult>,
+}
+
+/// Spawns the driver in the current runtime. Returns its handle and the audit records.
+pub(crate) fn start(config: DriverConfig, stats: Arc<Stats>) -> (Handle, mpsc::Receiver<AuditRecord>) {
+    let (commands_tx, commands) = mpsc::unbounded_channel();
+    let (link_events_tx, link_events) = mpsc::unbounded_channel();
+    let (commits_tx, commits) = mpsc::unbounded_channel();
+    let (audit_tx, audit) = mpsc::channel(MAX_QUEUED_AUDIT_RECORDS);
+    let (backpressure, all_keep_up) = (Backpressure::new(), Arc::new(Notify::new()));
+    let DriverConfig { engine: mut engine_config, journal, max_queued_bytes } = config;
+    engine_config.journal = journal.is_some();
+    let mut driver = DriverState {
+        engine: Engine::new(engine_config),
         clock: Clock::new(),
-        ports: BTreeMap::new(),
-        waiting: BTreeMap::new(),
-        audit,
-        news: news.clone(),
+        links: BTreeMap::new(),
+        waiters: BTreeMap::new(),
+        audit: audit_tx,
+        link_events: link_events_tx.clone(),
         stats,
-        pressure: pressure.clone(),
+        backpressure: backpressure.clone(),
         recorder: None,
-        restored: BTreeSet::new(),
-        leaving: None,
-        turns: YieldBudget::default(),
-        shedding: Shedding::new(waiting_limit),
+        recovered: BTreeSet::new(),
+        shutdown: None,
+        fairness: YieldBudget::default(),
+        memory_limit: MemoryLimit::new(max_queued_bytes),
+        all_keep_up: all_keep_up.clone(),
+        replay_waits: false,
     };
-    if let Some((journal, restored)) = memory {
-        desk.recorder = Some(Recorder::new(journal, keep));
-        desk.restore(restored);
-        desk.engine.open_tokens().for_each(|token| desk.stats.asked(token));
+    if let Some(JournalSetup { journal, recovered }) = journal {
+        driver.recorder = Some(Recorder::new(journal, commits_tx));
+        driver.recover(recovered);
     }
-    tokio::spawn(drive(desk, mailbox, heard, kept));
-    let (places, reply_places) = (Arc::new(Semaphore::new(MAILBOX)), Arc::new(Semaphore::new(inbound::WAITING)));
-    (Handle { commands, places, news, reply_places, pressure }, log)
+    tokio::spawn(run(driver, Inputs { commands, link_events, commits }));
+    let handle = Handle {
+        commands: commands_tx,
+        command_slots: Arc::new(Semaphore::new(MAX_QUEUED_COMMANDS)),
+        link_events: link_events_tx,
+        out_of_band_slots: Arc::new(Semaphore::new(MAX_QUEUED_OUT_OF_BAND)),
+        backpressure,
+        all_keep_up,
+    };
+    (handle, audit)
 }
 
-async fn drive(
-    mut desk: DriverState,
-    mut mailbox: mpsc::UnboundedReceiver<Command>,
-    mut heard: mpsc::UnboundedReceiver<LinkEvent>,
-    mut kept: mpsc::UnboundedReceiver<CommitResult>,
-) {
-    let mut alarm = DeadlineTimer::new();
-    let mut closed = false;
+async fn run(mut driver: DriverState, mut inputs: Inputs) {
+    let mut timer = DeadlineTimer::new();
+    let mut commands_closed = false;
     loop {
-        // Whatever agents want next, the users' answers go first.
-        desk.hear_all(&mut heard, REPLIES_AT_ONCE);
-        let due = desk.drain();
-        desk.turns.give().await;
-        if desk.is_done() {
-            return desk.close_all().await;
+        // Users' replies go before whatever agents want next.
+        driver.handle_link_events(&mut inputs.link_events, MAX_LINK_EVENTS_PER_TURN);
+        let deadline = driver.flush();
+        driver.fairness.yield_if_spent().await;
+        if driver.is_finished() {
+            return driver.close_all().await;
         }
-        let now = desk.clock.now().moment;
-        let latest = desk.leaving.as_ref().map(|leaving| leaving.latest).filter(|at| *at > now);
-        alarm.set(&desk.clock, [due, latest].into_iter().flatten().min());
+        timer.set(&driver.clock, [deadline, driver.shutdown_deadline()].into_iter().flatten().min());
         tokio::select! {
-            command = mailbox.recv(), if !closed => match command {
-                Some(command) => (command.act)(&mut desk),
+            command = inputs.commands.recv(), if !commands_closed => match command {
+                Some(command) => (command.run)(&mut driver),
                 None => {
-                    closed = true;
-                    desk.linger();
+                    commands_closed = true;
+                    driver.begin_drain();
                 }
             },
-            Some(news) = heard.recv() => desk.hear(news),
-            Some(kept) = kept.recv() => desk.hear_kept(kept),
-            () = alarm.ring() => {
-                // A question does not time out while its answer waits here.
-                let waiting = heard.len();
-                desk.hear_all(&mut heard, waiting);
-                desk.act(|engine, cx| engine.handle_timeout(cx));
+            Some(event) = inputs.link_events.recv() => driver.handle_link_event(event),
+            Some(result) = inputs.commits.recv() => driver.handle_commit(result),
+            () = timer.expired() => {
+                // A question does not time out while a reply to it is queued.
+                let queued = inputs.link_events.len();
+                driver.handle_link_events(&mut inputs.link_events, queued);
+                driver.with_engine(|engine, cx| engine.handle_timeout(cx));
             }
         }
     }
 }
 
 impl DriverState {
-    /// Changes the engine, now.
-    pub(crate) fn act<T>(&mut self, act: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
+    /// Changes the engine, with the current time.
+    pub(crate) fn with_engine<T>(&mut self, change: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
         let now = self.clock.now();
-        act(&mut self.engine, &mut Cx { now, entropy: &mut self.clock })
+        change(&mut self.engine, &mut Cx { now, entropy: &mut self.clock })
     }
 
-    /// What the engine knows.
+    /// Returns the engine for reading.
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Asks for consent; the outcome comes by the channel.
-    pub(crate) fn ask(
+    /// Asks for a confirmation. The outcome is sent to the returned channel.
+    pub(crate) fn ask_confirmation(
         &mut self,
         session: &SessionId,
-        ask: Confirmation,
+        confirmation: Confirmation,
     ) -> Result<(ReplyToken, oneshot::Receiver<ConfirmationOutcome>), EngineError> {
-        let token = self.act(|engine, cx| engine.ask(cx, session, ask))?;
-        let (decided, outcome) = oneshot::channel();
-        self.waiting.insert(token.clone(), Waiter::Decision(decided));
+        let token = self.with_engine(|engine, cx| engine.ask(cx, session, confirmation))?;
+        let (outcome_tx, outcome) = oneshot::channel();
+        self.waiters.insert(token.clone(), Waiter::Confirmation(outcome_tx));
         Ok((token, outcome))
     }
 
-    /// Asks for an answer; it comes by the channel.
-    pub(crate) fn clarify(
+    /// Asks for a clarification. The outcome is sent to the returned channel.
+    pub(crate) fn ask_clarification(
         &mut self,
         session: &SessionId,
-        ask: Clarification,
+        clarification: Clarification,
     ) -> Result<(ReplyToken, oneshot::Receiver<ClarificationOutcome>), EngineError> {
-        let token = self.act(|engine, cx| engine.clarify(cx, session, ask))?;
-        let (answered, answer) = oneshot::channel();
-        self.waiting.insert(token.clone(), Waiter::Answer(answered));
-        Ok((token, answer))
+        let token = self.with_engine(|engine, cx| engine.clarify(cx, session, clarification))?;
+        let (outcome_tx, outcome) = oneshot::channel();
+        self.waiters.insert(token.clone(), Waiter::Clarification(outcome_tx));
+        Ok((token, outcome))
     }
 
-    /// A new link to a subscription that is there already. It takes the place of the last one.
-    /// It goes on after this event, or tells of what is missing.
-    /// Who comes back after a restart gets what it missed before it.
+    /// Makes a new link to an existing subscription, which replaces the previous one, and replays what the subscriber
+    /// did not get: after a restart `missed`, else the events after `last`. Returns `None` if there is no such subscription.
     pub(crate) fn resume(
         &mut self,
-        (id, principal): (&SubscriptionId, &str),
+        id: &SubscriptionId,
+        principal: &str,
         last: Option<&str>,
-        before: Option<MissedEvents>,
+        missed: Option<MissedEvents>,
     ) -> Option<Link> {
         let key = self.engine.find_subscription(id, principal)?;
-        let link = self.link(key, ResumePolicy::Resumable);
-        if self.restored.remove(&key) {
-            self.bring_back(key, before.unwrap_or(MissedEvents { past: Vec::new(), gap: true }));
-            self.act(|engine, cx| engine.reconnect(cx, key)).ok()?;
+        let link = self.connect_link(key, ResumePolicy::Resumable);
+        if self.recovered.remove(&key) {
+            self.replay_missed(key, missed.unwrap_or(MissedEvents { items: Vec::new(), gap: true }));
+            self.with_engine(|engine, cx| engine.reconnect(cx, key)).ok()?;
             return link;
         }
-        let mut missed = None;
-        let (port, entropy) = (self.ports.get(&key)?, &mut self.clock);
-        port.rewind(last, |rewound| {
-            if !rewound.gap {
-                return rewound.frames;
+        let mut covered = None;
+        let (link_tx, entropy) = (self.links.get(&key)?, &mut self.clock);
+        link_tx.replay_after(last, |replay| {
+            if !replay.gap {
+                return replay.frames;
             }
-            missed = Some(rewound.known());
-            rewound.sum_up(entropy)
+            covered = Some(replay.covered());
+            replay.with_gap_summaries(entropy)
         });
-        if let Some((sessions, questions)) = missed {
-            self.act(|engine, cx| engine.send_gap_summary(cx, key, &sessions, &questions));
+        if let Some(covered) = covered {
+            self.with_engine(|engine, cx| engine.send_gap_summary(cx, key, &covered.sessions, &covered.questions));
         }
-        self.act(|engine, cx| engine.reconnect(cx, key)).ok()?;
-        let full = self.ports.get(&key).is_some_and(LinkTx::is_full);
+        self.with_engine(|engine, cx| engine.reconnect(cx, key)).ok()?;
+        let full = self.links.get(&key).is_some_and(LinkTx::is_full);
         self.set_blocked(key, full);
         link
     }
 
-    pub(crate) fn link(&mut self, key: SubscriptionKey, binding: ResumePolicy) -> Option<Link> {
+    /// Makes a new link to a subscription, which replaces the previous one.
+    pub(crate) fn connect_link(&mut self, key: SubscriptionKey, policy: ResumePolicy) -> Option<Link> {
         let id = self.engine.subscription_id(key)?.clone();
-        let news = self.news.clone();
-        let port = self.ports.entry(key).or_insert_with(|| LinkTx::new(binding == ResumePolicy::Resumable));
-        port.connect(self.pressure.connect());
-        Some(port.link(key, id, news))
+        let link_tx = self.links.entry(key).or_insert_with(|| LinkTx::new(policy == ResumePolicy::Resumable));
+        Some(link_tx.connect(key, id, self.link_events.clone(), self.backpressure.connect()))
     }
 
-    /// Ends all sessions, then, when all has been said or time is up, all subscriptions.
-    pub(crate) fn shut_down(&mut self, grace: Duration, summary: &str) {
-        self.act(|engine, cx| engine.cancel_all(cx, summary));
-        let until = self.clock.now().moment.plus_micros(u64::try_from(grace.as_micros()).unwrap_or(u64::MAX));
-        self.leaving.get_or_insert(Leaving { latest: until, reason: SHUT_DOWN, keeps_on: false });
-    }
-
-    /// Hands on everything that the last change brought about; answers when the next one is due.
-    fn drain(&mut self) -> Option<Moment> {
-        let mut due = self.drain_but(|_, message| Some(message));
-        if self.shed() {
-            due = self.drain_but(|_, message| Some(message));
-        }
-        if let Some(recorder) = &mut self.recorder {
-            recorder.flush();
-        }
-        due
-    }
-
-    /// The same, without recording it yet.
-    pub(crate) fn take_outputs(&mut self) {
-        self.drain_but(|_, message| Some(message));
-    }
-
-    /// The same, but messages go through this hand first, which may keep them.
-    pub(crate) fn drain_but(
-        &mut self,
-        mut hand: impl FnMut(SubscriptionKey, Box<Message>) -> Option<Box<Message>>,
-    ) -> Option<Moment> {
-        loop {
-            match self.engine.poll_output() {
-                EngineOutput::Event(key, frame) => {
-                    if let Some(recorder) = &mut self.recorder
-                        && self.ports.get(&key).is_some_and(LinkTx::is_resumable)
-                    {
-                        recorder.sent(&frame);
-                    }
-                    self.stats.note_question(&self.engine, &frame);
-                    self.push(key, Outbound::Event(frame));
-                }
-                EngineOutput::Message(key, message) => {
-                    if let Some(message) = hand(key, message) {
-                        self.push(key, Outbound::Message(message));
-                    }
-                }
-                EngineOutput::Closed(key, closing) => {
-                    self.push(key, Outbound::Closed(closing));
-                    self.ports.remove(&key);
-                    self.restored.remove(&key);
-                }
-                EngineOutput::Decided(token, outcome) => {
-                    if let Some(Waiter::Decision(waiter)) = self.waiting.remove(&token) {
-                        // Nobody waits for what was withdrawn.
-                        let _ = waiter.send(outcome);
-                    }
-                }
-                EngineOutput::Answered(token, answer) => {
-                    if let Some(Waiter::Answer(waiter)) = self.waiting.remove(&token) {
-                        let _ = waiter.send(answer);
-                    }
-                }
-                EngineOutput::Invoked(token, result) => self.hear_announced(&token, result),
-                EngineOutput::Audit(record) => {
-                    self.stats.decided(record.resolution);
-                    self.stats.settled(&record.reply_token);
-                    self.keep(*record);
-                }
-                EngineOutput::Journal(entry) => {
-                    if let Some(recorder) = &mut self.recorder {
-                        recorder.note(*entry);
-                    }
-                }
-                EngineOutput::Ignored(subscription, fault) => {
-                    self.stats.ignored(fault);
-                    tracing::info!(%subscription, ?fault, "a reply was ignored");
-                }
-                EngineOutput::Idle(due) => return due,
-            }
-        }
-    }
-
-    fn push(&mut self, key: SubscriptionKey, item: Outbound) {
-        let Some(port) = self.ports.get(&key) else { return };
-        let full = port.push(item);
-        self.turns.count();
-        if full && !port.blocked {
-            self.set_blocked(key, true);
-        }
-        if self.leaving.as_ref().is_some_and(|leaving| leaving.keeps_on) {
-            self.leaving = None;
-            self.linger();
-        }
-    }
-
+    /// Records whether a link is full, for the engine and for agents that wait for capacity.
     pub(crate) fn set_blocked(&mut self, key: SubscriptionKey, blocked: bool) {
-        let Some(port) = self.ports.get_mut(&key) else { return };
-        if blocked {
-            port.block();
-        } else {
-            port.unblock();
-        }
-        self.act(|engine, cx| engine.set_blocked(cx, key, blocked));
-    }
-
-    fn keep(&mut self, record: AuditRecord) {
-        if let Err(mpsc::error::TrySendError::Full(record)) = self.audit.try_send(record) {
-            let (token, resolution) = (&record.reply_token, record.resolution.as_str());
-            tracing::warn!(%token, resolution, "the audit log is not read: a record was lost");
-        }
-    }
-
-    /// Nobody can say anything new. What waits for subscribers who still listen may yet go.
-    fn linger(&mut self) {
-        let latest = self.clock.now().moment.plus_seconds(LINGER_SECONDS);
-        self.leaving.get_or_insert(Leaving { latest, reason: ENDED, keeps_on: true });
-    }
-
-    fn is_done(&self) -> bool {
-        let Some(leaving) = &self.leaving else { return false };
-        let waits = |(key, port): &(&SubscriptionKey, &LinkTx)| port.reader.is_some() && self.engine.waiting(**key) > 0;
-        // Who reads gets everything, however slowly it was asked for; who does not read is not waited for long.
-        let late = self.clock.now().moment >= leaving.latest;
-        !self.ports.iter().filter(waits).any(|(_, port)| !late || (leaving.keeps_on && !port.blocked))
-    }
-
-    async fn close_all(&mut self) {
-        let (reason, message) = self.leaving.as_ref().map_or(ENDED, |leaving| leaving.reason.clone());
-        for key in self.ports.keys().copied().collect::<Vec<_>>() {
-            let closing = CloseInfo { reason: reason.clone(), message: message.to_owned() };
-            self.act(|engine, cx| engine.close_subscription(cx, key, closing));
-        }
-        let kept = self.until_kept();
-        self.drain();
-        if let Some(kept) = kept {
-            // Whether it is kept or not, this is the end.
-            let _ = kept.await;
-        }
+        let Some(link_tx) = self.links.get_mut(&key) else { return };
+        link_tx.set_blocked(blocked);
+        self.with_engine(|engine, cx| engine.set_blocked(cx, key, blocked));
     }
 }

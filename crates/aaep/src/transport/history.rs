@@ -1,4 +1,4 @@
-//! What a resumable subscription was sent lately, so that it can go on after the last event it got (8.7).
+//! The events that a resumable subscription was sent lately, so that it can resume after the last event it received (8.7).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -8,104 +8,111 @@ use aaep_proto::frame::Frame;
 use aaep_proto::id::{Entropy, EventId, ReplyToken, SessionId};
 use aaep_proto::message::{Event, LocalizationHints, Payload};
 
-/// Events kept per subscription.
-const EVENTS: usize = 256;
+/// Events that are kept per subscription.
+const MAX_EVENTS: usize = 256;
 
-/// Bytes kept per subscription. Subscriptions with the same terms share them.
-const BYTES: usize = 512 * 1024;
+/// Bytes that are kept per subscription. Subscriptions with equal terms share them.
+const MAX_BYTES: usize = 512 * 1024;
 
-/// Endings kept beyond that: who missed a session's end would wait for it forever.
-const ENDINGS: usize = 64;
+/// Terminal events that are kept beyond that: a subscriber that misses the end of a session would wait for it forever.
+const MAX_TERMINAL_EVENTS: usize = 64;
 
 /// The last events of one subscription.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     frames: VecDeque<Arc<Frame>>,
     bytes: usize,
-    /// Ends of sessions that are no longer among the frames.
-    endings: VecDeque<Arc<Frame>>,
-    /// Whether anything was let go.
-    forgot: bool,
+    /// Terminal events that are no longer among the frames, the newest first.
+    terminal_events: VecDeque<Arc<Frame>>,
+    /// Whether any event was dropped.
+    has_dropped: bool,
 }
 
-/// What a subscription gets again.
+/// The events that a subscriber gets again when it resumes.
 #[derive(Debug, Default)]
-pub(crate) struct Rewound {
+pub(crate) struct ResumeReplay {
     /// The events, in order.
     pub(crate) frames: Vec<Arc<Frame>>,
     /// Whether events before these are missing.
     pub(crate) gap: bool,
-    /// Whether the subscriber named an event that it was never sent: which of these it has cannot be known.
-    unknown: bool,
+    /// Whether the subscriber named an event that it was never sent. Then nobody knows which of these events it has.
+    unknown_position: bool,
+}
+
+/// The sessions and questions that a replay has events of.
+#[derive(Debug)]
+pub(crate) struct Covered {
+    pub(crate) sessions: BTreeSet<SessionId>,
+    pub(crate) questions: BTreeSet<ReplyToken>,
 }
 
 impl History {
-    /// Keeps an event that was handed to the reader.
+    /// Keeps an event that a reader took.
     pub(crate) fn push(&mut self, frame: &Arc<Frame>) {
         self.bytes += frame.json().len();
         self.frames.push_back(frame.clone());
-        while (self.frames.len() > EVENTS || self.bytes > BYTES) && self.frames.len() > 1 {
-            self.forget_oldest();
+        while (self.frames.len() > MAX_EVENTS || self.bytes > MAX_BYTES) && self.frames.len() > 1 {
+            self.drop_oldest();
         }
     }
 
-    /// Forgets the oldest events until those that are left have at most so many bytes.
+    /// Drops the oldest events until at most so many bytes are left.
     pub(crate) fn trim(&mut self, bytes: usize) {
-        while self.bytes > bytes && self.forget_oldest() {}
+        while self.bytes > bytes && self.drop_oldest() {}
     }
 
-    fn forget_oldest(&mut self) -> bool {
+    fn drop_oldest(&mut self) -> bool {
         let Some(oldest) = self.frames.pop_front() else { return false };
         self.bytes -= oldest.json().len();
-        self.forgot = true;
+        self.has_dropped = true;
         if oldest.is_terminal() {
-            self.endings.truncate(ENDINGS - 1);
-            self.endings.push_front(oldest);
+            self.terminal_events.truncate(MAX_TERMINAL_EVENTS - 1);
+            self.terminal_events.push_front(oldest);
         }
         true
     }
 
-    /// Everything after this event; without one, everything that there is. An event that is not known is missing,
-    /// whether it aged out or was never sent.
-    pub(crate) fn rewind(&mut self, last: Option<&str>) -> Rewound {
-        let is_last = |f: &Arc<Frame>| Some(f.event().envelope.event_id.as_str()) == last;
+    /// Removes and returns the events after `last`; all events if `last` is `None` or not known. An unknown event makes
+    /// a gap, whether it was dropped or never sent.
+    pub(crate) fn take_after(&mut self, last: Option<&str>) -> ResumeReplay {
+        let is_last = |frame: &Arc<Frame>| Some(frame.event().envelope.event_id.as_str()) == last;
         let found = last.and_then(|_| self.frames.iter().rposition(is_last));
         if let Some(at) = found {
             let frames: Vec<_> = self.frames.drain(at + 1..).collect();
-            self.bytes -= frames.iter().map(|f| f.json().len()).sum::<usize>();
-            return Rewound { frames, ..Rewound::default() };
+            self.bytes -= frames.iter().map(|frame| frame.json().len()).sum::<usize>();
+            return ResumeReplay { frames, ..ResumeReplay::default() };
         }
         self.bytes = 0;
-        let endings = self.endings.drain(..).rev();
-        let frames = endings.chain(self.frames.drain(..)).collect();
-        let aged_out = std::mem::take(&mut self.forgot);
-        let unknown = last.is_some() && !aged_out;
-        Rewound { frames, gap: aged_out || unknown, unknown }
+        let terminal_events = self.terminal_events.drain(..).rev();
+        let frames = terminal_events.chain(self.frames.drain(..)).collect();
+        let has_dropped = std::mem::take(&mut self.has_dropped);
+        let unknown_position = last.is_some() && !has_dropped;
+        ResumeReplay { frames, gap: has_dropped || unknown_position, unknown_position }
     }
 }
 
-impl Rewound {
-    /// Puts a summary before the first event of every session whose earlier events are missing, unless that
-    /// event tells of the beginning or the end by itself.
-    pub(crate) fn sum_up(self, entropy: &mut dyn Entropy) -> Vec<Arc<Frame>> {
-        if self.unknown {
+impl ResumeReplay {
+    /// Returns the events with a state summary before the first event of every session whose earlier events are missing,
+    /// unless that event starts or ends the session.
+    pub(crate) fn with_gap_summaries(self, entropy: &mut dyn Entropy) -> Vec<Arc<Frame>> {
+        if self.unknown_position {
             return self.condense(entropy);
         }
         let mut seen = BTreeSet::new();
         let mut frames = Vec::with_capacity(self.frames.len());
         for (at, frame) in self.frames.iter().enumerate() {
-            if seen.insert(frame.session().clone()) && !frame.is_terminal() && !begins(frame) {
-                let state = self.frames[at..].iter().filter(|f| f.session() == frame.session());
-                let state = state.filter_map(|f| f.from_state()).next().unwrap_or("working");
-                frames.push(Arc::new(Frame::new(summary(frame.event(), state, entropy))));
+            if seen.insert(frame.session().clone()) && !frame.is_terminal() && !is_start(frame) {
+                let mut rest = self.frames[at..].iter().filter(|other| other.session() == frame.session());
+                let state = rest.find_map(|other| other.from_state()).unwrap_or("working");
+                frames.push(Arc::new(Frame::new(summary_before(frame.event(), state, entropy))));
             }
             frames.push(frame.clone());
         }
         frames
     }
 
-    /// Where every session stands after these events, then what must not be missed: endings and handoffs. Questions that
-    /// are still open are asked again by the engine.
+    /// Returns a state summary per open session, then the events that must not be missed: terminal events and handoffs.
+    /// The engine delivers open questions again.
     fn condense(self, entropy: &mut dyn Entropy) -> Vec<Arc<Frame>> {
         let mut last: BTreeMap<&SessionId, &Arc<Frame>> = BTreeMap::new();
         let mut states: BTreeMap<&SessionId, &str> = BTreeMap::new();
@@ -115,39 +122,40 @@ impl Rewound {
                 states.insert(frame.session(), &change.to_state);
             }
         }
-        let open = last.iter().filter(|(_, frame)| !frame.is_terminal());
-        let summaries = open.map(|(session, frame)| {
-            let state = states.get(session).copied().unwrap_or("working");
-            Arc::new(Frame::new(summary(frame.event(), state, entropy)))
-        });
-        let summaries: Vec<_> = summaries.collect();
+        let mut frames = Vec::new();
+        for (session, frame) in last {
+            if !frame.is_terminal() {
+                let state = states.get(session).copied().unwrap_or("working");
+                frames.push(Arc::new(Frame::new(summary_before(frame.event(), state, entropy))));
+            }
+        }
         let is_handoff = |frame: &Frame| matches!(frame.event().payload, Payload::HandoffRequested(_));
-        let kept = self.frames.iter().filter(|frame| frame.is_terminal() || is_handoff(frame)).cloned();
-        summaries.into_iter().chain(kept).collect()
+        frames.extend(self.frames.iter().filter(|frame| frame.is_terminal() || is_handoff(frame)).cloned());
+        frames
     }
 
-    /// The sessions and the open questions that the subscriber gets events of.
-    pub(crate) fn known(&self) -> (BTreeSet<SessionId>, BTreeSet<ReplyToken>) {
-        let sessions = self.frames.iter().map(|f| f.session().clone()).collect();
-        if self.unknown {
-            return (sessions, BTreeSet::new());
+    /// Returns the sessions and the questions that the subscriber gets events of.
+    pub(crate) fn covered(&self) -> Covered {
+        let sessions = self.frames.iter().map(|frame| frame.session().clone()).collect();
+        if self.unknown_position {
+            return Covered { sessions, questions: BTreeSet::new() };
         }
-        let tokens = self.frames.iter().filter_map(|f| match &f.event().payload {
+        let questions = self.frames.iter().filter_map(|frame| match &frame.event().payload {
             Payload::AwaitingConfirmation(asked) => Some(asked.reply_token.clone()),
             Payload::AwaitingClarification(asked) => Some(asked.reply_token.clone()),
             _ => None,
         });
-        (sessions, tokens.collect())
+        Covered { sessions, questions: questions.collect() }
     }
 }
 
-fn begins(frame: &Frame) -> bool {
+fn is_start(frame: &Frame) -> bool {
     matches!(frame.event().payload, Payload::SessionStarted(_))
 }
 
-/// A state change just before this event.
-fn summary(before: &Event, state: &str, entropy: &mut dyn Entropy) -> Event {
-    let mut envelope = before.envelope.clone();
+/// Makes a state change that goes just before this event and says that events are missing.
+fn summary_before(event: &Event, state: &str, entropy: &mut dyn Entropy) -> Event {
+    let mut envelope = event.envelope.clone();
     envelope.event_id = EventId::random(entropy);
     envelope.urgency = None;
     envelope.extensions = None;
@@ -187,22 +195,22 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_after_the_last_event() {
+    fn a_replay_starts_after_the_last_event() {
         let mut history = History::default();
         (1..=5).for_each(|n| history.push(&state(n, "sess_1")));
-        let rewound = history.rewind(Some("evt_3"));
-        assert_eq!((ids(&rewound.frames), rewound.gap), (vec!["evt_4", "evt_5"], false));
-        // What is handed out again is kept again.
-        rewound.frames.iter().for_each(|f| history.push(f));
-        assert_eq!(ids(&history.rewind(Some("evt_4")).frames), ["evt_5"]);
+        let replay = history.take_after(Some("evt_3"));
+        assert_eq!((ids(&replay.frames), replay.gap), (vec!["evt_4", "evt_5"], false));
+        // Events that are read again are kept again.
+        replay.frames.iter().for_each(|f| history.push(f));
+        assert_eq!(ids(&history.take_after(Some("evt_4")).frames), ["evt_5"]);
     }
 
     #[test]
-    fn without_a_place_everything_comes_again() {
+    fn without_a_last_event_everything_is_replayed() {
         let mut history = History::default();
         (1..=3).for_each(|n| history.push(&state(n, "sess_1")));
-        let rewound = history.rewind(None);
-        assert_eq!((ids(&rewound.frames), rewound.gap), (vec!["evt_1", "evt_2", "evt_3"], false));
+        let replay = history.take_after(None);
+        assert_eq!((ids(&replay.frames), replay.gap), (vec!["evt_1", "evt_2", "evt_3"], false));
     }
 
     #[test]
@@ -217,34 +225,38 @@ mod tests {
             history.push(&state(2, "sess_2"));
             history.push(&frame(3, "sess_1", end));
             history.push(&frame(4, "sess_2", question));
-            let rewound = history.rewind(Some(unknown));
-            assert!(rewound.gap, "{unknown}");
-            let (sessions, questions) = rewound.known();
-            assert_eq!((sessions.len(), questions.len()), (2, 0), "open questions are asked again");
-            let frames = rewound.sum_up(&mut Counter(0));
+            let replay = history.take_after(Some(unknown));
+            assert!(replay.gap, "{unknown}");
+            let covered = replay.covered();
+            assert_eq!(
+                (covered.sessions.len(), covered.questions.len()),
+                (2, 0),
+                "the engine delivers open questions again"
+            );
+            let frames = replay.with_gap_summaries(&mut Counter(0));
             assert_eq!(frames.len(), 2);
-            let Payload::StateChanged(told) = &frames[0].event().payload else { panic!("no summary") };
-            assert_eq!((told.to_state.as_str(), frames[0].session().as_str()), ("two", "sess_2"));
-            assert_eq!(ids(&frames[1..]), ["evt_3"], "the ending");
+            let Payload::StateChanged(summary) = &frames[0].event().payload else { panic!("no summary") };
+            assert_eq!((summary.to_state.as_str(), frames[0].session().as_str()), ("two", "sess_2"));
+            assert_eq!(ids(&frames[1..]), ["evt_3"], "the terminal event");
         }
     }
 
     #[test]
-    fn what_aged_out_is_told_as_a_gap_and_no_ending_is_missed() {
+    fn dropped_events_make_a_gap_but_no_terminal_event_is_missed() {
         let mut history = History::default();
         let end = json!({"type": "aaep:agent.session.completed", "summary_normal": "Done."});
         history.push(&state(1, "sess_1"));
         history.push(&frame(2, "sess_1", end));
-        (3..3 + EVENTS).for_each(|n| history.push(&state(n, "sess_2")));
-        let rewound = history.rewind(Some("evt_1"));
-        assert!(rewound.gap);
-        let (sessions, questions) = rewound.known();
-        assert_eq!((sessions.len(), questions.len()), (2, 0));
-        let frames = rewound.sum_up(&mut Counter(0));
-        assert_eq!(frames.len(), 1 + 1 + EVENTS, "the ending, a summary, the events");
+        (3..3 + MAX_EVENTS).for_each(|n| history.push(&state(n, "sess_2")));
+        let replay = history.take_after(Some("evt_1"));
+        assert!(replay.gap);
+        let covered = replay.covered();
+        assert_eq!((covered.sessions.len(), covered.questions.len()), (2, 0));
+        let frames = replay.with_gap_summaries(&mut Counter(0));
+        assert_eq!(frames.len(), 1 + 1 + MAX_EVENTS, "the terminal event, a summary, the events");
         assert_eq!(ids(&frames[..1]), ["evt_2"]);
-        let Payload::StateChanged(told) = &frames[1].event().payload else { panic!("no summary") };
-        assert_eq!(told.to_state, "one", "the state where the stream picks up");
+        let Payload::StateChanged(summary) = &frames[1].event().payload else { panic!("no summary") };
+        assert_eq!(summary.to_state, "one", "the state before the first replayed event");
         assert_eq!(ids(&frames[2..3]), ["evt_3"]);
         assert!(aaep_proto::validate(frames[1].json()).is_valid());
     }

@@ -1,4 +1,4 @@
-//! The half of a link by which a subscriber sends messages to the producer.
+//! Sends messages of a subscriber to the producer.
 
 use std::sync::Arc;
 
@@ -8,54 +8,58 @@ use aaep_proto::inbound::Inbound;
 use aaep_proto::message::{ClarificationReply, ConfirmationReply, Decision, Message, Response};
 use tokio::sync::{Semaphore, mpsc};
 
-use super::link::{LinkEvent, Received, is_reply};
+use super::event::{InboundMessage, LinkEvent};
 use crate::clock::{self, Arrival};
+use crate::driver::is_reply;
 use crate::error::Error;
 
-/// The half of a [`Link`](crate::transport::Link) that speaks. It keeps nothing alive.
+/// Sends messages of a subscriber to the producer. Made by [`Link::sender`](crate::transport::Link::sender). It keeps
+/// neither the link nor the producer alive.
 ///
 /// ```
-/// use aaep::transport::LinkSender;
 /// use aaep::message::Decision;
-/// async fn agree(sender: LinkSender, token: &aaep::id::ReplyToken) -> Result<(), aaep::Error> {
+/// use aaep::transport::LinkSender;
+/// async fn accept(sender: LinkSender, token: &aaep::id::ReplyToken) -> Result<(), aaep::Error> {
 ///     sender.decide(token, Decision::Accept).await
 /// }
-/// # let _ = agree;
+/// # let _ = accept;
 /// ```
 #[derive(Clone, Debug)]
 pub struct LinkSender {
-    pub(crate) key: SubscriptionKey,
-    pub(crate) id: SubscriptionId,
-    pub(crate) news: mpsc::UnboundedSender<LinkEvent>,
-    pub(crate) said: Arc<Semaphore>,
-    pub(crate) replies: Arc<Semaphore>,
+    pub(super) key: SubscriptionKey,
+    pub(super) id: SubscriptionId,
+    pub(super) link_events: mpsc::UnboundedSender<LinkEvent>,
+    pub(super) inbound_slots: Arc<Semaphore>,
+    pub(super) reply_slots: Arc<Semaphore>,
 }
 
 impl LinkSender {
-    /// Says something to the producer. Waits while too much that was said before is not heard. A reply counts from the
+    /// Sends a message to the producer. Waits while too many earlier messages were not handled. A reply counts from the
     /// moment of this call, however long it waits.
     pub async fn send(&self, message: Message) -> Result<(), Error> {
         let arrived = Arrival::now();
-        let places = if is_reply(&message) { &self.replies } else { &self.said };
-        let place = places.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
-        let received = Received { message: Box::new(message), arrived, place };
-        self.news.send(LinkEvent::Said(self.key, received)).map_err(|_| Error::Gone)
+        let slots = if is_reply(&message) { &self.reply_slots } else { &self.inbound_slots };
+        let slot = slots.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
+        let message = InboundMessage { message: Box::new(message), arrived, slot };
+        self.link_events.send(LinkEvent::Message(self.key, message)).map_err(|_| Error::Gone)
     }
 
-    /// Has an invalid message of the subscriber answered. A request is rejected because there is a subscription already;
-    /// a rejected renegotiation ends the subscription, unless it names another one. Anything else gets no answer.
+    /// Reports an invalid message of the subscriber, so that the producer replies to it. A request is rejected, because
+    /// there is a subscription already. A rejected renegotiation closes the subscription, unless it names another one.
+    /// Any other message gets no reply.
     pub async fn send_invalid(&self, message: Inbound) -> Result<(), Error> {
-        let place = self.said.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
-        self.news.send(LinkEvent::Invalid(self.key, Box::new(message), place)).map_err(|_| Error::Gone)
+        let slot = self.inbound_slots.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
+        let event = LinkEvent::Invalid { key: self.key, message: Box::new(message), slot };
+        self.link_events.send(event).map_err(|_| Error::Gone)
     }
 
-    /// Answers a confirmation, now.
+    /// Replies to a confirmation, with the current time.
     pub async fn decide(&self, token: &ReplyToken, decision: Decision) -> Result<(), Error> {
         let reply = ConfirmationReply {
             reply_token: token.clone(),
             decision,
             subscription_id: self.id.clone(),
-            timestamp: clock::wall(),
+            timestamp: clock::system_time(),
             decided_by: None,
             decision_rationale: None,
             modified_action: None,
@@ -64,13 +68,13 @@ impl LinkSender {
         self.send(reply.into()).await
     }
 
-    /// Answers a clarification, now.
+    /// Replies to a clarification, with the current time.
     pub async fn answer(&self, token: &ReplyToken, response: Response) -> Result<(), Error> {
         let reply = ClarificationReply {
             reply_token: token.clone(),
             response,
             subscription_id: self.id.clone(),
-            timestamp: clock::wall(),
+            timestamp: clock::system_time(),
             decided_by: None,
             confidence: None,
             correlation_id: None,

@@ -177,7 +177,7 @@ async fn a_renegotiation_without_room_is_rejected() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_furthest_behind_is_ended_when_too_much_waits() {
-    let producer = aaep::Producer::builder("gardener").waiting_limit(2 << 20).build();
+    let producer = aaep::Producer::builder("gardener").max_queued_bytes(2 << 20).build();
     let stalled = producer.subscribe_local("stalled", Default::default()).await.unwrap();
     let mut reading = producer.subscribe_local("reading", Default::default()).await.unwrap();
     let reader = tokio::spawn(async move {

@@ -1,0 +1,110 @@
+//! Carrying out what the engine wants done: events and messages go to links, outcomes to those who wait for them, records
+//! to the journal and the audit log.
+
+use aaep_proto::confirm::AuditRecord;
+use aaep_proto::engine::{EngineOutput, SubscriptionKey};
+use aaep_proto::id::ReplyToken;
+use aaep_proto::message::Message;
+use aaep_proto::time::Moment;
+use tokio::sync::mpsc;
+
+use crate::driver::{DriverState, Waiter};
+use crate::transport::{LinkTx, Outbound};
+
+impl DriverState {
+    /// Carries out all outputs of the last changes and hands their records to the journal. Returns the engine's next
+    /// deadline.
+    pub(crate) fn flush(&mut self) -> Option<Moment> {
+        let mut deadline = self.drain_outputs();
+        if self.shed_slow_subscriptions() {
+            deadline = self.drain_outputs();
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flush();
+        }
+        if self.replay_waits && self.engine.all_keep_up() {
+            self.replay_waits = false;
+            self.all_keep_up.notify_waiters();
+        }
+        deadline
+    }
+
+    /// Carries out all outputs of the engine, but collects records for the journal only. Returns the engine's next
+    /// deadline.
+    pub(crate) fn drain_outputs(&mut self) -> Option<Moment> {
+        self.drain_outputs_with(|_, message| Some(message))
+    }
+
+    /// Carries out all outputs of the engine as [`DriverState::drain_outputs`] does. Messages of the handshake are passed
+    /// to `intercept` first; what it returns is sent to the link.
+    pub(crate) fn drain_outputs_with(
+        &mut self,
+        mut intercept: impl FnMut(SubscriptionKey, Box<Message>) -> Option<Box<Message>>,
+    ) -> Option<Moment> {
+        loop {
+            match self.engine.poll_output() {
+                EngineOutput::Event(key, frame) => {
+                    if let Some(recorder) = &mut self.recorder
+                        && self.links.get(&key).is_some_and(LinkTx::is_resumable)
+                    {
+                        recorder.push_sent(&frame);
+                    }
+                    self.stats.note_question(&self.engine, &frame);
+                    self.push(key, Outbound::Event(frame));
+                }
+                EngineOutput::Message(key, message) => {
+                    if let Some(message) = intercept(key, message) {
+                        self.push(key, Outbound::Message(message));
+                    }
+                }
+                EngineOutput::Closed(key, info) => {
+                    self.push(key, Outbound::Closed(info));
+                    self.links.remove(&key);
+                    self.recovered.remove(&key);
+                }
+                EngineOutput::Decided(token, outcome) => {
+                    if let Some(Waiter::Confirmation(waiter)) = self.waiters.remove(&token) {
+                        // An error means that the agent stopped waiting.
+                        let _ = waiter.send(outcome);
+                    }
+                }
+                EngineOutput::Answered(token, outcome) => {
+                    if let Some(Waiter::Clarification(waiter)) = self.waiters.remove(&token) {
+                        let _ = waiter.send(outcome);
+                    }
+                }
+                EngineOutput::Invoked(token, result) => self.handle_announced(&token, result),
+                EngineOutput::Audit(record) => self.handle_audit_record(*record),
+                EngineOutput::Journal(entry) => {
+                    if let Some(recorder) = &mut self.recorder {
+                        recorder.push(*entry);
+                    }
+                }
+                EngineOutput::Ignored(subscription, rejection) => {
+                    self.stats.count_ignored(rejection);
+                    tracing::info!(%subscription, ?rejection, "reply ignored");
+                }
+                EngineOutput::Idle(deadline) => return deadline,
+            }
+        }
+    }
+
+    fn push(&mut self, key: SubscriptionKey, item: Outbound) {
+        let Some(link_tx) = self.links.get(&key) else { return };
+        let full = link_tx.push(item);
+        self.fairness.count();
+        if full && !link_tx.is_blocked() {
+            self.set_blocked(key, true);
+        }
+        self.extend_drain();
+    }
+
+    fn handle_audit_record(&mut self, record: AuditRecord) {
+        self.stats.count_resolved(record.resolution);
+        self.stats.remove_open(&record.reply_token);
+        if let Err(mpsc::error::TrySendError::Full(record)) = self.audit.try_send(record) {
+            let (token, resolution): (&ReplyToken, _) = (&record.reply_token, record.resolution.as_str());
+            tracing::warn!(%token, resolution, "audit record lost: read the audit log of the producer faster");
+        }
+    }
+}
