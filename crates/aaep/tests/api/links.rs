@@ -197,8 +197,8 @@ async fn who_is_furthest_behind_is_ended_when_too_much_waits() {
         tokio::task::yield_now().await;
     }
     let measures = producer.stats().await.unwrap();
-    assert_eq!((measures.shed, measures.presence.subscriptions), (1, 1), "{measures:?}");
-    assert!(measures.waiting_bytes < 2 << 20, "{measures:?}");
+    assert_eq!((measures.shed, measures.subscribers.subscriptions), (1, 1), "{measures:?}");
+    assert!(measures.queued_bytes < 2 << 20, "{measures:?}");
     session.cancel(aaep::message::CancelledBy::Producer, "Enough.").await.unwrap();
     drop(producer);
     assert!(reader.await.unwrap(), "who reads gets everything");
