@@ -96,7 +96,9 @@ impl DriverState {
     fn handle_invalid(&mut self, key: SubscriptionKey, message: &Inbound) {
         // An error means that the subscription has ended meanwhile and needs no reply.
         let _ = self.with_engine(|engine, cx| match message {
-            Inbound::RefusedChange(named, rejection) => engine.reject_invalid_renegotiation(cx, key, named.as_ref(), rejection),
+            Inbound::RefusedChange(named, rejection) => {
+                engine.reject_invalid_renegotiation(cx, key, named.as_ref(), rejection)
+            }
             Inbound::Refused(_) => engine.reject_second_request(key),
             _ => Ok(()),
         });
@@ -133,7 +135,8 @@ impl DriverState {
     /// replies to the sender, so no reply goes to the link. Returns whether there was such a subscription.
     fn refuse_renegotiation_of(&mut self, principal: &str, id: &SubscriptionId, rejection: &Rejection) -> bool {
         let Some(key) = self.engine().find_subscription(id, principal) else { return false };
-        let refused = self.with_engine(|engine, cx| engine.reject_invalid_renegotiation(cx, key, Some(id), rejection)).is_ok();
+        let refused =
+            self.with_engine(|engine, cx| engine.reject_invalid_renegotiation(cx, key, Some(id), rejection)).is_ok();
         self.drain_outputs_with(|to, message| if to == key { None } else { Some(message) });
         refused
     }
