@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus, Stdio};
 
-use aaep_server::agents::stdio::{SideOutput, relay_lines};
+use aaep_server::agents::stdio::{AgentPipes, SideOutput, relay_lines};
 use aaep_server::agents::{AgentIdentity, Relay};
 use aaep_server::{Config, ConfigError, Layer, Server};
 use tokio::process::{Child, Command};
@@ -80,9 +80,10 @@ async fn serve(config: Config, command: Vec<OsString>) -> Result<ExitCode, Confi
         (status, signals)
     });
     let mut relay = Relay::new(producer.clone(), identity);
-    if let (Some(output), Some(input)) = pipes {
+    if let (Some(stdout), Some(stdin)) = pipes {
+        let pipes = AgentPipes { stdout, stdin };
         let ended = async { drop(ended.await) };
-        if let Err(error) = relay_lines(&mut relay, (output, input), ended, print_side_output).await {
+        if let Err(error) = relay_lines(&mut relay, pipes, ended, print_side_output).await {
             print_error(format_args!("cannot read the output of the agent: {error}"));
         }
     }
@@ -108,7 +109,7 @@ async fn serve(config: Config, command: Vec<OsString>) -> Result<ExitCode, Confi
 
 fn agent_identity(config: &Config) -> AgentIdentity {
     let language = config.languages.first().cloned().unwrap_or_else(|| "en".parse().expect("en is a language tag"));
-    let mut identity = AgentIdentity::anyone(&config.agent_id, language);
+    let mut identity = AgentIdentity::unrestricted(&config.agent_id, language);
     identity.producer.agent_name.clone_from(&config.agent_name);
     identity
 }
@@ -127,12 +128,14 @@ fn start(command: &[OsString], url: &str) -> io::Result<Child> {
 fn print_side_output(output: SideOutput<'_>) {
     match output {
         // Blocking: the reader of our output sets the pace of the agent.
-        SideOutput::Lines(lines) => tokio::task::block_in_place(|| {
+        SideOutput::Passthrough(lines) => tokio::task::block_in_place(|| {
             let mut out = io::stdout().lock();
             // If nobody reads it, the agent continues all the same.
             let _ = out.write_all(lines).and_then(|()| out.flush());
         }),
-        SideOutput::Problem(number, message) => print_error(format_args!("line {number} of the agent: {message}")),
+        SideOutput::LineError { number, message } => {
+            print_error(format_args!("line {number} of the agent: {message}"));
+        }
     }
 }
 

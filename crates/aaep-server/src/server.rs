@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-use crate::agents::{self, Agents};
+use crate::agents::{self, AgentRegistry};
 use crate::auth::Authenticator;
 use crate::auth::tls::Certificates;
 use crate::config::{Config, ConfigError};
@@ -148,7 +148,7 @@ impl Server {
         tokio::spawn(reload_files(app.clone(), certificates.clone()));
         let mut tasks = extra.serve(&app, certificates.as_ref()).await?;
         if agents {
-            let agents = Agents::new(producer.clone(), &config, &context.admission);
+            let agents = AgentRegistry::new(producer.clone(), &config, &context.admission);
             more = more.merge(agents::router(agents).with_state(app.clone()));
         }
         let router = http::router(app, &config.transports, more);

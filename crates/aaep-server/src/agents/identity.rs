@@ -1,64 +1,68 @@
-//! Who an agent is, and whom it may say it is.
+//! The identity of an agent: the `agent_id` it has by default, and those it may claim.
 
 use aaep::LanguageTag;
 use aaep::message::Producer;
 
 use super::response::AgentError;
 
-/// Most characters of a name.
-const NAME: usize = 256;
+/// Longest `agent_id`, `agent_name`, `agent_version` or `model` that an agent may claim, in characters.
+const MAX_CLAIM_CHARS: usize = 256;
 
-/// An agent, as the transport knows it.
+/// Who an agent is, as far as its transport knows.
 ///
 /// ```
 /// use aaep_server::agents::AgentIdentity;
-/// let bank = AgentIdentity::of_principal("bank", "en".parse()?);
-/// assert!(bank.may_be("bank") && bank.may_be("bank/transfers") && !bank.may_be("banker"));
+/// let bank = AgentIdentity::for_principal("bank", "en".parse()?);
+/// assert!(bank.can_act_as("bank") && bank.can_act_as("bank/transfers") && !bank.can_act_as("banker"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentIdentity {
-    /// Who it is when it does not say so itself.
+    /// The identity of sessions that claim none.
     pub producer: Producer,
-    /// The language of its texts when it does not say so itself.
+    /// The language of sessions that state none.
     pub language: LanguageTag,
-    /// Under whose name it must stay.
+    /// The principal whose name every claimed `agent_id` must have or begin with.
     principal: Option<String>,
 }
 
 impl AgentIdentity {
-    /// An agent that may call itself anything: it was started by who runs it, or it is on a machine of its own.
-    pub fn anyone(agent_id: impl Into<String>, language: LanguageTag) -> AgentIdentity {
+    /// Creates the identity of an agent that may claim any `agent_id`: the user started it, or the server asks for no
+    /// credentials.
+    pub fn unrestricted(agent_id: impl Into<String>, language: LanguageTag) -> AgentIdentity {
         AgentIdentity { producer: Producer::new(agent_id), language, principal: None }
     }
 
-    /// An agent with credentials. It may call itself by the name of these, or by a name under it: `bank/transfers`.
-    pub fn of_principal(principal: impl Into<String>, language: LanguageTag) -> AgentIdentity {
+    /// Creates the identity of an agent with credentials. It may claim the principal's name, or a name below it such as
+    /// `bank/transfers`.
+    pub fn for_principal(principal: impl Into<String>, language: LanguageTag) -> AgentIdentity {
         let principal = principal.into();
         AgentIdentity { producer: Producer::new(principal.clone()), language, principal: Some(principal) }
     }
 
-    /// Whether it may call itself so.
-    pub fn may_be(&self, agent_id: &str) -> bool {
+    /// Returns whether the agent may claim this `agent_id`.
+    pub fn can_act_as(&self, agent_id: &str) -> bool {
         let Some(principal) = &self.principal else { return true };
         agent_id.strip_prefix(principal.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// The identity of a session: what the agent says of itself, if it may.
-    pub(super) fn identity(&self, said: Option<Producer>) -> Result<Producer, AgentError> {
-        let Some(mut said) = said else { return Ok(self.producer.clone()) };
-        let long = |text: &str| text.chars().count() > NAME;
-        let texts = [&said.agent_version, &said.agent_name, &said.model];
-        if long(&said.agent_id) || texts.into_iter().flatten().any(|text| long(text)) {
-            return Err(AgentError::at("/producer", format!("Shorten the names of the agent to {NAME} characters.")));
+    /// Returns the identity of a session: the one that the agent claims, if it may, or the default.
+    pub(super) fn resolve(&self, claimed: Option<Producer>) -> Result<Producer, AgentError> {
+        let Some(mut claimed) = claimed else { return Ok(self.producer.clone()) };
+        let too_long = |text: &str| text.chars().count() > MAX_CLAIM_CHARS;
+        let texts = [&claimed.agent_version, &claimed.agent_name, &claimed.model];
+        if too_long(&claimed.agent_id) || texts.into_iter().flatten().any(|text| too_long(text)) {
+            let message = format!("Shorten the names of the agent to {MAX_CLAIM_CHARS} characters.");
+            return Err(AgentError::at("/producer", message));
         }
-        if !self.may_be(&said.agent_id) {
+        if !self.can_act_as(&claimed.agent_id) {
             let name = self.principal.as_deref().unwrap_or_default();
-            let message = format!("These credentials are for {name}: use that as agent_id, or {name}/ and more.");
+            let message =
+                format!("These credentials are for {name}: set agent_id to {name}, or to a name below {name}/.");
             return Err(AgentError::at("/producer/agent_id", message));
         }
-        // The manifest is that of who serves the agent.
-        said.manifest_uri = None;
-        Ok(said)
+        // The manifest describes the server, so an agent cannot point to another one.
+        claimed.manifest_uri = None;
+        Ok(claimed)
     }
 }

@@ -1,33 +1,55 @@
-//! Agents in any language: what they write as JSON becomes sessions of the producer.
+//! Agents in other processes and languages: loose JSON becomes events of the producer.
 //!
-//! An agent needs no library. It writes one JSON object for each event, as loosely as it likes, and gets one JSON object
-//! back for each question it asked and for each event that was refused. A [`Relay`] does that for one agent; [`stdio`]
-//! feeds it from a process, and the endpoints under `/aaep/v1/agent` from the network.
+//! An agent needs no library. It writes one JSON object for each event and may leave out what only the server knows or
+//! what has one right value. It gets one JSON object back for each question that was resolved and for each event that
+//! was refused.
+//!
+//! # The path of one event
+//!
+//! 1. **Receive.** [`stdio`] reads lines from the standard output of a process (`aaep run`), `post.rs` handles
+//!    `POST /aaep/v1/agent/events` and `ws.rs` handles the WebSocket `/aaep/v1/agent/ws`. `read_ahead.rs` keeps reading
+//!    from the WebSocket while an event is handled.
+//! 2. **Find the agent.** On a server, `registry.rs` finds or creates the agent that a connection belongs to and hands
+//!    out an `AgentLease`. `identity.rs` decides which `agent_id` it may use, `resources.rs` how much it may occupy. Under
+//!    `aaep run` there is one agent and no registry.
+//! 3. **Parse.** `raw_event.rs` parses the object once, through `strict_json.rs`, into a `RawEvent`. `urgent.rs` notes
+//!    urgent events before they are handled, so that text in front of them does not delay them.
+//! 4. **Deduplicate.** [`Relay`] owns the state of one agent. It looks the `event_id` up in `response_cache.rs`: a
+//!    repeated event gets its first response again. After a restart, `relay/recovery.rs` answers for earlier events.
+//! 5. **Complete.** `raw_event.rs` fills in the fields that the agent left out and makes a typed `CompletedEvent`. Text of
+//!    an open output skips this: `relay/text.rs` collects it.
+//! 6. **Find the session.** `relay/sessions.rs` maps the agent's `session_id` to a session of the producer, and starts one
+//!    if there is none. `relay/recovery.rs` adopts a session from before a restart.
+//! 7. **Emit.** `session.rs` emits the event into that session through the `aaep` crate, whose engine delivers it to all
+//!    subscriptions. An irreversible tool needs a permit from `permits.rs`; `irreversible_tools.rs` knows those tools.
+//!    `questions.rs` asks the user.
+//! 8. **Respond.** `response.rs` is what the agent gets back as JSON. The response to a question comes later: `pending.rs`.
 
-mod ask;
-mod events;
-mod exact;
-mod guarded;
 mod identity;
-mod inbox;
-mod memory;
+mod irreversible_tools;
+mod pending;
+mod permits;
+mod post;
+mod questions;
 mod raw_event;
+mod read_ahead;
 mod registry;
 mod relay;
-mod reply;
+mod resources;
 mod response;
+mod response_cache;
 mod session;
-mod share;
 pub mod stdio;
+mod strict_json;
 mod urgent;
 mod ws;
 
 pub use identity::AgentIdentity;
+pub use pending::{PendingResponse, ResponseState};
 pub use relay::Relay;
-pub use reply::{Pending, Reply};
-pub use response::{AgentError, AgentResponse};
+pub use response::{AgentError, AgentResponse, OutcomeValue};
 
-pub(crate) use registry::Agents;
+pub(crate) use registry::AgentRegistry;
 
 use std::sync::Arc;
 
@@ -36,10 +58,10 @@ use axum::routing::{any, post};
 
 use crate::context::AppState;
 
-/// The endpoints for agents. They need the role to produce.
-pub(crate) fn router(agents: Arc<Agents>) -> Router<AppState> {
+/// The endpoints for agents. They need the role `produce`.
+pub(crate) fn router(agents: Arc<AgentRegistry>) -> Router<AppState> {
     Router::new()
-        .route("/aaep/v1/agent/events", post(events::take))
+        .route("/aaep/v1/agent/events", post(self::post::post_events))
         .route("/aaep/v1/agent/ws", any(ws::upgrade))
         .layer(axum::Extension(agents))
 }

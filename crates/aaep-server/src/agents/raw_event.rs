@@ -1,5 +1,6 @@
-//! An event as an agent writes it, and as the protocol wants it. What only we can know or what has one right value is
-//! filled in; what people hear is not made up.
+//! An event as an agent writes it ([`RawEvent`]), and with everything that the protocol needs ([`CompletedEvent`]).
+//!
+//! Fields that only the server knows, or that have one right value, are filled in. Text that people hear never is.
 
 use aaep::message::{CORE_CONTEXT, CORE_TYPES, CoreType, Event, Producer};
 use aaep::{CallDigest, LanguageTag};
@@ -7,79 +8,98 @@ use aaep_proto::json::Json;
 use aaep_proto::limits;
 use aaep_proto::time::Timestamp;
 use aaep_proto::validate::redact_field;
-use aaep_proto::{Severity, Validator};
+use aaep_proto::{Rule, Severity, Validator};
 use serde_json::{Map, Value, json};
 
-use super::exact;
 use super::response::AgentError;
+use super::{strict_json, urgent};
 
-/// Most characters of an id that an agent makes up.
-const ID: usize = 128;
+/// Longest `event_id`, `session_id` or `output_id` of an agent, in characters.
+const MAX_ID_CHARS: usize = 128;
 
-/// Most bytes of a string, before anything else reads it: the longest text of the protocol has 16,384 characters of up
+/// Longest tool name, in bytes.
+const MAX_TOOL_NAME_BYTES: usize = 256;
+
+/// Longest string, checked before anything else looks at it: the longest text of the protocol has 16,384 characters of up
 /// to four bytes.
-const STRING_BYTES: usize = 4 * limits::STRING_BYTES;
+const MAX_STRING_BYTES: usize = 4 * limits::STRING_BYTES;
 
-/// Fields whose strings may be longer: text is cut on the way, and arguments are only fingerprinted.
-const UNBOUNDED: [&str; 2] = ["chunk", "args"];
+/// Fields whose strings may be longer: text is split on the way, and arguments are only hashed.
+const UNBOUNDED_FIELDS: [&str; 2] = ["chunk", "args"];
 
-/// Stand-ins for ids: those that are sent are made elsewhere.
-const STAND_INS: [(&str, &str); 2] = [("event_id", "evt_0"), ("session_id", "sess_0")];
+/// Fields that [`redact`] leaves alone. The values of choices come back in replies, so the engine refuses a secret in them
+/// instead; the other fields have no free text, or the engine replaces them.
+const UNREDACTED_FIELDS: [&str; 6] = ["choices", "reply_token", "event_id", "session_id", "timestamp", "type"];
 
-/// One object from an agent, taken apart as far as every kind of event needs it.
+/// Placeholders for the ids that the engine will generate: validation requires ids.
+const PLACEHOLDER_IDS: [(&str, &str); 2] = [("event_id", "evt_0"), ("session_id", "sess_0")];
+
+/// Placeholder for the reply token that the engine will generate.
+const PLACEHOLDER_REPLY_TOKEN: &str = "rpl_0";
+
+/// The time that the user gets for a question whose agent sets no `timeout_seconds`, as the specification has it.
+const DEFAULT_TIMEOUT_SECS: u32 = 60;
+
+/// A line of an agent: an event, or why it is none.
+pub(super) type ParsedLine = Result<RawEvent, AgentError>;
+
+/// One parsed JSON object of an agent.
 #[derive(Debug)]
 pub(super) struct RawEvent {
+    /// All fields but the ids.
     object: Map<String, Value>,
-    /// The type; nothing for that of an extension.
+    /// The type, or `None` for an event of an extension.
     pub(super) core: Option<CoreType>,
-    /// What the agent calls the event.
+    /// The agent's id of the event.
     pub(super) event_id: Option<String>,
-    /// What the agent calls the session.
-    pub(super) session: Option<String>,
+    /// The agent's id of the session.
+    pub(super) session_id: Option<String>,
 }
 
-/// A piece of text.
+/// The fields of an `output.streaming` event that its output needs.
 #[derive(Debug)]
-pub(super) struct Chunk {
-    pub(super) output: Option<String>,
+pub(super) struct RawChunk {
+    pub(super) output_id: Option<String>,
     pub(super) text: String,
     pub(super) position: Option<u64>,
     pub(super) complete: bool,
 }
 
-/// An event with all that it needs, and what the agent says beside it.
+/// A typed event with all required fields, and what the agent wrote beside it for the server.
 #[derive(Debug)]
 pub(super) struct CompletedEvent {
     pub(super) event: Event,
-    /// Who the agent says it is.
+    /// The identity that the agent claims.
     pub(super) producer: Option<Producer>,
     /// The language of its texts.
     pub(super) language: Option<LanguageTag>,
     /// The tool that a confirmation is about.
     pub(super) tool: Option<String>,
-    /// The arguments of a call.
+    /// The arguments of a tool call.
     pub(super) args: Option<Value>,
-    /// How long to wait for an answer, if the agent says so.
+    /// The time for a reply, if the agent sets one.
     pub(super) timeout_seconds: Option<u32>,
-    /// Whether the agent can handle "yes, but otherwise".
-    pub(super) takes_modified: bool,
+    /// Whether the agent accepts `modified_action` in the outcome of a confirmation.
+    pub(super) allows_modified_action: bool,
 }
 
 impl RawEvent {
-    /// Reads one object.
-    pub(super) fn read(line: &[u8]) -> Result<RawEvent, AgentError> {
-        let Value::Object(mut object) = exact::read(line)? else {
+    /// Parses one line.
+    pub(super) fn parse(line: &[u8]) -> ParsedLine {
+        let Value::Object(mut object) = strict_json::parse(line)? else {
             return Err(AgentError::new("Write one JSON object on one line."));
         };
-        for (field, value) in object.iter().filter(|(field, _)| !UNBOUNDED.contains(&field.as_str())) {
-            check_strings(&format!("/{field}"), value)?;
+        for (field, value) in &object {
+            if !UNBOUNDED_FIELDS.contains(&field.as_str()) {
+                check_string_lengths(field, value)?;
+            }
         }
-        // The user agrees to the arguments of a call, and a fingerprint of them is compared later.
+        // The user agrees to the arguments of a tool call, and their digest is compared later.
         if object.contains_key("args") {
-            exact::check_numbers(line)?;
+            strict_json::check_numbers(line)?;
         }
-        let event_id = name(&mut object, "event_id")?;
-        let session = name(&mut object, "session_id")?;
+        let event_id = remove_id(&mut object, "event_id")?;
+        let session_id = remove_id(&mut object, "session_id")?;
         let Some(Value::String(type_name)) = object.get("type") else {
             return Err(AgentError::at("/type", "Add type, such as agent.session.started."));
         };
@@ -87,18 +107,37 @@ impl RawEvent {
         if let Some(core) = core {
             object.insert("type".to_owned(), core.as_str().into());
         }
-        Ok(RawEvent { object, core, event_id, session })
+        Ok(RawEvent { object, core, event_id, session_id })
     }
 
-    /// The fingerprint of what it says. When it is said does not count: who says it again may write another time.
-    pub(super) fn content(&self) -> CallDigest {
-        let mut object = self.object.clone();
-        object.remove("timestamp");
-        CallDigest::of(self.session.as_deref().unwrap_or_default(), &Value::Object(object))
+    /// Returns whether the event must not wait for slow subscribers.
+    pub(super) fn is_urgent(&self) -> bool {
+        urgent::is_urgent(self.core, self.object.get("urgency").and_then(Value::as_str))
     }
 
-    /// The text of an output. This is the way of every token that a model writes, so it takes no detours.
-    pub(super) fn chunk(&mut self) -> Result<Chunk, AgentError> {
+    /// Estimates the memory that the parsed event occupies, which can be many times the length of its JSON.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let ids = [&self.event_id, &self.session_id].into_iter().flatten().map(String::len).sum::<usize>();
+        ids + object_bytes(&self.object)
+    }
+
+    /// Returns the digest of its content, which identifies a repeated event. The timestamp does not count: an agent that
+    /// sends an event again may write another one.
+    pub(super) fn digest(&mut self) -> CallDigest {
+        let timestamp = self.object.remove("timestamp");
+        let content = Value::Object(std::mem::take(&mut self.object));
+        let digest = CallDigest::of(self.session_id.as_deref().unwrap_or_default(), &content);
+        if let Value::Object(object) = content {
+            self.object = object;
+        }
+        if let Some(timestamp) = timestamp {
+            self.object.insert("timestamp".to_owned(), timestamp);
+        }
+        digest
+    }
+
+    /// Takes the text out of an `output.streaming` event. Every token of a model comes this way, so nothing else is checked.
+    pub(super) fn take_chunk(&mut self) -> Result<RawChunk, AgentError> {
         let Some(Value::String(text)) = self.object.get_mut("chunk") else {
             return Err(AgentError::at("/chunk", "Add chunk, the text."));
         };
@@ -115,18 +154,17 @@ impl RawEvent {
                 value.as_bool().ok_or_else(|| AgentError::at("/complete", "complete must be true or false."))?
             }
         };
-        Ok(Chunk { output: name(&mut self.object, "output_id")?, text, position, complete })
+        Ok(RawChunk { output_id: remove_id(&mut self.object, "output_id")?, text, position, complete })
     }
 
-    /// Fills in what is missing and checks all of it.
+    /// Fills in what is missing and validates the result.
     pub(super) fn complete(self, now: Timestamp) -> Result<CompletedEvent, Vec<AgentError>> {
         let RawEvent { mut object, core, .. } = self;
-        let is = |kind: CoreType| core == Some(kind);
-        let asks = is(CoreType::AwaitingConfirmation);
-        let tool = if asks { tool_name(&mut object).map_err(|fault| vec![fault])? } else { None };
-        let args = (asks || is(CoreType::ToolInvoked)).then(|| object.remove("args")).flatten();
-        let args = args.filter(|args| !args.is_null());
-        let takes_modified = asks && object.remove("takes_modified_action") == Some(Value::Bool(true));
+        let is_confirmation = core == Some(CoreType::AwaitingConfirmation);
+        let tool = if is_confirmation { remove_tool_name(&mut object)? } else { None };
+        let args = if is_confirmation || core == Some(CoreType::ToolInvoked) { object.remove("args") } else { None };
+        let allows_modified_action =
+            is_confirmation && object.remove("takes_modified_action") == Some(Value::Bool(true));
         let has_timeout = object.contains_key("timeout_seconds");
         let has_producer = object.contains_key("producer");
         fill_envelope(&mut object, core, now);
@@ -134,53 +172,70 @@ impl RawEvent {
             fill_payload(&mut object, core);
         }
         redact(&mut object);
-        let event = check(Value::Object(object))?;
+        let event = validate(Value::Object(object))?;
         let hints = event.envelope.localization_hints.as_ref();
         Ok(CompletedEvent {
             producer: has_producer.then(|| event.envelope.producer.clone()),
             language: hints.and_then(|hints| hints.primary_language.clone()),
             tool,
-            args,
-            timeout_seconds: has_timeout.then(|| timeout_of(&event)).flatten(),
-            takes_modified,
+            args: args.filter(|args| !args.is_null()),
+            timeout_seconds: if has_timeout { timeout_of(&event) } else { None },
+            allows_modified_action,
             event,
         })
     }
 }
 
-/// Refuses strings that are too long. The pointer names the field that holds them.
-fn check_strings(pointer: &str, value: &Value) -> Result<(), AgentError> {
+fn object_bytes(object: &Map<String, Value>) -> usize {
+    let entry = size_of::<(String, Value)>();
+    object.iter().map(|(name, value)| entry + name.len() + value_bytes(value)).sum()
+}
+
+fn value_bytes(value: &Value) -> usize {
     match value {
-        Value::String(text) if text.len() > STRING_BYTES => {
-            let message = format!("Shorten it: {} bytes of text are more than {STRING_BYTES}.", text.len());
-            Err(AgentError::at(pointer, message))
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(|item| size_of::<Value>() + value_bytes(item)).sum(),
+        Value::Object(object) => object_bytes(object),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+/// Refuses strings that are too long, at any depth of a top-level field.
+fn check_string_lengths(field: &str, value: &Value) -> Result<(), AgentError> {
+    match value {
+        Value::String(text) if text.len() > MAX_STRING_BYTES => {
+            let message = format!("Shorten it: {} bytes of text are more than {MAX_STRING_BYTES}.", text.len());
+            Err(AgentError::at(&format!("/{field}"), message))
         }
-        Value::Array(items) => items.iter().try_for_each(|item| check_strings(pointer, item)),
-        Value::Object(fields) => fields.values().try_for_each(|field| check_strings(pointer, field)),
+        Value::Array(items) => items.iter().try_for_each(|item| check_string_lengths(field, item)),
+        Value::Object(fields) => fields.values().try_for_each(|value| check_string_lengths(field, value)),
         _ => Ok(()),
     }
 }
 
-/// Replaces secrets here, in the task of the agent's connection, so that the engine finds none. The values of choices
-/// come back in replies, so a secret in them is left for the engine to refuse; so are the ids, which it makes itself.
+/// Replaces secrets. The engine does so too, but this runs in the task of the agent's connection, so that the engine, which
+/// all agents share, finds none and has less to do.
 fn redact(object: &mut Map<String, Value>) {
-    let left =
-        |field: &str| matches!(field, "choices" | "reply_token" | "event_id" | "session_id" | "timestamp" | "type");
-    for (field, value) in object.iter_mut().filter(|(field, _)| !left(field)) {
-        redact_field(field, value);
+    for (field, value) in object.iter_mut() {
+        if !UNREDACTED_FIELDS.contains(&field.as_str()) {
+            redact_field(field, value);
+        }
     }
 }
 
-/// Takes an id that the agent made up. It is not sent on, so it may be anything short.
-fn name(object: &mut Map<String, Value>, field: &str) -> Result<Option<String>, AgentError> {
+/// Removes an id that the agent chose. It is not sent to subscribers, so it may be any short text.
+fn remove_id(object: &mut Map<String, Value>, field: &str) -> Result<Option<String>, AgentError> {
     match object.remove(field) {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if !text.is_empty() && text.chars().count() <= ID => Ok(Some(text)),
-        Some(_) => Err(AgentError::at(&format!("/{field}"), format!("{field} must be text of 1 to {ID} characters."))),
+        Some(Value::String(text)) if !text.is_empty() && text.chars().count() <= MAX_ID_CHARS => Ok(Some(text)),
+        Some(_) => {
+            let message = format!("{field} must be text of 1 to {MAX_ID_CHARS} characters.");
+            Err(AgentError::at(&format!("/{field}"), message))
+        }
     }
 }
 
-/// Reads `aaep:agent.tool.invoked`, `agent.tool.invoked` and `tool.invoked`.
+/// Parses `aaep:agent.tool.invoked`, `agent.tool.invoked` and `tool.invoked`.
 pub(super) fn core_type(text: &str) -> Option<CoreType> {
     if text.starts_with(CORE_TYPES) || text.contains(':') {
         return CoreType::parse(text);
@@ -188,16 +243,16 @@ pub(super) fn core_type(text: &str) -> Option<CoreType> {
     CoreType::parse(&format!("aaep:{text}")).or_else(|| CoreType::parse(&format!("aaep:agent.{text}")))
 }
 
-/// Takes the tool that a confirmation is about. Its name is sent on, so it must be one.
-fn tool_name(object: &mut Map<String, Value>) -> Result<Option<String>, AgentError> {
+/// Removes the name of the tool that a confirmation is about. It is sent to subscribers, so its form is checked.
+fn remove_tool_name(object: &mut Map<String, Value>) -> Result<Option<String>, AgentError> {
     let Some(value) = object.remove("tool") else { return Ok(None) };
-    let is_name = |text: &str| {
-        text.len() <= 256
+    let is_tool_name = |text: &str| {
+        text.len() <= MAX_TOOL_NAME_BYTES
             && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
     };
     match value {
-        Value::String(text) if is_name(&text) => Ok(Some(text)),
+        Value::String(text) if is_tool_name(&text) => Ok(Some(text)),
         _ => Err(AgentError::at(
             "/tool",
             "tool must be a tool name: a letter or underscore, then letters, digits, and _ . -",
@@ -206,8 +261,8 @@ fn tool_name(object: &mut Map<String, Value>) -> Result<Option<String>, AgentErr
 }
 
 fn fill_envelope(object: &mut Map<String, Value>, core: Option<CoreType>, now: Timestamp) {
-    for (field, stand_in) in STAND_INS {
-        object.insert(field.to_owned(), stand_in.into());
+    for (field, placeholder) in PLACEHOLDER_IDS {
+        object.insert(field.to_owned(), placeholder.into());
     }
     let mut fill = |field: &str, value: Value| {
         object.entry(field).or_insert(value);
@@ -218,9 +273,9 @@ fn fill_envelope(object: &mut Map<String, Value>, core: Option<CoreType>, now: T
     if core.is_some_and(CoreType::must_be_critical) {
         fill("urgency", "critical".into());
     }
-    let is_text = core == Some(CoreType::OutputStreaming);
+    // The language of an output is a field of its payload.
     if core.is_some()
-        && !is_text
+        && core != Some(CoreType::OutputStreaming)
         && let Some(language) = object.remove("language")
     {
         let hints = object.entry("localization_hints").or_insert_with(|| json!({}));
@@ -236,13 +291,13 @@ fn fill_payload(object: &mut Map<String, Value>, core: CoreType) {
     };
     match core {
         CoreType::AwaitingConfirmation => {
-            fill("reply_token", "rpl_0".into());
-            fill("timeout_seconds", 60.into());
+            fill("reply_token", PLACEHOLDER_REPLY_TOKEN.into());
+            fill("timeout_seconds", DEFAULT_TIMEOUT_SECS.into());
             fill("default_decision", "reject".into());
         }
         CoreType::AwaitingClarification => {
-            fill("reply_token", "rpl_0".into());
-            fill("timeout_seconds", 60.into());
+            fill("reply_token", PLACEHOLDER_REPLY_TOKEN.into());
+            fill("timeout_seconds", DEFAULT_TIMEOUT_SECS.into());
         }
         CoreType::StateChanged => fill("from_state", "idle".into()),
         CoreType::OutputStreaming => {
@@ -256,22 +311,22 @@ fn fill_payload(object: &mut Map<String, Value>, core: CoreType) {
 fn timeout_of(event: &Event) -> Option<u32> {
     use aaep::message::Payload;
     match &event.payload {
-        Payload::AwaitingConfirmation(asked) => Some(asked.timeout_seconds),
-        Payload::AwaitingClarification(asked) => Some(asked.timeout_seconds),
+        Payload::AwaitingConfirmation(question) => Some(question.timeout_seconds),
+        Payload::AwaitingClarification(question) => Some(question.timeout_seconds),
         _ => None,
     }
 }
 
-fn check(value: Value) -> Result<Event, Vec<AgentError>> {
+fn validate(value: Value) -> Result<Event, Vec<AgentError>> {
     let json = Json::from(&value);
     let report = Validator::new().check_json(&json, None);
-    let errors = report.problems.into_iter().filter(|problem| problem.severity >= Severity::Error);
-    // Secrets are blotted out on the way, and are no reason to say nothing.
-    let faults: Vec<AgentError> = errors.filter(|p| p.rule != aaep_proto::Rule::Secret).map(AgentError::from).collect();
-    if !faults.is_empty() {
-        return Err(faults);
+    let problems = report.problems.into_iter().filter(|problem| problem.severity >= Severity::Error);
+    // The engine replaces secrets; they are no reason to refuse an event.
+    let errors: Vec<AgentError> = problems.filter(|p| p.rule != Rule::Secret).map(AgentError::from).collect();
+    if !errors.is_empty() {
+        return Err(errors);
     }
-    Event::from_json(&json).map_err(|malformed| vec![AgentError::new(format!("This cannot be read: {malformed}."))])
+    Event::from_json(&json).map_err(|error| AgentError::new(format!("This event cannot be read: {error}.")).into())
 }
 
 #[cfg(test)]
@@ -280,16 +335,16 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> RawEvent {
-        RawEvent::read(text.as_bytes()).unwrap()
+    fn parse(text: &str) -> RawEvent {
+        RawEvent::parse(text.as_bytes()).unwrap()
     }
 
-    fn told(text: &str) -> Result<CompletedEvent, Vec<AgentError>> {
-        read(text).complete(Timestamp::from_millis(0))
+    fn complete(text: &str) -> Result<CompletedEvent, Vec<AgentError>> {
+        parse(text).complete(Timestamp::from_millis(0))
     }
 
     #[test]
-    fn types_may_be_short() {
+    fn type_prefixes_are_optional() {
         for text in ["aaep:agent.tool.invoked", "agent.tool.invoked", "tool.invoked"] {
             assert_eq!(core_type(text), Some(CoreType::ToolInvoked), "{text}");
         }
@@ -299,66 +354,73 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_filled_in() {
-        let told = told(
+    fn missing_fields_are_filled_in() {
+        let completed = complete(
             r#"{"type":"awaiting.confirmation","action":"Pay.","consequence":"It is gone.","tool":"pay",
             "args":{"n":1},"language":"de"}"#,
         );
-        let told = told.unwrap();
-        assert_eq!((told.tool.as_deref(), told.args), (Some("pay"), Some(json!({"n": 1}))));
-        assert_eq!(told.language.map(|l| l.to_string()).as_deref(), Some("de"));
-        assert_eq!((told.timeout_seconds, told.producer), (None, None));
-        assert!(matches!(told.event.payload, Payload::AwaitingConfirmation(_)));
+        let completed = completed.unwrap();
+        assert_eq!((completed.tool.as_deref(), completed.args), (Some("pay"), Some(json!({"n": 1}))));
+        assert_eq!(completed.language.map(|l| l.to_string()).as_deref(), Some("de"));
+        assert_eq!((completed.timeout_seconds, completed.producer), (None, None));
+        assert!(matches!(completed.event.payload, Payload::AwaitingConfirmation(_)));
     }
 
     #[test]
-    fn what_people_hear_is_not_made_up() {
-        let faults = told(r#"{"type":"session.completed"}"#).unwrap_err();
-        assert_eq!(faults[0].pointer.as_deref(), Some("/summary_normal"));
-        assert!(faults[0].message.contains("summary_normal"), "{faults:?}");
+    fn missing_text_for_people_is_an_error() {
+        let errors = complete(r#"{"type":"session.completed"}"#).unwrap_err();
+        assert_eq!(errors[0].pointer.as_deref(), Some("/summary_normal"));
+        assert!(errors[0].message.contains("summary_normal"), "{errors:?}");
     }
 
     #[test]
-    fn no_object_is_a_fault() {
-        for (text, says) in
+    fn lines_without_an_event_are_refused() {
+        for (text, expected) in
             [("{", "not JSON"), ("[]", "one JSON object"), ("{}", "Add type"), ("{\"type\":1}", "Add type")]
         {
-            let fault = RawEvent::read(text.as_bytes()).unwrap_err();
-            assert!(fault.message.contains(says), "{fault:?}");
+            let error = RawEvent::parse(text.as_bytes()).unwrap_err();
+            assert!(error.message.contains(expected), "{error:?}");
         }
-        let fault = RawEvent::read(br#"{"type":"progress.updated","event_id":7}"#).unwrap_err();
-        assert_eq!(fault.pointer.as_deref(), Some("/event_id"));
+        let error = RawEvent::parse(br#"{"type":"progress.updated","event_id":7}"#).unwrap_err();
+        assert_eq!(error.pointer.as_deref(), Some("/event_id"));
     }
 
     #[test]
-    fn a_string_that_is_too_long_is_refused_before_it_is_read() {
-        let long = "4111111111111111 ".repeat(STRING_BYTES / 17 + 1);
+    fn string_that_is_too_long_is_refused_while_parsing() {
+        let long = "4111111111111111 ".repeat(MAX_STRING_BYTES / 17 + 1);
         for field in ["summary_normal", "correlation_id", "extensions"] {
             let value = if field == "extensions" { json!({"x": {"y": [long]}}) } else { json!(long) };
             let line = json!({"type": "session.started", field: value}).to_string();
-            let fault = RawEvent::read(line.as_bytes()).unwrap_err();
-            assert_eq!(fault.pointer.as_deref(), Some(format!("/{field}").as_str()));
-            assert!(fault.message.starts_with("Shorten it"), "{fault:?}");
+            let error = RawEvent::parse(line.as_bytes()).unwrap_err();
+            assert_eq!(error.pointer.as_deref(), Some(format!("/{field}").as_str()));
+            assert!(error.message.starts_with("Shorten it"), "{error:?}");
         }
         let text = json!({"type": "output.streaming", "chunk": long}).to_string();
-        assert!(RawEvent::read(text.as_bytes()).is_ok(), "text may be long");
+        assert!(RawEvent::parse(text.as_bytes()).is_ok(), "text may be long");
     }
 
     #[test]
-    fn secrets_are_removed_before_the_engine_gets_them() {
-        let told = told(
+    fn secrets_are_replaced_before_the_engine_gets_them() {
+        let completed = complete(
             r#"{"type":"state.changed","to_state":"ghp_abcdefghij0123456789ABCD","correlation_id":"card 4111111111111111",
             "summary_normal":"It is password=hunter22."}"#,
         );
-        let event = serde_json::to_string(&told.unwrap().event).unwrap();
+        let event = serde_json::to_string(&completed.unwrap().event).unwrap();
         assert_eq!(event.matches("[removed]").count(), 3, "{event}");
     }
 
     #[test]
-    fn the_same_words_at_another_time_are_the_same() {
-        let a = read(r#"{"type":"tool.invoked","tool":"a","timestamp":"2026-05-24T14:22:11Z","event_id":"1"}"#);
-        let b = read(r#"{"event_id":"1","tool":"a","type":"tool.invoked"}"#);
-        let c = read(r#"{"event_id":"1","tool":"b","type":"tool.invoked"}"#);
-        assert!(a.content() == b.content() && a.content() != c.content());
+    fn memory_of_many_small_values_is_not_underestimated() {
+        let line = format!(r#"{{"type":"state.changed","extensions":{{"x":[{}0]}}}}"#, "0,".repeat(1000));
+        assert!(parse(&line).heap_bytes() >= 1000 * size_of::<Value>());
+    }
+
+    #[test]
+    fn digest_ignores_timestamp_and_order_of_fields() {
+        let mut a = parse(r#"{"type":"tool.invoked","tool":"a","timestamp":"2026-05-24T14:22:11Z","event_id":"1"}"#);
+        let mut b = parse(r#"{"event_id":"1","tool":"a","type":"tool.invoked"}"#);
+        let mut c = parse(r#"{"event_id":"1","tool":"b","type":"tool.invoked"}"#);
+        assert!(a.digest() == b.digest() && a.digest() != c.digest());
+        assert!(a.object.contains_key("timestamp"), "the event is unchanged");
     }
 }

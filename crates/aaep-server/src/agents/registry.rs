@@ -1,4 +1,5 @@
-//! All agents of a server: who they are, which sessions are theirs, and when they count as gone.
+//! All agents of a server: which connection belongs to which agent, which agent owns which session, and when an agent
+//! counts as lost.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,48 +11,49 @@ use tokio::time::Instant;
 
 use super::identity::AgentIdentity;
 use super::relay::Relay;
-use super::share::Share;
-use super::urgent::Urgent;
+use super::resources::{AgentResources, ResourceOwner};
+use super::urgent::UrgentCounter;
 use crate::admission::Admission;
 use crate::admission::quota::{QuotaError, QuotaExhausted, QuotaSlot};
 use crate::config::Config;
 
-/// How long an agent whose connection is lost may take to come back.
-const GRACE: Duration = Duration::from_secs(30);
+/// How long an agent whose WebSocket was lost has time to connect again.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long an agent without a connection may say nothing.
-const SILENCE: Duration = Duration::from_secs(600);
+/// How long an agent that uses requests may send none.
+const REQUEST_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How often agents are looked after.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often to look for agents that are lost.
+const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Most characters of the name that an agent gives its connection.
-const NAME: usize = 128;
+/// Longest name that an agent gives its connection, in bytes.
+const MAX_NAME_BYTES: usize = 128;
 
-/// Whose session is whose.
+/// Which agent owns which open session.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct SessionOwners {
+    /// Agent numbers by the producer's session id.
     owners: Mutex<BTreeMap<String, u64>>,
-    count: AtomicU64,
+    agent_count: AtomicU64,
 }
 
-impl Names {
-    /// A number for a new agent.
-    pub(super) fn number(&self) -> u64 {
-        self.count.fetch_add(1, Relaxed)
+impl SessionOwners {
+    /// Returns the number of a new agent.
+    pub(super) fn next_agent_number(&self) -> u64 {
+        self.agent_count.fetch_add(1, Relaxed)
     }
 
-    pub(super) fn add(&self, session: &str, owner: u64) {
-        self.lock().insert(session.to_owned(), owner);
+    pub(super) fn insert(&self, session_id: &str, agent_number: u64) {
+        self.lock().insert(session_id.to_owned(), agent_number);
     }
 
-    pub(super) fn remove(&self, session: &str) {
-        self.lock().remove(session);
+    pub(super) fn remove(&self, session_id: &str) {
+        self.lock().remove(session_id);
     }
 
-    /// Whether the session belongs to another agent than this.
-    pub(super) fn is_others(&self, session: &str, owner: u64) -> bool {
-        self.lock().get(session).is_some_and(|known| *known != owner)
+    /// Returns whether the session belongs to an agent other than this one.
+    pub(super) fn is_owned_by_another(&self, session_id: &str, agent_number: u64) -> bool {
+        self.lock().get(session_id).is_some_and(|owner| *owner != agent_number)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
@@ -59,75 +61,82 @@ impl Names {
     }
 }
 
-/// By which way an agent comes.
+/// How an agent connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionKind {
-    /// A connection that stays.
-    Connection,
-    /// Requests, one at a time.
-    Requests,
+    /// By a connection that stays open: a WebSocket.
+    Persistent,
+    /// By single requests.
+    PerRequest,
 }
 
-type Key = (String, String);
+/// Identifies an agent among those of a server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct AgentKey {
+    /// The principal with a prefix, or empty if the server asks for no credentials: a principal may have any name.
+    principal: String,
+    /// The name or the number of the agent; empty for the requests of a principal that gives no name.
+    label: String,
+}
 
 /// All agents of a server.
 #[derive(Debug)]
-pub(crate) struct Agents {
+pub(crate) struct AgentRegistry {
     producer: Producer,
     agent_id: String,
     language: LanguageTag,
-    names: Arc<Names>,
+    session_owners: Arc<SessionOwners>,
     admission: Admission,
-    desks: Mutex<BTreeMap<Key, Arc<AgentEntry>>>,
+    agents: Mutex<BTreeMap<AgentKey, Arc<AgentEntry>>>,
 }
 
-/// One agent.
+/// One agent of a server.
 #[derive(Debug)]
 struct AgentEntry {
     relay: Arc<tokio::sync::Mutex<Relay>>,
-    urgent: Urgent,
+    urgent_events: UrgentCounter,
     presence: Mutex<Presence>,
 }
 
 #[derive(Debug)]
 struct Presence {
-    /// Connections and requests that are there now.
-    here: usize,
-    /// When it counts as gone, if nobody is there.
-    until: Instant,
+    /// Open connections and requests.
+    connections: usize,
+    /// When the agent counts as lost, if it has no connection by then.
+    expires_at: Instant,
 }
 
-/// An agent that is here.
+/// Keeps an agent from expiring while one of its connections or requests is open.
 #[derive(Debug)]
 pub(super) struct AgentLease {
-    desk: Arc<AgentEntry>,
-    way: ConnectionKind,
+    entry: Arc<AgentEntry>,
+    kind: ConnectionKind,
 }
 
 impl AgentLease {
-    /// The agent.
+    /// Returns the agent.
     pub(super) fn relay(&self) -> &Arc<tokio::sync::Mutex<Relay>> {
-        &self.desk.relay
+        &self.entry.relay
     }
 
-    /// Counts urgent events of the agent before they are taken.
-    pub(super) fn urgent(&self) -> &Urgent {
-        &self.desk.urgent
+    /// Returns the counter of the agent's urgent events, which needs no lock of the relay.
+    pub(super) fn urgent_events(&self) -> &UrgentCounter {
+        &self.entry.urgent_events
     }
 }
 
 impl Drop for AgentLease {
     fn drop(&mut self) {
-        let time = match self.way {
-            ConnectionKind::Connection => GRACE,
-            ConnectionKind::Requests => SILENCE,
+        let timeout = match self.kind {
+            ConnectionKind::Persistent => RECONNECT_TIMEOUT,
+            ConnectionKind::PerRequest => REQUEST_IDLE_TIMEOUT,
         };
-        // While others use the agent, it is not blank.
-        let blank = self.desk.relay.try_lock().is_ok_and(|relay| relay.is_blank());
-        let mut presence = self.desk.presence();
-        presence.here -= 1;
-        // Who was refused all it said has nothing to come back to.
-        presence.until = if blank { Instant::now() } else { presence.until.max(Instant::now() + time) };
+        // If the lock is taken, another connection uses the agent, so it is not blank.
+        let is_blank = self.entry.relay.try_lock().is_ok_and(|relay| relay.is_blank());
+        let mut presence = self.entry.presence();
+        presence.connections -= 1;
+        // An agent whose events were all refused has nothing to come back to.
+        presence.expires_at = if is_blank { Instant::now() } else { presence.expires_at.max(Instant::now() + timeout) };
     }
 }
 
@@ -136,141 +145,147 @@ impl AgentEntry {
         self.presence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it may be given up for another agent: nobody is there, and nothing of it goes on.
-    fn is_idle(&self) -> bool {
-        self.presence().here == 0 && self.relay.try_lock().is_ok_and(|relay| relay.is_idle())
+    /// Returns whether it may be removed to make room for another agent: it has no connection, session or question.
+    fn is_evictable(&self) -> bool {
+        self.presence().connections == 0 && self.relay.try_lock().is_ok_and(|relay| relay.is_idle())
     }
 
-    fn is_gone(&self) -> bool {
+    fn is_expired(&self) -> bool {
         let presence = self.presence();
-        presence.here == 0 && presence.until <= Instant::now()
+        presence.connections == 0 && presence.expires_at <= Instant::now()
     }
 }
 
-impl Agents {
-    /// No agents yet. The task that looks after them ends with the last handle.
-    pub(crate) fn new(producer: Producer, config: &Config, admission: &Admission) -> Arc<Agents> {
+impl AgentRegistry {
+    /// Creates an empty registry, and a task that removes lost agents until the registry is dropped.
+    pub(crate) fn new(producer: Producer, config: &Config, admission: &Admission) -> Arc<AgentRegistry> {
         let english = || "en".parse().expect("en is a language tag");
-        let agents = Arc::new(Agents {
+        let registry = Arc::new(AgentRegistry {
             producer,
             agent_id: config.agent_id.clone(),
             language: config.languages.first().cloned().unwrap_or_else(english),
-            names: Arc::default(),
+            session_owners: Arc::default(),
             admission: admission.clone(),
-            desks: Mutex::default(),
+            agents: Mutex::default(),
         });
-        tokio::spawn(look_after(Arc::downgrade(&agents)));
-        agents
+        tokio::spawn(remove_lost_agents(Arc::downgrade(&registry)));
+        registry
     }
 
-    /// A place for an agent of this principal; that which it had before, if it gives its connection the same name.
-    /// Without a principal everyone may be anyone.
-    pub(super) fn enter(
+    /// Finds or creates the agent of a connection. Connections of one principal with the same name belong to one agent.
+    /// There is no principal if the server asks for no credentials; then a name alone identifies an agent.
+    pub(super) fn acquire(
         &self,
         principal: Option<&str>,
         name: Option<&str>,
-        way: ConnectionKind,
+        kind: ConnectionKind,
     ) -> Result<AgentLease, QuotaError> {
-        let label = match (name, way) {
+        let label = match (name, kind) {
             (Some(name), _) => format!("name {name}"),
-            (None, ConnectionKind::Requests) => String::new(),
-            // Without a name nobody can come back to it.
-            (None, ConnectionKind::Connection) => format!("number {}", self.names.number()),
+            (None, ConnectionKind::PerRequest) => String::new(),
+            // Without a name, nobody can connect to this agent again.
+            (None, ConnectionKind::Persistent) => format!("number {}", self.session_owners.next_agent_number()),
         };
-        // A principal may be called anything, so that who has none must not look like one.
-        let key = (principal.map_or_else(String::new, |principal| format!("of {principal}")), label);
-        let mut desks = self.lock();
-        let desk = match desks.get(&key) {
-            Some(desk) => desk.clone(),
+        let key = AgentKey { principal: principal.map_or_else(String::new, |name| format!("of {name}")), label };
+        let mut agents = self.lock();
+        let entry = match agents.get(&key) {
+            Some(entry) => entry.clone(),
             None => {
-                let place = self.place_for(&key.0, &mut desks)?;
-                // Principals share the sessions; where there are none, agents do.
-                let owner = if principal.is_some() { key.0.clone() } else { key.1.clone() };
-                let share = Share::new(&self.admission, principal.unwrap_or(aaep_keys::Identity::LOCAL), owner, place);
-                let relay = self.relay(principal, name, way).within(share);
-                let presence = Mutex::new(Presence { here: 0, until: Instant::now() });
-                let urgent = relay.urgent();
-                let desk = Arc::new(AgentEntry { relay: Arc::new(relay.into()), urgent, presence });
-                desks.insert(key, desk.clone());
-                desk
+                let slot = self.acquire_slot(&key.principal, &mut agents)?;
+                let quota_owner = if principal.is_some() { key.principal.clone() } else { key.label.clone() };
+                let owner = ResourceOwner { principal: principal.unwrap_or(aaep_keys::Identity::LOCAL), quota_owner };
+                let resources = AgentResources::new(&self.admission, owner, slot);
+                let relay = self.create_relay(principal, name, kind).with_resources(resources);
+                let entry = Arc::new(AgentEntry {
+                    urgent_events: relay.urgent_events(),
+                    relay: Arc::new(relay.into()),
+                    presence: Mutex::new(Presence { connections: 0, expires_at: Instant::now() }),
+                });
+                agents.insert(key, entry.clone());
+                entry
             }
         };
-        desk.presence().here += 1;
-        Ok(AgentLease { desk, way })
+        entry.presence().connections += 1;
+        Ok(AgentLease { entry, kind })
     }
 
-    /// A place for one more agent. If there is none, agents of the same principal give way that have nothing going on, and
-    /// after them those of others.
-    fn place_for(&self, principal: &str, desks: &mut BTreeMap<Key, Arc<AgentEntry>>) -> Result<QuotaSlot, QuotaError> {
+    /// Acquires a slot for one more agent. If there is none, removes evictable agents: first those of the same principal,
+    /// then those of others.
+    fn acquire_slot(
+        &self,
+        principal: &str,
+        agents: &mut BTreeMap<AgentKey, Arc<AgentEntry>>,
+    ) -> Result<QuotaSlot, QuotaError> {
         let error = match self.admission.agents.acquire(principal) {
-            Ok(place) => return Ok(place),
+            Ok(slot) => return Ok(slot),
             Err(error) => error,
         };
-        let mut idle: Vec<(bool, Instant, Key)> = desks
+        let mut evictable: Vec<(bool, Instant, AgentKey)> = agents
             .iter()
-            .filter(|(key, desk)| (error.reason == QuotaExhausted::Total || key.0 == principal) && desk.is_idle())
-            .map(|(key, desk)| (key.0 != principal, desk.presence().until, key.clone()))
+            .filter(|(key, _)| error.reason == QuotaExhausted::Total || key.principal == principal)
+            .filter(|(_, entry)| entry.is_evictable())
+            .map(|(key, entry)| (key.principal != principal, entry.presence().expires_at, key.clone()))
             .collect();
-        idle.sort();
-        for (_, _, key) in idle {
-            desks.remove(&key);
-            if let Ok(place) = self.admission.agents.acquire(principal) {
-                return Ok(place);
+        evictable.sort();
+        for (_, _, key) in evictable {
+            agents.remove(&key);
+            if let Ok(slot) = self.admission.agents.acquire(principal) {
+                return Ok(slot);
             }
         }
         Err(error)
     }
 
-    /// A new agent.
-    fn relay(&self, principal: Option<&str>, name: Option<&str>, way: ConnectionKind) -> Relay {
-        let who = match (principal, name) {
-            (None, name) => AgentIdentity::anyone(name.unwrap_or(&self.agent_id), self.language.clone()),
-            (Some(principal), None) => AgentIdentity::of_principal(principal, self.language.clone()),
+    fn create_relay(&self, principal: Option<&str>, name: Option<&str>, kind: ConnectionKind) -> Relay {
+        let language = self.language.clone();
+        let identity = match (principal, name) {
+            (None, name) => AgentIdentity::unrestricted(name.unwrap_or(&self.agent_id), language),
+            (Some(principal), None) => AgentIdentity::for_principal(principal, language),
             (Some(principal), Some(name)) => {
-                let mut who = AgentIdentity::of_principal(principal, self.language.clone());
-                who.producer.agent_id = format!("{principal}/{name}");
-                who
+                let mut identity = AgentIdentity::for_principal(principal, language);
+                identity.producer.agent_id = format!("{principal}/{name}");
+                identity
             }
         };
-        // As JSON, so that no two look the same.
-        let home = (name.is_some() || way == ConnectionKind::Requests)
-            .then(|| serde_json::json!([principal, name]).to_string());
-        let relay = Relay::among(self.producer.clone(), who, self.names.clone());
-        match home {
-            Some(home) => relay.at_home(home),
-            None => relay,
+        let relay = Relay::with_session_owners(self.producer.clone(), identity, self.session_owners.clone());
+        if name.is_some() || kind == ConnectionKind::PerRequest {
+            // As JSON, so that no two pairs make the same key.
+            relay.with_recovery_key(serde_json::json!([principal, name]).to_string())
+        } else {
+            relay
         }
     }
 
-    /// Agents that are gone, taken out.
-    fn take_gone(&self) -> Vec<Arc<AgentEntry>> {
-        let mut desks = self.lock();
-        let gone: Vec<Key> = desks.iter().filter(|(_, desk)| desk.is_gone()).map(|(key, _)| key.clone()).collect();
-        gone.iter().filter_map(|key| desks.remove(key)).collect()
+    /// Removes and returns the agents that count as lost.
+    fn remove_expired(&self) -> Vec<Arc<AgentEntry>> {
+        let mut agents = self.lock();
+        let expired: Vec<AgentKey> =
+            agents.iter().filter(|(_, entry)| entry.is_expired()).map(|(key, _)| key.clone()).collect();
+        expired.iter().filter_map(|key| agents.remove(key)).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Arc<AgentEntry>>> {
-        self.desks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<AgentKey, Arc<AgentEntry>>> {
+        self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether this can be the name of a connection. It becomes a part of the agent's id.
-pub(super) fn is_name(name: &str) -> bool {
-    (1..=NAME).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b))
+/// Returns whether this can be the name of a connection. It becomes a part of the `agent_id`.
+pub(super) fn is_valid_name(name: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b))
 }
 
-/// Ends the sessions of agents that are gone.
-async fn look_after(agents: Weak<Agents>) {
-    let mut look = tokio::time::interval(LOOK);
-    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+/// Removes agents that count as lost and ends their sessions.
+async fn remove_lost_agents(registry: Weak<AgentRegistry>) {
+    let mut interval = tokio::time::interval(EXPIRY_CHECK_INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        look.tick().await;
-        let Some(gone) = agents.upgrade().map(|agents| agents.take_gone()) else { return };
-        for desk in gone {
-            // Nobody else has it any more, so it is free.
-            let mut relay = desk.relay.lock().await;
+        interval.tick().await;
+        let Some(expired) = registry.upgrade().map(|registry| registry.remove_expired()) else { return };
+        for entry in expired {
+            // The entry was removed and has no connection, so this does not wait.
+            let mut relay = entry.relay.lock().await;
             if relay.sessions() > 0 {
-                tracing::info!("an agent is gone; its sessions are ended");
+                tracing::info!("an agent did not come back; its sessions end as errored");
                 relay.fail("The connection to the agent was lost.").await;
             }
         }
@@ -284,163 +299,165 @@ mod tests {
 
     use super::*;
     use crate::admission::MAX_AGENTS;
-    use crate::agents::Reply;
+    use crate::agents::ResponseState;
 
     const STARTED: &[u8] = br#"{"type":"session.started","session_id":"s","summary_normal":"Digging."}"#;
 
-    async fn house() -> (Arc<Agents>, Link) {
-        let producer = Producer::builder("house").build();
-        let link = producer.subscribe_local("ear", Capabilities::default()).await.unwrap();
+    async fn registry_with_subscriber() -> (Arc<AgentRegistry>, Link) {
+        let producer = Producer::builder("garden").build();
+        let link = producer.subscribe_local("screen-reader", Capabilities::default()).await.unwrap();
         let config = Config::default();
-        (Agents::new(producer, &config, &Admission::per_principal(&config.limits)), link)
+        (AgentRegistry::new(producer, &config, &Admission::per_principal(&config.limits)), link)
     }
 
-    async fn until(link: &mut Link, core: CoreType) {
+    async fn wait_for(link: &mut Link, core: CoreType) {
         loop {
-            match link.recv().await.expect("it goes on") {
+            match link.recv().await.expect("the link is open") {
                 Outbound::Event(frame) if frame.event().core_type() == Some(core) => return,
                 _ => {}
             }
         }
     }
 
-    async fn say(seat: &AgentLease, line: &[u8]) -> serde_json::Value {
-        match seat.relay().lock().await.take(line).await {
-            Reply::Now(answer) => answer.to_json(),
-            Reply::Later(pending) => panic!("{pending:?}"),
+    async fn send(lease: &AgentLease, line: &[u8]) -> serde_json::Value {
+        match lease.relay().lock().await.handle_line(line).await {
+            ResponseState::Ready(response) => response.to_json(),
+            ResponseState::Pending(pending) => panic!("{pending:?}"),
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_gone_too_long_has_failed() {
-        for (way, time) in [(ConnectionKind::Connection, GRACE), (ConnectionKind::Requests, SILENCE)] {
-            let (agents, mut link) = house().await;
-            let seat = agents.enter(Some("ada"), None, way).unwrap();
-            assert_eq!(say(&seat, STARTED).await["type"], "published");
+    async fn sessions_of_a_lost_agent_end_as_errored() {
+        for (kind, timeout) in
+            [(ConnectionKind::Persistent, RECONNECT_TIMEOUT), (ConnectionKind::PerRequest, REQUEST_IDLE_TIMEOUT)]
+        {
+            let (agents, mut link) = registry_with_subscriber().await;
+            let lease = agents.acquire(Some("ada"), None, kind).unwrap();
+            assert_eq!(send(&lease, STARTED).await["type"], "published");
             let before = Instant::now();
-            drop(seat);
-            until(&mut link, CoreType::SessionErrored).await;
+            drop(lease);
+            wait_for(&mut link, CoreType::SessionErrored).await;
             let passed = before.elapsed();
-            assert!(passed >= time && passed < time + 3 * LOOK, "{way:?} {passed:?}");
+            assert!(passed >= timeout && passed < timeout + 3 * EXPIRY_CHECK_INTERVAL, "{kind:?} {passed:?}");
             assert!(agents.lock().is_empty());
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_comes_back_in_time_goes_on() {
-        let (agents, mut link) = house().await;
-        let seat = agents.enter(Some("ada"), Some("one"), ConnectionKind::Connection).unwrap();
-        say(&seat, STARTED).await;
-        drop(seat);
-        tokio::time::sleep(GRACE / 2).await;
-        let seat = agents.enter(Some("ada"), Some("one"), ConnectionKind::Connection).unwrap();
-        tokio::time::sleep(2 * SILENCE).await;
+    async fn agent_that_reconnects_in_time_continues_its_session() {
+        let (agents, mut link) = registry_with_subscriber().await;
+        let lease = agents.acquire(Some("ada"), Some("one"), ConnectionKind::Persistent).unwrap();
+        send(&lease, STARTED).await;
+        drop(lease);
+        tokio::time::sleep(RECONNECT_TIMEOUT / 2).await;
+        let lease = agents.acquire(Some("ada"), Some("one"), ConnectionKind::Persistent).unwrap();
+        tokio::time::sleep(2 * REQUEST_IDLE_TIMEOUT).await;
         let done = br#"{"type":"session.completed","session_id":"s","summary_normal":"Done."}"#;
-        assert_eq!(say(&seat, done).await["type"], "published");
-        until(&mut link, CoreType::SessionCompleted).await;
+        assert_eq!(send(&lease, done).await["type"], "published");
+        wait_for(&mut link, CoreType::SessionCompleted).await;
     }
 
     #[tokio::test]
-    async fn nobody_writes_to_the_session_of_another() {
-        let (agents, _link) = house().await;
-        let ada = agents.enter(Some("ada"), None, ConnectionKind::Requests).unwrap();
-        let eve = agents.enter(Some("eve"), None, ConnectionKind::Requests).unwrap();
-        let id = say(&ada, STARTED).await["session_id"].as_str().unwrap().to_owned();
+    async fn agent_cannot_write_to_the_session_of_another() {
+        let (agents, _link) = registry_with_subscriber().await;
+        let ada = agents.acquire(Some("ada"), None, ConnectionKind::PerRequest).unwrap();
+        let eve = agents.acquire(Some("eve"), None, ConnectionKind::PerRequest).unwrap();
+        let id = send(&ada, STARTED).await["session_id"].as_str().unwrap().to_owned();
         for kind in ["session.completed", "session.started", "state.changed"] {
             let line =
                 format!(r#"{{"type":"{kind}","session_id":"{id}","summary_normal":"Mine.","to_state":"deciding"}}"#);
-            let answer = say(&eve, line.as_bytes()).await;
-            let text = answer["problems"][0]["message"].as_str().unwrap_or_default();
-            // A completed event has no state; whatever is said first, it is refused.
-            assert_eq!(answer["type"], "refused", "{answer}");
-            assert!(text.contains("another agent") || kind != "state.changed", "{answer}");
+            let response = send(&eve, line.as_bytes()).await;
+            let text = response["problems"][0]["message"].as_str().unwrap_or_default();
+            // Only state.changed is valid by itself; the others are refused for whatever is wrong first.
+            assert_eq!(response["type"], "refused", "{response}");
+            assert!(text.contains("another agent") || kind != "state.changed", "{response}");
         }
         let line = format!(r#"{{"type":"session.completed","session_id":"{id}","summary_normal":"Done."}}"#);
-        assert_eq!(say(&ada, line.as_bytes()).await["type"], "published");
-        // Once more, now that it has ended: it is still nothing that she may start.
-        assert_eq!(say(&ada, STARTED).await["type"], "refused");
+        assert_eq!(send(&ada, line.as_bytes()).await["type"], "published");
+        // The session has ended, and its id cannot be used again.
+        assert_eq!(send(&ada, STARTED).await["type"], "refused");
     }
 
     #[tokio::test]
-    async fn places_are_bounded() {
-        let producer = Producer::builder("house").build();
+    async fn number_of_agents_is_bounded() {
+        let producer = Producer::builder("garden").build();
         let config = Config::default();
-        let agents = Agents::new(producer, &config, &Admission::shared(&config.limits));
-        let seats: Vec<AgentLease> =
-            (0..MAX_AGENTS).map(|_| agents.enter(None, None, ConnectionKind::Connection).unwrap()).collect();
-        assert!(agents.enter(None, None, ConnectionKind::Connection).is_err());
-        drop(seats);
+        let agents = AgentRegistry::new(producer, &config, &Admission::shared(&config.limits));
+        let leases: Vec<AgentLease> =
+            (0..MAX_AGENTS).map(|_| agents.acquire(None, None, ConnectionKind::Persistent).unwrap()).collect();
+        assert!(agents.acquire(None, None, ConnectionKind::Persistent).is_err());
+        drop(leases);
     }
 
     #[tokio::test]
-    async fn an_agent_whose_events_are_all_invalid_takes_no_place() {
-        let (agents, _link) = house().await;
+    async fn agent_whose_events_are_all_invalid_keeps_no_slot() {
+        let (agents, _link) = registry_with_subscriber().await;
         for n in 0..2 * MAX_AGENTS {
-            let seat = agents.enter(Some("eve"), Some(&format!("a{n}")), ConnectionKind::Requests).unwrap();
-            assert_eq!(say(&seat, br#"{"type":"tool.invoked"}"#).await["type"], "refused");
-            drop(seat);
+            let lease = agents.acquire(Some("eve"), Some(&format!("a{n}")), ConnectionKind::PerRequest).unwrap();
+            assert_eq!(send(&lease, br#"{"type":"tool.invoked"}"#).await["type"], "refused");
+            drop(lease);
         }
-        assert!(agents.lock().values().all(|desk| desk.is_gone()));
-        assert!(agents.enter(Some("ada"), None, ConnectionKind::Requests).is_ok());
+        assert!(agents.lock().values().all(|entry| entry.is_expired()));
+        assert!(agents.acquire(Some("ada"), None, ConnectionKind::PerRequest).is_ok());
     }
 
     #[tokio::test]
-    async fn agents_of_one_principal_cannot_take_the_places_of_another() {
-        let (agents, _link) = house().await;
-        let mut seats = Vec::new();
-        while let Ok(seat) = agents.enter(Some("eve"), None, ConnectionKind::Connection) {
-            seats.push(seat);
+    async fn agents_of_one_principal_cannot_take_the_slots_of_another() {
+        let (agents, _link) = registry_with_subscriber().await;
+        let mut leases = Vec::new();
+        while let Ok(lease) = agents.acquire(Some("eve"), None, ConnectionKind::Persistent) {
+            leases.push(lease);
         }
-        assert_eq!(seats.len(), Config::default().limits.agents_per_principal);
-        let ada = agents.enter(Some("ada"), None, ConnectionKind::Connection).unwrap();
-        assert_eq!(say(&ada, STARTED).await["type"], "published");
+        assert_eq!(leases.len(), Config::default().limits.agents_per_principal);
+        let ada = agents.acquire(Some("ada"), None, ConnectionKind::Persistent).unwrap();
+        assert_eq!(send(&ada, STARTED).await["type"], "published");
     }
 
     #[tokio::test]
-    async fn idle_agents_give_way_to_new_ones() {
-        let (agents, link) = house().await;
+    async fn idle_agents_are_evicted_for_new_ones() {
+        let (agents, link) = registry_with_subscriber().await;
         // A subscriber that does not read would slow the agents down.
         drop(link);
         let most = Config::default().limits.agents_per_principal;
         for n in 0..2 * most {
-            let seat = agents.enter(Some("eve"), Some(&format!("a{n}")), ConnectionKind::Requests).unwrap();
-            say(&seat, STARTED).await;
-            say(&seat, br#"{"type":"session.completed","session_id":"s","summary_normal":"Done."}"#).await;
+            let lease = agents.acquire(Some("eve"), Some(&format!("a{n}")), ConnectionKind::PerRequest).unwrap();
+            send(&lease, STARTED).await;
+            send(&lease, br#"{"type":"session.completed","session_id":"s","summary_normal":"Done."}"#).await;
         }
         assert!(agents.lock().len() <= most);
     }
 
     #[tokio::test]
-    async fn sessions_of_one_principal_cannot_take_the_places_of_another() {
-        let (agents, link) = house().await;
+    async fn sessions_of_one_principal_cannot_take_the_slots_of_another() {
+        let (agents, link) = registry_with_subscriber().await;
         // A subscriber that does not read would slow the agents down.
         drop(link);
-        let mut seats = Vec::new();
+        let mut leases = Vec::new();
         let mut started = 0;
         'all: for n in 0.. {
-            let seat = agents.enter(Some("eve"), Some(&format!("a{n}")), ConnectionKind::Connection).unwrap();
+            let lease = agents.acquire(Some("eve"), Some(&format!("a{n}")), ConnectionKind::Persistent).unwrap();
             for s in 0..256 {
                 let line = format!(r#"{{"type":"session.started","session_id":"s{s}","summary_normal":"Digging."}}"#);
-                let answer = say(&seat, line.as_bytes()).await;
-                if answer["type"] != "published" {
-                    let text = answer["problems"][0]["message"].as_str().unwrap();
+                let response = send(&lease, line.as_bytes()).await;
+                if response["type"] != "published" {
+                    let text = response["problems"][0]["message"].as_str().unwrap();
                     assert!(text.contains("limits.sessions_per_principal"), "{text}");
                     break 'all;
                 }
                 started += 1;
             }
-            seats.push(seat);
+            leases.push(lease);
         }
         assert_eq!(started, Config::default().limits.sessions_per_principal);
-        let ada = agents.enter(Some("ada"), None, ConnectionKind::Connection).unwrap();
-        assert_eq!(say(&ada, STARTED).await["type"], "published");
+        let ada = agents.acquire(Some("ada"), None, ConnectionKind::Persistent).unwrap();
+        assert_eq!(send(&ada, STARTED).await["type"], "published");
     }
 
     #[test]
-    fn names_are_plain() {
-        assert!(is_name("planner-2.b_c"));
+    fn valid_names_have_letters_digits_and_a_few_signs() {
+        assert!(is_valid_name("planner-2.b_c"));
         for bad in ["", "a/b", "a b", "\u{e9}", &"a".repeat(129)] {
-            assert!(!is_name(bad), "{bad}");
+            assert!(!is_valid_name(bad), "{bad}");
         }
     }
 }

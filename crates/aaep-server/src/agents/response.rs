@@ -1,32 +1,33 @@
-//! What an agent hears: one JSON object for each question and for each event that was refused.
+//! What an agent receives: one JSON object for each resolved question and for each refused event.
 
 use aaep::message::{Decision, Response};
 use aaep::{EngineError, Resolution};
 use aaep_proto::Problem;
 use serde_json::{Map, Value, json};
 
-/// What is wrong with an event, in plain words.
+/// One reason why an event was refused.
 ///
 /// ```
-/// let fault = aaep_server::agents::AgentError::new("Ask first.");
-/// assert_eq!(fault.message, "Ask first.");
+/// let error = aaep_server::agents::AgentError::new("Ask first.");
+/// assert_eq!(error.message, "Ask first.");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentError {
-    /// What to do.
+    /// What is wrong and what to do about it.
     pub message: String,
-    /// The rule of the protocol that was broken, if it was one.
+    /// The rule of the protocol that was violated, if it was one.
     pub rule: Option<&'static str>,
-    /// Where in the event.
+    /// JSON pointer to the field, if it is about one.
     pub pointer: Option<String>,
 }
 
 impl AgentError {
-    /// A fault that is no rule of the protocol.
+    /// Creates an error that is about no rule and no field.
     pub fn new(message: impl Into<String>) -> AgentError {
         AgentError { message: message.into(), rule: None, pointer: None }
     }
 
+    /// Creates an error about one field.
     pub(super) fn at(pointer: &str, message: impl Into<String>) -> AgentError {
         AgentError { pointer: Some(pointer.to_owned()), ..AgentError::new(message) }
     }
@@ -50,8 +51,14 @@ impl From<Problem> for AgentError {
     }
 }
 
-/// What the engine says, as faults.
-pub(super) fn faults(error: aaep::Error) -> Vec<AgentError> {
+impl From<AgentError> for Vec<AgentError> {
+    fn from(error: AgentError) -> Vec<AgentError> {
+        vec![error]
+    }
+}
+
+/// Converts an error of the producer into errors for the agent.
+pub(super) fn agent_errors(error: aaep::Error) -> Vec<AgentError> {
     match error {
         aaep::Error::Misuse(EngineError::Invalid(problems) | EngineError::OutOfOrder(problems)) => {
             problems.into_iter().map(AgentError::from).collect()
@@ -59,106 +66,113 @@ pub(super) fn faults(error: aaep::Error) -> Vec<AgentError> {
         aaep::Error::Misuse(EngineError::UnknownSession) => {
             vec![AgentError::at("/session_id", "This session has ended.")]
         }
-        other => {
-            let text = other.to_string();
-            let mut letters = text.chars();
-            let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
-            vec![AgentError::new(format!("{first}{}.", letters.as_str()))]
-        }
+        other => vec![AgentError::new(to_sentence(&other.to_string()))],
     }
 }
 
-/// What an agent is told about one event.
+/// Makes a sentence of an error text: capitalized, with a full stop.
+fn to_sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", chars.as_str())
+}
+
+/// The response to one event.
 ///
 /// ```
 /// use aaep_server::agents::{AgentResponse, AgentError};
-/// let refused = AgentResponse::Refused { event_id: Some("evt_1".into()), faults: vec![AgentError::new("Ask first.")] };
+/// let refused = AgentResponse::Refused { event_id: Some("evt_1".into()), errors: vec![AgentError::new("Ask first.")] };
 /// assert_eq!(refused.to_json()["problems"][0]["message"], "Ask first.");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentResponse {
-    /// It was said.
+    /// The event was emitted.
     Published {
-        /// The event, as the agent calls it.
+        /// The agent's id of the event.
         event_id: String,
-        /// Its session, as subscribers see it.
+        /// The producer's id of the session.
         session_id: String,
     },
-    /// It was a question, and this is how it ended.
+    /// The event was a question, which is resolved.
     Outcome {
-        /// The question, as the agent calls it.
+        /// The agent's id of the question.
         event_id: String,
-        /// Its session, as subscribers see it.
+        /// The producer's id of the session.
         session_id: String,
-        /// Why it ended.
+        /// How the question was resolved.
         resolution: Resolution,
-        /// What the user decided or answered.
-        ending: Ending,
+        /// The decision or the response.
+        value: OutcomeValue,
     },
-    /// It was not said, and nothing has changed.
+    /// The event was not emitted, and nothing has changed.
     Refused {
-        /// The event, if it has a name.
+        /// The agent's id of the event, if it has one.
         event_id: Option<String>,
-        /// What is wrong with it.
-        faults: Vec<AgentError>,
+        /// Why it was refused.
+        errors: Vec<AgentError>,
     },
 }
 
-/// What came of a question.
+/// The decision or the response that resolved a question.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ending {
-    /// Of a confirmation: what applies, and what the user wants instead.
-    Decision(Decision, Option<Map<String, Value>>),
-    /// Of a clarification: the answer, if there is one.
+pub enum OutcomeValue {
+    /// The question was a confirmation.
+    Decision {
+        /// The decision that applies.
+        decision: Decision,
+        /// The action that the user wants instead, if there is one.
+        modified_action: Option<Map<String, Value>>,
+    },
+    /// The question was a clarification; `None` if there is no response.
     Response(Option<Response>),
 }
 
 impl AgentResponse {
-    pub(super) fn refused(event_id: Option<&str>, faults: Vec<AgentError>) -> AgentResponse {
-        AgentResponse::Refused { event_id: event_id.map(str::to_owned), faults }
+    pub(super) fn refused(event_id: Option<&str>, errors: Vec<AgentError>) -> AgentResponse {
+        AgentResponse::Refused { event_id: event_id.map(str::to_owned), errors }
     }
 
-    /// Whether the event was refused.
+    /// Returns whether the event was refused.
     pub fn is_refused(&self) -> bool {
         matches!(self, AgentResponse::Refused { .. })
     }
 
-    /// Whether the event was said, and that is all there is to it.
-    pub fn is_said(&self) -> bool {
+    /// Returns whether the event was emitted and was no question.
+    pub fn is_published(&self) -> bool {
         matches!(self, AgentResponse::Published { .. })
     }
 
-    /// What is wrong with the event, for people.
-    pub fn words(&self) -> Option<String> {
-        let AgentResponse::Refused { faults, .. } = self else { return None };
-        Some(faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>().join(" "))
+    /// Returns the errors of a refused event as one line of text, or `None` if it was not refused.
+    pub fn error_text(&self) -> Option<String> {
+        let AgentResponse::Refused { errors, .. } = self else { return None };
+        Some(errors.iter().map(|error| error.message.as_str()).collect::<Vec<_>>().join(" "))
     }
 
-    /// As the agent gets it.
+    /// Returns the JSON that the agent receives.
     pub fn to_json(&self) -> Value {
         match self {
             AgentResponse::Published { event_id, session_id } => {
                 json!({"type": "published", "event_id": event_id, "session_id": session_id})
             }
-            AgentResponse::Outcome { event_id, session_id, resolution, ending } => {
-                let mut answer = json!({
+            AgentResponse::Outcome { event_id, session_id, resolution, value } => {
+                let mut outcome = json!({
                     "type": "outcome", "event_id": event_id, "session_id": session_id, "verdict": resolution.as_str(),
                 });
-                match ending {
-                    Ending::Decision(decision, modified) => {
-                        answer["decision"] = decision.as_str().into();
-                        if let Some(modified) = modified {
-                            answer["modified_action"] = Value::Object(modified.clone());
+                match value {
+                    OutcomeValue::Decision { decision, modified_action } => {
+                        outcome["decision"] = decision.as_str().into();
+                        if let Some(modified_action) = modified_action {
+                            outcome["modified_action"] = Value::Object(modified_action.clone());
                         }
                     }
-                    Ending::Response(response) => {
-                        answer["response"] = serde_json::to_value(response).unwrap_or_default();
+                    OutcomeValue::Response(response) => {
+                        outcome["response"] = serde_json::to_value(response).unwrap_or_default();
                     }
                 }
-                answer
+                outcome
             }
-            AgentResponse::Refused { event_id, faults } => {
-                let problems: Vec<Value> = faults.iter().map(AgentError::to_json).collect();
+            AgentResponse::Refused { event_id, errors } => {
+                let problems: Vec<Value> = errors.iter().map(AgentError::to_json).collect();
                 json!({"type": "refused", "event_id": event_id, "problems": problems})
             }
         }

@@ -1,4 +1,4 @@
-//! An agent that is a process: events come on its standard output, answers go to its standard input.
+//! An agent that is a child process: events come from its standard output, responses go to its standard input.
 
 use std::io;
 use std::time::Duration;
@@ -8,189 +8,220 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::pending::ResponseState;
+use super::raw_event::{ParsedLine, RawEvent};
 use super::relay::Relay;
-use super::reply::Reply;
-use super::urgent::{Urgent, UrgentMark};
+use super::urgent::{UrgentCounter, UrgentGuard};
 
 /// Longest line.
-pub const LINE: usize = 1024 * 1024;
+pub const MAX_LINE_BYTES: usize = 1024 * 1024;
 
-/// What is read at once: as much as a pipe holds.
-const READ: usize = 64 * 1024;
+/// Most bytes of one read: as much as a pipe holds.
+const READ_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Reads that may wait to be handled: a question is noticed there behind text that is held back.
-const AHEAD: usize = 2;
+/// Most reads that wait to be handled. An urgent event is noticed there behind text that waits for subscribers.
+const MAX_QUEUED_BATCHES: usize = 2;
 
-/// Answers that may wait for the agent to read them.
-const ANSWERS: usize = 1024;
+/// Most responses that wait for the agent to read them.
+const MAX_QUEUED_RESPONSES: usize = 1024;
 
-/// How long to wait for more after the agent has ended: something that it started may keep its output open.
-const AFTER_END: Duration = Duration::from_secs(2);
+/// How long to wait for more output after the process has exited: a process that it started may keep the pipe open.
+const EXIT_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is not for subscribers.
+/// Output of an agent that is not for subscribers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SideOutput<'l> {
-    /// Lines that are no events, each with its end.
-    Lines(&'l [u8]),
-    /// What is wrong with the line of this number.
-    Problem(u64, String),
+    /// Lines that are no events, with their line ends.
+    Passthrough(&'l [u8]),
+    /// A line was refused.
+    LineError {
+        /// The number of the line, from 1.
+        number: u64,
+        /// What is wrong with it.
+        message: String,
+    },
 }
 
-/// Reads events until the agent writes no more. `ended` says that the process is gone.
+/// The pipes of an agent process.
+#[derive(Debug)]
+pub struct AgentPipes<O, I> {
+    /// The standard output of the agent, which events are read from.
+    pub stdout: O,
+    /// The standard input of the agent, which responses are written to.
+    pub stdin: I,
+}
+
+/// Handles the lines of an agent until it closes its output, or writes nothing more for a while after `exited`.
 ///
-/// While no subscriber keeps up, little is read, and so the agent is slowed by its own writing, until it asks something. An
-/// agent that does not read its answers is held up when too many outcomes wait; refusals are told beside in any case.
+/// Lines that begin with `{` are events; other lines and refusals are passed to `side_output`. While no subscriber keeps up,
+/// little is read, which slows the agent down as soon as the pipe is full; an urgent event ends that. An agent that does
+/// not read its input is stopped when too many outcomes are queued, but not by refusals.
 ///
 /// ```
 /// use aaep::Producer;
-/// use aaep_server::agents::stdio::{SideOutput, relay_lines};
-/// use aaep_server::agents::{Relay, AgentIdentity};
+/// use aaep_server::agents::stdio::{AgentPipes, relay_lines};
+/// use aaep_server::agents::{AgentIdentity, Relay};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let mut relay = Relay::new(Producer::builder("house").build(), AgentIdentity::anyone("gardener", "en".parse()?));
-/// let output = &b"Hello.\n{\"type\": \"session.started\", \"summary_normal\": \"Planning.\"}\n{oops\n"[..];
-/// let mut beside = Vec::new();
-/// let ended = std::future::pending();
-/// relay_lines(&mut relay, (output, tokio::io::sink()), ended, |said| beside.push(format!("{said:?}"))).await?;
+/// let producer = Producer::builder("garden").build();
+/// let mut relay = Relay::new(producer, AgentIdentity::unrestricted("planner", "en".parse()?));
+/// let stdout = &b"Hello.\n{\"type\": \"session.started\", \"summary_normal\": \"Planning.\"}\n{oops\n"[..];
+/// let pipes = AgentPipes { stdout, stdin: tokio::io::sink() };
+/// let mut side_output = Vec::new();
+/// let exited = std::future::pending();
+/// relay_lines(&mut relay, pipes, exited, |output| side_output.push(format!("{output:?}"))).await?;
 /// assert_eq!(relay.sessions(), 1);
-/// assert_eq!(beside.len(), 2);
+/// assert_eq!(side_output.len(), 2);
 /// # Ok(())
 /// # }
 /// ```
 pub async fn relay_lines(
     relay: &mut Relay,
-    (mut output, input): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin + Send + 'static),
-    ended: impl Future<Output = ()>,
-    mut beside: impl FnMut(SideOutput<'_>),
+    pipes: AgentPipes<impl AsyncRead + Unpin, impl AsyncWrite + Unpin + Send + 'static>,
+    exited: impl Future<Output = ()>,
+    mut side_output: impl FnMut(SideOutput<'_>),
 ) -> io::Result<()> {
-    let (to, mut batches) = mpsc::channel(AHEAD);
-    let reading = read_lines(&mut output, ended, relay.urgent(), to);
-    let taking = async {
-        let mut answers = Answers::new(input);
-        let mut others = Vec::new();
+    let AgentPipes { mut stdout, stdin } = pipes;
+    let (sender, mut batches) = mpsc::channel(MAX_QUEUED_BATCHES);
+    let reading = read_lines(&mut stdout, exited, relay.urgent_events(), sender);
+    let handling = async {
+        let mut responses = ResponseWriter::new(stdin);
+        let mut passthrough = Vec::new();
         while let Some(batch) = batches.recv().await {
-            for Numbered { number, line, urgent } in batch {
-                if let Ok(line) = &line
-                    && line.first() != Some(&b'{')
-                {
-                    others.extend_from_slice(line);
-                    others.push(b'\n');
+            for NumberedLine { number, content } in batch {
+                if let LineContent::Other(text) = content {
+                    passthrough.extend_from_slice(&text);
+                    passthrough.push(b'\n');
                     continue;
                 }
-                pass_on(&mut others, &mut beside);
-                let line = match line {
-                    Ok(line) => line,
-                    Err(length) => {
-                        let text = format!("{length} bytes are too long for a line; at most {LINE} are taken");
-                        beside(SideOutput::Problem(number, text));
-                        continue;
-                    }
-                };
-                let reply = relay.take(&line).await;
-                drop(urgent);
-                if let Reply::Now(answer) = &reply
-                    && let Some(words) = answer.words()
-                {
-                    beside(SideOutput::Problem(number, words));
+                flush_passthrough(&mut passthrough, &mut side_output);
+                if let Err(message) = handle_content(relay, content, &mut responses).await {
+                    side_output(SideOutput::LineError { number, message });
                 }
-                answers.give(reply).await;
             }
-            pass_on(&mut others, &mut beside);
+            flush_passthrough(&mut passthrough, &mut side_output);
             relay.flush().await;
         }
     };
-    tokio::join!(reading, taking).0
+    tokio::join!(reading, handling).0
 }
 
-/// A line with its number.
-struct Numbered {
+/// Handles an event and responds to the agent. Returns the error text if it was refused.
+async fn handle_content(relay: &mut Relay, content: LineContent, responses: &mut ResponseWriter) -> Result<(), String> {
+    let (event, urgent) = match content {
+        LineContent::Event(event, urgent) => (event, urgent),
+        LineContent::TooLong(length) => {
+            return Err(format!("{length} bytes are too long for a line; at most {MAX_LINE_BYTES} are accepted"));
+        }
+        LineContent::Other(_) => return Ok(()),
+    };
+    let response = relay.handle_event(event).await;
+    drop(urgent);
+    let error = match &response {
+        ResponseState::Ready(response) => response.error_text(),
+        ResponseState::Pending(_) => None,
+    };
+    responses.send(response).await;
+    error.map_or(Ok(()), Err)
+}
+
+/// A line of the agent's output.
+struct NumberedLine {
     number: u64,
-    /// The length of one that is too long.
-    line: Result<Vec<u8>, usize>,
-    urgent: Option<UrgentMark>,
+    content: LineContent,
 }
 
-/// Reads lines until the agent writes no more, or nothing more for a while after it has ended. What was read at once goes
-/// on together.
+enum LineContent {
+    /// A line that begins with `{`, counted as urgent until the guard is dropped if it is.
+    Event(ParsedLine, Option<UrgentGuard>),
+    /// Any other line.
+    Other(Vec<u8>),
+    /// The length of a line that is too long.
+    TooLong(usize),
+}
+
+impl LineContent {
+    fn new(line: Line<'_>, urgent_events: &UrgentCounter) -> LineContent {
+        match line {
+            Line::Text(text) if text.first() == Some(&b'{') => {
+                let event = RawEvent::parse(text);
+                let urgent = urgent_events.guard_if_urgent(&event);
+                LineContent::Event(event, urgent)
+            }
+            Line::Text(text) => LineContent::Other(text.to_vec()),
+            Line::TooLong(length) => LineContent::TooLong(length),
+        }
+    }
+}
+
+/// Reads lines until the output is closed, or nothing more comes for a while after `exited`. The lines of one read are sent
+/// as one batch.
 async fn read_lines(
-    output: &mut (impl AsyncRead + Unpin),
-    ended: impl Future<Output = ()>,
-    urgent: Urgent,
-    to: mpsc::Sender<Vec<Numbered>>,
+    stdout: &mut (impl AsyncRead + Unpin),
+    exited: impl Future<Output = ()>,
+    urgent_events: UrgentCounter,
+    sender: mpsc::Sender<Vec<NumberedLine>>,
 ) -> io::Result<()> {
-    let mut ended = std::pin::pin!(ended);
-    let mut is_over = false;
-    let mut lines = LineDecoder::new(LINE);
-    let mut bytes = vec![0; READ];
+    let mut exited = std::pin::pin!(exited);
+    let mut has_exited = false;
+    let mut decoder = LineDecoder::new(MAX_LINE_BYTES);
+    let mut buffer = vec![0; READ_BUFFER_BYTES];
     loop {
-        let read = tokio::select! {
+        let length = tokio::select! {
             biased;
-            read = output.read(&mut bytes) => read?,
-            () = &mut ended, if !is_over => {
-                is_over = true;
+            length = stdout.read(&mut buffer) => length?,
+            () = &mut exited, if !has_exited => {
+                has_exited = true;
                 continue;
             }
-            () = tokio::time::sleep(AFTER_END), if is_over => 0,
+            () = tokio::time::sleep(EXIT_DRAIN_TIMEOUT), if has_exited => 0,
         };
         let mut batch = Vec::new();
-        let mut keep = |number, line: Line<'_>| {
-            let urgent = match line {
-                Line::Text(text) => urgent.mark_if_urgent(text),
-                Line::TooLong(_) => None,
-            };
-            batch.push(Numbered { number, line: owned(line), urgent });
+        let mut push = |number, line: Line<'_>| {
+            batch.push(NumberedLine { number, content: LineContent::new(line, &urgent_events) });
         };
-        if read == 0 {
-            lines.finish(&mut keep)
+        if length == 0 {
+            decoder.finish(&mut push);
         } else {
-            lines.push(&bytes[..read], &mut keep)
+            decoder.push(&buffer[..length], &mut push);
         }
-        if to.send(batch).await.is_err() || read == 0 {
+        if sender.send(batch).await.is_err() || length == 0 {
             return Ok(());
         }
     }
 }
 
-/// Passes on what came between two events, at once.
-fn pass_on(others: &mut Vec<u8>, beside: &mut impl FnMut(SideOutput<'_>)) {
-    if !others.is_empty() {
-        beside(SideOutput::Lines(others));
-        others.clear();
+fn flush_passthrough(passthrough: &mut Vec<u8>, side_output: &mut impl FnMut(SideOutput<'_>)) {
+    if !passthrough.is_empty() {
+        side_output(SideOutput::Passthrough(passthrough));
+        passthrough.clear();
     }
 }
 
-/// A line, or the length of one that is too long.
-fn owned(line: Line<'_>) -> Result<Vec<u8>, usize> {
-    match line {
-        Line::Text(text) => Ok(text.to_vec()),
-        Line::TooLong(length) => Err(length),
-    }
-}
-
-/// What goes back to the agent.
-struct Answers {
+/// Writes responses to the agent's input in a task of its own.
+struct ResponseWriter {
     lines: mpsc::Sender<String>,
     tasks: JoinSet<()>,
 }
 
-impl Answers {
-    fn new(input: impl AsyncWrite + Unpin + Send + 'static) -> Answers {
-        let (lines, waiting) = mpsc::channel(ANSWERS);
+impl ResponseWriter {
+    fn new(stdin: impl AsyncWrite + Unpin + Send + 'static) -> ResponseWriter {
+        let (lines, queued) = mpsc::channel(MAX_QUEUED_RESPONSES);
         let mut tasks = JoinSet::new();
-        tasks.spawn(write_answers(input, waiting));
-        Answers { lines, tasks }
+        tasks.spawn(write_lines(stdin, queued));
+        ResponseWriter { lines, tasks }
     }
 
-    async fn give(&mut self, reply: Reply) {
-        match reply {
-            Reply::Now(answer) if answer.is_said() => {}
-            // An agent that does not read its refusals is not waited for: they were told beside.
-            Reply::Now(answer) if answer.is_refused() => {
-                let _ = self.lines.try_send(answer.to_json().to_string());
+    /// Sends a response, now or when its question is resolved. Errors are ignored: the agent may have closed its input.
+    async fn send(&mut self, response: ResponseState) {
+        match response {
+            ResponseState::Ready(response) if response.is_published() => {}
+            // Refusals do not wait for an agent that does not read them: they are on standard error too.
+            ResponseState::Ready(response) if response.is_refused() => {
+                let _ = self.lines.try_send(response.to_json().to_string());
             }
-            // An agent that has closed its input does not want to know.
-            Reply::Now(answer) => drop(self.lines.send(answer.to_json().to_string()).await),
-            Reply::Later(pending) => {
+            ResponseState::Ready(response) => drop(self.lines.send(response.to_json().to_string()).await),
+            ResponseState::Pending(pending) => {
                 while self.tasks.try_join_next().is_some() {}
                 let lines = self.lines.clone();
                 self.tasks.spawn(async move {
@@ -201,11 +232,11 @@ impl Answers {
     }
 }
 
-async fn write_answers(mut input: impl AsyncWrite + Unpin, mut waiting: mpsc::Receiver<String>) {
-    while let Some(mut line) = waiting.recv().await {
+async fn write_lines(mut stdin: impl AsyncWrite + Unpin, mut queued: mpsc::Receiver<String>) {
+    while let Some(mut line) = queued.recv().await {
         line.push('\n');
-        // An agent that has closed its input does not want to know.
-        if input.write_all(line.as_bytes()).await.is_err() || input.flush().await.is_err() {
+        if stdin.write_all(line.as_bytes()).await.is_err() || stdin.flush().await.is_err() {
+            // The agent has closed its input.
             return;
         }
     }

@@ -1,11 +1,11 @@
-//! `/aaep/v1/agent/ws`: events in, outcomes and refusals out.
+//! `/aaep/v1/agent/ws`: a WebSocket that receives events and sends outcomes and refusals.
 
-use aaep_proto::binding::CloseCode;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aaep_keys::Role;
+use aaep_proto::binding::CloseCode;
 use axum::Extension;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts, Request, State};
@@ -19,184 +19,203 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role as Side, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role as WebSocketRole, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::events::sit;
-use super::inbox::{Inbox, Incoming, Socket};
-use super::registry::{AgentLease, Agents, ConnectionKind};
-use super::reply::Reply;
+use super::pending::ResponseState;
+use super::post::acquire_lease;
+use super::read_ahead::{AgentMessage, AgentMessages, AgentSocket, ReadAhead};
+use super::registry::{AgentLease, AgentRegistry, ConnectionKind};
 use crate::admission::message_memory::{MessageMemory, MeteredIo, NO_MEMORY};
 use crate::admission::rate::{ControlFrameAction, ControlFrameRate};
 use crate::admission::throttle::TOO_MANY_CONTROL_FRAMES;
 use crate::close::Close;
-use crate::context::AppState;
-use crate::context::stopped;
+use crate::context::{AppState, stopped};
 use crate::http::{HttpProblem, identify};
 use crate::metrics::Transport;
 use crate::peer::Peer;
 
-/// Answers that may wait for an agent to read them. Then it is not listened to until it reads.
-const ANSWERS: usize = 64;
+/// Most responses that wait for the agent to read them. When there are more, no further events are handled.
+const MAX_QUEUED_RESPONSES: usize = 64;
 
-/// Takes the connection over. Who may not come in is told so by a close code.
+/// An agent that was let in, and who it is.
+struct AdmittedAgent {
+    lease: AgentLease,
+    peer: Peer,
+}
+
+/// Upgrades the connection. A peer that is not let in gets a close code that says why.
 pub(super) async fn upgrade(
     State(app): State<AppState>,
-    Extension(agents): Extension<Arc<Agents>>,
+    Extension(registry): Extension<Arc<AgentRegistry>>,
     request: Request,
 ) -> Response {
     let (mut parts, _) = request.into_parts();
-    // axum checks the request and answers it. The connection is wrapped here, so that unfinished messages are counted.
+    // axum checks the request and responds. The connection is taken from it, so that unfinished messages can be counted.
     let connection = parts.extensions.remove::<OnUpgrade>();
     parts.extensions.insert(hyper::upgrade::on(Request::new(())));
-    let answer = WebSocketUpgrade::from_request_parts(&mut parts, &app).await;
-    let (Ok(answer), Some(connection)) = (answer, connection) else {
+    let response = WebSocketUpgrade::from_request_parts(&mut parts, &app).await;
+    let (Ok(response), Some(connection)) = (response, connection) else {
         let detail = "This is a WebSocket. Ask for an upgrade, version 13.";
         return HttpProblem::new(StatusCode::UPGRADE_REQUIRED, detail).into_response();
     };
-    let seat = match identify(&parts, &app, Transport::WebSocket) {
+    let agent = match identify(&parts, &app, Transport::WebSocket) {
         Err(_) => Err(Close::new(CloseCode::Unauthenticated, "authentication failed")),
         Ok(peer) if !peer.may(Role::Produce) => {
             Err(Close::new(CloseCode::Unauthorized, "these credentials are for no agent"))
         }
-        Ok(peer) => match sit(&app, &agents, (&peer, &parts.uri), ConnectionKind::Connection) {
-            Ok(seat) => Ok((seat, peer)),
+        Ok(peer) => match acquire_lease(&app, &registry, &peer, &parts.uri, ConnectionKind::Persistent) {
+            Ok(lease) => Ok(AdmittedAgent { lease, peer }),
             Err(problem) => return problem.into_response(),
         },
     };
     tokio::spawn(async move {
         if let Ok(stream) = connection.await {
-            serve(app, seat, TokioIo::new(stream)).await;
+            serve(app, agent, TokioIo::new(stream)).await;
         }
     });
-    answer.on_upgrade(async |_| {})
+    response.on_upgrade(async |_| {})
 }
 
-/// Holds a conversation, or says why there is none.
-async fn serve(app: AppState, seat: Result<(AgentLease, Peer), Close>, stream: TokioIo<Upgraded>) {
+/// Serves an admitted agent until the connection ends, or closes the connection of another peer.
+async fn serve(app: AppState, agent: Result<AdmittedAgent, Close>, stream: TokioIo<Upgraded>) {
     let limit = app.context.limits.message_bytes;
     let config = WebSocketConfig::default().max_message_size(Some(limit)).max_frame_size(Some(limit));
-    let principal = seat.as_ref().map(|(_, peer)| peer.principal()).unwrap_or_default();
+    let principal = agent.as_ref().map(|agent| agent.peer.principal()).unwrap_or_default();
     let unfinished = MessageMemory::new(app.context.admission.agent_memory(principal));
-    let ahead = app.context.admission.agent_memory(principal);
+    let ahead_memory = app.context.admission.agent_memory(principal);
     let stream = MeteredIo::new(stream, unfinished.clone());
-    let (mut sink, source) = WebSocketStream::from_raw_socket(stream, Side::Server, Some(config)).await.split();
-    let close = match seat {
-        Ok((seat, peer)) => {
-            let _held = peer.hold();
+    let socket = WebSocketStream::from_raw_socket(stream, WebSocketRole::Server, Some(config)).await;
+    let (mut sink, source) = socket.split();
+    let close = match agent {
+        Ok(agent) => {
+            let _held = agent.peer.hold();
             let _open = app.context.metrics.connection(Transport::WebSocket);
-            converse(&app, (&seat, &peer), Incoming { source, unfinished, ahead }, &mut sink).await
+            let urgent_events = agent.lease.urgent_events().clone();
+            let messages = AgentMessages { source, unfinished, ahead_memory, urgent_events };
+            serve_agent(&app, &agent, messages, &mut sink).await
         }
         Err(close) => close,
     };
     app.context.metrics.closed(close.code);
     let frame = CloseFrame { code: close.code.as_u16().into(), reason: close.reason.into() };
-    // Who has gone need not be told.
+    // The peer may have disconnected already.
     let _ = tokio::time::timeout(app.context.limits.write_timeout(), sink.send(Message::Close(Some(frame)))).await;
 }
 
-type Sink = SplitSink<Socket, Message>;
+type Sink = SplitSink<AgentSocket, Message>;
 
-async fn converse(app: &AppState, (seat, peer): (&AgentLease, &Peer), incoming: Incoming, sink: &mut Sink) -> Close {
-    let (answers, waiting) = mpsc::channel(ANSWERS);
+async fn serve_agent(app: &AppState, agent: &AdmittedAgent, messages: AgentMessages, sink: &mut Sink) -> Close {
+    let (responses, queued) = mpsc::channel(MAX_QUEUED_RESPONSES);
     let mut stopping = app.context.stopping.clone();
-    // What was taken is done to its end, even if the connection is lost meanwhile.
-    let relay = seat.relay().clone();
-    let silence = app.context.limits.silence();
-    let inbox = Inbox::new(incoming, seat.urgent().clone());
-    let agent = peer.clone();
-    let mut hearing = tokio::spawn(async move { hear((relay, agent), inbox, answers, silence).await });
-    let close = tokio::select! {
-        close = &mut hearing => return close.unwrap_or_else(|_| gone()),
-        close = speak(app, waiting, sink) => close,
-        () = stopped(&mut stopping) => Close::new(CloseCode::Normal, "the producer has ended"),
-        () = peer.lapsed() => Close::lapsed(),
+    let receiver = EventReceiver {
+        relay: agent.lease.relay().clone(),
+        peer: agent.peer.clone(),
+        messages: ReadAhead::new(messages),
+        responses,
+        silence_timeout: app.context.limits.silence(),
     };
-    hearing.abort();
+    let mut receiving = tokio::spawn(receiver.run());
+    let close = tokio::select! {
+        close = &mut receiving => return close.unwrap_or_else(|_| disconnected()),
+        close = send_responses(app, queued, sink) => close,
+        () = stopped(&mut stopping) => Close::new(CloseCode::Normal, "the producer has ended"),
+        () = agent.peer.lapsed() => Close::lapsed(),
+    };
+    receiving.abort();
     close
 }
 
-/// Takes events until the agent leaves.
-async fn hear(
-    (relay, agent): (Arc<tokio::sync::Mutex<super::Relay>>, Peer),
-    mut inbox: Inbox,
-    answers: mpsc::Sender<String>,
-    silence: Duration,
-) -> Close {
-    let mut questions = JoinSet::new();
-    let mut control = ControlFrameRate::new();
-    loop {
-        while questions.try_join_next().is_some() {}
-        let Ok((received, urgent)) = tokio::time::timeout(silence, inbox.next()).await else {
-            return Close::violation("the connection gives no sign of life");
-        };
-        let text = match received {
-            Some(Ok(Message::Text(text))) => text,
-            Some(Ok(Message::Binary(_))) => return Close::violation("messages are text frames"),
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => match control.count() {
-                ControlFrameAction::Pass => continue,
-                ControlFrameAction::Pause(pause) => {
-                    tokio::time::sleep(pause).await;
-                    continue;
+/// Receives events of one connection and handles them.
+struct EventReceiver {
+    relay: Arc<tokio::sync::Mutex<super::Relay>>,
+    peer: Peer,
+    messages: ReadAhead,
+    responses: mpsc::Sender<String>,
+    /// How long the agent may send nothing, not even a pong.
+    silence_timeout: Duration,
+}
+
+impl EventReceiver {
+    /// Handles events until the agent disconnects.
+    async fn run(mut self) -> Close {
+        let mut questions = JoinSet::new();
+        let mut control = ControlFrameRate::new();
+        loop {
+            while questions.try_join_next().is_some() {}
+            let Ok(message) = tokio::time::timeout(self.silence_timeout, self.messages.next()).await else {
+                return Close::violation("the connection gives no sign of life");
+            };
+            let (event, urgent) = match message {
+                AgentMessage::Event(event, urgent) => (event, urgent),
+                AgentMessage::Binary => return Close::violation("messages are text frames"),
+                AgentMessage::Control => match control.count() {
+                    ControlFrameAction::Pass => continue,
+                    ControlFrameAction::Pause(pause) => {
+                        tokio::time::sleep(pause).await;
+                        continue;
+                    }
+                    ControlFrameAction::Excessive => return Close::violation(TOO_MANY_CONTROL_FRAMES),
+                },
+                AgentMessage::Closed(Some(Error::Io(error))) if error.kind() == io::ErrorKind::OutOfMemory => {
+                    return Close::violation(NO_MEMORY);
                 }
-                ControlFrameAction::Excessive => return Close::violation(TOO_MANY_CONTROL_FRAMES),
-            },
-            Some(Err(Error::Io(error))) if error.kind() == io::ErrorKind::OutOfMemory => {
-                return Close::violation(NO_MEMORY);
+                AgentMessage::Closed(_) => return disconnected(),
+            };
+            if !self.peer.is_current() {
+                return Close::lapsed();
             }
-            Some(Ok(Message::Close(_) | Message::Frame(_)) | Err(_)) | None => return gone(),
-        };
-        if !agent.is_current() {
-            return Close::lapsed();
-        }
-        let (relay, bytes) = (relay.clone(), Bytes::from(text));
-        let taking = tokio::spawn(async move {
-            let mut relay = relay.lock().await;
-            let reply = relay.take(&bytes).await;
-            drop(urgent);
-            relay.flush().await;
-            relay.keep_names().await;
-            reply
-        });
-        let Ok(reply) = inbox.read_during(taking).await else { return gone() };
-        match reply {
-            Reply::Now(answer) if answer.is_said() => {}
-            Reply::Now(answer) => {
-                if answers.send(answer.to_json().to_string()).await.is_err() {
-                    return gone();
+            let relay = self.relay.clone();
+            // In a task of its own, so that the event is handled to its end even if the connection is lost.
+            let handling = tokio::spawn(async move {
+                let mut relay = relay.lock().await;
+                let response = relay.handle_event(event).await;
+                drop(urgent);
+                relay.flush().await;
+                relay.record_seen_events().await;
+                response
+            });
+            let Ok(response) = self.messages.read_during(handling).await else { return disconnected() };
+            match response {
+                ResponseState::Ready(response) if response.is_published() => {}
+                ResponseState::Ready(response) => {
+                    if self.responses.send(response.to_json().to_string()).await.is_err() {
+                        return disconnected();
+                    }
                 }
-            }
-            Reply::Later(pending) => {
-                let answers = answers.clone();
-                questions.spawn(async move {
-                    // Who has gone asks again with the same event_id.
-                    let _ = answers.send(pending.wait().await.to_json().to_string()).await;
-                });
+                ResponseState::Pending(pending) => {
+                    let responses = self.responses.clone();
+                    questions.spawn(async move {
+                        // After a lost connection, the agent asks again with the same event_id.
+                        let _ = responses.send(pending.wait().await.to_json().to_string()).await;
+                    });
+                }
             }
         }
     }
 }
 
-/// Sends answers, and asks for signs of life.
-async fn speak(app: &AppState, mut waiting: mpsc::Receiver<String>, sink: &mut Sink) -> Close {
+/// Sends responses and pings.
+async fn send_responses(app: &AppState, mut queued: mpsc::Receiver<String>, sink: &mut Sink) -> Close {
     let mut ping = tokio::time::interval(app.context.limits.keep_alive());
     ping.reset();
     loop {
         let message = tokio::select! {
-            answer = waiting.recv() => match answer {
+            response = queued.recv() => match response {
                 Some(text) => Message::Text(text.into()),
+                // The receiver has ended, and its close reason counts.
                 None => return std::future::pending().await,
             },
             _ = ping.tick() => Message::Ping(Bytes::new()),
         };
         match tokio::time::timeout(app.context.limits.write_timeout(), sink.send(message)).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return gone(),
+            Ok(Err(_)) => return disconnected(),
             Err(_) => return Close::violation("the agent takes nothing"),
         }
     }
 }
 
-fn gone() -> Close {
+fn disconnected() -> Close {
     Close::new(CloseCode::SubscriberClosed, "the peer has gone")
 }

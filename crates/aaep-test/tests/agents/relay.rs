@@ -3,7 +3,7 @@
 use aaep::Producer;
 use aaep::message::{Capabilities, CapabilityFields, Decision, EventFilters, Payload};
 use aaep::transport::{Link, Outbound};
-use aaep_server::agents::{AgentIdentity, Relay, Reply};
+use aaep_server::agents::{AgentIdentity, Relay, ResponseState};
 use serde_json::{Value, json};
 
 struct World {
@@ -24,12 +24,12 @@ impl World {
             ..CapabilityFields::default()
         };
         let link = producer.subscribe_local("ear", Capabilities { fields, ..Capabilities::default() }).await.unwrap();
-        let who = AgentIdentity::anyone("gardener", "en".parse().unwrap());
+        let who = AgentIdentity::unrestricted("gardener", "en".parse().unwrap());
         World { relay: Relay::new(producer, who), link }
     }
 
-    async fn take(&mut self, event: &Value) -> Reply {
-        let reply = self.relay.take(event.to_string().as_bytes()).await;
+    async fn take(&mut self, event: &Value) -> ResponseState {
+        let reply = self.relay.handle_line(event.to_string().as_bytes()).await;
         self.relay.flush().await;
         reply
     }
@@ -37,8 +37,8 @@ impl World {
     /// An event that is answered at once.
     async fn say(&mut self, event: Value) -> Value {
         match self.take(&event).await {
-            Reply::Now(answer) => answer.to_json(),
-            Reply::Later(_) => panic!("{event} is a question"),
+            ResponseState::Ready(answer) => answer.to_json(),
+            ResponseState::Pending(_) => panic!("{event} is a question"),
         }
     }
 
@@ -56,7 +56,7 @@ impl World {
 
     /// Asks, lets the user decide, and answers the outcome.
     async fn decide(&mut self, question: Value, decision: Decision) -> Value {
-        let Reply::Later(pending) = self.take(&question).await else { panic!("{question} is no question") };
+        let ResponseState::Pending(pending) = self.take(&question).await else { panic!("{question} is no question") };
         let token = loop {
             match self.link.recv().await.expect("the question comes") {
                 Outbound::Event(frame) => {
@@ -168,8 +168,8 @@ async fn the_same_event_is_said_once() {
 async fn a_question_asked_again_is_the_same_question() {
     let mut world = World::new().await;
     let question = confirmation("q", json!({"tool": "burn"}));
-    let Reply::Later(first) = world.take(&question).await else { panic!() };
-    let Reply::Later(second) = world.take(&question).await else { panic!() };
+    let ResponseState::Pending(first) = world.take(&question).await else { panic!() };
+    let ResponseState::Pending(second) = world.take(&question).await else { panic!() };
     let outcome = {
         let event = world.until("aaep:agent.awaiting.confirmation").await;
         let token = event["reply_token"].as_str().unwrap().parse().unwrap();

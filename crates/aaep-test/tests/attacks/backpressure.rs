@@ -5,7 +5,7 @@ mod site;
 
 use std::time::Duration;
 
-use aaep_server::agents::stdio::relay_lines;
+use aaep_server::agents::stdio::{AgentPipes, relay_lines};
 use aaep_server::agents::{AgentIdentity, Relay};
 use aaep_test::{now, soon, until};
 use futures_util::SinkExt;
@@ -163,11 +163,12 @@ async fn a_question_by_websocket_does_not_wait_behind_text_that_is_held_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_of_a_process_does_not_wait_behind_text_that_is_held_back() {
     let (site, _stalled) = blocked_site().await;
-    let who = AgentIdentity::anyone("writer", "en".parse().unwrap());
+    let who = AgentIdentity::unrestricted("writer", "en".parse().unwrap());
     let mut relay = Relay::new(site.server.producer().clone(), who);
     let (mut agent, output) = tokio::io::duplex(256 * 1024);
     let relaying = tokio::spawn(async move {
-        relay_lines(&mut relay, (output, tokio::io::sink()), std::future::pending(), |_| {}).await
+        let pipes = AgentPipes { stdout: output, stdin: tokio::io::sink() };
+        relay_lines(&mut relay, pipes, std::future::pending(), |_| {}).await
     });
     // More than is read at once, so that the question is read while the text is held back.
     let lines: String = (0..5).map(text).chain([question(0)]).map(|event| format!("{event}\n")).collect();

@@ -1,4 +1,4 @@
-//! The text of outputs: a model writes many small pieces, which go on together.
+//! The text of outputs. A model writes many small chunks; they are joined before they are written to the producer.
 
 use std::time::Duration;
 
@@ -7,161 +7,176 @@ use aaep::message::{EventMeta, Payload};
 use aaep_proto::{Problem, Rule};
 use futures_util::FutureExt;
 
-use super::super::raw_event::RawEvent;
-use super::super::response::{AgentError, faults};
-use super::super::session::{OUTPUTS, Text};
-use super::super::share::Occupied;
 use super::Relay;
+use crate::agents::raw_event::RawEvent;
+use crate::agents::resources::ResourceUsage;
+use crate::agents::response::{AgentError, agent_errors};
+use crate::agents::session::{AgentOutput, MAX_OUTPUTS};
 use crate::clock;
 
-/// Text of one output that is put together before it is handed on: a model writes many small pieces.
-const TEXT: usize = 16 * 1024;
+/// Text of one output that is joined before it is written, and the most that is written at once.
+const MAX_BUFFERED_BYTES: usize = 16 * 1024;
 
-/// The longest time that an agent is slowed when no subscriber keeps up. Transports close stalled subscribers sooner.
-const HOLD: Duration = Duration::from_secs(60);
+/// The longest time that an agent waits for a subscriber to keep up. Transports close stalled subscribers sooner.
+const MAX_BACKPRESSURE_WAIT: Duration = Duration::from_secs(60);
 
-/// Text that was not handed on yet.
+/// Text that was not written to its output yet.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    session: String,
-    output: String,
+pub(super) struct BufferedText {
+    session_id: String,
+    output_id: String,
     text: String,
 }
 
+/// Whether to wait for subscribers before text is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Backpressure {
+    /// Wait while no subscriber keeps up.
+    Wait,
+    /// Do not wait: an urgent event follows.
+    Skip,
+}
+
 impl Relay {
-    /// Adds text to an output.
-    pub(super) async fn text(&mut self, mut loose: RawEvent) -> Result<String, Vec<AgentError>> {
-        let chunk = loose.chunk().map_err(|fault| vec![fault])?;
-        let name = chunk.output.unwrap_or_default();
-        let session = match self.find(loose.session.as_deref())? {
-            Some(key) if self.sessions.get(&key).is_some_and(|open| open.outputs.contains_key(&name)) => key,
-            _ => self.open_output(loose, (&name, chunk.position)).await?,
+    /// Handles `output.streaming`. Returns the session that it belongs to.
+    pub(super) async fn handle_text(&mut self, mut event: RawEvent) -> Result<String, Vec<AgentError>> {
+        let chunk = event.take_chunk()?;
+        let output_id = chunk.output_id.unwrap_or_default();
+        let has_output = |session_id: &String| {
+            self.sessions.get(session_id).is_some_and(|session| session.outputs.contains_key(&output_id))
         };
-        let Some(text) = self.sessions.get_mut(&session).and_then(|open| open.outputs.get_mut(&name)) else {
-            return Err(vec![AgentError::new("This output has ended.")]);
+        let session_id = match self.find_session(event.session_id.as_deref())? {
+            Some(session_id) if has_output(&session_id) => session_id,
+            _ => {
+                check_position(chunk.position, 0)?;
+                self.open_output(event, &output_id).await?
+            }
         };
-        check_position(chunk.position, text.chars)?;
-        text.chars += chunk.text.chars().count() as u64;
-        let fits = |waiting: &&mut Waiting| waiting.session == session && waiting.output == name;
-        match self.waiting.as_mut().filter(fits) {
-            Some(waiting) => waiting.text.push_str(&chunk.text),
-            None => {
-                self.hand_on(true).await?;
-                self.waiting = Some(Waiting { session: session.clone(), output: name.clone(), text: chunk.text });
+        let session = self.sessions.get_mut(&session_id);
+        let Some(output) = session.and_then(|session| session.outputs.get_mut(&output_id)) else {
+            return Err(AgentError::new("This output has ended.").into());
+        };
+        check_position(chunk.position, output.written_chars)?;
+        output.written_chars += chunk.text.chars().count() as u64;
+        match &mut self.buffered_text {
+            Some(buffered) if buffered.session_id == session_id && buffered.output_id == output_id => {
+                buffered.text.push_str(&chunk.text);
+            }
+            _ => {
+                self.flush_text(Backpressure::Wait).await?;
+                let (session_id, output_id) = (session_id.clone(), output_id.clone());
+                self.buffered_text = Some(BufferedText { session_id, output_id, text: chunk.text });
             }
         }
         if chunk.complete {
-            self.finish_output(&session, &name).await?;
-        } else if self.waiting.as_ref().is_some_and(|waiting| waiting.text.len() >= TEXT) {
-            self.hand_on(true).await?;
+            self.complete_output(&session_id, &output_id).await?;
+        } else if self.buffered_text.as_ref().is_some_and(|buffered| buffered.text.len() >= MAX_BUFFERED_BYTES) {
+            self.flush_text(Backpressure::Wait).await?;
         }
-        Ok(session)
+        Ok(session_id)
     }
 
-    /// Begins an output with its first piece of text.
-    async fn open_output(
-        &mut self,
-        loose: RawEvent,
-        (name, position): (&str, Option<u64>),
-    ) -> Result<String, Vec<AgentError>> {
-        check_position(position, 0)?;
-        let session = loose.session.clone();
-        let told = loose.complete(clock::system_time())?;
-        self.hand_on(true).await?;
-        let key = self.session_of(session, &told).await?;
-        self.reserve(Occupied { outputs: 1, ..Occupied::default() })?;
-        let Some(open) = self.sessions.get_mut(&key) else { return Ok(key) };
-        if open.was_finished(name) {
+    /// Opens the output of a first chunk, whose text was taken out. Returns the session that it belongs to.
+    async fn open_output(&mut self, event: RawEvent, output_id: &str) -> Result<String, Vec<AgentError>> {
+        let alias = event.session_id.clone();
+        let event = event.complete(clock::system_time())?;
+        self.flush_text(Backpressure::Wait).await?;
+        let session_id = self.find_or_start_session(alias, &event).await?;
+        self.reserve(ResourceUsage { outputs: 1, ..ResourceUsage::default() })?;
+        let Some(session) = self.sessions.get_mut(&session_id) else { return Ok(session_id) };
+        if session.was_completed(output_id) {
             let message = "Start a new output: this one was complete.";
-            return Err(vec![Problem::new(Rule::OutputAfterComplete, "/output_id", message).into()]);
+            return Err(AgentError::from(Problem::new(Rule::OutputAfterComplete, "/output_id", message)).into());
         }
-        if open.outputs.len() >= OUTPUTS {
-            return Err(vec![AgentError::new(format!("{OUTPUTS} outputs are open. Complete some first."))]);
+        if session.outputs.len() >= MAX_OUTPUTS {
+            let message = format!("{MAX_OUTPUTS} outputs are open. Complete some first.");
+            return Err(AgentError::new(message).into());
         }
-        let Payload::OutputStreaming(first) = told.event.payload else { return Ok(key) };
+        let Payload::OutputStreaming(first) = event.event.payload else { return Ok(session_id) };
         let content_type = first.content_type.unwrap_or_else(|| "text/plain".to_owned());
-        let kind = OutputFormat { content_type, language: first.language };
-        let meta = EventMeta::of(&told.event.envelope);
-        let output = open.session.output_with(kind, meta).await.map_err(faults)?;
-        open.outputs.insert(name.to_owned(), Text { output, chars: 0 });
-        Ok(key)
+        let format = OutputFormat { content_type, language: first.language };
+        let meta = EventMeta::of(&event.event.envelope);
+        let output = session.session.output_with(format, meta).await.map_err(agent_errors)?;
+        session.outputs.insert(output_id.to_owned(), AgentOutput { output, written_chars: 0 });
+        Ok(session_id)
     }
 
-    /// Hands on all text that still waits. To be called when nothing more comes at the moment. Without such text this does
-    /// not wait, whether subscribers keep up or not.
+    /// Writes all buffered text. To be called when no more events are available at the moment. Waits for subscribers only
+    /// if there is such text.
     pub async fn flush(&mut self) {
-        if self.waiting.is_none() {
+        if self.buffered_text.is_none() {
             return;
         }
-        // A session that has ended meanwhile takes no text; its end was told.
-        let _ = self.hand_on(true).await;
+        // This fails only if the session has ended in the meantime.
+        let _ = self.flush_text(Backpressure::Wait).await;
     }
 
-    pub(super) async fn hand_on(&mut self, patiently: bool) -> Result<(), Vec<AgentError>> {
-        if patiently {
-            self.hold().await;
+    /// Writes all buffered text. With [`Backpressure::Wait`] this waits for subscribers even if there is none.
+    pub(super) async fn flush_text(&mut self, backpressure: Backpressure) -> Result<(), Vec<AgentError>> {
+        if backpressure == Backpressure::Wait {
+            self.wait_for_capacity().await;
         }
-        let Some(waiting) = self.waiting.take() else { return Ok(()) };
-        let Some(open) = self.sessions.get(&waiting.session) else { return Ok(()) };
-        let Some(text) = open.outputs.get(&waiting.output) else { return Ok(()) };
-        for piece in pieces(&waiting.text) {
-            text.output.write(piece).await.map_err(faults)?;
+        let Some(buffered) = self.buffered_text.take() else { return Ok(()) };
+        let Some(session) = self.sessions.get(&buffered.session_id) else { return Ok(()) };
+        let Some(output) = session.outputs.get(&buffered.output_id) else { return Ok(()) };
+        for part in split_text(&buffered.text) {
+            output.output.write(part).await.map_err(agent_errors)?;
         }
         Ok(())
     }
 
-    /// Completes an output. Its last text goes with its end, so that no empty chunk has to follow.
-    async fn finish_output(&mut self, session: &str, name: &str) -> Result<(), Vec<AgentError>> {
-        self.hold().await;
-        let waiting = self.waiting.take();
-        let Some(open) = self.sessions.get_mut(session) else { return Ok(()) };
-        let mut pieces: Vec<&str> = waiting.iter().flat_map(|waiting| pieces(&waiting.text)).collect();
-        let last = pieces.pop().unwrap_or_default();
-        if let Some(text) = open.outputs.get(name) {
-            for piece in pieces {
-                text.output.write(piece).await.map_err(faults)?;
+    /// Completes an output. The last part of its text is sent with the end, so that no empty chunk has to follow.
+    async fn complete_output(&mut self, session_id: &str, output_id: &str) -> Result<(), Vec<AgentError>> {
+        self.wait_for_capacity().await;
+        let buffered = self.buffered_text.take();
+        let Some(session) = self.sessions.get_mut(session_id) else { return Ok(()) };
+        let mut parts: Vec<&str> = buffered.iter().flat_map(|buffered| split_text(&buffered.text)).collect();
+        let last = parts.pop().unwrap_or_default();
+        if let Some(output) = session.outputs.get(output_id) {
+            for part in parts {
+                output.output.write(part).await.map_err(agent_errors)?;
             }
         }
-        open.finish(name, last).await
+        session.complete_output(output_id, last).await
     }
 
-    /// Waits while no subscriber keeps up, for a bounded time, and only until the agent sends something urgent.
-    async fn hold(&mut self) {
-        if self.impatient {
-            self.impatient = self.producer.wait_for_capacity().now_or_never().is_none();
+    /// Waits while no subscriber keeps up, until the agent sends something urgent, for a limited time.
+    async fn wait_for_capacity(&mut self) {
+        if self.skip_backpressure {
+            self.skip_backpressure = self.producer.wait_for_capacity().now_or_never().is_none();
             return;
         }
         tokio::select! {
             biased;
             () = self.producer.wait_for_capacity() => {}
-            () = self.urgent.any() => {}
-            () = tokio::time::sleep(HOLD) => {
-                tracing::warn!("no subscriber keeps up: the agent is not slowed any longer");
-                self.impatient = true;
+            () = self.urgent_events.wait() => {}
+            () = tokio::time::sleep(MAX_BACKPRESSURE_WAIT) => {
+                tracing::warn!("no subscriber keeps up; the agent is no longer slowed down");
+                self.skip_backpressure = true;
             }
         }
     }
 }
 
-/// Cuts text into parts, so that other agents are served between them.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
+/// Splits text into parts of limited size, so that the engine serves other agents between them.
+fn split_text(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let mut end = rest.len().min(TEXT);
+        let mut end = rest.len().min(MAX_BUFFERED_BYTES);
         while !rest.is_char_boundary(end) {
             end -= 1;
         }
-        let (piece, after) = rest.split_at(end);
+        let (part, after) = rest.split_at(end);
         rest = after;
-        (!piece.is_empty()).then_some(piece)
+        if part.is_empty() { None } else { Some(part) }
     })
 }
 
-fn check_position(given: Option<u64>, expected: u64) -> Result<(), Vec<AgentError>> {
-    match given {
+fn check_position(position: Option<u64>, expected: u64) -> Result<(), AgentError> {
+    match position {
         Some(position) if position != expected => {
             let message = format!("Set position to {expected}, the number of characters sent before, not {position}.");
-            Err(vec![Problem::new(Rule::Position, "/position", message).into()])
+            Err(Problem::new(Rule::Position, "/position", message).into())
         }
         _ => Ok(()),
     }

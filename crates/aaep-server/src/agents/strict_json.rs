@@ -1,44 +1,49 @@
-//! Reading what an agent wrote without changing its meaning. The user agrees to the arguments of a call, so two texts
-//! that mean different calls must not be read as the same value.
+//! Parsing an agent's JSON without changing its meaning. The user agrees to the arguments of a tool call, so two texts that
+//! mean different calls must not become the same value.
 
 use aaep_proto::json::Json;
 use serde_json::{Number, Value};
 
 use super::response::AgentError;
 
-/// Reads one JSON value. A key that is there twice is refused: readers disagree on which of the two counts.
-pub(super) fn read(line: &[u8]) -> Result<Value, AgentError> {
+/// Most characters of a number that an error message quotes: a number can be as long as a line.
+const MAX_QUOTED_CHARS: usize = 40;
+
+/// Parses one JSON value. Refuses an object that has a key twice: parsers disagree on which of the two counts.
+pub(super) fn parse(line: &[u8]) -> Result<Value, AgentError> {
     let json = Json::parse(line)
         .map_err(|error| AgentError::new(format!("This is not JSON: {error}. Write one JSON object on one line.")))?;
-    match duplicate_in(&json) {
-        Some(key) => Err(AgentError::new(format!("{key} is there more than once. Write every key of an object once."))),
+    match duplicate_key(&json) {
+        Some(key) => Err(AgentError::new(format!("The key {key} occurs more than once. Write every key once."))),
         None => Ok(json.to_value()),
     }
 }
 
-/// Refuses numbers that cannot be held exactly: integers beyond 64 bits and decimals that are longer than a double.
+/// Refuses numbers that the parsed value cannot represent exactly: integers beyond 64 bits, and decimals with more digits
+/// than a double has. This looks at the text again, because the parsed value has lost these digits.
 pub(super) fn check_numbers(line: &[u8]) -> Result<(), AgentError> {
-    match numbers_in(line).find(|token| !is_exact(token)) {
+    match number_tokens(line).find(|token| !is_exact(token)) {
         Some(token) => {
-            // A number can be as long as a line.
-            let shown: String = token.chars().take(40).collect();
-            let message = format!("The number {shown} cannot be kept exactly. Send it as a string.");
+            let quoted: String = token.chars().take(MAX_QUOTED_CHARS).collect();
+            let message = format!("The number {quoted} cannot be represented exactly. Send it as a string.");
             Err(AgentError::at("/args", message))
         }
         None => Ok(()),
     }
 }
 
-fn duplicate_in<'j>(json: &'j Json<'_>) -> Option<&'j str> {
+fn duplicate_key<'j>(json: &'j Json<'_>) -> Option<&'j str> {
     match json {
-        Json::Object(object) => object.duplicate().or_else(|| object.iter().find_map(|(_, value)| duplicate_in(value))),
-        Json::Array(items) => items.iter().find_map(duplicate_in),
+        Json::Object(object) => {
+            object.duplicate().or_else(|| object.iter().find_map(|(_, value)| duplicate_key(value)))
+        }
+        Json::Array(items) => items.iter().find_map(duplicate_key),
         _ => None,
     }
 }
 
-/// The numbers of a JSON text, as they are written.
-fn numbers_in(line: &[u8]) -> impl Iterator<Item = &str> {
+/// Iterates over the numbers of a JSON text, as they are written.
+fn number_tokens(line: &[u8]) -> impl Iterator<Item = &str> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let mut in_string = false;
@@ -61,22 +66,22 @@ fn numbers_in(line: &[u8]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a number is the same after it was read.
+/// Returns whether a number has the same value after it was parsed.
 fn is_exact(token: &str) -> bool {
     let Ok(number) = serde_json::from_str::<Number>(token) else { return false };
-    Decimal::read(token).is_some_and(|written| Decimal::read(&number.to_string()) == Some(written))
+    ExactDecimal::parse(token).is_some_and(|written| ExactDecimal::parse(&number.to_string()) == Some(written))
 }
 
-/// The exact value of a decimal number: its digits without zeros at either end, and the power of ten of the last one.
+/// The exact value of a decimal number: its digits without leading and trailing zeros, and the power of ten of the last one.
 #[derive(PartialEq, Eq)]
-struct Decimal {
+struct ExactDecimal {
     negative: bool,
     digits: String,
     exponent: i64,
 }
 
-impl Decimal {
-    fn read(token: &str) -> Option<Decimal> {
+impl ExactDecimal {
+    fn parse(token: &str) -> Option<ExactDecimal> {
         let (negative, rest) = token.strip_prefix('-').map_or((false, token), |rest| (true, rest));
         let (mantissa, power) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -85,11 +90,11 @@ impl Decimal {
         let zeros = i64::try_from(digits.len() - significant.len()).ok()?;
         let digits = significant.trim_start_matches('0').to_owned();
         if digits.is_empty() {
-            return Some(Decimal { negative: false, digits, exponent: 0 });
+            return Some(ExactDecimal { negative: false, digits, exponent: 0 });
         }
         let power: i64 = power.parse().ok()?;
         let exponent = power.checked_sub(i64::try_from(fraction.len()).ok()?)?.checked_add(zeros)?;
-        Some(Decimal { negative, digits, exponent })
+        Some(ExactDecimal { negative, digits, exponent })
     }
 }
 
@@ -98,16 +103,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_is_there_twice_is_refused_at_any_depth() {
-        assert!(read(br#"{"a": {"b": 1}, "c": [{"b": 1}]}"#).is_ok());
+    fn duplicate_key_is_refused_at_any_depth() {
+        assert!(parse(br#"{"a": {"b": 1}, "c": [{"b": 1}]}"#).is_ok());
         for text in [r#"{"a":1,"a":1}"#, r#"{"a":{"b":1,"b":2}}"#, r#"{"a":[[{"b":1,"\u0062":2}]]}"#] {
-            let fault = read(text.as_bytes()).unwrap_err();
-            assert!(fault.message.contains("more than once"), "{fault:?}");
+            let error = parse(text.as_bytes()).unwrap_err();
+            assert!(error.message.contains("more than once"), "{error:?}");
         }
     }
 
     #[test]
-    fn numbers_are_exact_or_refused() {
+    fn inexact_number_is_refused() {
         for exact in [
             "0",
             "-0",
@@ -130,7 +135,7 @@ mod tests {
             let text = format!(r#"{{"args": {exact}}}"#);
             assert_eq!(check_numbers(text.as_bytes()), Ok(()), "{exact}");
         }
-        for changed in [
+        for inexact in [
             "18446744073709551616",
             "18446744073709551617",
             "-9223372036854775809",
@@ -141,14 +146,14 @@ mod tests {
             "1e-99999999999999999999",
             "1e999",
         ] {
-            let text = format!(r#"{{"args": [{{"n": {changed}}}]}}"#);
-            let fault = check_numbers(text.as_bytes()).unwrap_err();
-            assert!(fault.message.contains("as a string"), "{fault:?}");
+            let text = format!(r#"{{"args": [{{"n": {inexact}}}]}}"#);
+            let error = check_numbers(text.as_bytes()).unwrap_err();
+            assert!(error.message.contains("as a string"), "{error:?}");
         }
     }
 
     #[test]
-    fn digits_in_strings_are_no_numbers() {
+    fn digits_in_strings_are_not_numbers() {
         let text =
             r#"{"args": {"18446744073709551616": "a \" 18446744073709551616", "b\\": "0.10000000000000000001"}}"#;
         assert_eq!(check_numbers(text.as_bytes()), Ok(()));

@@ -1,0 +1,181 @@
+//! The sessions of an agent: which one an event belongs to, and how sessions start and end.
+
+use aaep::message::{CoreType, EventMeta, Payload, SessionStarted};
+use aaep::{LanguageTag, Session, SessionOptions};
+use aaep_proto::{Problem, Rule};
+use serde_json::Map;
+
+use super::{EventKey, Relay};
+use crate::admission::quota::QuotaSlot;
+use crate::agents::permits::ask_first;
+use crate::agents::raw_event::CompletedEvent;
+use crate::agents::resources::{AgentResources, ResourceUsage};
+use crate::agents::response::{AgentError, agent_errors};
+use crate::agents::session::AgentSession;
+
+/// Most open sessions of one agent.
+const MAX_SESSIONS: usize = 256;
+
+/// Ids of ended sessions that are remembered, so that events for them are refused instead of starting a session.
+const MAX_ENDED_SESSIONS: usize = 1024;
+
+impl Relay {
+    /// Returns the producer's id of the open session with this name, or of the current session if there is no name.
+    /// Returns `None` if there is no such session yet.
+    pub(super) fn find_session(&self, name: Option<&str>) -> Result<Option<String>, AgentError> {
+        let Some(name) = name else { return Ok(self.current_session.clone()) };
+        if self.sessions.contains_key(name) {
+            return Ok(Some(name.to_owned()));
+        }
+        if let Some(session_id) = self.aliases.get(name) {
+            return Ok(Some(session_id.clone()));
+        }
+        if self.ended_sessions.iter().any(|ended| ended == name) {
+            let message = "This session has ended. Start another, with another session_id.";
+            return Err(AgentError::at("/session_id", message));
+        }
+        if self.session_owners.is_owned_by_another(name, self.agent_number) {
+            return Err(AgentError::at("/session_id", "This session belongs to another agent."));
+        }
+        Ok(None)
+    }
+
+    /// Returns the session of an event. If there is none, starts one for this event.
+    pub(super) async fn find_or_start_session(
+        &mut self,
+        alias: Option<String>,
+        event: &CompletedEvent,
+    ) -> Result<String, Vec<AgentError>> {
+        if let Some(session_id) = self.find_session(alias.as_deref())? {
+            return Ok(session_id);
+        }
+        let core = event.event.core_type();
+        if core.is_some_and(|core| core.is_terminal() || core == CoreType::ToolCompleted) {
+            let message = "There is no session that this could end or complete.";
+            return Err(AgentError::at("/session_id", message).into());
+        }
+        // The call will be refused for lack of a permit, so it must not start a session either.
+        if let Payload::ToolInvoked(invoked) = &event.event.payload
+            && (invoked.irreversible == Some(true) || self.irreversible_tools.contains(&invoked.tool))
+        {
+            return Err(ask_first(&invoked.tool).into());
+        }
+        let language = event.language.clone().unwrap_or_else(|| self.identity.language.clone());
+        let producer = self.identity.resolve(event.producer.clone())?;
+        let summary = summary_of(event).unwrap_or_else(|| default_summary(&producer, &language));
+        let options = SessionOptions {
+            started: SessionStarted { summary_normal: summary, ..SessionStarted::default() },
+            language,
+            variants: Map::new(),
+            producer: Some(producer),
+            meta: EventMeta::default(),
+            origin: self.session_origin(alias.as_deref(), None),
+        };
+        self.open_session(alias, options).await
+    }
+
+    /// Handles `session.started`.
+    pub(super) async fn start_session(
+        &mut self,
+        alias: Option<String>,
+        event: CompletedEvent,
+        key: &EventKey,
+    ) -> Result<String, Vec<AgentError>> {
+        if self.find_session(alias.as_deref())?.is_some() {
+            let message = match alias {
+                Some(_) => "This session has started already. Give every session a session_id of its own.",
+                None => "A session is open. End it first, or give every session a session_id of its own.",
+            };
+            return Err(AgentError::from(Problem::new(Rule::StartedOnce, "/session_id", message)).into());
+        }
+        let producer = self.identity.resolve(event.producer)?;
+        if let Some(session_id) = self.restart_session(alias.as_deref(), key).await? {
+            return Ok(session_id);
+        }
+        let meta = EventMeta::of(&event.event.envelope);
+        let Payload::SessionStarted(started) = event.event.payload else { return Err(Vec::new()) };
+        let options = SessionOptions {
+            started,
+            language: event.language.unwrap_or_else(|| self.identity.language.clone()),
+            variants: event.event.extra,
+            producer: Some(producer),
+            meta,
+            origin: self.session_origin(alias.as_deref(), Some(key)),
+        };
+        self.open_session(alias, options).await
+    }
+
+    async fn open_session(
+        &mut self,
+        alias: Option<String>,
+        options: SessionOptions,
+    ) -> Result<String, Vec<AgentError>> {
+        let slot = self.acquire_session_slot()?;
+        let session = self.producer.session_with(options).await.map_err(agent_errors)?;
+        Ok(self.register_session(session, alias, slot))
+    }
+
+    /// Acquires a slot for one more session. Returns `None` if the agent is the only one.
+    pub(super) fn acquire_session_slot(&mut self) -> Result<Option<QuotaSlot>, AgentError> {
+        if self.sessions.len() >= MAX_SESSIONS {
+            return Err(AgentError::new(format!("{MAX_SESSIONS} sessions are open. End some first.")));
+        }
+        self.reserve(ResourceUsage { sessions: 1, ..ResourceUsage::default() })?;
+        self.resources.as_ref().map(AgentResources::acquire_session).transpose()
+    }
+
+    pub(super) fn register_session(
+        &mut self,
+        session: Session,
+        alias: Option<String>,
+        slot: Option<QuotaSlot>,
+    ) -> String {
+        let session_id = session.id().to_string();
+        self.session_owners.insert(&session_id, self.agent_number);
+        match &alias {
+            Some(alias) => drop(self.aliases.insert(alias.clone(), session_id.clone())),
+            None => self.current_session = Some(session_id.clone()),
+        }
+        let session = AgentSession::new(session, alias, self.irreversible_tools.clone(), slot);
+        self.sessions.insert(session_id.clone(), session);
+        session_id
+    }
+
+    /// Forgets a session that has ended, except for its ids.
+    pub(super) fn unregister_session(&mut self, session_id: &str) {
+        let Some(session) = self.sessions.remove(session_id) else { return };
+        self.session_owners.remove(session_id);
+        if self.current_session.as_deref() == Some(session_id) {
+            self.current_session = None;
+        }
+        if let Some(alias) = &session.alias {
+            self.aliases.remove(alias);
+        }
+        for id in session.alias.into_iter().chain([session_id.to_owned()]) {
+            if self.ended_sessions.len() >= MAX_ENDED_SESSIONS {
+                self.ended_sessions.pop_front();
+            }
+            self.ended_sessions.push_back(id);
+        }
+    }
+}
+
+/// Returns the summary of an event that describes what the agent does.
+fn summary_of(event: &CompletedEvent) -> Option<String> {
+    match &event.event.payload {
+        Payload::StateChanged(payload) => payload.summary_normal.clone(),
+        Payload::ProgressUpdated(payload) => payload.summary_normal.clone(),
+        Payload::ToolInvoked(payload) => Some(payload.summary_normal.clone()),
+        _ => None,
+    }
+}
+
+/// Returns the summary of a session whose first event describes nothing.
+fn default_summary(producer: &aaep::message::Producer, language: &LanguageTag) -> String {
+    let name = match &producer.agent_name {
+        Some(name) if !name.is_empty() => name,
+        _ => &producer.agent_id,
+    };
+    // There is no translation, and a name needs none.
+    if language.primary().eq_ignore_ascii_case("en") { format!("{name} is at work.") } else { name.clone() }
+}
