@@ -290,10 +290,10 @@ fn mistakes_are_two_and_say_what_to_do() {
         (&["manifest", "verify", "--keys", "text"], "is no set of public keys"),
         (&["token"], "Usage"),
         (&["token", "new", "--key", "key.pem"], "--subject"),
-        (&["token", "new", "--key", "key.pem", "--subject", ""], "a name has 1 to 256 characters"),
+        (&["token", "new", "--key", "key.pem", "--subject", ""], "must have 1 to 256 characters"),
         (&["token", "new", "--key", "key.pem", "--subject", "x", "--role", "cook"], "is no role"),
-        (&["token", "new", "--key", "key.pem", "--subject", "x", "--expires", "soon"], "for example 1h"),
-        (&["token", "new", "--key", "key.pem", "--subject", "x", "--expires", "999d"], "the longest is 366d"),
+        (&["token", "new", "--key", "key.pem", "--subject", "x", "--expires", "soon"], "such as 1h"),
+        (&["token", "new", "--key", "key.pem", "--subject", "x", "--expires", "999d"], "must be at most 366d"),
         (&["token", "static", "--principal", "two words"], "must be one word"),
         (&["token", "static"], "--principal"),
     ] {

@@ -15,7 +15,7 @@ fn the_demo_is_followed_and_answered_yes() {
     let tmux = Tmux::start(&["demo", "banking", "--listen", "127.0.0.1:0", "--no-unix", "--no-pauses"], &[]);
     tmux.is_asked(1, ASKED);
     let before = tmux.text();
-    place(&before, "The demo serves at http://127.0.0.1:");
+    place(&before, "Serving the demo at http://127.0.0.1:");
     place(&before, "Question 1: Demo asks: Transfer 500 dollars from checking to savings.");
     place(&before, "Question 1: The money moves at once and the bank cannot take it back.");
     place(&before, "Question 1: This cannot be undone. High risk.");

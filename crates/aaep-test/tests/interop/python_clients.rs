@@ -1,21 +1,21 @@
-//! The clients that Python programs use, following a session and answering it. The scripts stand beside this file.
+//! Python HTTP and WebSocket clients that follow a session and reply. The scripts are in this directory.
 
-use aaep_test::{Process, Serving, root};
+use aaep_test::{Process, Serving};
 use serde_json::Value;
 
-use crate::python;
-use crate::talk::judge_banking;
+use crate::messages::assert_banking_session;
+use crate::{program, python};
 
-/// Runs a script against a demo; it has to hear a whole session and to end well.
+/// Runs a script against a demo. It must receive a whole session and exit with 0.
 fn follow(script: &str, url: impl Fn(&Serving) -> String, more: &[&str]) {
     let demo = Serving::start(&["demo", "banking", "--no-input", "--no-pauses"]);
     let mut command = python::command("python");
-    command.arg(root().join("crates/aaep-test/tests/peers").join(script)).arg(url(&demo)).args(more);
+    command.arg(program(script)).arg(url(&demo)).args(more);
     let mut client = Process::start(&mut command);
     let lines = client.rest();
     assert_eq!(client.wait().code(), Some(0), "{}", client.errors());
     let events: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-    judge_banking(&events);
+    assert_banking_session(&events);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is told about a recording, and what a hostile one can do: nothing.
+//! Descriptions of recordings, and hostile recordings.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 use aaep_test::{example, root};
 use serde_json::{Value, json};
 
-use crate::harness::{Room, event, events, run, start_with, until};
+use crate::harness::{RecordingDir, event, events, run, start_with, until};
 
 const BANKING: &str = "\
 Harbour Bank Helper, session sess_7b1f0c52d9e84a36
@@ -28,14 +28,14 @@ fn banking() -> String {
 }
 
 #[test]
-fn a_session_is_a_story() {
+fn description_has_a_sentence_for_each_event() {
     let left = run(&["replay", "--describe", &banking()]);
     assert_eq!((left.code, left.err.as_str()), (Some(0), ""));
     assert_eq!(left.out.join("\n"), BANKING);
 }
 
 #[test]
-fn and_an_object_for_programs() {
+fn description_as_json() {
     let left = run(&["replay", "--describe", "--json", &banking()]);
     assert_eq!(left.code, Some(0));
     let story: Value = serde_json::from_str(&left.out.join("\n")).unwrap();
@@ -50,13 +50,13 @@ fn and_an_object_for_programs() {
 }
 
 #[test]
-fn the_picture_has_a_title_and_says_in_words_what_it_shows() {
-    let room = Room::new();
-    let left = run(&["replay", "--svg", &room.name("states.svg"), &banking()]);
+fn svg_has_a_title_and_a_description_of_all_it_shows() {
+    let dir = RecordingDir::new();
+    let left = run(&["replay", "--svg", &dir.name("states.svg"), &banking()]);
     assert_eq!((left.code, left.err.as_str()), (Some(0), ""));
     let words = format!("Harbour Bank Helper, session sess_7b1f0c52d9e84a36. {}", BANKING.lines().last().unwrap());
     assert_eq!(left.out, std::slice::from_ref(&words), "the same facts, as text");
-    let text = std::fs::read_to_string(room.path("states.svg")).unwrap();
+    let text = std::fs::read_to_string(dir.path("states.svg")).unwrap();
     let svg = roxmltree::Document::parse(&text).unwrap();
     let svg = svg.root_element();
     assert!(svg.has_tag_name(("http://www.w3.org/2000/svg", "svg")));
@@ -69,7 +69,7 @@ fn the_picture_has_a_title_and_says_in_words_what_it_shows() {
     assert_eq!(bars.count(), 7);
 }
 
-/// Lines that no recording should have, and their numbers.
+/// Returns a recording with invalid lines, and their numbers.
 fn hostile() -> (Vec<u8>, [u64; 6]) {
     let good = example("banking.ndjson");
     let mut bytes = Vec::new();
@@ -93,11 +93,11 @@ fn is_plain(text: &str) -> bool {
 }
 
 #[test]
-fn bad_lines_are_told_and_nothing_is_sent() {
-    let room = Room::new();
+fn invalid_lines_are_reported_and_nothing_is_sent() {
+    let dir = RecordingDir::new();
     let (bytes, bad) = hostile();
-    std::fs::write(room.path("x"), bytes).unwrap();
-    let name = room.name("x");
+    std::fs::write(dir.path("x"), bytes).unwrap();
+    let name = dir.name("x");
     for args in [&["replay", &name, "--listen", "127.0.0.1:0", "--no-unix"][..], &["replay", "--describe", &name]] {
         let left = run(args);
         assert_eq!((left.code, left.out.len()), (Some(1), 0), "{left:?}");
@@ -110,7 +110,7 @@ fn bad_lines_are_told_and_nothing_is_sent() {
         assert!(is_plain(&left.err), "{:?}", left.err);
         assert!(left.err.len() < 20_000, "a hostile line is not repeated at length");
     }
-    let (replay, [url, ..]) = room.replay(&name, &["--no-delay", "--skip-bad"]);
+    let (replay, [url, ..]) = dir.replay(&name, &["--no-delay", "--skip-bad"]);
     let left = run(&["capture", &url]);
     assert_eq!(events(&left.out), events(&example("banking.ndjson")[..2]));
     let left = replay.end();
@@ -119,13 +119,13 @@ fn bad_lines_are_told_and_nothing_is_sent() {
 }
 
 #[test]
-fn what_an_agent_said_cannot_reach_the_terminal_raw() {
-    let room = Room::new();
+fn control_characters_of_an_agent_are_escaped() {
+    let dir = RecordingDir::new();
     let mut nasty = event(1, "2026-06-02T09:15:13Z");
     nasty["producer"]["agent_name"] = json!("Bank <script> & \u{202e}knab\u{9b}31m");
     nasty["chunk"] = json!("one\u{1b}[2J\r\ntwo\u{7}");
-    let file = room.file("x", &[nasty.to_string()]);
-    let svg = room.name("s.svg");
+    let file = dir.file("x", &[nasty.to_string()]);
+    let svg = dir.name("s.svg");
     let left = run(&["replay", "--skip-bad", "--describe", "--svg", &svg, &file]);
     assert!(is_plain(&left.err) && left.out.iter().all(|line| is_plain(line)), "{left:?}");
     if left.code == Some(0) {
@@ -139,12 +139,12 @@ fn what_an_agent_said_cannot_reach_the_terminal_raw() {
 }
 
 #[test]
-fn a_recorded_question_takes_no_answer() {
-    let room = Room::new();
+fn reply_to_a_recorded_question_is_ignored() {
+    let dir = RecordingDir::new();
     let mut lines = example("banking.ndjson")[..7].to_vec();
-    // A year passes: only a signal ends this telling.
+    // The last event is a year later, so that only a signal ends this replay.
     lines.push(event(1, "2027-06-02T09:15:13Z").to_string());
-    let file = room.file("x", &lines);
+    let file = dir.file("x", &lines);
     let mut replay = start_with(&["replay", "--stdio", &file, "--speed", "1000"], Stdio::piped());
     let mut input = replay.stdin();
     let mut say = |message: Value| writeln!(input, "{message}").unwrap();
@@ -162,10 +162,10 @@ fn a_recorded_question_takes_no_answer() {
     let reply = json!({"type": "confirmation.reply", "reply_token": heard[6]["reply_token"], "decision": "accept",
         "subscription_id": subscription, "timestamp": "2026-06-02T09:15:06Z"});
     say(json!({"jsonrpc": "2.0", "method": "aaep.reply", "params": reply}));
-    until("the note", || replay.said() == "aaep: a reply was ignored: a recording takes no answers\n");
+    until("the note", || replay.said() == "aaep: a reply was ignored: questions of a recording cannot be answered\n");
     replay.signal("TERM");
     let left = replay.end();
     assert_eq!(left.code, Some(0));
     let after: Vec<Value> = left.out.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(after.iter().all(|line| line["method"] != "aaep.event"), "an answer made something happen: {after:?}");
+    assert!(after.iter().all(|line| line["method"] != "aaep.event"), "the reply caused an event: {after:?}");
 }

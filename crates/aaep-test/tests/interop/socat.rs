@@ -1,4 +1,4 @@
-//! The socket as a shell and as another user meet it.
+//! `socat` on the Unix socket, as the owner and as another user.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 use crate::world::{World, able, kind_of, soon};
 
-/// Someone who owns nothing here.
+/// The user id of `nobody`.
 const NOBODY: u32 = 65534;
 
 fn socat(path: &Path, user: Option<u32>) -> Child {
@@ -22,18 +22,18 @@ fn socat(path: &Path, user: Option<u32>) -> Child {
         command.uid(user).gid(user);
     }
     let mut command = Command::from(command);
-    let told = match user {
+    let hint = match user {
         Some(_) => "this test starts a process of another user: run it as root, with the package socat installed",
         None => "install the package socat",
     };
-    command.kill_on_drop(true).spawn().unwrap_or_else(|e| panic!("{e}: {told}"))
+    command.kill_on_drop(true).spawn().unwrap_or_else(|e| panic!("{e}: {hint}"))
 }
 
-/// Sends a request and answers what came back until the other side ended it, and what the program complains of. Its
-/// input stays open, so only the other side can end it.
+/// Sends a request. Returns the output and the errors of `socat` when the server has closed the connection; its input
+/// stays open, so only the server can do so.
 async fn ask(mut child: Child) -> (String, String) {
     let mut input = child.stdin.take().unwrap();
-    // It may have been turned away already.
+    // It may have been rejected already.
     let _ = input.write_all(format!("{}\n", able()).as_bytes()).await;
     let output = soon("its end", async move {
         let output = child.wait_with_output().await.unwrap();
@@ -75,13 +75,13 @@ async fn another_user_cannot_connect() {
 }
 
 #[tokio::test]
-async fn another_user_is_turned_away_even_if_the_modes_were_loosened() {
+async fn another_user_is_rejected_by_peer_credentials() {
     let world = World::start().await;
     let path = world.socket();
     let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     set(path.parent().unwrap(), 0o755);
     set(&path, 0o666);
     let (heard, _) = ask(socat(&path, Some(NOBODY))).await;
-    assert_eq!(heard, "", "the kernel tells who connects, and it is not the owner");
+    assert_eq!(heard, "", "the user id of the peer is not that of the owner");
     assert_eq!(world.producer().subscriber_counts().await.subscriptions, 0);
 }

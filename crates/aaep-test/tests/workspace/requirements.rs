@@ -34,7 +34,7 @@ fn rows() -> Vec<Row> {
 fn rows_are_well_formed() {
     let mut ids = BTreeSet::new();
     for row in rows() {
-        assert!(ids.insert(row.id.clone()), "{} is there twice", row.id);
+        assert!(ids.insert(row.id.clone()), "{} occurs twice", row.id);
         assert!(["MUST", "MUST NOT", "SHOULD", "SHOULD NOT"].contains(&row.strength.as_str()), "{}", row.id);
         assert!(["producer", "subscriber", "both", "transport", "suite"].contains(&row.role.as_str()), "{}", row.id);
         assert!((1..=3).contains(&row.level) && !row.chapter.is_empty() && !row.text.is_empty(), "{}", row.id);
@@ -70,12 +70,12 @@ fn planned_rows_claim_nothing() {
     }
 }
 
-/// Whether `file.rs::function` is a test in that file.
-fn test_exists(name: &str) -> bool {
+/// Returns whether `file.rs::function` is a test in that file.
+pub(crate) fn test_exists(name: &str) -> bool {
     let Some((file, function)) = name.split_once("::") else { return false };
     let Ok(text) = std::fs::read_to_string(root().join(file)) else { return false };
     if file.ends_with("/suite.rs") {
-        // A part of a suite that runs over several things; the list of its parts stands beside it.
+        // A test of the suite that runs over several transports; `main.rs` lists them.
         let list = std::fs::read_to_string(root().join(file).with_file_name("main.rs")).unwrap_or_default();
         let is_part = |word: &str| word == function;
         return list.split(|c: char| !c.is_alphanumeric() && c != '_').any(is_part);
@@ -98,26 +98,18 @@ fn every_rule_of_the_code_is_a_row_that_is_done() {
     for rule in Rule::ALL {
         let row = rows.get(rule.id()).unwrap_or_else(|| panic!("{} has no row", rule.id()));
         assert_eq!(row.status, "done", "{}", rule.id());
-        // A warning may stand for a MUST that cannot be judged for certain, never the other way round.
+        // A warning may belong to a MUST that cannot be checked for certain; an error belongs to a MUST only.
         if rule.severity() == Severity::Error {
             assert!(row.strength.starts_with("MUST"), "{} is an error but the row says {}", rule.id(), row.strength);
         }
     }
 }
 
+/// Rows that are not done. The table may not lose ground: a new row is done, or this number is changed in the open.
+const PLANNED_ROWS: usize = 41;
+
 #[test]
-fn coverage_is_printed() {
-    let mut chapters: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for row in rows() {
-        let chapter = row.chapter.split('.').next().unwrap_or_default().to_owned();
-        let (done, all) = chapters.entry(chapter).or_default();
-        *done += usize::from(row.status == "done");
-        *all += 1;
-    }
-    let (done, all) = chapters.values().fold((0, 0), |sum, c| (sum.0 + c.0, sum.1 + c.1));
-    for (chapter, (done, all)) in &chapters {
-        println!("chapter {chapter}: {done} of {all} requirements are done");
-    }
-    println!("all: {done} of {all} requirements are done");
-    assert!(done > 0 && all >= done);
+fn number_of_planned_rows_is_as_recorded() {
+    let planned: Vec<String> = rows().into_iter().filter(|row| row.status == "planned").map(|row| row.id).collect();
+    assert_eq!(planned.len(), PLANNED_ROWS, "{planned:?}");
 }

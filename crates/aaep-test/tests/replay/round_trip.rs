@@ -2,32 +2,32 @@
 
 use aaep_test::aaep;
 
-use crate::harness::{Room, events, read, recording, run, start};
+use crate::harness::{RecordingDir, events, read, recording, run, start};
 
 #[test]
 fn what_is_replayed_is_captured_over_every_transport_and_again() {
-    let room = Room::new();
+    let dir = RecordingDir::new();
     let lines = recording();
     let expected = events(&lines);
-    let first = room.file("x", &lines);
+    let first = dir.file("x", &lines);
     let check = run(&["validate", &first]);
     assert_eq!(check.code, Some(0), "{check:?}");
-    let (replay, urls) = room.replay(&first, &["--no-delay", "--wait", "4"]);
+    let (replay, urls) = dir.replay(&first, &["--no-delay", "--wait", "4"]);
     let captures: Vec<_> = urls
         .iter()
         .enumerate()
-        .map(|(index, url)| start(&["capture", url, "-o", &room.name(&format!("y{index}"))]))
+        .map(|(index, url)| start(&["capture", url, "-o", &dir.name(&format!("y{index}"))]))
         .collect();
     for (index, capture) in captures.into_iter().enumerate() {
         let left = capture.end();
         assert_eq!((left.code, left.err.as_str()), (Some(0), ""), "{}", urls[index]);
-        assert_eq!(read(&room.path(&format!("y{index}"))), expected, "{}", urls[index]);
+        assert_eq!(read(&dir.path(&format!("y{index}"))), expected, "{}", urls[index]);
     }
     let left = replay.end();
     assert_eq!((left.code, left.err.as_str()), (Some(0), ""));
 
     // The capture can be replayed like the first recording.
-    let (replay, [url, ..]) = room.replay(&room.name("y0"), &["--no-delay"]);
+    let (replay, [url, ..]) = dir.replay(&dir.name("y0"), &["--no-delay"]);
     let left = run(&["capture", &url]);
     assert_eq!((left.code, left.err.as_str()), (Some(0), ""));
     assert_eq!(events(&left.out), expected);
@@ -36,20 +36,20 @@ fn what_is_replayed_is_captured_over_every_transport_and_again() {
 
 #[test]
 fn over_stdio_too() {
-    let room = Room::new();
+    let dir = RecordingDir::new();
     let lines = recording();
-    let (file, written) = (room.file("x", &lines), room.name("y"));
+    let (file, written) = (dir.file("x", &lines), dir.name("y"));
     let program = aaep().to_str().unwrap();
     let left = run(&["capture", "stdio:", "-o", &written, "--", program, "replay", "--stdio", "--no-delay", &file]);
     assert_eq!((left.code, left.err.as_str()), (Some(0), ""));
-    assert_eq!(read(&room.path("y")), events(&lines));
+    assert_eq!(read(&dir.path("y")), events(&lines));
 }
 
 #[test]
 fn fresh_ids_change_ids_and_nothing_else() {
-    let room = Room::new();
+    let dir = RecordingDir::new();
     let lines = recording();
-    let (replay, [_, _, url, _]) = room.replay(&room.file("x", &lines), &["--no-delay", "--fresh-ids"]);
+    let (replay, [_, _, url, _]) = dir.replay(&dir.file("x", &lines), &["--no-delay", "--fresh-ids"]);
     let left = run(&["capture", &url]);
     assert_eq!(replay.end().code, Some(0));
     let (heard, expected) = (events(&left.out), events(&lines));
@@ -70,10 +70,10 @@ fn fresh_ids_change_ids_and_nothing_else() {
 
 #[test]
 fn a_loop_goes_on_with_fresh_ids_until_it_is_told_to_stop() {
-    let room = Room::new();
+    let dir = RecordingDir::new();
     let lines = recording();
     let expected = events(&lines);
-    let (replay, [url, ..]) = room.replay(&room.file("x", &lines), &["--no-delay", "--loop"]);
+    let (replay, [url, ..]) = dir.replay(&dir.file("x", &lines), &["--no-delay", "--loop"]);
     let twice = (2 * expected.len()).to_string();
     let left = run(&["capture", &url, "--count", &twice]);
     assert_eq!((left.code, left.err.as_str()), (Some(0), ""));

@@ -17,8 +17,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
-use crate::curl::{Followed, post as curl_post, subscribe};
-use crate::talk::{judge_banking, kind, yes};
+use crate::curl::{CurlStream, post as curl_post, subscribe};
+use crate::messages::{acceptance, assert_banking_session, kind};
 
 /// The pages' own server, and what the pages tell it.
 struct Pages {
@@ -175,7 +175,7 @@ async fn a_page_follows_by_event_source_and_comes_back_by_itself() {
     let mut browser = Browser::open(&page);
 
     let first = pages.at(&mut browser, "question").await["question"].clone();
-    let witness = Followed::open(&demo, "--http1.1", &subscribe(&demo, "--http1.1", "1.1"));
+    let witness = CurlStream::open(&demo, "--http1.1", &subscribe(&demo, "--http1.1", "1.1"));
     proxy.open.send_replace(false);
     assert_eq!(pages.at(&mut browser, "broken").await["state"], 0, "it will try again");
     // Not always the question: it overtakes what waits.
@@ -188,7 +188,7 @@ async fn a_page_follows_by_event_source_and_comes_back_by_itself() {
     proxy.open.send_replace(false);
     pages.at(&mut browser, "broken").await;
     last.push(pages.last());
-    let answer = yes(second["subscription"].as_str().unwrap(), &second["question"]);
+    let answer = acceptance(second["subscription"].as_str().unwrap(), &second["question"]);
     let (status, body) = curl_post(&demo, "--http1.1", "/aaep/v1/replies", &answer);
     assert_eq!(status, "1.1 204", "{body}");
     let heard = witness.until("session.completed");
@@ -198,9 +198,9 @@ async fn a_page_follows_by_event_source_and_comes_back_by_itself() {
     let of = |session: &Value| -> Vec<Value> {
         pages.events.iter().filter(|event| event["session_id"] == *session).cloned().collect()
     };
-    judge_banking(&of(&first["session_id"]));
+    assert_banking_session(&of(&first["session_id"]));
     let session = of(&second["question"]["session_id"]);
-    judge_banking(&session);
+    assert_banking_session(&session);
     // What waits may be told shorter: states one after the other as one, words in fewer pieces.
     let whole = |event: &&Value| !["state.changed", "output.streaming"].contains(&kind(event));
     let kinds = |events: &[Value]| events.iter().filter(whole).map(|e| kind(e).to_owned()).collect::<Vec<_>>();
@@ -215,7 +215,7 @@ async fn a_page_follows_by_websocket() {
     let mut browser = Browser::open(&format!("{}/ws?demo={}", pages.origin(), demo.url("")));
     let done = pages.at(&mut browser, "done").await;
     assert_eq!((&done["code"], &done["protocol"]), (&4005.into(), &"aaep.v1".into()));
-    judge_banking(&pages.events);
+    assert_banking_session(&pages.events);
 }
 
 /// The browser calls `localhost` another origin than `127.0.0.1`, and so does the demo.

@@ -1,4 +1,4 @@
-//! Python programs follow an agent over the socket, gRPC and stdio.
+//! Python programs subscribe over the Unix socket, gRPC and stdio.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use tokio::process::Command;
 use crate::program;
 use crate::world::{World, asking, soon};
 
-/// What a program prints, after it has ended well.
+/// Runs a program. Returns its output, which must be JSON.
 async fn output_of(mut command: Command) -> Value {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command.env("PYTHONUNBUFFERED", "1");
@@ -21,8 +21,8 @@ async fn output_of(mut command: Command) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {errors}"))
 }
 
-/// The order of what a session with a question sounds like.
-fn tells_a_session(heard: &Value) {
+/// Asserts the order of the events of a session with a question.
+fn assert_session(heard: &Value) {
     let heard: Vec<&str> = heard.as_array().unwrap().iter().map(|kind| kind.as_str().unwrap()).collect();
     let at = |kind: &str| heard.iter().position(|heard| *heard == kind).unwrap_or_else(|| panic!("{kind}: {heard:?}"));
     let started = at("aaep:agent.session.started");
@@ -30,49 +30,49 @@ fn tells_a_session(heard: &Value) {
     assert!(started < asked && asked < at("aaep:agent.session.completed"), "{heard:?}");
 }
 
-/// Starts an agent that asks when there is someone to ask, and lets the program answer.
-async fn followed_by(world: &World, command: Command) -> Value {
+/// Starts a program, then an agent that asks a question, and returns the output of the program.
+async fn follow_with(world: &World, command: Command) -> Value {
     let running = tokio::spawn(output_of(command));
     world.subscriptions(1).await;
     let permitted = soon("the agent", asking(world.producer())).await.unwrap();
-    assert!(permitted, "the program said yes");
+    assert!(permitted, "the program accepted");
     soon("the program", running).await.unwrap()
 }
 
 #[tokio::test]
-async fn python_on_the_socket() {
+async fn python_subscribes_over_the_unix_socket() {
     for framing in ["lengths", "lines"] {
         let world = World::start().await;
         let mut command = Command::new("python3");
         command.arg(program("socket_client.py")).arg(world.socket()).arg(framing);
-        let heard = followed_by(&world, command).await;
+        let heard = follow_with(&world, command).await;
         assert_eq!(heard[0], "subscription.accepted");
-        tells_a_session(&heard);
+        assert_session(&heard);
         world.subscriptions(0).await;
     }
 }
 
 #[tokio::test]
-async fn python_over_grpc() {
-    let python = python(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("wires"), &["grpcio", "grpcio-tools"]);
+async fn python_subscribes_over_grpc() {
+    let python = python(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop-grpc"), &["grpcio", "grpcio-tools"]);
     let world = World::start().await;
     let stub = tempfile::tempdir().unwrap();
     let mut command = Command::new(python);
     command.arg(program("grpc_client.py")).arg(world.server.grpc_address().unwrap().to_string());
     command.arg(root().join("crates/aaep-grpc/proto")).arg(stub.path());
-    let told = followed_by(&world, command).await;
+    let told = follow_with(&world, command).await;
     assert_eq!(told["transports"], json!(["sse", "websocket", "unix-socket", "grpc"]));
-    tells_a_session(&told["heard"]);
+    assert_session(&told["heard"]);
     world.subscriptions(0).await;
 }
 
 #[tokio::test]
-async fn python_starts_an_agent() {
+async fn python_parent_subscribes_over_stdio() {
     let aaep = tokio::task::spawn_blocking(aaep).await.unwrap();
     let mut command = Command::new("python3");
     command.arg(program("stdio_parent.py")).arg(aaep);
     let told = output_of(command).await;
-    tells_a_session(&told["heard"]);
+    assert_session(&told["heard"]);
     assert_eq!((&told["renegotiated"], &told["code"]), (&json!(true), &json!(0)), "{told}");
-    assert_eq!(told["errors"], "", "nothing went wrong, so nothing is said to people");
+    assert_eq!(told["errors"], "", "nothing is printed without an error");
 }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Left, Room, event, events, long_recording, read, recording, run};
+use crate::harness::{Left, RecordingDir, event, events, long_recording, read, recording, run};
 
 /// What a capture with these arguments writes of a recording.
 fn captured(lines: &[String], more: &[&str]) -> (Left, Vec<Value>) {
-    let room = Room::new();
-    let (replay, [_, _, url, _]) = room.replay(&room.file("x", lines), &["--no-delay"]);
+    let dir = RecordingDir::new();
+    let (replay, [_, _, url, _]) = dir.replay(&dir.file("x", lines), &["--no-delay"]);
     let left = run(&[&["capture", &url][..], more].concat());
     replay.signal("TERM");
     replay.end();
@@ -58,19 +58,19 @@ fn limits_end_a_capture() {
     assert_eq!(written, events(&lines)[..7]);
 
     // An hour between two events: only the limit ends it.
-    let room = Room::new();
-    let (replay, [url, ..]) = room.replay(&room.file("x", &long_recording(2, 3_600_000)), &[]);
-    let left = run(&["capture", &url, "-o", &room.name("y"), "--for", "3s"]);
+    let dir = RecordingDir::new();
+    let (replay, [url, ..]) = dir.replay(&dir.file("x", &long_recording(2, 3_600_000)), &[]);
+    let left = run(&["capture", &url, "-o", &dir.name("y"), "--for", "3s"]);
     assert_eq!((left.code, left.err.as_str()), (Some(0), ""));
-    assert!(read(&room.path("y")).len() <= 1);
+    assert!(read(&dir.path("y")).len() <= 1);
     replay.signal("TERM");
     assert_eq!(replay.end().code, Some(0));
 }
 
 #[test]
 fn mistakes_in_the_call_are_told() {
-    let room = Room::new();
-    let gone = format!("unix:{}", room.name("nobody"));
+    let dir = RecordingDir::new();
+    let gone = format!("unix:{}", dir.name("nobody"));
     for args in [
         &["capture", "ftp://agent.example"][..],
         &["capture", "http://agent.example"],

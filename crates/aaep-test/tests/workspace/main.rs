@@ -1,10 +1,14 @@
-//! Tests that look at the whole house. One binary, one module per question.
+//! Tests of the whole workspace: the requirements table, the schemas, the command, and rules that no compiler checks.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
+mod architecture;
 mod command;
+mod examples;
 mod hostile;
+mod names;
 mod requirements;
 mod round_trip;
 mod schemas;
+mod source;
 mod tidy;

@@ -1,20 +1,20 @@
-//! The `curl` of the machine follows a session and answers it.
+//! `curl` follows a session and replies.
 
 use std::process::Command;
 
 use aaep_test::{Process, Serving};
 use serde_json::Value;
 
-use crate::talk::{judge_banking, judge_order, kind, request, yes};
+use crate::messages::{acceptance, assert_banking_session, assert_valid_sequence, kind, request};
 
-/// Talks to this machine only, and does not collect what it gets.
+/// Returns a `curl` that uses no proxy and does not buffer its output.
 pub(crate) fn curl(version: &str) -> Command {
     let mut command = Command::new("curl");
     command.args(["--silent", "--show-error", "--no-buffer", "--noproxy", "*", version]);
     command
 }
 
-/// Sends a message; answers the version of HTTP and the status, and the body.
+/// Posts a message. Returns the HTTP version with the status, and the body.
 pub(crate) fn post(demo: &Serving, version: &str, path: &str, message: &Value) -> (String, String) {
     let url = demo.url(path);
     let mut command = curl(version);
@@ -26,7 +26,7 @@ pub(crate) fn post(demo: &Serving, version: &str, path: &str, message: &Value) -
     (status, lines.join("\n"))
 }
 
-/// Subscribes; answers the subscription's name.
+/// Subscribes. Returns the subscription id.
 pub(crate) fn subscribe(demo: &Serving, version: &str, name: &str) -> String {
     let (status, body) = post(demo, version, "/aaep/v1/subscriptions", &request("curl"));
     assert_eq!(status, format!("{name} 201"), "{body}");
@@ -34,48 +34,48 @@ pub(crate) fn subscribe(demo: &Serving, version: &str, name: &str) -> String {
     accepted["subscription_id"].as_str().unwrap().to_owned()
 }
 
-/// A stream that curl follows.
-pub(crate) struct Followed(pub(crate) Process);
+/// An event stream that curl reads.
+pub(crate) struct CurlStream(pub(crate) Process);
 
-/// One block of a stream.
+/// One event of an SSE stream.
 #[derive(Debug)]
-pub(crate) struct Block {
+pub(crate) struct SseBlock {
     pub(crate) event: String,
     pub(crate) id: String,
     pub(crate) data: Value,
 }
 
-impl Followed {
-    pub(crate) fn open(demo: &Serving, version: &str, subscription: &str) -> Followed {
+impl CurlStream {
+    pub(crate) fn open(demo: &Serving, version: &str, subscription: &str) -> CurlStream {
         let url = demo.url(&format!("/aaep/v1/events?subscription_id={subscription}"));
-        let followed = Followed(Process::start(curl(version).args(["--include", &url])));
+        let stream = CurlStream(Process::start(curl(version).args(["--include", &url])));
         let mut head = String::new();
         // The head ends with an empty line.
-        followed.0.find("a head", |line| {
+        stream.0.find("a head", |line| {
             head.push_str(&line.to_lowercase());
             line.trim().is_empty().then_some(())
         });
         assert!(head.contains(" 200") && head.contains("content-type: text/event-stream"), "{head}");
-        followed
+        stream
     }
 
-    /// The next block with data; nothing at the end.
-    pub(crate) fn next(&self) -> Option<Block> {
-        let mut block = Block { event: String::new(), id: String::new(), data: Value::Null };
+    /// Returns the next block with data, or `None` at the end.
+    pub(crate) fn next(&self) -> Option<SseBlock> {
+        let mut block = SseBlock { event: String::new(), id: String::new(), data: Value::Null };
         while let Some(line) = self.0.line() {
             match line.split_once(": ") {
                 Some(("event", event)) => block.event = event.to_owned(),
                 Some(("id", id)) => block.id = id.to_owned(),
                 Some(("data", data)) => block.data = serde_json::from_str(data).unwrap(),
                 _ if line.is_empty() && !block.data.is_null() => return Some(block),
-                // Comments, the time to wait before a new try, and the empty lines after them.
+                // Comments, the retry time, and the empty lines after them.
                 _ => {}
             }
         }
         None
     }
 
-    /// Events up to one of this kind.
+    /// Returns the events up to one of this type.
     pub(crate) fn until(&self, wanted: &str) -> Vec<Value> {
         let mut events = Vec::new();
         while events.last().is_none_or(|event| kind(event) != wanted) {
@@ -90,24 +90,24 @@ impl Followed {
     }
 }
 
-/// From the subscription to the orderly end that a service manager brings about.
+/// Follows a session from the subscription to a shutdown by SIGTERM.
 fn follow(version: &str, name: &str) {
     let mut demo = Serving::start(&["demo", "banking", "--no-input", "--no-pauses"]);
     let subscription = subscribe(&demo, version, name);
-    let mut stream = Followed::open(&demo, version, &subscription);
+    let mut stream = CurlStream::open(&demo, version, &subscription);
 
     let mut events = stream.until("awaiting.confirmation");
-    let (status, body) = post(&demo, version, "/aaep/v1/replies", &yes(&subscription, events.last().unwrap()));
+    let (status, body) = post(&demo, version, "/aaep/v1/replies", &acceptance(&subscription, events.last().unwrap()));
     assert_eq!(status, format!("{name} 204"), "{body}");
     events.extend(stream.until("session.completed"));
-    judge_banking(&events);
+    assert_banking_session(&events);
 
-    // The next session is told to stop while it waits for an answer.
+    // The server is stopped while the next session waits for a reply.
     events.extend(stream.until("awaiting.confirmation"));
     demo.process.terminate();
     events.extend(stream.until("session.cancelled"));
-    judge_order(&events);
-    let last = stream.next().expect("the end is told");
+    assert_valid_sequence(&events);
+    let last = stream.next().expect("the subscription is closed");
     assert_eq!((last.event.as_str(), &last.data["type"]), ("aaep.message", &"subscription.close".into()), "{last:?}");
     assert_eq!(last.data["subscription_id"], *subscription);
     let more = stream.next();

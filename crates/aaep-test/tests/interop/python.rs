@@ -1,4 +1,4 @@
-//! Published Python packages, in an environment of their own below the target directory.
+//! Published Python packages, in a virtual environment below the target directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use aaep_test::root;
 
-/// What is installed. A change here installs anew.
+/// The installed packages. A change here installs them again.
 const PACKAGES: [&str; 6] = [
     "aaep-conformance==1.0.0",
     "aaep-cli-debug==1.0.0",
@@ -16,25 +16,25 @@ const PACKAGES: [&str; 6] = [
     "websockets>=15",
 ];
 
-/// An installed command that will talk to this machine only.
+/// Returns an installed command that uses no proxy.
 pub(crate) fn command(name: &str) -> Command {
     let mut command = Command::new(environment().join("bin").join(name));
-    // The clients would send even this to a proxy.
+    // The clients would use a proxy even for loopback addresses.
     command.env("NO_PROXY", "127.0.0.1,localhost").env("no_proxy", "127.0.0.1,localhost");
     command.env("PYTHONUNBUFFERED", "1").env("PYTHONWARNINGS", "ignore");
     command
 }
 
-/// The virtual environment, prepared by the first test that needs it.
+/// Returns the virtual environment, which the first test prepares.
 fn environment() -> PathBuf {
-    let below = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers");
+    let below = Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop-suite");
     let schemas = schemas();
     let version: String = schemas.iter().map(|(name, text)| format!("{}\n{text}\n", name.display())).collect();
     let python = aaep_test::python_with(&below, &PACKAGES, &version, |environment| install(&schemas, environment));
     python.ancestors().nth(2).expect("it is in bin").to_path_buf()
 }
 
-/// The schemas of this repository: path below `schemas`, and text.
+/// Returns the schemas of this repository: path below `schemas`, and text.
 fn schemas() -> Vec<(PathBuf, String)> {
     let root = root().join("schemas");
     let mut schemas = Vec::new();
@@ -50,7 +50,7 @@ fn schemas() -> Vec<(PathBuf, String)> {
     schemas
 }
 
-/// The suite was published without the schemas that it validates against, but looks for them beside its checks.
+/// Installs the schemas for the suite, which was published without them but looks for them beside its checks.
 fn install(schemas: &[(PathBuf, String)], environment: &Path) {
     let mut libraries = fs::read_dir(environment.join("lib")).unwrap().flatten().map(|entry| entry.path());
     let checks = libraries.find_map(|library| {

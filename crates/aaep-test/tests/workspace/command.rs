@@ -143,8 +143,8 @@ fn bad_input_is_one_clear_line_and_the_right_code() {
     for (path, code, says) in [
         (dir.join("nowhere").to_str().unwrap().to_owned(), 2, "does not exist"),
         (dir.to_str().unwrap().to_owned(), 2, "is a directory"),
-        (file("empty", b""), 2, "holds no document"),
-        (file("blank", b"\n \n"), 2, "holds no document"),
+        (file("empty", b""), 2, "contains no document"),
+        (file("blank", b"\n \n"), 2, "contains no document"),
         (file("truncated", &whole.as_bytes()[..whole.len() / 2]), 1, "json.syntax"),
         (file("latin1", b"{\"a\":\"caf\xe9\"}\n"), 1, "byte 10 is not UTF-8"),
         (file("utf16", b"\xff\xfe{\0}\0\n\0{\0}\0"), 1, "it is UTF-16; convert it to UTF-8"),
@@ -161,7 +161,7 @@ fn bad_input_is_one_clear_line_and_the_right_code() {
     let seen = see(&["validate", &file("cut", truncated_end.as_bytes())], b"");
     assert_eq!(seen.code, 1);
     assert!(seen.out.contains("cut:2: error json.syntax"), "{}", seen.out);
-    // A file that cannot be read does not hide the answer about the others.
+    // A file that cannot be read does not prevent the check of the others.
     let seen = see(&["validate", "examples/banking.ndjson", dir.join("nowhere").to_str().unwrap()], b"");
     assert_eq!(seen.code, 2);
     assert!(seen.out.contains("14 documents: all valid"), "{}", seen.out);

@@ -5,35 +5,35 @@ use std::time::Duration;
 
 use aaep_server::{Config, Limits, Server};
 
-use crate::harness::{PATIENCE, Room, lines, read, start};
+use crate::harness::{PATIENCE, RecordingDir, lines, read, start};
 
 /// More than the machine keeps for a reader that sleeps.
 const TEXT: usize = 64 * 1024 * 1024;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_capture_that_is_cut_off_says_so() {
-    let room = Room::new();
+    let dir = RecordingDir::new();
     let limits = Limits { requests_per_second: 100_000, write_seconds: 1, silence_seconds: 600, ..Limits::default() };
     let mut config = Config { listen: "127.0.0.1:0".parse().unwrap(), limits, ..Config::default() };
-    config.transports.unix_path = Some(room.path("socket"));
+    config.transports.unix_path = Some(dir.path("socket"));
     config.transports.grpc = Some("127.0.0.1:0".parse().unwrap());
     let producer = Server::producer(&config);
     let server = Server::new(config, producer.clone()).start().await.unwrap();
     let urls = [
         format!("http://{}", server.address()),
         format!("ws://{}", server.address()),
-        format!("unix:{}", room.name("socket")),
+        format!("unix:{}", dir.name("socket")),
         format!("grpc://{}", server.grpc_address().unwrap()),
     ];
     let name = |index: usize| format!("y{index}");
     let captures: Vec<_> =
-        urls.iter().enumerate().map(|(index, url)| start(&["capture", url, "-o", &room.name(&name(index))])).collect();
+        urls.iter().enumerate().map(|(index, url)| start(&["capture", url, "-o", &dir.name(&name(index))])).collect();
     let waiting = tokio::time::timeout(PATIENCE, async {
         while producer.subscriber_counts().await.subscriptions < urls.len() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let session = producer.session("Talking.").await.unwrap();
-        while (0..urls.len()).any(|index| lines(&room.path(&name(index))) == 0) {
+        while (0..urls.len()).any(|index| lines(&dir.path(&name(index))) == 0) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         captures.iter().for_each(|capture| capture.signal("STOP"));
@@ -50,8 +50,8 @@ async fn a_capture_that_is_cut_off_says_so() {
     for (index, capture) in captures.into_iter().enumerate() {
         capture.signal("CONT");
         let left = capture.end();
-        let written = read(&room.path(&name(index)));
-        let told = format!("The recording has {} events and is not complete.", written.len());
+        let written = read(&dir.path(&name(index)));
+        let told = format!("the recording is incomplete after {} events", written.len());
         assert_eq!(left.code, Some(1), "{}: {}", urls[index], left.err);
         assert!(left.err.contains(&told), "{}: {}", urls[index], left.err);
         let mut position = 0;

@@ -122,12 +122,12 @@ pub(crate) fn run(args: &[&str]) -> Left {
 }
 
 /// A place for files and sockets of one test.
-pub(crate) struct Room(TempDir);
+pub(crate) struct RecordingDir(TempDir);
 
-impl Room {
-    pub(crate) fn new() -> Room {
+impl RecordingDir {
+    pub(crate) fn new() -> RecordingDir {
         // A socket stands only where nobody else can put another in its place.
-        Room(tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir().unwrap())
+        RecordingDir(tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir().unwrap())
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
