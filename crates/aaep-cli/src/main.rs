@@ -2,7 +2,6 @@
 //!
 //! Exit codes: 0 for success, 1 for a negative result, 2 for wrong usage or a problem of the environment.
 
-#[cfg(unix)]
 mod answers;
 mod audit;
 mod backup;
@@ -10,6 +9,7 @@ mod capture;
 mod clock;
 mod demo;
 mod drain;
+mod entropy;
 mod keys;
 mod listen;
 mod logging;
@@ -35,11 +35,11 @@ use clap::{Parser, Subcommand};
 #[command(name = "aaep", version, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: AaepCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum AaepCommand {
     /// List or export recorded decisions
     Audit(audit::AuditArgs),
     /// Back up the data of a server, even while it runs
@@ -49,16 +49,12 @@ enum Command {
     /// Listen to agents and answer them
     Listen(listen::Args),
     /// List open questions
-    #[cfg(unix)]
     Pending(answers::PendingArgs),
     /// Accept a confirmation
-    #[cfg(unix)]
     Accept(answers::DecideArgs),
     /// Reject a confirmation
-    #[cfg(unix)]
     Reject(answers::DecideArgs),
     /// Answer a clarification
-    #[cfg(unix)]
     Answer(answers::AnswerArgs),
     /// Run an agent written in any language and serve its events
     Run(run::RunArgs),
@@ -96,29 +92,25 @@ pub(crate) enum CommandStatus {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
-        Command::Audit(args) => audit::run(&args),
-        Command::Backup(args) => backup::run(&args),
-        Command::Demo(args) => demo::run(args),
-        Command::Listen(args) => listen::run(args),
-        #[cfg(unix)]
-        Command::Pending(args) => answers::pending(&args),
-        #[cfg(unix)]
-        Command::Accept(args) => answers::accept(&args),
-        #[cfg(unix)]
-        Command::Reject(args) => answers::reject(&args),
-        #[cfg(unix)]
-        Command::Answer(args) => answers::answer(&args),
+        AaepCommand::Audit(args) => audit::run(&args),
+        AaepCommand::Backup(args) => backup::run(&args),
+        AaepCommand::Demo(args) => demo::run(args),
+        AaepCommand::Listen(args) => listen::run(args),
+        AaepCommand::Pending(args) => answers::pending(&args),
+        AaepCommand::Accept(args) => answers::accept(&args),
+        AaepCommand::Reject(args) => answers::reject(&args),
+        AaepCommand::Answer(args) => answers::answer(&args),
         // It has the exit code of the agent.
-        Command::Run(args) => return run::run(args),
-        Command::Capture(args) => capture::run(args),
-        Command::Replay(args) => replay::run(args),
-        Command::Serve(args) => serve::run(args),
-        Command::Stdio(args) => stdio::run(args),
-        Command::Validate(args) => validate::run(&args),
-        Command::Schema(args) => schema::run(&args),
-        Command::Keys(args) => keys::run(&args),
-        Command::Manifest(args) => manifest::run(args),
-        Command::Token(args) => token::run(&args),
+        AaepCommand::Run(args) => return run::run(args),
+        AaepCommand::Capture(args) => capture::run(args),
+        AaepCommand::Replay(args) => replay::run(args),
+        AaepCommand::Serve(args) => serve::run(args),
+        AaepCommand::Stdio(args) => stdio::run(args),
+        AaepCommand::Validate(args) => validate::run(&args),
+        AaepCommand::Schema(args) => schema::run(&args),
+        AaepCommand::Keys(args) => keys::run(&args),
+        AaepCommand::Manifest(args) => manifest::run(args),
+        AaepCommand::Token(args) => token::run(&args),
     };
     let status = match result {
         Ok(status) => status,

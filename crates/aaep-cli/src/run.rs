@@ -119,7 +119,6 @@ fn start(command: &[OsString], url: &str) -> io::Result<Child> {
     let mut command = Command::new(name);
     command.args(arguments).env("AAEP_URL", url).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
     // In its own process group the agent gets the signals of the terminal from us only, not twice.
-    #[cfg(unix)]
     command.process_group(0);
     command.spawn()
 }
@@ -150,15 +149,8 @@ async fn wait_and_forward(child: &mut Child, signals: &mut ForwardedSignals) -> 
     }
 }
 
-#[cfg(unix)]
 fn exit_code(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(CommandStatus::Failed as u8)
-}
-
-#[cfg(not(unix))]
-fn exit_code(status: ExitStatus) -> u8 {
-    let clamp = |code: i32| u8::try_from(code).unwrap_or(u8::MAX);
-    status.code().map_or(CommandStatus::Failed as u8, clamp)
 }

@@ -95,13 +95,11 @@ impl RecordingWriter {
 fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
 }
 
 /// Returns an error if other users may read or write the file.
-#[cfg(unix)]
 fn check_private(file: &File, path: &Path) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt;
     let mode = file.metadata().map_err(|error| error.to_string())?.permissions().mode() & 0o777;
@@ -110,11 +108,6 @@ fn check_private(file: &File, path: &Path) -> Result<(), String> {
     }
     let path = path.display();
     Err(format!("is accessible to other users (mode {mode:03o}); run: chmod 600 {path}"))
-}
-
-#[cfg(not(unix))]
-fn check_private(_: &File, _: &Path) -> Result<(), String> {
-    Ok(())
 }
 
 /// Writes a line in one write. A partial write is an error.
@@ -199,7 +192,6 @@ mod tests {
         assert_eq!(repaired(b"{}\n{\"b\":2}"), (b"{}\n{\"b\":2}\n{\"new\": 1}\n".to_vec(), None));
     }
 
-    #[cfg(unix)]
     #[test]
     fn recordings_are_private_to_their_owner() {
         use std::fs::Permissions;

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use aaep::Producer;
 use aaep::transport::{Link, Outbound, ResumePolicy};
 use aaep_listen::AnswerError;
-use aaep_proto::id::Entropy;
 use aaep_proto::message::{Capabilities, CloseReason, Message};
 use aaep_proto::subscriber::{
     Cx, DisconnectReason, PromptAnswer, PromptId, Subscriber, SubscriberConfig, SubscriberEvent, SubscriberOutput,
@@ -13,6 +12,7 @@ use aaep_proto::subscriber::{
 
 use super::clock::Clock;
 use super::source::Source;
+use crate::entropy::SystemEntropy;
 
 /// The principal of the listener in this process.
 const PRINCIPAL: &str = "console";
@@ -25,14 +25,6 @@ pub(crate) struct LocalProducer {
     link: Option<Link>,
     to_send: VecDeque<Message>,
     events: VecDeque<SubscriberEvent>,
-}
-
-struct SystemEntropy;
-
-impl Entropy for SystemEntropy {
-    fn fill(&mut self, bytes: &mut [u8]) {
-        getrandom::fill(bytes).expect("an operating system that runs this program has random bytes");
-    }
 }
 
 impl LocalProducer {

@@ -10,16 +10,6 @@ use serde_json::Value;
 /// Fields with ids that are unique in a session, and the prefixes of those ids.
 const ID_FIELDS: [(&str, &str); 3] = [("reply_token", "rpl_"), ("tool_call_id", "call_"), ("output_id", "out_")];
 
-/// Random bytes of the operating system.
-pub(super) struct SystemEntropy;
-
-impl Entropy for SystemEntropy {
-    fn fill(&mut self, bytes: &mut [u8]) {
-        // Without randomness ids would repeat, and subscribers would drop events as duplicates.
-        getrandom::fill(bytes).expect("the system has random bytes");
-    }
-}
-
 /// The fresh ids of one session.
 struct SessionIds {
     session: String,

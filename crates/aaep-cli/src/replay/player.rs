@@ -9,10 +9,11 @@ use aaep_server::{Config, ConfigError, Layer, Server, ServerContext, stdio};
 use tokio::time::Instant;
 
 use super::ReplayArgs;
-use super::ids::{FreshIds, SystemEntropy};
+use super::ids::FreshIds;
 use super::recording::{RecordedItem, Recording};
 use crate::CommandStatus;
 use crate::drain::wait_until_drained;
+use crate::entropy::SystemEntropy;
 use crate::logging::start_logging;
 use crate::output::{fail, print_error};
 use crate::runtime::runtime;

@@ -64,13 +64,13 @@ struct SessionSummaryBuilder {
     session: SessionSummary,
     began: i64,
     timeline: StateTimeline,
-    outputs: BTreeMap<Option<OutputId>, OutputText>,
+    outputs: BTreeMap<Option<OutputId>, DescribedOutput>,
     /// The latest progress, which is described only if another event follows or the session ends.
     progress: Option<SummarySentence>,
 }
 
 #[derive(Default)]
-struct OutputText {
+struct DescribedOutput {
     text: String,
     omitted: usize,
 }
@@ -248,7 +248,7 @@ impl SessionSummaryBuilder {
     }
 }
 
-impl OutputText {
+impl DescribedOutput {
     fn push(&mut self, chunk: &str) {
         let known = self.text.chars().count();
         let room = MAX_OUTPUT_CHARS.saturating_sub(known);

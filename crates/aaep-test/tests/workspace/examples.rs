@@ -1,5 +1,9 @@
 //! Every example program is run by a test.
 
+use std::process::Command;
+
+use aaep_test::root;
+
 use crate::source::{files_below, read, rust_files};
 
 /// Example programs that are measurements, which nothing but a person can judge.
@@ -12,9 +16,7 @@ fn every_example_program_is_run_by_a_test() {
     let others = files_below("examples").into_iter().filter(|name| name.ends_with(".py") || name.ends_with(".mjs"));
     let programs: Vec<String> = crates.chain(others).collect();
     assert!(programs.len() >= 3, "found only {programs:?}");
-    // This file names examples that are not run.
-    let tests =
-        rust_files().into_iter().filter(|name| name.contains("/tests/") && !name.ends_with("workspace/examples.rs"));
+    let tests = rust_files().into_iter().filter(|name| name.contains("/tests/"));
     let tests: Vec<String> = tests.map(|name| read(&name)).collect();
     let mut wrong = Vec::new();
     for program in &programs {
@@ -37,4 +39,21 @@ fn every_example_program_is_run_by_a_test() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Runs an example of a crate and returns its output.
+fn run_example(package: &str, example: &str) -> String {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let arguments = ["run", "--quiet", "-p", package, "--example", example];
+    let output = Command::new(cargo).current_dir(root()).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{example} failed: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn smallest_agent_asks_before_it_transfers_money() {
+    let output = run_example("aaep", "smallest_agent");
+    let at = |event: &str| output.find(event).unwrap_or_else(|| panic!("{event} is missing:\n{output}"));
+    assert!(at("awaiting.confirmation") < at("tool.invoked"), "{output}");
+    assert!(at("tool.completed") < at("session.completed"), "{output}");
 }

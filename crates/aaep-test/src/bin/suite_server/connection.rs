@@ -12,7 +12,7 @@ use aaep_proto::time::Timestamp;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 
-use super::scripts::Script;
+use super::scripts::SuiteScript;
 
 /// The principal of the suite. Nothing authenticates it, but only loopback clients are served.
 const PRINCIPAL: &str = "conformance-suite";
@@ -75,7 +75,7 @@ impl SuiteConnection {
         let mut object: Map<String, Value> = serde_json::from_slice(document).map_err(|_| NotAnObject)?;
         let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
         match (text("kind"), text("type")) {
-            ("user_input", _) => self.start_session(Script::choose(text("text"))).await,
+            ("user_input", _) => self.start_session(SuiteScript::choose(text("text"))).await,
             (_, "subscription.request") => match parse(&object) {
                 Some(Message::SubscriptionRequest(request)) => self.subscribe(&request).await,
                 _ => tracing::debug!("ignored a malformed subscription request"),
@@ -91,7 +91,7 @@ impl SuiteConnection {
     }
 
     /// Starts a session and queues its acknowledgement before its first event.
-    async fn start_session(&mut self, script: Script) {
+    async fn start_session(&mut self, script: SuiteScript) {
         while self.playing.try_join_next().is_some() {}
         if self.playing.len() >= MAX_SESSIONS {
             return tracing::debug!("too many concurrent sessions; no other is started");

@@ -10,7 +10,7 @@ const QUESTION_TIMEOUT_SECS: u32 = 300;
 
 /// A session that the suite can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Script {
+pub(super) enum SuiteScript {
     /// A short answer.
     Brief,
     /// Three sentences.
@@ -35,57 +35,60 @@ pub(super) enum Script {
     Handoff,
 }
 
-impl Script {
+impl SuiteScript {
     /// Chooses the session by the first keyword that occurs in the English text.
-    pub(super) fn choose(text: &str) -> Script {
+    pub(super) fn choose(text: &str) -> SuiteScript {
         let text = text.to_lowercase();
         let keywords = [
-            ("api_key", Script::Secret),
-            ("does not exist", Script::Fail),
-            ("error", Script::Fail),
-            ("delete", Script::Delete),
-            ("book", Script::Book),
-            ("email", Script::Email),
-            ("clarification", Script::Ask),
-            ("handoff", Script::Handoff),
-            ("rainbow", Script::Explain),
-            ("paragraph", Script::Paragraph),
-            ("tool", Script::Fetch),
+            ("api_key", SuiteScript::Secret),
+            ("does not exist", SuiteScript::Fail),
+            ("error", SuiteScript::Fail),
+            ("delete", SuiteScript::Delete),
+            ("book", SuiteScript::Book),
+            ("email", SuiteScript::Email),
+            ("clarification", SuiteScript::Ask),
+            ("handoff", SuiteScript::Handoff),
+            ("rainbow", SuiteScript::Explain),
+            ("paragraph", SuiteScript::Paragraph),
+            ("tool", SuiteScript::Fetch),
         ];
-        keywords.into_iter().find(|(keyword, _)| text.contains(keyword)).map_or(Script::Brief, |(_, script)| script)
+        keywords
+            .into_iter()
+            .find(|(keyword, _)| text.contains(keyword))
+            .map_or(SuiteScript::Brief, |(_, script)| script)
     }
 
     /// Returns the summary of `session.started`. It does not repeat the user's text, which may contain secrets.
     pub(super) fn opening(self) -> &'static str {
         match self {
-            Script::Brief => "Answering briefly.",
-            Script::Paragraph => "Writing a paragraph.",
-            Script::Explain => "Explaining rainbows.",
-            Script::Fetch => "Fetching data.",
-            Script::Secret => "Calling a service.",
-            Script::Fail => "Looking for the tool.",
-            Script::Book => "Booking a meeting room.",
-            Script::Email => "Preparing an email.",
-            Script::Delete => "Looking at the record.",
-            Script::Ask => "Looking up the weather.",
-            Script::Handoff => "Looking for a person who can help.",
+            SuiteScript::Brief => "Answering briefly.",
+            SuiteScript::Paragraph => "Writing a paragraph.",
+            SuiteScript::Explain => "Explaining rainbows.",
+            SuiteScript::Fetch => "Fetching data.",
+            SuiteScript::Secret => "Calling a service.",
+            SuiteScript::Fail => "Looking for the tool.",
+            SuiteScript::Book => "Booking a meeting room.",
+            SuiteScript::Email => "Preparing an email.",
+            SuiteScript::Delete => "Looking at the record.",
+            SuiteScript::Ask => "Looking up the weather.",
+            SuiteScript::Handoff => "Looking for a person who can help.",
         }
     }
 
     /// Plays a session that has been started.
     pub(super) async fn play(self, session: Session) -> Result<(), Error> {
         match self {
-            Script::Brief => answer(session, "Hello, how can I help?").await,
-            Script::Paragraph => answer(session, PARAGRAPH).await,
-            Script::Explain => answer(session, RAINBOW).await,
-            Script::Fetch => fetch(session).await,
-            Script::Secret => call_service(session).await,
-            Script::Fail => fail(session).await,
-            Script::Book => book(session).await,
-            Script::Email => email(session).await,
-            Script::Delete => delete(session).await,
-            Script::Ask => weather(session).await,
-            Script::Handoff => hand_over(session).await,
+            SuiteScript::Brief => answer(session, "Hello, how can I help?").await,
+            SuiteScript::Paragraph => answer(session, PARAGRAPH).await,
+            SuiteScript::Explain => answer(session, RAINBOW).await,
+            SuiteScript::Fetch => fetch(session).await,
+            SuiteScript::Secret => call_service(session).await,
+            SuiteScript::Fail => fail(session).await,
+            SuiteScript::Book => book(session).await,
+            SuiteScript::Email => email(session).await,
+            SuiteScript::Delete => delete(session).await,
+            SuiteScript::Ask => weather(session).await,
+            SuiteScript::Handoff => hand_over(session).await,
         }
     }
 }
