@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use aaep_proto::time::Moment;
 
-use crate::announcer::spoken_words;
 use crate::profile::Profile;
 use crate::utterance::{Priority, Utterance};
+use aaep_proto::pace::spoken_words;
 
 /// The most utterances that wait. Beyond, the oldest are handed out, and the voice has to see.
 const WAITING: usize = 256;

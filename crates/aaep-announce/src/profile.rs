@@ -436,16 +436,7 @@ mod tests {
         ] {
             let mut profile = Profile::preset(kind);
             profile.time_factor = 4;
-            let request = SubscriptionRequest {
-                aaep_version: "1.0.0".into(),
-                subscriber_id: "reader".into(),
-                subscriber_name: None,
-                subscriber_version: None,
-                subscriber_manifest_uri: None,
-                correlation_id: None,
-                capabilities: profile.capabilities(),
-                extensions: None,
-            };
+            let request = SubscriptionRequest::new("reader", profile.capabilities());
             let agreement = negotiate(&request, &Offer::default(), 0).unwrap();
             assert_eq!(agreement.notes, None, "{kind:?}");
             assert_eq!(agreement.terms.more_time().factor, if profile.can_reply() { 4 } else { 1 });

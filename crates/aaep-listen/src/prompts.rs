@@ -10,7 +10,6 @@ use aaep_proto::time::Moment;
 use serde_json::json;
 
 use crate::output::{phrase, speech_key};
-use crate::questions::token_of;
 use crate::session::{AnswerError, ListenSession};
 use crate::{Effect, LineKind};
 
@@ -20,7 +19,7 @@ const UNOPENED_TIMEOUT_SECS: u64 = 5;
 impl ListenSession {
     /// Handles the event of a question. It gets a number; whether it can be answered follows with its prompt.
     pub(crate) fn question_event(&mut self, now: Moment, producer: usize, event: &Arc<Event>) {
-        let token = token_of(event);
+        let token = event.reply_token();
         if token.is_some_and(|token| self.questions.by_token(producer, token).is_some()) {
             // Asked again, or another question under the same token; the latter opens a new prompt.
             let utterances = self.producers[producer].announcer.announce(now, event);

@@ -61,7 +61,7 @@ pub(crate) struct NumberedQuestion {
 
 impl NumberedQuestion {
     pub(crate) fn token(&self) -> Option<&ReplyToken> {
-        token_of(&self.event)
+        self.event.reply_token()
     }
 
     /// Returns the name of the agent that asks.
@@ -223,15 +223,6 @@ fn parse_response(asked: &AwaitingClarification, words: &str, command: &Command)
         () if takes(ResponseKind::Numeric) => ExpectedAnswer::new("takes-number"),
         () => ExpectedAnswer::new("takes-words"),
     })
-}
-
-/// Returns the reply token of the question that an event asks.
-pub(crate) fn token_of(event: &Event) -> Option<&ReplyToken> {
-    match &event.payload {
-        Payload::AwaitingConfirmation(asked) => Some(&asked.reply_token),
-        Payload::AwaitingClarification(asked) => Some(&asked.reply_token),
-        _ => None,
-    }
 }
 
 /// The questions of all producers, the newest last.

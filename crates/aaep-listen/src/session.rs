@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use aaep_announce::speakable::name;
 use aaep_announce::{Announcer, ConnectionNotice, Pacer, Profile};
-use aaep_proto::message::{CoreType, Event, Producer, SubscriptionAccepted, Urgency, Verbosity};
+use aaep_proto::message::{Event, Producer, SubscriptionAccepted, Verbosity};
 use aaep_proto::subscriber::{EndReason, Notice, NoticeKind, PromptReplyError, SubscriberEvent};
 use aaep_proto::time::Moment;
 
@@ -226,7 +226,7 @@ impl ListenSession {
             return self.question_event(now, producer, event);
         }
         let utterances = self.producers[producer].announcer.announce(now, event);
-        if is_critical(event) || !self.is_muted(event) {
+        if event.is_critical() || !self.is_muted(event) {
             self.announce(producer, kind, None, utterances);
         } else {
             // Muted lines can still be walked to.
@@ -322,8 +322,4 @@ impl ListenSession {
             self.exit();
         }
     }
-}
-
-fn is_critical(event: &Event) -> bool {
-    *event.urgency() == Urgency::Critical || event.core_type().is_some_and(CoreType::must_be_critical)
 }

@@ -35,8 +35,10 @@
 
 pub mod binding;
 pub mod confirm;
+pub mod cx;
 pub mod engine;
 pub mod escape;
+pub mod filter;
 pub mod frame;
 pub mod framing;
 pub mod id;
@@ -47,6 +49,7 @@ pub mod limits;
 pub mod message;
 pub mod negotiate;
 pub mod occupancy;
+pub mod pace;
 pub mod record;
 pub mod rule;
 pub mod schema;

@@ -4,13 +4,13 @@
 
 use serde_json::{Map, Value};
 
+use crate::filter::EventFilter;
 use crate::language::LanguageTag;
 use crate::limits;
 use crate::message::{
     AAEP_VERSION, Boundary, Capabilities, CapabilityFields, CognitiveLoad, EventFilters, ReasonCode,
     SubscriptionRejected, SubscriptionRequest, Verbosity,
 };
-use crate::shaping::filter::Filter;
 
 /// The extension capability by which a subscriber asks for more time to answer; see `docs/reference/more-time.md`.
 pub const MORE_TIME_PREFIX: &str = "more_time";
@@ -82,7 +82,7 @@ impl MoreTime {
 pub struct Terms {
     requested: Capabilities,
     honored: Capabilities,
-    filter: Filter,
+    filter: EventFilter,
     more_time: MoreTime,
 }
 
@@ -238,7 +238,7 @@ fn agree(requested: Capabilities, offer: &Offer) -> Result<Agreement, Rejection>
     if let Some(more) = more_time {
         honored.extensions.insert(MORE_TIME_PREFIX.into(), more_time_object(more));
     }
-    let filter = Filter::new(honored.fields.event_filters.as_ref());
+    let filter = EventFilter::new(honored.fields.event_filters.as_ref());
     let terms = Terms { requested, honored, filter, more_time: more_time.unwrap_or(MoreTime::NONE) };
     let notes = if notes.is_empty() { None } else { Some(notes.join(" ")) };
     Ok(Agreement { version: AAEP_VERSION.to_owned(), terms, notes })
@@ -465,7 +465,7 @@ impl Terms {
     }
 
     /// Which events are wanted.
-    pub fn filter(&self) -> &Filter {
+    pub fn filter(&self) -> &EventFilter {
         &self.filter
     }
 

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use aaep_proto::frame::{Frame, FrameClass};
 use aaep_proto::message::Boundary;
-use aaep_proto::shaping::outbox::{Flow, Outbox, OutgoingFrame, Release, spoken_words};
+use aaep_proto::pace::spoken_words;
+use aaep_proto::shaping::outbox::{Flow, Outbox, OutgoingFrame, Release};
 use aaep_proto::shaping::text::BoundarySet;
 use aaep_proto::time::Moment;
 use proptest::prelude::*;

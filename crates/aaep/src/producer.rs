@@ -9,7 +9,7 @@ use aaep_proto::engine::{
 };
 use aaep_proto::id::{ReplyToken, SubscriptionId};
 use aaep_proto::language::LanguageTag;
-use aaep_proto::message::{self, AAEP_VERSION, Capabilities, Manifest, Message, ReasonCode, SubscriptionRequest};
+use aaep_proto::message::{self, Capabilities, Manifest, Message, ReasonCode, SubscriptionRequest};
 use aaep_proto::negotiate::{Offer, Rejection};
 use tokio::sync::mpsc;
 
@@ -122,16 +122,7 @@ impl Producer {
 
     /// Opens a subscription for a subscriber in this process. Its id is also its principal.
     pub async fn subscribe_local(&self, subscriber_id: &str, capabilities: Capabilities) -> Result<Link, Rejection> {
-        let request = SubscriptionRequest {
-            aaep_version: AAEP_VERSION.to_owned(),
-            subscriber_id: subscriber_id.to_owned(),
-            subscriber_name: None,
-            subscriber_version: None,
-            subscriber_manifest_uri: None,
-            correlation_id: None,
-            capabilities,
-            extensions: None,
-        };
+        let request = SubscriptionRequest::new(subscriber_id, capabilities);
         self.subscribe(&request, subscriber_id, ResumePolicy::Connection).await
     }
 

@@ -74,16 +74,7 @@ impl Session {
 
     /// Asks a human or another agent to take over.
     pub async fn request_handoff(&self, reason: impl Into<String>, target: HandoffTarget) -> Result<(), Error> {
-        let requested = HandoffRequested {
-            reason: reason.into(),
-            target_kind: target,
-            target_uri: None,
-            urgency_for_handoff: None,
-            packaged_context: None,
-            summary_terse: None,
-            summary_normal: None,
-            summary_detailed: None,
-        };
+        let requested = HandoffRequested::new(reason, target);
         self.emit(requested).await.map(drop)
     }
 

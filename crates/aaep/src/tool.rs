@@ -280,14 +280,10 @@ impl AnnouncedCall {
         let (session, started) = (self.session.clone(), self.started);
         let success_summary = self.success_summary.take();
         let completed = ToolCompleted {
-            tool: self.tool.clone(),
             tool_call_id: Some(self.id.clone()),
             summary_normal: if status == ToolStatus::Success { success_summary } else { None },
-            status,
-            duration_ms: None,
-            summary_terse: None,
-            summary_detailed: None,
             error_message,
+            ..ToolCompleted::new(self.tool.clone(), status)
         };
         self.handle.send(move |driver| {
             driver.with_engine(|engine, cx| complete_tool(engine, cx, &session, started, completed))

@@ -28,10 +28,10 @@ use crate::phrases::{Phrases, say};
 use crate::profile::Profile;
 use crate::speakable::{phrases_for, sentence, speakable};
 use crate::utterance::{Earcon, Priority, Utterance};
+use aaep_proto::pace::spoken_words;
 use output::{Output, portions};
 use prompt::Prompt;
 use session::{OUTPUTS, Session, State};
-pub(crate) use words::spoken_words;
 use words::{Text, headline, summary};
 
 /// The most sessions that are followed at once; beyond, the one that was silent longest is let go.
@@ -144,8 +144,7 @@ impl Announcer {
     /// What is to be said of an event.
     pub fn announce(&mut self, now: Moment, event: &Event) -> Vec<Utterance> {
         let id = event.envelope.session_id.clone();
-        let critical =
-            *event.urgency() == Urgency::Critical || event.core_type().is_some_and(CoreType::must_be_critical);
+        let critical = event.is_critical();
         if !self.admit(now, event, critical) {
             return Vec::new();
         }

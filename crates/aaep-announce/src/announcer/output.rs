@@ -5,9 +5,9 @@ use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{Boundary, OutputStreaming};
 use aaep_proto::shaping::text::{BoundarySet, Cursor, OutputText};
 
-use super::words::spoken_words;
 use crate::profile::Profile;
 use crate::speakable::{Blocks, Style, is_sentence, sentence};
+use aaep_proto::pace::spoken_words;
 
 /// The most bytes that wait for the end of an output when the user wants it whole.
 const WHOLE: usize = 16 * 1024;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aaep_proto::message::Event;
+use aaep_proto::message::{Event, state};
 use aaep_proto::time::Moment;
 
 use super::output::Output;
@@ -56,9 +56,9 @@ pub(super) enum State {
 impl State {
     pub(super) fn named(name: &str) -> State {
         match name {
-            "idle" => State::Idle,
-            "thinking" | "planning" | "reasoning" => State::Thinking,
-            "writing_output" => State::Writing,
+            state::IDLE => State::Idle,
+            state::THINKING | "planning" | "reasoning" => State::Thinking,
+            state::WRITING_OUTPUT => State::Writing,
             _ => State::Working,
         }
     }

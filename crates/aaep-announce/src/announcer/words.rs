@@ -119,12 +119,6 @@ pub(super) fn headline(text: &str) -> (String, bool) {
     }
 }
 
-/// How long a voice needs for the text, in words. Scripts without spaces are counted by their characters.
-pub(crate) fn spoken_words(text: &str) -> u64 {
-    let dense = text.chars().filter(|c| matches!(c, '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}' | '\u{3040}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7AF}'));
-    text.split_whitespace().count() as u64 + dense.count() as u64 / 3
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

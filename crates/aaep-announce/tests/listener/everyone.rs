@@ -90,14 +90,10 @@ fn much_at_once_and_then_a_failure() {
         stream(&mut world, &second, &winding(150), 1);
         world.act(|engine, cx| engine.complete_session(cx, &second, winding(250))).unwrap();
         let errored = SessionErrored {
-            error_category: ErrorCategory::Permanent,
             error_code: Some("LOCKED".into()),
-            summary_terse: None,
-            summary_normal: "The door is locked.".into(),
             summary_detailed: Some(winding(120)),
-            error_uri: None,
-            recoverable: None,
             remediation_hint: Some("Open the door.".into()),
+            ..SessionErrored::new(ErrorCategory::Permanent, "The door is locked.")
         };
         world.act(|engine, cx| engine.end_session(cx, &first, errored.into())).unwrap();
         check(&mut world);

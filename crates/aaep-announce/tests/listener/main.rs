@@ -39,16 +39,7 @@ fn tool(world: &mut World, session: &SessionId, name: &str, status: ToolStatus) 
     let call = world.act(|engine, cx| engine.invoke_tool(cx, session, invoked)).unwrap();
     world.pass(700);
     let error_message = (status != ToolStatus::Success).then(|| "The file is locked.".to_owned());
-    let completed = ToolCompleted {
-        tool: name.into(),
-        tool_call_id: Some(call),
-        status,
-        duration_ms: None,
-        summary_terse: None,
-        summary_normal: None,
-        summary_detailed: None,
-        error_message,
-    };
+    let completed = ToolCompleted { tool_call_id: Some(call), error_message, ..ToolCompleted::new(name, status) };
     world.act(|engine, cx| engine.complete_tool(cx, session, completed)).unwrap();
 }
 
@@ -122,14 +113,9 @@ fn banking_with_a_confirmation() {
     let call = world.act(|engine, cx| engine.invoke_irreversible(cx, &session, transfer, &arguments, permit)).unwrap();
     world.pass(2_000);
     let done = ToolCompleted {
-        tool: "transfer".into(),
         tool_call_id: Some(call),
-        status: ToolStatus::Success,
-        duration_ms: None,
-        summary_terse: None,
         summary_normal: Some("The money was moved.".into()),
-        summary_detailed: None,
-        error_message: None,
+        ..ToolCompleted::new("transfer", ToolStatus::Success)
     };
     world.act(|engine, cx| engine.complete_tool(cx, &session, done)).unwrap();
     world.act(|engine, cx| engine.complete_session(cx, &session, "$500.00 are in checking.")).unwrap();
@@ -230,14 +216,9 @@ fn silence_an_error_and_a_way_out() {
     let session = start(&mut world, "Looking for trains.");
     world.pass(70_000);
     let errored = SessionErrored {
-        error_category: ErrorCategory::RequiresUser,
         error_code: Some("NO_LOGIN".into()),
-        summary_terse: None,
-        summary_normal: "The railway asks for a login.".into(),
-        summary_detailed: None,
-        error_uri: None,
-        recoverable: None,
         remediation_hint: Some("Log in at the railway first.".into()),
+        ..SessionErrored::new(ErrorCategory::RequiresUser, "The railway asks for a login.")
     };
     world.act(|engine, cx| engine.end_session(cx, &session, errored.into())).unwrap();
     let given = check(&mut world);
@@ -256,14 +237,8 @@ fn silence_an_error_and_a_way_out() {
 
 fn handoff() -> HandoffRequested {
     HandoffRequested {
-        reason: "I may not decide about this.".into(),
-        target_kind: HandoffTarget::Human,
-        target_uri: None,
-        urgency_for_handoff: None,
-        packaged_context: None,
-        summary_terse: None,
         summary_normal: Some("Ada from the claims team will call you.".into()),
-        summary_detailed: None,
+        ..HandoffRequested::new("I may not decide about this.", HandoffTarget::Human)
     }
 }
 

@@ -44,16 +44,7 @@ impl World {
     pub(crate) fn new(profile: Profile, languages: &[&str]) -> World {
         let mut config = EngineConfig::new(Producer::new("helper").with_name("Helper"));
         config.offer.languages = languages.iter().map(|l| l.parse().unwrap()).collect();
-        let request = SubscriptionRequest {
-            aaep_version: "1.0.0".into(),
-            subscriber_id: "reader".into(),
-            subscriber_name: None,
-            subscriber_version: None,
-            subscriber_manifest_uri: None,
-            correlation_id: None,
-            capabilities: profile.capabilities(),
-            extensions: None,
-        };
+        let request = SubscriptionRequest::new("reader", profile.capabilities());
         let mut world = World {
             engine: Engine::new(config),
             entropy: Seeded(7),

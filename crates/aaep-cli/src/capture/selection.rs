@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use aaep_proto::filter::EventFilter;
 use aaep_proto::message::{Event, EventFilters, Payload};
-use aaep_proto::shaping::filter::Filter;
 
 /// The filters of a capture. A filter that is not given selects every event.
 pub(super) struct EventSelection {
-    types: Option<Filter>,
+    types: Option<EventFilter>,
     sessions: BTreeSet<String>,
     urgencies: BTreeSet<String>,
     questions: bool,
@@ -18,7 +18,7 @@ impl EventSelection {
         let include: Vec<String> = types.iter().map(|pattern| full_pattern(pattern)).collect();
         let filters = EventFilters { include: Some(include), exclude: None };
         EventSelection {
-            types: (!types.is_empty()).then(|| Filter::new(Some(&filters))),
+            types: (!types.is_empty()).then(|| EventFilter::new(Some(&filters))),
             sessions: sessions.iter().cloned().collect(),
             urgencies: urgencies.iter().cloned().collect(),
             questions,
@@ -31,7 +31,7 @@ impl EventSelection {
             return true;
         }
         // Critical events pass every filter of a subscription, but not these filters of the user.
-        let matches_type = |types: &Filter| match event.core_type() {
+        let matches_type = |types: &EventFilter| match event.core_type() {
             Some(core) => types.passes_core(core),
             None => types.passes(event),
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use aaep_proto::id::{OutputId, SessionId};
+use aaep_proto::id::{OutputId, ReplyToken, SessionId};
 use aaep_proto::message::{Decision, Event, Message, Payload, Response, ToolStatus};
 use serde::Serialize;
 
@@ -91,7 +91,7 @@ impl SummaryBuilder {
             }
         };
         if let Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) = &event.payload
-            && let Some(token) = token_of(event)
+            && let Some(token) = event.reply_token().map(ReplyToken::as_str)
             && self.tokens.len() < MAX_SESSIONS * MAX_OPEN_OUTPUTS
         {
             self.tokens.insert(token.to_owned(), index);
@@ -135,14 +135,6 @@ fn response_text(response: &Response) -> String {
         Response::Boolean(true) => "yes".to_owned(),
         Response::Boolean(false) => "no".to_owned(),
         Response::Number(number) => number.to_string(),
-    }
-}
-
-fn token_of(event: &Event) -> Option<&str> {
-    match &event.payload {
-        Payload::AwaitingConfirmation(asked) => Some(asked.reply_token.as_str()),
-        Payload::AwaitingClarification(asked) => Some(asked.reply_token.as_str()),
-        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The states of a session over time.
 
-use aaep_proto::message::{CoreType, Event, Payload};
+use aaep_proto::message::{CoreType, Event, Payload, state};
 use serde::Serialize;
 
 /// Maximum number of spans per session. Further spans are only counted.
@@ -85,10 +85,10 @@ impl StateTimeline {
 /// Returns the state that an event implies.
 fn implied_state(core: CoreType) -> Option<&'static str> {
     match core {
-        CoreType::ToolInvoked => Some("calling_tool"),
-        CoreType::AwaitingConfirmation | CoreType::AwaitingClarification => Some("awaiting_input"),
-        CoreType::OutputStreaming => Some("writing_output"),
-        CoreType::HandoffRequested => Some("handing_off"),
+        CoreType::ToolInvoked => Some(state::CALLING_TOOL),
+        CoreType::AwaitingConfirmation | CoreType::AwaitingClarification => Some(state::AWAITING_INPUT),
+        CoreType::OutputStreaming => Some(state::WRITING_OUTPUT),
+        CoreType::HandoffRequested => Some(state::HANDING_OFF),
         _ => None,
     }
 }

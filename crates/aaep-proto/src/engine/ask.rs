@@ -13,7 +13,7 @@ use super::{AskedQuestion, Cx, Engine, EngineError, JournalEntry, NoSubscriberPo
 use crate::confirm::{Clarification, Confirmation, Resolution};
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
-use crate::message::{Event, Localized, Payload, Progress, ProgressUpdated};
+use crate::message::{Event, Localized, Payload, Progress, ProgressUpdated, state};
 
 impl Engine {
     /// Asks for the user's consent. The outcome is returned as [`EngineOutput::Decided`](super::EngineOutput::Decided)
@@ -80,7 +80,7 @@ impl Engine {
         };
         let localized = Localized { payload, variants, meta };
         let event = self.commit_unrecorded(cx, session, localized, |event| add_consent(event, consent))?;
-        self.ensure_state(cx, session, "awaiting_input")?;
+        self.ensure_state(cx, session, state::AWAITING_INPUT)?;
         let asked_at = cx.now.moment;
         let deadline = asked_at.plus_seconds(timeout_seconds.into());
         let records_first = self.out.has_journal() && self.out.is_journal_healthy();

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use super::coalesced::CoalescedFrames;
 use super::slots::Slots;
 use super::subscription::SubscriptionKey;
+use crate::filter::EventFilter;
 use crate::frame::Frame;
 use crate::message::{CoreType, Event};
 use crate::negotiate::Terms;
-use crate::shaping::filter::Filter;
 use crate::shaping::tailor::TextPreferences;
 use crate::shaping::text::BoundarySet;
 
 /// The terms that decide which events a subscription gets and what they say, but not how fast.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GroupKey {
-    filter: Filter,
+    filter: EventFilter,
     preferences: TextPreferences,
     boundaries: BoundarySet,
 }

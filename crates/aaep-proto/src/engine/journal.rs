@@ -13,7 +13,7 @@ use crate::confirm::AuditRecord;
 use crate::id::{EventId, OutputId, ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use crate::language::LanguageTag;
 use crate::limits;
-use crate::message::{Capabilities, CoreType, Event, Payload, Response};
+use crate::message::{Capabilities, CoreType, Event, Payload, Response, state};
 use crate::time::Timestamp;
 
 /// One entry of the journal.
@@ -137,7 +137,7 @@ impl SessionSnapshot {
     pub fn begin(event: &Event) -> Option<SessionSnapshot> {
         (event.core_type() == Some(CoreType::SessionStarted)).then(|| SessionSnapshot {
             started: event.clone(),
-            state: "idle".to_owned(),
+            state: state::IDLE.to_owned(),
             latest: event.envelope.timestamp,
             calls: BTreeMap::new(),
             outputs: BTreeMap::new(),

@@ -13,7 +13,7 @@ use crate::language::LanguageTag;
 use crate::limits;
 use crate::message::{
     CancelledBy, CloseReason, CoreType, ErrorCategory, EventMeta, Localized, Payload, Producer, SessionCancelled,
-    SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolStatus,
+    SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolStatus, state,
 };
 use crate::rule::{Problem, Rule};
 
@@ -97,7 +97,7 @@ impl Engine {
                     session.set_started(event);
                 }
                 self.stats.sessions += 1;
-                self.set_state(cx, &id, "thinking", None)?;
+                self.set_state(cx, &id, state::THINKING, None)?;
                 Ok(id)
             }
             Err(error) => {
@@ -191,16 +191,7 @@ impl Engine {
         category: ErrorCategory,
         summary: impl Into<String>,
     ) -> Result<(), EngineError> {
-        let errored = SessionErrored {
-            error_category: category,
-            error_code: None,
-            summary_terse: None,
-            summary_normal: summary.into(),
-            summary_detailed: None,
-            error_uri: None,
-            recoverable: None,
-            remediation_hint: None,
-        };
+        let errored = SessionErrored::new(category, summary.into());
         self.end_session(cx, session, errored.into())
     }
 
@@ -212,14 +203,7 @@ impl Engine {
         by: CancelledBy,
         summary: impl Into<String>,
     ) -> Result<(), EngineError> {
-        let cancelled = SessionCancelled {
-            cancelled_by: by,
-            cancellation_reason: None,
-            summary_terse: None,
-            summary_normal: summary.into(),
-            summary_detailed: None,
-            partial_result: None,
-        };
+        let cancelled = SessionCancelled::new(by, summary.into());
         self.end_session(cx, session, cancelled.into())
     }
 
@@ -227,12 +211,8 @@ impl Engine {
     pub fn cancel_all(&mut self, cx: &mut Cx<'_>, summary: &str) {
         for id in self.sessions.ids() {
             let cancelled = SessionCancelled {
-                cancelled_by: CancelledBy::Producer,
                 cancellation_reason: Some(CloseReason::ProducerShutdown.to_string()),
-                summary_terse: None,
-                summary_normal: summary.to_owned(),
-                summary_detailed: None,
-                partial_result: None,
+                ..SessionCancelled::new(CancelledBy::Producer, summary)
             };
             let ended = self.end_session(cx, &id, cancelled.into());
             debug_assert!(ended.is_ok(), "{ended:?}");
@@ -270,14 +250,9 @@ impl Engine {
         self.drop_pending_calls(session);
         for (id, tool) in calls {
             let abandoned = ToolCompleted {
-                tool,
                 tool_call_id: Some(id),
-                status: ToolStatus::Timeout,
-                duration_ms: None,
-                summary_terse: None,
-                summary_normal: None,
-                summary_detailed: None,
                 error_message: Some("The session ended before the tool did.".to_owned()),
+                ..ToolCompleted::new(tool, ToolStatus::Timeout)
             };
             self.publish(cx, session, Payload::from(abandoned).into())?;
         }
@@ -299,7 +274,7 @@ impl Engine {
         for id in self.sessions.ids() {
             let started = self.sessions.get(&id).ok().and_then(|session| session.started().cloned());
             started.iter().for_each(|event| self.deliver_to_one(cx, key, event));
-            self.deliver_state(cx, key, &id, Some("idle"), "Already under way");
+            self.deliver_state(cx, key, &id, Some(state::IDLE), "Already under way");
         }
     }
 

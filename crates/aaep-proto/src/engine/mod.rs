@@ -72,14 +72,6 @@ use sessions::Sessions;
 use subscriptions::Subscriptions;
 use timers::{Timer, Timers};
 
-/// The context of every input: one reading of the clocks, and random bytes.
-pub struct Cx<'a> {
-    /// The time.
-    pub now: Now,
-    /// The source of identifiers.
-    pub entropy: &'a mut dyn Entropy,
-}
-
 /// Counters that only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {

@@ -20,7 +20,7 @@ pub(super) type Consent = Option<Map<String, Value>>;
 
 /// Returns the hints for texts that the engine itself writes: they are in English.
 pub(super) fn engine_hints() -> Option<LocalizationHints> {
-    "en".parse().ok().map(LocalizationHints::in_language)
+    Some(LocalizationHints::english())
 }
 
 impl Engine {

@@ -219,7 +219,7 @@ impl Question {
     /// Notes that these subscriptions get this event of the question.
     pub(super) fn add_received(&mut self, keys: &BTreeSet<SubscriptionKey>, event: &Event) {
         self.received.extend(keys);
-        self.expires = self.expires.max(expiry_of(event));
+        self.expires = self.expires.max(event.question_expires());
     }
 
     /// Notes that a subscription lost the question. Returns whether it had it.
@@ -281,16 +281,6 @@ impl Question {
             expires: now.plus_seconds(limits::PERMIT_SECONDS),
         })
     }
-}
-
-/// Returns when a question expires by the event that asks it.
-fn expiry_of(event: &Event) -> Option<Timestamp> {
-    let seconds = match &event.payload {
-        Payload::AwaitingConfirmation(question) => question.timeout_seconds,
-        Payload::AwaitingClarification(question) => question.timeout_seconds,
-        _ => return None,
-    };
-    Some(event.envelope.timestamp.plus_seconds(seconds.into()))
 }
 
 /// All questions that are not resolved, and the tokens of the latest that are.

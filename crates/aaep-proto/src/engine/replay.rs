@@ -31,7 +31,7 @@ impl Engine {
         self.observe_time(cx);
         // Subscribers must be able to tell a recording from a live session.
         let is_live = self.sessions.contains(&event.envelope.session_id)
-            || token_of(event).is_some_and(|token| self.questions.contains(token));
+            || event.reply_token().is_some_and(|token| self.questions.contains(token));
         if is_live {
             return Err(EngineError::RecordedIdInUse);
         }
@@ -44,13 +44,5 @@ impl Engine {
         self.stats.published += 1;
         self.deliver_verbatim(cx, event);
         Ok(())
-    }
-}
-
-fn token_of(event: &Event) -> Option<&ReplyToken> {
-    match &event.payload {
-        Payload::AwaitingConfirmation(asked) => Some(&asked.reply_token),
-        Payload::AwaitingClarification(asked) => Some(&asked.reply_token),
-        _ => None,
     }
 }

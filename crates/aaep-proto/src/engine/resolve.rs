@@ -11,7 +11,7 @@ use super::timers::Timer;
 use super::{Cx, Engine, EngineError, EngineOutput, JournalEntry, ResolvedQuestion};
 use crate::confirm::{AuditRecord, ClarificationOutcome, ConfirmationOutcome, Grant, Permit, Resolution};
 use crate::id::{ReplyToken, SessionId};
-use crate::message::{Decision, Payload, StateChanged};
+use crate::message::{Decision, Payload, StateChanged, state};
 
 impl Engine {
     /// Withdraws a question that is no longer needed, or that is superseded by another one (6.8).
@@ -167,14 +167,15 @@ impl Engine {
         let accepted = question.decision(resolution) == Some(Decision::Accept);
         let calls_tool =
             matches!(question.content(), QuestionContent::Confirmation(c) if accepted && c.call().is_some());
-        let mut change = StateChanged::new(session.state(), if calls_tool { "calling_tool" } else { "thinking" });
+        let mut change =
+            StateChanged::new(session.state(), if calls_tool { state::CALLING_TOOL } else { state::THINKING });
         change.summary_normal = Some(resolution_summary(resolution, accepted, question.kind()).to_owned());
         let consent: Consent = json!({"reply_token": token, "outcome": resolution.as_str()}).as_object().cloned();
         // The session is there and the transition is legal; if not, the agent has the outcome all the same.
         let announced = self.change_state(cx, question.session(), change.into(), consent);
         debug_assert!(announced.is_ok(), "{announced:?}");
         if self.questions.count_of(question.session()) > 0 {
-            let back = self.ensure_state(cx, question.session(), "awaiting_input");
+            let back = self.ensure_state(cx, question.session(), state::AWAITING_INPUT);
             debug_assert!(back.is_ok(), "{back:?}");
         }
     }

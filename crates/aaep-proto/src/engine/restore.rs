@@ -142,16 +142,10 @@ impl Engine {
 
     /// Ends a session whose state is not known.
     fn end_broken(&mut self, cx: &mut Cx<'_>, snapshot: SessionSnapshot) {
-        let errored = SessionErrored {
-            error_category: ErrorCategory::Permanent,
-            error_code: None,
-            summary_terse: None,
-            summary_normal: "A part of this session's record was lost. It cannot go on after the restart.".to_owned(),
-            summary_detailed: None,
-            error_uri: None,
-            recoverable: None,
-            remediation_hint: None,
-        };
+        let errored = SessionErrored::new(
+            ErrorCategory::Permanent,
+            "A part of this session's record was lost. It cannot go on after the restart.",
+        );
         let mut event = SessionState::recovered(snapshot).event(cx, errored.into());
         event.envelope.localization_hints = engine_hints();
         self.out.record(|| JournalEntry::Event(Box::new(event.clone())));

@@ -14,6 +14,7 @@ use crate::id::{EventId, OutputId, ReplyToken, SessionId, ToolCallId};
 use crate::language::LanguageTag;
 use crate::message::{
     Context, CoreType, Envelope, Event, LocalizationHints, OutputStreaming, Payload, Producer, TextDirection, Urgency,
+    state,
 };
 use crate::rule::Severity;
 use crate::sequence::SequenceView;
@@ -47,7 +48,7 @@ impl SessionState {
             producer,
             hints,
             started: None,
-            state: "idle".to_owned(),
+            state: state::IDLE.to_owned(),
             latest: None,
             outputs: BTreeMap::new(),
             calls: BTreeMap::new(),

@@ -7,7 +7,7 @@ use super::permits::PendingCall;
 use super::{Cx, Engine, EngineError, EngineOutput, JournalEntry};
 use crate::confirm::{CallDigest, Permit, PermitError};
 use crate::id::{ReplyToken, SessionId, ToolCallId};
-use crate::message::{Localized, ToolCompleted, ToolInvoked};
+use crate::message::{Localized, ToolCompleted, ToolInvoked, state};
 
 /// Why an irreversible call was not announced after all. It must not run.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,7 +77,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let name = tool.payload.tool.clone();
         let event = self.draft_next(cx, session, tool.into_payload())?;
-        self.ensure_state(cx, session, "calling_tool")?;
+        self.ensure_state(cx, session, state::CALLING_TOOL)?;
         self.out.record(|| JournalEntry::Spent(token.clone(), Box::new(event.clone())));
         self.permits.add_pending(token, PendingCall { session: session.clone(), id, tool: name, event });
         Ok(())
@@ -101,7 +101,7 @@ impl Engine {
 
     fn announce_recorded_call(&mut self, cx: &mut Cx<'_>, call: PendingCall) -> Result<ToolCallId, EngineError> {
         let PendingCall { session, id, tool, mut event } = call;
-        self.ensure_state(cx, &session, "calling_tool")?;
+        self.ensure_state(cx, &session, state::CALLING_TOOL)?;
         self.release_held_text(cx, &session);
         let found = self.sessions.get_mut(&session)?;
         // Other events may have been emitted while it was recorded.
@@ -122,9 +122,9 @@ impl Engine {
 
     /// Goes back to thinking if no tool runs and none is about to.
     fn leave_calling_tool(&mut self, cx: &mut Cx<'_>, session: &SessionId) {
-        let idle = self.sessions.get(session).is_ok_and(|s| s.calls().is_empty() && s.state() == "calling_tool");
+        let idle = self.sessions.get(session).is_ok_and(|s| s.calls().is_empty() && s.state() == state::CALLING_TOOL);
         if idle && !self.permits.has_pending(session) {
-            let back = self.ensure_state(cx, session, "thinking");
+            let back = self.ensure_state(cx, session, state::THINKING);
             debug_assert!(back.is_ok(), "{back:?}");
         }
     }
@@ -135,7 +135,7 @@ impl Engine {
         session: &SessionId,
         tool: Localized<ToolInvoked>,
     ) -> Result<(), EngineError> {
-        self.ensure_state(cx, session, "calling_tool")?;
+        self.ensure_state(cx, session, state::CALLING_TOOL)?;
         let (id, name) = (tool.payload.tool_call_id.clone(), tool.payload.tool.clone());
         self.publish(cx, session, tool.into_payload())?;
         if let (Ok(session), Some(id)) = (self.sessions.get_mut(session), id) {

@@ -8,7 +8,7 @@ use super::{Cx, Engine, EngineError, JournalEntry, OutputFormat};
 use crate::id::{OutputId, SessionId};
 use crate::language::LanguageTag;
 use crate::limits;
-use crate::message::{EventMeta, Localized, OutputStreaming};
+use crate::message::{EventMeta, Localized, OutputStreaming, state};
 use crate::shaping::text::OutputText;
 
 /// What follows text that is written to an output.
@@ -47,7 +47,7 @@ impl Engine {
         let chunk = Localized { payload: chunk.into(), variants: Map::new(), meta };
         let checked = self.check_event(cx, session, &chunk)?.envelope;
         let meta = EventMeta { correlation_id: checked.correlation_id, extensions: checked.extensions, ..chunk.meta };
-        self.ensure_state(cx, session, "writing_output")?;
+        self.ensure_state(cx, session, state::WRITING_OUTPUT)?;
         let found = self.sessions.get_mut(session)?;
         if found.output_count() >= limits::PER_SESSION {
             return Err(EngineError::TooMany("outputs"));

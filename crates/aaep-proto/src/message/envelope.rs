@@ -147,7 +147,12 @@ record! {
 }
 
 impl LocalizationHints {
-    /// Text in one language.
+    /// Creates hints for text in English, the language of the producer's own texts.
+    pub fn english() -> LocalizationHints {
+        LocalizationHints { primary_language: "en".parse().ok(), ..LocalizationHints::default() }
+    }
+
+    /// Creates hints for text in one language.
     pub fn in_language(primary: LanguageTag) -> LocalizationHints {
         LocalizationHints { primary_language: Some(primary), ..LocalizationHints::default() }
     }

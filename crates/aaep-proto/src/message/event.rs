@@ -9,9 +9,11 @@ use serde_json::{Map, Value};
 use super::envelope::CORE_TYPES;
 use super::payload::*;
 use super::{Envelope, EventMeta, Urgency};
+use crate::id::ReplyToken;
 use crate::json::{Json, Object};
 use crate::language::LanguageTag;
 use crate::record::{DecodeError, ObjectSchema, Record};
+use crate::time::Timestamp;
 
 macro_rules! core_events {
     ($( $(#[$doc:meta])* $name:ident = $wire:literal ),+ $(,)?) => {
@@ -145,6 +147,37 @@ impl CoreType {
     }
 }
 
+/// What a confirmation and a clarification have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuestionFields<'a> {
+    /// The token that a reply echoes.
+    pub reply_token: &'a ReplyToken,
+    /// How long the user has to reply.
+    pub timeout_seconds: u32,
+}
+
+impl Payload {
+    /// Returns what this payload asks, or `None` if it is not a question.
+    pub fn question(&self) -> Option<QuestionFields<'_>> {
+        match self {
+            Payload::AwaitingConfirmation(AwaitingConfirmation { reply_token, timeout_seconds, .. })
+            | Payload::AwaitingClarification(AwaitingClarification { reply_token, timeout_seconds, .. }) => {
+                Some(QuestionFields { reply_token, timeout_seconds: *timeout_seconds })
+            }
+            _ => None,
+        }
+    }
+
+    /// Changes the timeout of a question. Does nothing if this is not a question.
+    pub fn set_question_timeout(&mut self, seconds: u32) {
+        if let Payload::AwaitingConfirmation(AwaitingConfirmation { timeout_seconds, .. })
+        | Payload::AwaitingClarification(AwaitingClarification { timeout_seconds, .. }) = self
+        {
+            *timeout_seconds = seconds;
+        }
+    }
+}
+
 impl fmt::Display for CoreType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -195,7 +228,24 @@ impl Event {
         self.envelope.urgency.as_ref().unwrap_or(&Urgency::Normal)
     }
 
-    /// The variant of a text field in exactly this language, if there is one.
+    /// Returns whether the user must hear of it at once: it is critical, or its type must be, even if the producer did
+    /// not mark it.
+    pub fn is_critical(&self) -> bool {
+        *self.urgency() == Urgency::Critical || self.core_type().is_some_and(CoreType::must_be_critical)
+    }
+
+    /// Returns the reply token of the question that the event asks, or `None` if it asks none.
+    pub fn reply_token(&self) -> Option<&ReplyToken> {
+        self.payload.question().map(|question| question.reply_token)
+    }
+
+    /// Returns when the question that the event asks expires, or `None` if it asks none.
+    pub fn question_expires(&self) -> Option<Timestamp> {
+        let question = self.payload.question()?;
+        Some(self.envelope.timestamp.plus_seconds(question.timeout_seconds.into()))
+    }
+
+    /// Returns the variant of a text field in exactly this language, if there is one.
     pub fn text_in(&self, field: &str, language: &LanguageTag) -> Option<&str> {
         self.extra.iter().find_map(|(name, value)| {
             let suffix = name.strip_prefix(field)?.strip_prefix('_')?;
@@ -328,5 +378,37 @@ impl Serialize for Event {
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Event::from_json(&Json::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(core: &str, fields: &str) -> Event {
+        let text = format!(
+            r#"{{"@context":"https://aaep-protocol.org/context/v1","type":"aaep:agent.{core}","event_id":"evt_1",
+            "session_id":"sess_1","timestamp":"2026-05-24T14:22:11Z","producer":{{"agent_id":"a"}},{fields}}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn questions_have_a_token_and_an_end() {
+        let fields = r#""question":"Which?","reply_token":"rpl_1","timeout_seconds":60"#;
+        let mut asked = event("awaiting.clarification", fields);
+        assert_eq!(asked.reply_token().map(ReplyToken::as_str), Some("rpl_1"));
+        assert_eq!(asked.question_expires(), "2026-05-24T14:23:11Z".parse().ok());
+        asked.payload.set_question_timeout(5);
+        assert_eq!(asked.payload.question().map(|question| question.timeout_seconds), Some(5));
+        let other = event("session.completed", r#""summary_normal":"Done.""#);
+        assert_eq!((other.reply_token(), other.question_expires()), (None, None));
+    }
+
+    #[test]
+    fn events_that_must_be_critical_are_so_without_the_mark() {
+        assert!(event("handoff.requested", r#""reason":"Stuck.","target_kind":"human""#).is_critical());
+        assert!(event("session.completed", r#""summary_normal":"Done.","urgency":"critical""#).is_critical());
+        assert!(!event("session.completed", r#""summary_normal":"Done.""#).is_critical());
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::kinds::*;
-use super::{Capabilities, CloseReason, Context, Decision, Producer, ReasonCode, Verbosity};
+use super::{AAEP_VERSION, Capabilities, CloseReason, Context, Decision, Producer, ReasonCode, Verbosity};
 use crate::id::{ReplyToken, SubscriptionId};
 use crate::json::Json;
 use crate::language::LanguageTag;
@@ -33,6 +33,28 @@ record! {
         capabilities: Capabilities = CAPABILITIES,
         /// Data of extensions by prefix.
         extensions: Option<Map<String, Value>> = FieldType::Extensions,
+    }
+}
+
+impl SubscriptionRequest {
+    /// Creates a request of this version of the protocol.
+    ///
+    /// ```
+    /// use aaep_proto::message::{AAEP_VERSION, Capabilities, SubscriptionRequest};
+    /// let request = SubscriptionRequest::new("reader-7", Capabilities::default());
+    /// assert_eq!(request.aaep_version, AAEP_VERSION);
+    /// ```
+    pub fn new(subscriber_id: impl Into<String>, capabilities: Capabilities) -> SubscriptionRequest {
+        SubscriptionRequest {
+            aaep_version: AAEP_VERSION.to_owned(),
+            subscriber_id: subscriber_id.into(),
+            subscriber_name: None,
+            subscriber_version: None,
+            subscriber_manifest_uri: None,
+            correlation_id: None,
+            capabilities,
+            extensions: None,
+        }
     }
 }
 

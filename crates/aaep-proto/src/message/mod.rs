@@ -8,13 +8,14 @@ pub(crate) mod kinds;
 mod lenient;
 mod meta;
 mod payload;
+pub mod state;
 mod values;
 
 pub use capability::{Capabilities, CapabilityFields, EventFilters};
 pub(crate) use envelope::rule_of as envelope_rule;
 pub use envelope::{AAEP_VERSION, CORE_CONTEXT, CORE_TYPES, Context, Envelope, LocalizationHints, Producer};
 pub(crate) use event::add_variant;
-pub use event::{CoreType, Event, Localized, Payload};
+pub use event::{CoreType, Event, Localized, Payload, QuestionFields};
 pub use handshake::{
     ClarificationReply, ConfirmationReply, Manifest, Response, SubscriptionAccepted, SubscriptionClose,
     SubscriptionRejected, SubscriptionRenegotiate, SubscriptionRequest,

@@ -20,7 +20,7 @@ record! {
     /// ```
     #[derive(Default)]
     SessionStarted, &PAYLOAD, UnknownFields::Allowed, {
-        /// In few words.
+        /// A few words.
         summary_terse: Option<String> = TERSE,
         /// What the session will do.
         summary_normal: String = SUMMARY,
@@ -48,7 +48,7 @@ record! {
     /// ```
     #[derive(Default)]
     SessionCompleted, &PAYLOAD, UnknownFields::Allowed, {
-        /// In few words.
+        /// A few words.
         summary_terse: Option<String> = TERSE,
         /// What was done.
         summary_normal: String = SUMMARY,
@@ -72,7 +72,7 @@ record! {
         error_category: ErrorCategory = FieldType::OneOf(ErrorCategory::WORDS),
         /// A short code such as `TOOL_TIMEOUT`.
         error_code: Option<String> = ERROR_CODE,
-        /// In few words.
+        /// A few words.
         summary_terse: Option<String> = TERSE,
         /// What went wrong.
         summary_normal: String = SUMMARY,
@@ -87,6 +87,31 @@ record! {
     }
 }
 
+impl SessionErrored {
+    /// Creates the end of a session by an error of this category.
+    ///
+    /// ```
+    /// use aaep_proto::message::{ErrorCategory, SessionErrored};
+    /// let errored = SessionErrored {
+    ///     recoverable: Some(true),
+    ///     ..SessionErrored::new(ErrorCategory::Transient, "The printer does not answer.")
+    /// };
+    /// assert_eq!(errored.summary_normal, "The printer does not answer.");
+    /// ```
+    pub fn new(error_category: ErrorCategory, summary_normal: impl Into<String>) -> SessionErrored {
+        SessionErrored {
+            error_category,
+            error_code: None,
+            summary_terse: None,
+            summary_normal: summary_normal.into(),
+            summary_detailed: None,
+            error_uri: None,
+            recoverable: None,
+            remediation_hint: None,
+        }
+    }
+}
+
 record! {
     /// The early end of a session (4.1.4).
     SessionCancelled, &PAYLOAD, UnknownFields::Allowed, {
@@ -94,7 +119,7 @@ record! {
         cancelled_by: CancelledBy = FieldType::OneOf(CancelledBy::WORDS),
         /// A short code such as `user_pressed_escape`.
         cancellation_reason: Option<String> = REASON,
-        /// In few words.
+        /// A few words.
         summary_terse: Option<String> = TERSE,
         /// Why.
         summary_normal: String = SUMMARY,
@@ -102,6 +127,20 @@ record! {
         summary_detailed: Option<String> = SUMMARY,
         /// What was done before.
         partial_result: Option<String> = PROSE_OR_EMPTY,
+    }
+}
+
+impl SessionCancelled {
+    /// Creates the early end of a session.
+    pub fn new(cancelled_by: CancelledBy, summary_normal: impl Into<String>) -> SessionCancelled {
+        SessionCancelled {
+            cancelled_by,
+            cancellation_reason: None,
+            summary_terse: None,
+            summary_normal: summary_normal.into(),
+            summary_detailed: None,
+            partial_result: None,
+        }
     }
 }
 
@@ -121,7 +160,7 @@ record! {
         from_state: String = STATE,
         /// The state that is entered.
         to_state: String = STATE,
-        /// In few words.
+        /// A few words.
         summary_terse: Option<String> = TERSE,
         /// What happens now.
         summary_normal: Option<String> = SUMMARY,
@@ -163,7 +202,7 @@ record! {
     ProgressUpdated, &PAYLOAD, UnknownFields::Allowed, {
         /// How far.
         progress: Progress = FieldType::Object(&PROGRESS),
-        /// In few words.
+        /// A few words.
         summary_terse: Option<String> = TERSE,
         /// How far, in words.
         summary_normal: Option<String> = SUMMARY,
@@ -186,7 +225,7 @@ record! {
         description: Option<String> = NOTE,
         /// The arguments, fit to be heard, without secrets.
         args_summary: Option<String> = PROSE_OR_EMPTY,
-        /// In few words.
+        /// A few words.
         summary_terse: Option<String> = TERSE,
         /// What the agent is doing.
         summary_normal: String = SUMMARY,
@@ -212,7 +251,7 @@ record! {
         status: ToolStatus = FieldType::OneOf(ToolStatus::WORDS),
         /// How long it took.
         duration_ms: Option<u64> = DURATION_MS,
-        /// In few words.
+        /// A few words.
         summary_terse: Option<String> = TERSE,
         /// The result.
         summary_normal: Option<String> = SUMMARY,
@@ -220,6 +259,31 @@ record! {
         summary_detailed: Option<String> = SUMMARY,
         /// What went wrong.
         error_message: Option<String> = NOTE,
+    }
+}
+
+impl ToolCompleted {
+    /// Creates the end of a tool call without a text.
+    ///
+    /// ```
+    /// use aaep_proto::message::{ToolCompleted, ToolStatus};
+    /// let done = ToolCompleted {
+    ///     summary_normal: Some("Three flights found.".into()),
+    ///     ..ToolCompleted::new("search_flights", ToolStatus::Success)
+    /// };
+    /// assert_eq!((done.tool.as_str(), done.duration_ms), ("search_flights", None));
+    /// ```
+    pub fn new(tool: impl Into<String>, status: ToolStatus) -> ToolCompleted {
+        ToolCompleted {
+            tool: tool.into(),
+            tool_call_id: None,
+            status,
+            duration_ms: None,
+            summary_terse: None,
+            summary_normal: None,
+            summary_detailed: None,
+            error_message: None,
+        }
     }
 }
 
@@ -257,7 +321,7 @@ record! {
         timeout_seconds: u32 = TIMEOUT,
         /// What is decided when nobody answers.
         default_decision: Decision = FieldType::OneOf(Decision::WORDS),
-        /// In few words.
+        /// A few words.
         summary_terse: Option<String> = TERSE,
         /// Action and consequence together.
         summary_normal: Option<String> = SUMMARY,
@@ -318,7 +382,7 @@ record! {
         context: Option<String> = NOTE,
         /// What it assumes without an answer.
         default_response: Option<String> = NOTE_OR_EMPTY,
-        /// In few words.
+        /// A few words.
         summary_terse: Option<String> = TERSE,
         /// The question as it is announced.
         summary_normal: Option<String> = SUMMARY,
@@ -338,13 +402,29 @@ record! {
         target_uri: Option<String> = URI,
         /// How soon.
         urgency_for_handoff: Option<RiskLevel> = RISK,
-        /// What the one who takes over needs to know.
+        /// What the target needs to know.
         packaged_context: Option<Map<String, Value>> = FieldType::HumanObject,
-        /// In few words.
+        /// A few words.
         summary_terse: Option<String> = TERSE,
         /// What happens now.
         summary_normal: Option<String> = SUMMARY,
         /// With all context.
         summary_detailed: Option<String> = SUMMARY,
+    }
+}
+
+impl HandoffRequested {
+    /// Creates a request that a target takes over, for a reason.
+    pub fn new(reason: impl Into<String>, target_kind: HandoffTarget) -> HandoffRequested {
+        HandoffRequested {
+            reason: reason.into(),
+            target_kind,
+            target_uri: None,
+            urgency_for_handoff: None,
+            packaged_context: None,
+            summary_terse: None,
+            summary_normal: None,
+            summary_detailed: None,
+        }
     }
 }

@@ -11,7 +11,7 @@ use session::{Scope, SessionOrder};
 
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
-use crate::message::{CoreType, Event, Message, Payload};
+use crate::message::{CoreType, Event, Message};
 use crate::rule::{Problem, Rule};
 
 /// Which part of a stream is looked at. A subscription that filters sees less than the producer
@@ -99,15 +99,6 @@ type Key = (Agent, SessionId);
 /// An id of a producer, to be remembered.
 fn scoped(agent: Agent, id: &str) -> String {
     format!("{agent:x} {id}")
-}
-
-/// The token of the question that an event asks.
-fn token_of(event: &Event) -> Option<&ReplyToken> {
-    match &event.payload {
-        Payload::AwaitingConfirmation(asked) => Some(&asked.reply_token),
-        Payload::AwaitingClarification(asked) => Some(&asked.reply_token),
-        _ => None,
-    }
 }
 
 impl Default for SequenceChecker {
@@ -202,7 +193,7 @@ impl SequenceChecker {
         }
         let key = (agent, event.envelope.session_id.clone());
         if self.let_go.contains(key.1.as_str()) || self.let_go.contains(&scoped(agent, key.1.as_str())) {
-            if let Some(token) = token_of(event) {
+            if let Some(token) = event.reply_token() {
                 self.unfollowed.insert(token.as_str());
             }
             return;

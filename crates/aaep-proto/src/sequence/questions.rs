@@ -6,7 +6,7 @@ use crate::id::ReplyToken;
 use crate::limits;
 use crate::message::{
     AwaitingClarification, AwaitingConfirmation, ClarificationReply, ConfirmationReply, Decision, Response,
-    ResponseKind, RiskLevel,
+    ResponseKind, RiskLevel, state,
 };
 use crate::rule::{Problem, Rule};
 use crate::time::Timestamp;
@@ -267,9 +267,9 @@ impl Questions {
         let mut pending = self.asked.values_mut().filter(|q| q.state == State::Pending);
         let (Some(question), None) = (pending.next(), pending.next()) else { return };
         match to_state {
-            "calling_tool" if !replies => question.state = State::Accepted,
-            "thinking" | "deciding" if !replies => question.state = State::Doubted,
-            "thinking" | "deciding" => question.state = State::Refused,
+            state::CALLING_TOOL if !replies => question.state = State::Accepted,
+            state::THINKING | state::DECIDING if !replies => question.state = State::Doubted,
+            state::THINKING | state::DECIDING => question.state = State::Refused,
             _ => {}
         }
     }

@@ -10,7 +10,7 @@ use super::recent::Recent;
 use crate::confirm::CONSENT_PREFIX;
 use crate::id::{OutputId, ReplyToken, ToolCallId};
 use crate::limits;
-use crate::message::{CoreType, Event, OutputStreaming, Payload, StateChanged, ToolCompleted, ToolInvoked};
+use crate::message::{CoreType, Event, OutputStreaming, Payload, StateChanged, ToolCompleted, ToolInvoked, state};
 use crate::rule::{Problem, Rule};
 use crate::time::Timestamp;
 
@@ -47,7 +47,7 @@ pub(crate) struct Scope {
 }
 
 /// All states that events imply; see [`implied_state`].
-const IMPLIED: [&str; 4] = ["calling_tool", "awaiting_input", "writing_output", "handing_off"];
+const IMPLIED: [&str; 4] = [state::CALLING_TOOL, state::AWAITING_INPUT, state::WRITING_OUTPUT, state::HANDING_OFF];
 
 impl SessionOrder {
     /// A session whose first event is, or is not, its started event. Whoever opens it judges that.
@@ -79,7 +79,7 @@ impl SessionOrder {
         session.events = 1;
         session.numbered = Some(false);
         session.latest = Some(latest);
-        session.state = (state != "idle").then(|| state.to_owned());
+        session.state = (state != state::IDLE).then(|| state.to_owned());
         for id in calls.keys() {
             session.used_calls.insert(id.as_str());
         }
@@ -104,7 +104,7 @@ impl SessionOrder {
             Payload::StateChanged(change) => {
                 match outcome_of(event) {
                     Some((token, outcome)) => self.questions.settle_by_outcome(&token, outcome, scope.replies),
-                    None if change.from_state == "awaiting_input" => {
+                    None if change.from_state == state::AWAITING_INPUT => {
                         self.questions.settle_by_state(&change.to_state, scope.replies);
                     }
                     None => {}
@@ -177,7 +177,7 @@ impl SessionOrder {
         let hidden = IMPLIED.contains(&from) && !CoreType::ALL.iter().all(|c| view.shows(*c));
         let implied = hidden || self.implied.contains(&from);
         match &self.state {
-            None if from != "idle" && !implied && !view.is_midway() => {
+            None if from != state::IDLE && !implied && !view.is_midway() => {
                 let message = format!("Leave idle first: the first state change leaves {from}.");
                 out.push(Problem::new(Rule::StateFirst, "/from_state", message));
             }
@@ -187,7 +187,7 @@ impl SessionOrder {
             }
             _ => {}
         }
-        if change.to_state == "calling_tool" && !replies {
+        if change.to_state == state::CALLING_TOOL && !replies {
             self.questions.reconsider();
         }
         self.state = Some(change.to_state.clone());
@@ -352,10 +352,10 @@ fn outcome_of(event: &Event) -> Option<(ReplyToken, &str)> {
 /// The state that an event puts its session in without saying so (see the session of 4.6).
 fn implied_state(core: CoreType) -> Option<&'static str> {
     match core {
-        CoreType::ToolInvoked | CoreType::ToolCompleted => Some("calling_tool"),
-        CoreType::AwaitingConfirmation | CoreType::AwaitingClarification => Some("awaiting_input"),
-        CoreType::OutputStreaming => Some("writing_output"),
-        CoreType::HandoffRequested => Some("handing_off"),
+        CoreType::ToolInvoked | CoreType::ToolCompleted => Some(state::CALLING_TOOL),
+        CoreType::AwaitingConfirmation | CoreType::AwaitingClarification => Some(state::AWAITING_INPUT),
+        CoreType::OutputStreaming => Some(state::WRITING_OUTPUT),
+        CoreType::HandoffRequested => Some(state::HANDING_OFF),
         _ => None,
     }
 }

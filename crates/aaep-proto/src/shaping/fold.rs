@@ -10,6 +10,7 @@ use crate::frame::Frame;
 use crate::id::{OutputId, SessionId};
 use crate::limits;
 use crate::message::Boundary;
+use crate::pace::spoken_words;
 
 /// Several pieces of text that are sent as one event.
 #[derive(Clone, Debug, PartialEq)]
@@ -251,19 +252,4 @@ fn level_of(hint: Option<&Boundary>) -> Level {
         Some(Boundary::Paragraph | Boundary::Completion) => Level::Paragraph,
         _ => Level::Cluster,
     }
-}
-
-/// How many words a text takes to announce. Scripts without spaces are counted by characters, two to a word.
-pub fn spoken_words(text: &str) -> u64 {
-    let mut words = 0u64;
-    let mut dense = 0u64;
-    let mut inside = false;
-    for c in text.chars() {
-        let is_dense = matches!(c, '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}' | '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}');
-        dense += u64::from(is_dense);
-        let in_word = !c.is_whitespace() && !is_dense;
-        words += u64::from(in_word && !inside);
-        inside = in_word;
-    }
-    words + dense.div_ceil(2)
 }

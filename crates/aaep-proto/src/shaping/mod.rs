@@ -2,7 +2,6 @@
 //! load, coalescing, pace, and the box of events that wait.
 
 pub mod budget;
-pub mod filter;
 pub mod fold;
 pub mod outbox;
 pub mod segment;

@@ -20,7 +20,8 @@ use crate::message::Payload;
 use crate::negotiate::Terms;
 use crate::time::{Moment, Timestamp};
 
-pub use super::fold::{CoalescedText, spoken_words};
+pub use super::fold::CoalescedText;
+use crate::pace::spoken_words;
 
 /// How fast a subscription takes events, and where its text may be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::receive::is_critical;
 use crate::limits;
 use crate::message::{Event, Payload, Urgency};
 use crate::shaping::budget::Budget;
@@ -69,7 +68,7 @@ impl FloodGuard {
 
     /// Takes an event; what may pass now comes out.
     pub(super) fn push(&mut self, event: Arc<Event>, bytes: usize, now: Moment, out: &mut Vec<Arc<Event>>) -> Effect {
-        if is_critical(&event) {
+        if event.is_critical() {
             if event.core_type().is_some_and(|core| core.is_terminal()) {
                 self.release_session(&event, now, out);
             }

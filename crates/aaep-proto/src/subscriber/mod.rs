@@ -19,7 +19,7 @@ mod replies;
 
 use std::collections::{BTreeMap, VecDeque};
 
-pub use crate::engine::Cx;
+pub use crate::cx::Cx;
 pub use connection::DisconnectReason;
 pub use event::SubscriberEvent;
 pub use handshake::ManifestCheck;
@@ -77,16 +77,7 @@ impl SubscriberConfig {
     /// The defaults for a subscriber with this stable name and these capabilities.
     pub fn new(subscriber_id: impl Into<String>, capabilities: crate::message::Capabilities) -> SubscriberConfig {
         SubscriberConfig {
-            request: SubscriptionRequest {
-                aaep_version: crate::message::AAEP_VERSION.to_owned(),
-                subscriber_id: subscriber_id.into(),
-                subscriber_name: None,
-                subscriber_version: None,
-                subscriber_manifest_uri: None,
-                correlation_id: None,
-                capabilities,
-                extensions: None,
-            },
+            request: SubscriptionRequest::new(subscriber_id, capabilities),
             handshake: HandshakeMode::Full,
             max_events_per_second: limits::FLOOD_EVENTS_PER_SECOND,
             silence_seconds: limits::SILENCE_SECONDS,
@@ -175,7 +166,7 @@ pub struct SubscriberStats {
 /// The state machine. See the module for how it is driven.
 ///
 /// ```
-/// use aaep_proto::engine::Cx;
+/// use aaep_proto::cx::Cx;
 /// use aaep_proto::id::Entropy;
 /// use aaep_proto::message::Message;
 /// use aaep_proto::subscriber::{SubscriberConfig, SubscriberOutput, Subscriber};

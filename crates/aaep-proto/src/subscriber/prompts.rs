@@ -11,7 +11,7 @@ use super::{Cx, HandshakeMode, Notice, Subscriber, SubscriberEvent};
 use crate::confirm::{CONSENT_PREFIX, Resolution};
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
-use crate::message::{AwaitingClarification, AwaitingConfirmation, Event, Payload};
+use crate::message::{AwaitingClarification, AwaitingConfirmation, Event, Payload, state};
 use crate::sequence::recent::fingerprint_of;
 use crate::time::{Moment, Now};
 
@@ -56,7 +56,7 @@ pub struct Prompt {
 impl Prompt {
     /// The token that the reply echoes.
     pub fn token(&self) -> Option<&ReplyToken> {
-        token_of(&self.event)
+        self.event.reply_token()
     }
 
     /// The session that asks.
@@ -206,7 +206,7 @@ impl Prompts {
 impl Subscriber {
     /// A question came: a new one, one that is asked again, or another under a known token.
     pub(super) fn open_prompt(&mut self, cx: &mut Cx<'_>, key: &SessionKey, event: Arc<Event>) {
-        let Some(token) = token_of(&event).cloned() else { return };
+        let Some(token) = event.reply_token().cloned() else { return };
         let content = content_of(&event);
         let deadline = deadline_of(&event, cx.now);
         if let Some(known) = self.prompts.find(key.0, &token) {
@@ -272,7 +272,7 @@ impl Subscriber {
             }
             // A producer that names what ended will name it; another one means all.
             Payload::StateChanged(change)
-                if !named && change.from_state == "awaiting_input" && change.to_state != "awaiting_input" =>
+                if !named && change.from_state == state::AWAITING_INPUT && change.to_state != state::AWAITING_INPUT =>
             {
                 let end = PromptEnd::ResolvedElsewhere(None);
                 self.prompts.end_if(end, |open| open.key == *key && consent_of(&open.event).is_none())
@@ -329,15 +329,6 @@ impl Subscriber {
         if self.config.handshake == HandshakeMode::Full {
             self.prompts.begin_era(now);
         }
-    }
-}
-
-/// The token of the question that an event asks.
-fn token_of(event: &Event) -> Option<&ReplyToken> {
-    match &event.payload {
-        Payload::AwaitingConfirmation(asked) => Some(&asked.reply_token),
-        Payload::AwaitingClarification(asked) => Some(&asked.reply_token),
-        _ => None,
     }
 }
 

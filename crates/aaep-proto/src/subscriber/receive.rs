@@ -7,7 +7,7 @@ use super::{Cx, Gap, Notice, Phase, Subscriber, SubscriberEvent, SubscriberOutpu
 use crate::id::SessionId;
 use crate::json::Json;
 use crate::limits;
-use crate::message::{Event, Message, Payload, Urgency};
+use crate::message::{Event, Message, Payload};
 use crate::rule::Severity;
 use crate::sequence::recent::{fingerprint, fingerprint_of};
 use crate::validate::Validator;
@@ -22,11 +22,6 @@ pub(super) struct Followed {
     last_seen: u64,
     /// The producer says which question a state change ends, so others are not affected by it.
     pub(super) names_outcomes: bool,
-}
-
-/// Whether an event must reach the user at once, also if the producer forgot to say so.
-pub(super) fn is_critical(event: &Event) -> bool {
-    *event.urgency() == Urgency::Critical || event.core_type().is_some_and(|core| core.must_be_critical())
 }
 
 pub(super) fn session_key(event: &Event) -> SessionKey {
@@ -112,7 +107,7 @@ impl Subscriber {
         let mut ordered = Vec::new();
         if let Some(session) = self.sessions.get_mut(&key) {
             session.last_seen = self.clock;
-            session.order.push(event.clone(), is_critical(&event), cx.now.moment, &mut ordered);
+            session.order.push(event.clone(), event.is_critical(), cx.now.moment, &mut ordered);
         }
         self.pass_on(cx, &key, ordered);
         let waiting = self.sessions.values().map(|s| s.order.waiting()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));

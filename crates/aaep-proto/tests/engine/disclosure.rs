@@ -270,14 +270,8 @@ fn an_event_full_of_secrets_takes_a_moment() {
         let (reader, session) = (world.join_reader(), world.start());
         let context = json!({"notes": "4111111111111111 ".repeat(bytes / 17)}).as_object().cloned();
         let handoff = HandoffRequested {
-            reason: "A person should look.".into(),
-            target_kind: HandoffTarget::Human,
-            target_uri: None,
-            urgency_for_handoff: None,
             packaged_context: context,
-            summary_terse: None,
-            summary_normal: None,
-            summary_detailed: None,
+            ..HandoffRequested::new("A person should look.", HandoffTarget::Human)
         };
         let start = std::time::Instant::now();
         world.act(|engine, cx| engine.emit(cx, &session, handoff.into())).unwrap();

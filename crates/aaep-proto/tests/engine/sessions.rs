@@ -16,16 +16,7 @@ fn tool(name: &str) -> ToolInvoked {
 }
 
 fn done(name: &str, id: Option<aaep_proto::id::ToolCallId>) -> ToolCompleted {
-    ToolCompleted {
-        tool: name.into(),
-        tool_call_id: id,
-        status: ToolStatus::Success,
-        duration_ms: None,
-        summary_terse: None,
-        summary_normal: None,
-        summary_detailed: None,
-        error_message: None,
-    }
+    ToolCompleted { tool_call_id: id, ..ToolCompleted::new(name, ToolStatus::Success) }
 }
 
 #[test]
@@ -148,16 +139,7 @@ fn a_handoff_is_critical() {
     let mut world = World::new();
     let filtered = world.join(json!({"event_filters": {"include": []}, "max_events_per_second": 1}));
     let session = world.start();
-    let handoff = HandoffRequested {
-        reason: "A person should look at this.".into(),
-        target_kind: HandoffTarget::Human,
-        target_uri: None,
-        urgency_for_handoff: None,
-        packaged_context: None,
-        summary_terse: None,
-        summary_normal: None,
-        summary_detailed: None,
-    };
+    let handoff = HandoffRequested::new("A person should look at this.", HandoffTarget::Human);
     world.act(|engine, cx| engine.emit(cx, &session, handoff.into())).unwrap();
     assert_eq!(world.names(filtered), ["handoff.requested"]);
     // Who took over goes on from here; the session ends by being cancelled, which this listener does not want to hear.

@@ -122,16 +122,7 @@ impl Session {
 
     fn complete_call(&mut self, world: &mut World) {
         if let Some((call, tool)) = self.calls.pop() {
-            let done = ToolCompleted {
-                tool,
-                tool_call_id: Some(call),
-                status: ToolStatus::Success,
-                duration_ms: None,
-                summary_terse: None,
-                summary_normal: None,
-                summary_detailed: None,
-                error_message: None,
-            };
+            let done = ToolCompleted { tool_call_id: Some(call), ..ToolCompleted::new(tool, ToolStatus::Success) };
             let id = self.id.clone();
             world.act(|e, cx| e.complete_tool(cx, &id, done)).unwrap();
         }

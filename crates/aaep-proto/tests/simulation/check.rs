@@ -1,8 +1,8 @@
 //! What must hold for what a listener received.
 
 use aaep_proto::Rule;
+use aaep_proto::filter::EventFilter;
 use aaep_proto::message::{Boundary, CoreType, Event, Message, Payload, Urgency};
-use aaep_proto::shaping::filter::Filter;
 
 use crate::harness::Received;
 use crate::listener::Listener;
@@ -117,5 +117,5 @@ pub fn check_honored(items: &[(u64, Received)], listener: &Listener) {
     assert!(honored.coalesce_boundaries.as_ref().unwrap().iter().all(|b| boundaries.contains(b)));
     assert_eq!(honored.supports_confirmation_reply, Some(listener.can_confirm()));
     assert_eq!(honored.supports_clarification_reply, Some(listener.can_clarify()));
-    assert_eq!(Filter::new(honored.event_filters.as_ref()), listener.filter);
+    assert_eq!(EventFilter::new(honored.event_filters.as_ref()), listener.filter);
 }

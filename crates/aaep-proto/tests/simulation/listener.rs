@@ -2,10 +2,10 @@
 
 use aaep_proto::SequenceChecker;
 use aaep_proto::engine::{ResumePolicy, SubscriptionKey};
+use aaep_proto::filter::EventFilter;
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::{Boundary, Capabilities, CognitiveLoad, CoreType, Event};
 use aaep_proto::sequence::SequenceView;
-use aaep_proto::shaping::filter::Filter;
 use serde_json::{Value, json};
 
 use crate::random::Random;
@@ -14,7 +14,7 @@ pub struct Listener {
     pub key: SubscriptionKey,
     pub binding: ResumePolicy,
     pub capabilities: Capabilities,
-    pub filter: Filter,
+    pub filter: EventFilter,
     pub sequence: SequenceChecker,
     pub blocked: bool,
     pub away: bool,
@@ -41,7 +41,7 @@ impl Listener {
         step: usize,
     ) -> Listener {
         let capabilities: Capabilities = serde_json::from_value(wish.clone()).unwrap();
-        let filter = Filter::new(capabilities.fields.event_filters.as_ref());
+        let filter = EventFilter::new(capabilities.fields.event_filters.as_ref());
         let view = SequenceView::of(|core| core.must_be_critical() || filter.passes_core(core));
         let view = if sessions_open { view.midway() } else { view };
         Listener {

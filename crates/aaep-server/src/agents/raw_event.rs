@@ -179,7 +179,11 @@ impl RawEvent {
             language: hints.and_then(|hints| hints.primary_language.clone()),
             tool,
             args: args.filter(|args| !args.is_null()),
-            timeout_seconds: if has_timeout { timeout_of(&event) } else { None },
+            timeout_seconds: if has_timeout {
+                event.payload.question().map(|question| question.timeout_seconds)
+            } else {
+                None
+            },
             allows_modified_action,
             event,
         })
@@ -305,15 +309,6 @@ fn fill_payload(object: &mut Map<String, Value>, core: CoreType) {
             fill("complete", false.into());
         }
         _ => {}
-    }
-}
-
-fn timeout_of(event: &Event) -> Option<u32> {
-    use aaep::message::Payload;
-    match &event.payload {
-        Payload::AwaitingConfirmation(question) => Some(question.timeout_seconds),
-        Payload::AwaitingClarification(question) => Some(question.timeout_seconds),
-        _ => None,
     }
 }
 

@@ -151,14 +151,5 @@ impl AgentSession {
 
 /// Returns the terminal event of a session that failed for an unknown reason.
 pub(super) fn session_errored(summary: &str) -> SessionErrored {
-    SessionErrored {
-        error_category: ErrorCategory::Unknown,
-        error_code: None,
-        summary_terse: None,
-        summary_normal: summary.to_owned(),
-        summary_detailed: None,
-        error_uri: None,
-        recoverable: None,
-        remediation_hint: None,
-    }
+    SessionErrored::new(ErrorCategory::Unknown, summary)
 }

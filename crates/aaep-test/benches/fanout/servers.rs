@@ -175,14 +175,9 @@ async fn say(producer: &Producer, count: usize, pause: Duration, mixed: bool) {
             tokio::time::sleep(pause).await;
         }
         let completed = ToolCompleted {
-            tool: "look".into(),
             tool_call_id: Some(call),
-            status: ToolStatus::Success,
-            duration_ms: None,
-            summary_terse: None,
             summary_normal: Some("x".repeat(230)),
-            summary_detailed: None,
-            error_message: None,
+            ..ToolCompleted::new("look", ToolStatus::Success)
         };
         session.complete_tool(completed).await.unwrap();
         if !pause.is_zero() {
@@ -204,16 +199,7 @@ async fn critical(producer: &Producer) {
 }
 
 async fn tell(session: &Session) {
-    let requested = HandoffRequested {
-        reason: format!("sent at {} {}", micros(), "x".repeat(100)),
-        target_kind: HandoffTarget::Human,
-        target_uri: None,
-        urgency_for_handoff: None,
-        packaged_context: None,
-        summary_terse: None,
-        summary_normal: None,
-        summary_detailed: None,
-    };
+    let requested = HandoffRequested::new(format!("sent at {} {}", micros(), "x".repeat(100)), HandoffTarget::Human);
     session.emit(requested).await.unwrap();
 }
 

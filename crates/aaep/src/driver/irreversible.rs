@@ -85,14 +85,9 @@ impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let abandoned = ToolCompleted {
-            tool: std::mem::take(&mut self.tool),
             tool_call_id: Some(id),
-            status: ToolStatus::Timeout,
-            duration_ms: None,
-            summary_terse: None,
-            summary_normal: None,
-            summary_detailed: None,
             error_message: Some("The tool was given up.".to_owned()),
+            ..ToolCompleted::new(std::mem::take(&mut self.tool), ToolStatus::Timeout)
         };
         let session = self.session.clone();
         self.handle.send(move |driver| {

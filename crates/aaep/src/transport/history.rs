@@ -159,7 +159,7 @@ fn summary_before(event: &Event, state: &str, entropy: &mut dyn Entropy) -> Even
     envelope.event_id = EventId::random(entropy);
     envelope.urgency = None;
     envelope.extensions = None;
-    envelope.localization_hints = "en".parse().ok().map(LocalizationHints::in_language);
+    envelope.localization_hints = Some(LocalizationHints::english());
     Event { envelope, payload: state_summary(state, state, MISSED_EVENTS).into(), extra: serde_json::Map::new() }
 }
 

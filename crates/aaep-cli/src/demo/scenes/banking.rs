@@ -1,6 +1,6 @@
 //! The banking session of chapter 4.6: a balance, a question, a transfer that cannot be undone.
 
-use aaep::message::{CancelledBy, RiskLevel};
+use aaep::message::{CancelledBy, RiskLevel, state};
 use aaep::{Confirmation, ConfirmationOutcome, Error, Permit, Producer, Resolution, Session, SessionOptions};
 use serde_json::{Value, json};
 
@@ -19,9 +19,9 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
         .risk(RiskLevel::Low)
         .success_summary("Your checking account holds 12,500 dollars.");
     as_written(lookup.run(at_work(pace, ())).await)?;
-    session.set_state("deciding", Some("Checking that there is enough money.")).await?;
+    session.set_state(state::DECIDING, Some("Checking that there is enough money.")).await?;
     pace.step().await;
-    session.set_state("thinking", None).await?;
+    session.set_state(state::THINKING, None).await?;
     let arguments = json!({"from": "checking", "to": "savings", "amount": 500, "currency": "USD"});
     let outcome = session.confirm(question(&arguments)).await?;
     match outcome {

@@ -30,12 +30,10 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
 
 async fn stop(session: Session, sorted: u32) -> Result<(), Error> {
     let cancelled = SessionCancelled {
-        cancelled_by: CancelledBy::User,
         cancellation_reason: Some("user_asked_to_stop".to_owned()),
         summary_terse: Some("Stopped.".to_owned()),
-        summary_normal: "The other photos stay where they are.".to_owned(),
-        summary_detailed: None,
         partial_result: Some(format!("{sorted} of {PHOTOS} photos are sorted.")),
+        ..SessionCancelled::new(CancelledBy::User, "The other photos stay where they are.")
     };
     session.end_with(Localized::new(cancelled).into_payload()).await
 }

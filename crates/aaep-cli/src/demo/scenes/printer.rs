@@ -1,6 +1,6 @@
 //! Tools that fail: one says why, one never answers. The session ends with an error and what can be done about it.
 
-use aaep::message::{ErrorCategory, SessionErrored};
+use aaep::message::{ErrorCategory, SessionErrored, state};
 use aaep::{Error, Producer, ToolError};
 
 use super::{Pace, as_written};
@@ -14,7 +14,7 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
         Err::<(), _>("The printer says that paper is jammed.")
     };
     as_written(print.run(jammed).await)?;
-    session.set_state("thinking", Some("Trying the other printer.")).await?;
+    session.set_state(state::THINKING, Some("Trying the other printer.")).await?;
     pace.step().await;
     let again = session
         .tool("print_page")
@@ -29,14 +29,11 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
     // The end of a session that failed overtakes what waits to be said.
     pace.step().await;
     let errored = SessionErrored {
-        error_category: ErrorCategory::RequiresUser,
         error_code: Some("NO_PRINTER".to_owned()),
         summary_terse: Some("Not printed.".to_owned()),
-        summary_normal: "The ticket could not be printed on either printer.".to_owned(),
-        summary_detailed: None,
-        error_uri: None,
         recoverable: Some(true),
         remediation_hint: Some("Open the printer in the hall, take out the paper, and ask me again.".to_owned()),
+        ..SessionErrored::new(ErrorCategory::RequiresUser, "The ticket could not be printed on either printer.")
     };
     session.end_with(aaep::message::Localized::new(errored).into_payload()).await
 }

@@ -1,6 +1,6 @@
 //! The agent finds its limits and hands over to a person, with what that person needs to know.
 
-use aaep::message::{HandoffRequested, HandoffTarget, RiskLevel};
+use aaep::message::{HandoffRequested, HandoffTarget, RiskLevel, state};
 use aaep::{Error, Producer};
 use serde_json::json;
 
@@ -18,18 +18,15 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
             Ok(())
         });
     as_written(fetch.await)?;
-    session.set_state("deciding", Some("This needs someone who may change bills.")).await?;
+    session.set_state(state::DECIDING, Some("This needs someone who may change bills.")).await?;
     pace.step().await;
     let context = json!({"bill": "May", "problem": "One call is listed twice."}).as_object().cloned();
     let handoff = HandoffRequested {
-        reason: "Only a person may take back a charge.".to_owned(),
-        target_kind: HandoffTarget::Human,
-        target_uri: None,
         urgency_for_handoff: Some(RiskLevel::Low),
         packaged_context: context,
         summary_terse: Some("A person takes over.".to_owned()),
         summary_normal: Some("A person from support takes over. You need not repeat what you said.".to_owned()),
-        summary_detailed: None,
+        ..HandoffRequested::new("Only a person may take back a charge.", HandoffTarget::Human)
     };
     session.emit(handoff).await?;
     pace.step().await;

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aaep::Producer;
 use aaep::id::SessionId;
-use aaep::message::{AAEP_VERSION, Capabilities, CloseReason, Message, SubscriptionRequest};
+use aaep::message::{Capabilities, CloseReason, Message, SubscriptionRequest};
 use aaep::transport::{Link, Outbound, ResumePolicy};
 use aaep_proto::time::Timestamp;
 use serde_json::{Map, Value, json};
@@ -182,16 +182,7 @@ async fn subscribe_implicitly(producer: &Producer) -> Option<Link> {
     let mut capabilities = Capabilities::default();
     capabilities.fields.supports_confirmation_reply = Some(true);
     capabilities.fields.supports_clarification_reply = Some(true);
-    let request = SubscriptionRequest {
-        aaep_version: AAEP_VERSION.to_owned(),
-        subscriber_id: PRINCIPAL.to_owned(),
-        subscriber_name: None,
-        subscriber_version: None,
-        subscriber_manifest_uri: None,
-        correlation_id: None,
-        capabilities,
-        extensions: None,
-    };
+    let request = SubscriptionRequest::new(PRINCIPAL, capabilities);
     let subscribed = producer.subscribe(&request, PRINCIPAL, ResumePolicy::Connection).await;
     let mut link =
         subscribed.inspect_err(|rejection| tracing::warn!(%rejection, "implicit subscription rejected")).ok()?;

@@ -121,14 +121,10 @@ async fn call_service(session: Session) -> Result<(), Error> {
 
 async fn fail(session: Session) -> Result<(), Error> {
     let errored = SessionErrored {
-        error_category: ErrorCategory::Permanent,
         error_code: Some("TOOL_NOT_FOUND".to_owned()),
-        summary_terse: None,
-        summary_normal: "There is no such tool.".to_owned(),
-        summary_detailed: None,
-        error_uri: None,
         recoverable: Some(false),
         remediation_hint: Some("Ask for a tool that is listed.".to_owned()),
+        ..SessionErrored::new(ErrorCategory::Permanent, "There is no such tool.")
     };
     session.end_with(Localized::new(errored).into_payload()).await
 }
