@@ -279,7 +279,7 @@ impl Profile {
     /// ```
     pub fn longest_utterance(&self) -> u64 {
         let pace = if self.pace_wpm == 0 { USUAL_PACE } else { self.pace_wpm.into() };
-        (pace * limits::SPOKEN_SECONDS / 60).max(15)
+        (pace * limits::CHUNK_SPEECH_SECONDS / 60).max(15)
     }
 
     /// What suits a kind of listener.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::id::{OutputId, SessionId};
 use crate::message::{Boundary, CoreType, Event, Payload, Urgency};
-use crate::shaping::segment::Level;
+use crate::shaping::segment::BoundaryLevel;
 
 /// How an event is treated on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub struct Frame {
     json: Bytes,
     class: FrameClass,
     /// The boundary at the end of a piece of text, if the engine cut it.
-    cut: Option<Level>,
+    cut: Option<BoundaryLevel>,
     /// The event before it was tailored to a language and a length.
     source: Option<Arc<Event>>,
     counted: Counted,
@@ -140,7 +140,7 @@ impl Frame {
 
     /// Remembers which boundary the text ends at.
     #[must_use]
-    pub fn with_cut(mut self, level: Level) -> Frame {
+    pub fn with_cut(mut self, level: BoundaryLevel) -> Frame {
         self.cut = Some(level);
         self
     }
@@ -153,7 +153,7 @@ impl Frame {
     }
 
     /// The boundary at the end of its text, if the engine cut it there.
-    pub fn cut(&self) -> Option<Level> {
+    pub fn cut(&self) -> Option<BoundaryLevel> {
         self.cut
     }
 

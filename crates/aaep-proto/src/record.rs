@@ -90,7 +90,7 @@ pub struct Pattern {
     /// The code.
     pub matches: fn(&str) -> bool,
     /// What to say when the text does not match: "must ...".
-    pub says: &'static str,
+    pub description: &'static str,
 }
 
 /// One row of a table.

@@ -260,7 +260,7 @@ fn kind(kind: &FieldType) -> Value {
             "additionalProperties": {"type": "object"}
         }),
         FieldType::Context => {
-            let uri = self::kind(&crate::message::kinds::URI);
+            let uri = self::kind(&crate::message::field_types::URI);
             json!({"anyOf": [
                 {"const": CORE_CONTEXT},
                 {"type": "array", "minItems": 1, "prefixItems": [{"const": CORE_CONTEXT}], "items": uri}

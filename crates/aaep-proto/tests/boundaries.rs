@@ -4,7 +4,7 @@
 //! table. The mark at the end of the text is always there and not written.
 
 use aaep_proto::language::LanguageTag;
-use aaep_proto::shaping::segment::{Level, Mark, Segmenter, Segments, Syntax};
+use aaep_proto::shaping::segment::{BoundaryLevel, BoundaryMark, Segmenter, Segments, Syntax};
 use icu_segmenter::GraphemeClusterSegmenter;
 use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization;
@@ -177,7 +177,7 @@ fn show(segments: &Segments) -> String {
     let mut shown = segments.text.replace('|', "¦");
     for mark in segments.marks.iter().rev().filter(|mark| mark.at < segments.text.len() as u64) {
         let at = mark.at as usize + segments.text[..mark.at as usize].matches('|').count();
-        shown.insert_str(at, if mark.level == Level::Paragraph { "¶" } else { "|" });
+        shown.insert_str(at, if mark.level == BoundaryLevel::Paragraph { "¶" } else { "|" });
     }
     shown
 }
@@ -216,7 +216,7 @@ fn words_leave_sentences_alone() {
     for (language, syntax, text) in CASES {
         let text = text.replace(['|', '¶'], "").replace('¦', "|");
         let run = |words| feed(segmenter(language, *syntax, words), [text.as_str()].into_iter()).marks;
-        let strong: Vec<Mark> = run(true).into_iter().filter(|mark| mark.level > Level::Word).collect();
+        let strong: Vec<BoundaryMark> = run(true).into_iter().filter(|mark| mark.level > BoundaryLevel::Word).collect();
         assert_eq!(strong, run(false), "{language} {text:?}");
     }
 }
@@ -233,7 +233,7 @@ fn all_but_the_last_cluster_is_released_at_once() {
     }
     segmenter.finish(&mut out);
     assert_eq!(out.text, "ab\u{301}c\u{e9}");
-    assert_eq!(out.marks, [Mark { at: 7, level: Level::Paragraph }]);
+    assert_eq!(out.marks, [BoundaryMark { at: 7, level: BoundaryLevel::Paragraph }]);
 }
 
 /// Marks that the rules for clusters may not know yet are still put in order.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use aaep_proto::frame::{Frame, FrameClass};
 use aaep_proto::message::Boundary;
 use aaep_proto::pace::spoken_words;
-use aaep_proto::shaping::outbox::{Flow, Outbox, OutgoingFrame, Release};
+use aaep_proto::shaping::outbox::{Outbox, OutboxTerms, OutgoingFrame, ReleasedFrame};
 use aaep_proto::shaping::text::BoundarySet;
 use aaep_proto::time::Moment;
 use proptest::prelude::*;
@@ -88,10 +88,10 @@ fn text_said(position: u64, text: &str) -> String {
     format!("text {position} {text:?}")
 }
 
-fn said(release: &Release) -> String {
+fn said(release: &ReleasedFrame) -> String {
     let state = |f: &Frame, from: &str| format!("state {from}>{}", f.to_state().unwrap());
-    match &release.what {
-        OutgoingFrame::Run(run) => text_said(run.position, &run.text),
+    match &release.content {
+        OutgoingFrame::Coalesced(run) => text_said(run.position, &run.text),
         OutgoingFrame::State(frame, from) => state(frame, from),
         OutgoingFrame::Frame(frame) => match frame.class() {
             FrameClass::Text => text_said(frame.position().unwrap(), frame.chunk()),
@@ -268,12 +268,12 @@ impl Model {
 
 /// What the real outbox says.
 fn real(rate: Option<u32>, pace: Option<u32>, steps: &[Step]) -> Vec<Said> {
-    let flow = Flow { rate, pace_wpm: pace, cutting: BoundarySet::at(&[Boundary::None]) };
+    let flow = OutboxTerms { rate, pace_wpm: pace, boundaries: BoundarySet::at(&[Boundary::None]) };
     let mut outbox = Outbox::new(flow, Moment::default());
     let mut maker = Maker { count: 0, state: 0, position: [0, 0] };
     let (mut now, mut all) = (0u64, Vec::new());
     for step in steps {
-        let mut out = |release: Release| all.push((now, said(&release)));
+        let mut out = |release: ReleasedFrame| all.push((now, said(&release)));
         match step {
             Step::Push(kind) => outbox.push(&maker.frame(kind), Moment::from_micros(now), &mut out),
             Step::Block(blocked) => {

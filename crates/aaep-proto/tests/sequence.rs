@@ -684,11 +684,11 @@ fn reply_response_kind() {
 #[test]
 fn seq_forgotten() {
     let mut stream = Stream::new(SequenceChecker::new());
-    for i in 0..=limits::OPEN_SESSIONS {
+    for i in 0..=limits::CHECKED_SESSIONS {
         stream.say("start", json!({"session_id": format!("sess_{i}"), "timestamp": "2026-05-24T14:00:00Z"}));
     }
-    assert_eq!(stream.found, [(limits::OPEN_SESSIONS, Rule::Forgotten)]);
-    assert_eq!(stream.sequence.open_sessions(), limits::OPEN_SESSIONS);
+    assert_eq!(stream.found, [(limits::CHECKED_SESSIONS, Rule::Forgotten)]);
+    assert_eq!(stream.sequence.open_sessions(), limits::CHECKED_SESSIONS);
     // What was let go is not judged any more, rather than judged wrongly.
     stream.say("done", json!({"session_id": "sess_0", "timestamp": "2026-05-24T14:00:00Z"}));
     assert_eq!(stream.found.len(), 1);
@@ -715,17 +715,17 @@ fn many_outputs_one_after_the_other_are_followed() {
     let at = "2026-05-24T14:00:00Z";
     let piece = |i: usize, position: u64, complete: bool| json!({"output_id": format!("out_{i}"), "chunk": "ab", "position": position, "complete": complete, "timestamp": at});
     stream.say("start", json!({"timestamp": at}));
-    for i in 0..limits::PER_SESSION + 100 {
+    for i in 0..limits::CHECKED_ITEMS_PER_SESSION + 100 {
         stream.say("chunk", piece(i, 0, false)).say("chunk", piece(i, 2, true));
     }
     assert_eq!(stream.found, []);
-    stream.say("chunk", piece(limits::PER_SESSION + 50, 4, false));
+    stream.say("chunk", piece(limits::CHECKED_ITEMS_PER_SESSION + 50, 4, false));
     assert_eq!(stream.found.pop().map(|f| f.1), Some(Rule::OutputAfterComplete));
     // More at once than can be followed: said once, and the rest is not judged.
-    for i in 0..limits::PER_SESSION + 2 {
+    for i in 0..limits::CHECKED_ITEMS_PER_SESSION + 2 {
         stream.say("chunk", piece(10_000 + i, 0, false));
     }
-    stream.say("chunk", piece(10_000 + limits::PER_SESSION + 1, 2, true));
+    stream.say("chunk", piece(10_000 + limits::CHECKED_ITEMS_PER_SESSION + 1, 2, true));
     let found: Vec<Rule> = stream.found.iter().map(|f| f.1).collect();
     assert_eq!(found, [Rule::Forgotten]);
 }
@@ -736,7 +736,7 @@ fn many_settled_questions_do_not_hide_a_new_one() {
     let at = "2026-05-24T14:00:00Z";
     let with = |i: usize| json!({"reply_token": format!("rpl_{i}"), "timestamp": at});
     stream.say("start", json!({"timestamp": at}));
-    for i in 0..limits::PER_SESSION + 100 {
+    for i in 0..limits::CHECKED_ITEMS_PER_SESSION + 100 {
         stream.say("ask", with(i)).say("reject", with(i));
     }
     stream.say("ask", with(9999)).say("accept", with(9999));
@@ -753,7 +753,7 @@ fn open_questions_without_end_are_not_judged_wrongly() {
     let at = "2026-05-24T14:00:00Z";
     let with = |i: usize| json!({"reply_token": format!("rpl_{i}"), "timestamp": at, "action": format!("Do {i}.")});
     stream.say("start", json!({"timestamp": at}));
-    for i in 0..limits::PER_SESSION + 10 {
+    for i in 0..limits::CHECKED_ITEMS_PER_SESSION + 10 {
         stream.say("ask", with(i));
     }
     stream.say("tool", json!({"irreversible": true, "timestamp": at}));

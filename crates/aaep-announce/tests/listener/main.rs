@@ -61,7 +61,7 @@ fn check(world: &mut World) -> Vec<Utterance> {
     world.voice.advance(u64::MAX);
     assert_eq!(world.pacer.next_deadline(), None, "everything was said in the end");
     // One coalesced unit: the largest utterance that terms with this pace yield.
-    let unit = u64::from(world.announcer.profile().pace_wpm) * limits::SPOKEN_SECONDS / 60;
+    let unit = u64::from(world.announcer.profile().pace_wpm) * limits::CHUNK_SPEECH_SECONDS / 60;
     let given = &world.voice.given;
     for utterance in given {
         assert!(!utterance.text.chars().any(is_unspeakable), "{utterance:?}");

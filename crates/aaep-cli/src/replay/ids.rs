@@ -45,7 +45,7 @@ impl<E: Entropy> FreshIds<E> {
         value["session_id"] = ids.session.as_str().into();
         for (field, prefix) in ID_FIELDS {
             if let Some(Value::String(name)) = value.get_mut(field) {
-                if ids.others.len() >= limits::PER_SESSION * ID_FIELDS.len() {
+                if ids.others.len() >= limits::CHECKED_ITEMS_PER_SESSION * ID_FIELDS.len() {
                     ids.others.pop_first();
                 }
                 *name = ids.others.entry(name.clone()).or_insert_with(|| fresh(entropy, prefix)).clone();

@@ -6,7 +6,7 @@ use super::Cx;
 use crate::frame::Frame;
 use crate::id::{EventId, OutputId, SessionId};
 use crate::message::{Boundary, Event, Payload};
-use crate::shaping::outbox::{CoalescedText, OutgoingFrame, Release};
+use crate::shaping::outbox::{CoalescedText, OutgoingFrame, ReleasedFrame};
 use crate::time::Timestamp;
 
 /// How many frames of joined text a group remembers. Subscriptions of a group fall behind together, so the same few
@@ -36,8 +36,8 @@ pub(super) struct CoalescedFrames {
 impl CoalescedFrames {
     /// Makes the frame of what was released. Joined events become an event with an id of its own (decision 8); an event
     /// that others overtook is the same event with a later time.
-    pub(super) fn frame_of(&mut self, cx: &mut Cx<'_>, release: Release) -> Arc<Frame> {
-        let frame = match release.what {
+    pub(super) fn frame_of(&mut self, cx: &mut Cx<'_>, release: ReleasedFrame) -> Arc<Frame> {
+        let frame = match release.content {
             OutgoingFrame::Frame(frame) => frame,
             OutgoingFrame::State(frame, from) => {
                 let mut event = frame.event().clone();
@@ -47,7 +47,7 @@ impl CoalescedFrames {
                 }
                 Arc::new(Frame::new(event))
             }
-            OutgoingFrame::Run(text) => self.text_frame(cx, text),
+            OutgoingFrame::Coalesced(text) => self.text_frame(cx, text),
         };
         match release.not_before {
             Some(time) if frame.event().envelope.timestamp < time => {

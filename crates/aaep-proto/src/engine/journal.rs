@@ -150,7 +150,7 @@ impl SessionSnapshot {
     pub fn ask(&mut self, asked: &AskedQuestion) {
         if let (Payload::AwaitingConfirmation(payload), Some((tool, _))) = (&asked.event.payload, &asked.call)
             && payload.is_irreversible()
-            && self.guarded.len() < limits::PER_SESSION
+            && self.guarded.len() < limits::CHECKED_ITEMS_PER_SESSION
         {
             self.guarded.insert(tool.clone());
         }

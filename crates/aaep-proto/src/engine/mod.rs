@@ -46,8 +46,8 @@ mod write;
 mod config;
 mod error;
 
-use crate::id::Entropy;
-use crate::time::{Moment, Now};
+pub use crate::cx::Cx;
+use crate::time::Moment;
 
 pub use config::{EngineConfig, NoSubscriberPolicy};
 pub use error::EngineError;

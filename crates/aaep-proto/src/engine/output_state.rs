@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::OutputFormat;
 use super::groups::GroupId;
 use crate::message::EventMeta;
-use crate::shaping::segment::Pause;
+use crate::shaping::segment::WriterPause;
 use crate::shaping::text::{BoundarySet, Cursor, OutputText, TextChunk};
 use crate::time::Moment;
 use crate::validate::Redactor;
@@ -92,19 +92,19 @@ impl OutputState {
         let rest = self.text.write_step(text);
         self.end = self.text.advance_end(self.end);
         if rest.is_empty() {
-            self.complete_after(Pause::None);
+            self.complete_after(WriterPause::None);
         }
         rest
     }
 
     /// Lets chunks end where the text is complete after a pause of this length.
-    pub(super) fn complete_after(&mut self, pause: Pause) {
+    pub(super) fn complete_after(&mut self, pause: WriterPause) {
         self.text.settle(pause);
         self.end = self.text.advance_end(self.end);
     }
 
     /// Returns the pause after which more of the text counts as complete, if any does.
-    pub(super) fn awaited_pause(&self) -> Option<Pause> {
+    pub(super) fn awaited_pause(&self) -> Option<WriterPause> {
         self.text.awaits()
     }
 

@@ -6,7 +6,7 @@ use super::timers::Timer;
 use super::{Cx, Engine};
 use crate::id::{OutputId, SessionId};
 use crate::limits;
-use crate::shaping::segment::Pause;
+use crate::shaping::segment::WriterPause;
 use crate::time::Moment;
 
 impl Engine {
@@ -31,7 +31,7 @@ impl Engine {
         let mut complete = Vec::new();
         for (id, output) in found.outputs_mut() {
             if Some(id) != except && output.awaited_pause().is_some() {
-                output.complete_after(Pause::Long);
+                output.complete_after(WriterPause::Long);
                 complete.push(id.clone());
             }
         }
@@ -62,13 +62,15 @@ impl Engine {
     pub(super) fn handle_pause(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId) {
         let Ok(found) = self.sessions.output_mut(session, output) else { return };
         let written_at = found.written_at();
-        let over = [Pause::Long, Pause::Short].into_iter().find(|pause| end_of(*pause, written_at) <= cx.now.moment);
+        let over = [WriterPause::Long, WriterPause::Short]
+            .into_iter()
+            .find(|pause| end_of(*pause, written_at) <= cx.now.moment);
         if let Some(pause) = over {
             found.complete_after(pause);
         }
         if let Some(pause) = found.awaited_pause() {
             // What the pause that is over did not complete may need the longer one.
-            let at = end_of(if over.is_some() { Pause::Long } else { pause }, written_at);
+            let at = end_of(if over.is_some() { WriterPause::Long } else { pause }, written_at);
             if at > cx.now.moment {
                 self.timers.set(Timer::Pause(session.clone(), output.clone()), at);
             }
@@ -78,10 +80,10 @@ impl Engine {
 }
 
 /// Returns when a pause is over that began with the last text.
-fn end_of(pause: Pause, written_at: Moment) -> Moment {
+fn end_of(pause: WriterPause, written_at: Moment) -> Moment {
     let millis = match pause {
-        Pause::None | Pause::Short => limits::PAUSE_MILLIS,
-        Pause::Long => limits::DOUBTFUL_PAUSE_MILLIS,
+        WriterPause::None | WriterPause::Short => limits::SENTENCE_PAUSE_MILLIS,
+        WriterPause::Long => limits::DOUBTFUL_SENTENCE_PAUSE_MILLIS,
     };
     written_at.plus_millis(millis)
 }

@@ -278,7 +278,7 @@ impl Question {
             token: token.clone(),
             call: asked.call()?,
             acceptance: Acceptance::of(payload, resolution)?,
-            expires: now.plus_seconds(limits::PERMIT_SECONDS),
+            expires: now.plus_seconds(limits::PERMIT_LIFETIME_SECONDS),
         })
     }
 }

@@ -74,7 +74,7 @@ impl Engine {
         }
         // Text that was cut anew took the place of the text that waited.
         if let Some(subscription) = self.subscriptions.get_mut(key) {
-            subscription.outbox_mut().give_up_places();
+            subscription.outbox_mut().release_places();
         }
     }
 }

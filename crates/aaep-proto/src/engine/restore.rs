@@ -105,7 +105,7 @@ impl Engine {
 
     /// Waits for the agent of a session to adopt it.
     fn await_adoption(&mut self, cx: &Cx<'_>, id: SessionId, orphan: OrphanedSession) {
-        self.timers.set(Timer::Orphan(id.clone()), cx.now.moment.plus_seconds(limits::ORPHAN_SECONDS));
+        self.timers.set(Timer::Orphan(id.clone()), cx.now.moment.plus_seconds(limits::ORPHANED_SESSION_SECONDS));
         self.recovery.add_orphan(id, orphan);
     }
 
@@ -242,8 +242,8 @@ fn recovered_grant(cx: &Cx<'_>, asked: &AskedQuestion, record: &AuditRecord) -> 
     }
     let acceptance = Acceptance::of(payload, record.resolution)?;
     let (_, digest) = asked.call.as_ref()?;
-    let whole = limits::PERMIT_SECONDS * 1_000_000;
-    let ends = record.decided_at.plus_seconds(limits::PERMIT_SECONDS);
+    let whole = limits::PERMIT_LIFETIME_SECONDS * 1_000_000;
+    let ends = record.decided_at.plus_seconds(limits::PERMIT_LIFETIME_SECONDS);
     let left = u64::try_from(ends.micros() - cx.now.wall.micros()).unwrap_or(0).min(whole);
     Some(Grant {
         session: record.session_id.clone(),

@@ -219,11 +219,7 @@ impl SessionState {
         event.envelope.event_id = EventId::random(cx.entropy);
         event.envelope.timestamp = self.timestamp(cx);
         self.latest = Some(event.envelope.timestamp);
-        match &mut event.payload {
-            Payload::AwaitingConfirmation(question) => question.timeout_seconds = left_secs,
-            Payload::AwaitingClarification(question) => question.timeout_seconds = left_secs,
-            _ => {}
-        }
+        event.payload.set_question_timeout(left_secs);
         event
     }
 

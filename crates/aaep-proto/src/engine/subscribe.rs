@@ -140,7 +140,7 @@ impl Engine {
     pub fn all_keep_up(&self) -> bool {
         self.subscriptions.iter().filter(|(_, subscription)| !subscription.is_expired()).all(|(_, subscription)| {
             let outbox = subscription.outbox();
-            !outbox.is_blocked() && outbox.waiting() <= limits::HELD_EVENTS / 2
+            !outbox.is_blocked() && outbox.waiting() <= limits::OUTBOX_EVENTS / 2
         })
     }
 
@@ -178,7 +178,7 @@ impl Engine {
             return self.end_subscription(cx, key, CloseInfo { reason: CloseReason::AwayTooLong, message });
         }
         subscription.set_expired();
-        self.timers.set(Timer::Away(key), cx.now.moment.plus_seconds(limits::FORGET_SECONDS));
+        self.timers.set(Timer::Away(key), cx.now.moment.plus_seconds(limits::EXPIRED_SUBSCRIPTION_SECONDS));
         self.resolve_unanswerable(cx);
     }
 

@@ -9,7 +9,7 @@ use super::questions::QuestionKind;
 use crate::frame::FrameMeter;
 use crate::id::{OutputId, SubscriptionId};
 use crate::negotiate::Terms;
-use crate::shaping::outbox::{Flow, Outbox};
+use crate::shaping::outbox::{Outbox, OutboxTerms};
 use crate::shaping::text::{BoundarySet, TextChunk};
 use crate::time::Moment;
 
@@ -96,7 +96,7 @@ impl Subscription {
         Subscription {
             id: new.id,
             principal: new.principal,
-            outbox: Outbox::new(Flow::of(&new.terms), now),
+            outbox: Outbox::new(OutboxTerms::of(&new.terms), now),
             terms: Box::new(new.terms),
             group,
             policy: new.policy,
@@ -121,7 +121,7 @@ impl Subscription {
 
     /// Replaces the terms. The group is changed apart from them.
     pub(super) fn set_terms(&mut self, terms: Terms, now: Moment) {
-        self.outbox.set_flow(Flow::of(&terms), now);
+        self.outbox.set_flow(OutboxTerms::of(&terms), now);
         *self.terms = terms;
     }
 
@@ -200,7 +200,7 @@ impl Subscription {
 
     /// Updates the meter to the bytes of text that wait.
     pub(super) fn meter_text(&mut self, meter: &FrameMeter) {
-        let bytes = self.outbox.held_bytes();
+        let bytes = self.outbox.queued_text_bytes();
         meter.resize(self.metered_text, bytes);
         self.metered_text = bytes;
     }
@@ -264,7 +264,7 @@ fn rest_after(chunk: &TextChunk, known: u64) -> Option<TextChunk> {
 mod tests {
     use super::*;
     use crate::message::Boundary;
-    use crate::shaping::segment::Level;
+    use crate::shaping::segment::BoundaryLevel;
 
     #[test]
     fn the_rest_of_a_chunk_begins_after_what_is_known() {
@@ -272,7 +272,7 @@ mod tests {
             text: "häuser".to_owned(),
             position: 10,
             hint: Boundary::None,
-            level: Level::Word,
+            level: BoundaryLevel::Word,
             complete,
         };
         let rest = |known, complete| rest_after(&chunk(complete), known).map(|rest| (rest.position, rest.text));

@@ -49,7 +49,7 @@ impl Engine {
         let meta = EventMeta { correlation_id: checked.correlation_id, extensions: checked.extensions, ..chunk.meta };
         self.ensure_state(cx, session, state::WRITING_OUTPUT)?;
         let found = self.sessions.get_mut(session)?;
-        if found.output_count() >= limits::PER_SESSION {
+        if found.output_count() >= limits::CHECKED_ITEMS_PER_SESSION {
             return Err(EngineError::TooMany("outputs"));
         }
         let id = OutputId::random(cx.entropy);
@@ -137,8 +137,9 @@ impl Engine {
     fn limit_holding(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId) {
         let Ok(found) = self.sessions.output_mut(session, output) else { return };
         let held = found.held();
-        let complete = held.ends_with(|c: char| !c.is_alphanumeric()) || held.len() < limits::HELD_WORD_BYTES;
-        let until = (!held.is_empty() && complete).then(|| cx.now.moment.plus_millis(limits::HELD_TEXT_MILLIS));
+        let complete = held.ends_with(|c: char| !c.is_alphanumeric()) || held.len() < limits::SECRET_CHECK_WORD_BYTES;
+        let until =
+            (!held.is_empty() && complete).then(|| cx.now.moment.plus_millis(limits::SECRET_CHECK_DELAY_MILLIS));
         self.timers.set_or_stop(Timer::HeldText(session.clone(), output.clone()), until);
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value};
 
-use super::kinds::*;
+use super::field_types::*;
 use super::{Boundary, CognitiveLoad, Verbosity};
 use crate::json::{Json, Object};
 use crate::language::LanguageTag;

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::kinds::*;
+use super::field_types::*;
 use super::{TextDirection, Urgency, Verbosity};
 use crate::id::{EventId, SessionId};
 use crate::json::Json;

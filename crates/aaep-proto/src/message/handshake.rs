@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::kinds::*;
+use super::field_types::*;
 use super::{AAEP_VERSION, Capabilities, CloseReason, Context, Decision, Producer, ReasonCode, Verbosity};
 use crate::id::{ReplyToken, SubscriptionId};
 use crate::json::Json;

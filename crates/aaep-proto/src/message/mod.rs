@@ -1,17 +1,21 @@
 //! What is said: events, handshake messages, replies and the manifest, as types.
 
 mod capability;
+mod enums;
 mod envelope;
 mod event;
+pub(crate) mod field_types;
 mod handshake;
-pub(crate) mod kinds;
 mod lenient;
 mod meta;
 mod payload;
 pub mod state;
-mod values;
 
 pub use capability::{Capabilities, CapabilityFields, EventFilters};
+pub use enums::{
+    Boundary, CancelledBy, CloseReason, CognitiveLoad, Decision, ErrorCategory, HandoffTarget, ReasonCode,
+    ResponseKind, Reversibility, RiskLevel, TextDirection, ToolStatus, Urgency, Verbosity,
+};
 pub(crate) use envelope::rule_of as envelope_rule;
 pub use envelope::{AAEP_VERSION, CORE_CONTEXT, CORE_TYPES, Context, Envelope, LocalizationHints, Producer};
 pub(crate) use event::add_variant;
@@ -24,10 +28,6 @@ pub use meta::EventMeta;
 pub use payload::{
     AwaitingClarification, AwaitingConfirmation, Choice, HandoffRequested, OutputStreaming, Progress, ProgressUpdated,
     SessionCancelled, SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolInvoked,
-};
-pub use values::{
-    Boundary, CancelledBy, CloseReason, CognitiveLoad, Decision, ErrorCategory, HandoffTarget, ReasonCode,
-    ResponseKind, Reversibility, RiskLevel, TextDirection, ToolStatus, Urgency, Verbosity,
 };
 
 use serde::ser::SerializeMap;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::kinds::*;
+use super::field_types::*;
 use super::{
     Boundary, CancelledBy, Decision, ErrorCategory, HandoffTarget, ResponseKind, Reversibility, RiskLevel, ToolStatus,
 };

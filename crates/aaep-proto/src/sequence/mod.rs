@@ -265,7 +265,7 @@ impl SequenceChecker {
             let message = format!("Begin {id} with agent.session.started.");
             out.push(Problem::new(Rule::StartedFirst, "/type", message));
         }
-        if self.sessions.len() >= limits::OPEN_SESSIONS {
+        if self.sessions.len() >= limits::CHECKED_SESSIONS {
             self.let_go_one(out);
         }
         self.sessions.insert(key.clone(), SessionOrder::new(starts));
@@ -275,7 +275,7 @@ impl SequenceChecker {
     fn let_go_one(&mut self, out: &mut Vec<Problem>) {
         let silent = self.sessions.iter().min_by_key(|(_, s)| s.last_seen).map(|(key, _)| key.clone());
         if let Some(key) = silent {
-            let (most, id) = (limits::OPEN_SESSIONS, &key.1);
+            let (most, id) = (limits::CHECKED_SESSIONS, &key.1);
             let message = format!("More than {most} sessions are open: {id} is no longer checked.");
             out.push(Problem::new(Rule::Forgotten, "/session_id", message));
             self.unfollow(&key);
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn tokens_are_kept_only_as_long_as_their_questions() {
         let mut sequence = SequenceChecker::with_view(SequenceView::WHOLE.midway());
-        for i in 0..3 * limits::PER_SESSION {
+        for i in 0..3 * limits::CHECKED_ITEMS_PER_SESSION {
             let text = format!(
                 r#"{{"@context":"https://aaep-protocol.org/context/v1","type":"aaep:agent.awaiting.clarification",
                 "event_id":"evt_{i}","session_id":"sess_1","timestamp":"2026-05-24T14:22:13Z",
@@ -339,7 +339,7 @@ mod tests {
             );
             sequence.observe(&Message::parse(text.as_bytes()).unwrap());
         }
-        assert_eq!(sequence.asked_by.len(), limits::PER_SESSION);
+        assert_eq!(sequence.asked_by.len(), limits::CHECKED_ITEMS_PER_SESSION);
         sequence.lose(&"sess_1".parse().unwrap());
         assert_eq!(sequence.asked_by.len(), 0);
     }

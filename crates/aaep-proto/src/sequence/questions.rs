@@ -144,7 +144,7 @@ impl Questions {
     }
 
     fn add(&mut self, token: &ReplyToken, timeout: u32, what: What, at: Timestamp) {
-        if self.asked.len() >= limits::PER_SESSION && !self.asked.contains_key(token) {
+        if self.asked.len() >= limits::CHECKED_ITEMS_PER_SESSION && !self.asked.contains_key(token) {
             self.evict(at);
         }
         let deadline = at.plus_seconds(timeout.into());

@@ -64,10 +64,10 @@ impl SessionOrder {
             state: None,
             implied: Vec::new(),
             calls: BTreeMap::new(),
-            used_calls: Recent::new(limits::PER_SESSION),
+            used_calls: Recent::new(limits::CHECKED_ITEMS_PER_SESSION),
             nameless_calls: BTreeMap::new(),
             outputs: BTreeMap::new(),
-            complete_outputs: Recent::new(limits::PER_SESSION),
+            complete_outputs: Recent::new(limits::CHECKED_ITEMS_PER_SESSION),
             overflowed: false,
         }
     }
@@ -321,12 +321,13 @@ impl SessionOrder {
 
     /// Whether one more entry may be followed; says once when not.
     fn has_room(&mut self, used: usize, out: &mut Vec<Problem>) -> bool {
-        if used < limits::PER_SESSION {
+        if used < limits::CHECKED_ITEMS_PER_SESSION {
             return true;
         }
         if !self.overflowed {
             self.overflowed = true;
-            let message = format!("More than {} open at once: the rest is not checked.", limits::PER_SESSION);
+            let message =
+                format!("More than {} open at once: the rest is not checked.", limits::CHECKED_ITEMS_PER_SESSION);
             out.push(Problem::new(Rule::Forgotten, "/session_id", message));
         }
         false

@@ -1,10 +1,9 @@
-//! Text of one output that waits for a subscription: folded into one, released in parts that end where the terms allow
-//! a cut.
+//! Waiting text of one output: coalesced into one piece, released in chunks that end at a boundary of the terms.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::segment::Level;
+use super::segment::BoundaryLevel;
 use super::text::BoundarySet;
 use crate::frame::Frame;
 use crate::id::{OutputId, SessionId};
@@ -12,44 +11,44 @@ use crate::limits;
 use crate::message::Boundary;
 use crate::pace::spoken_words;
 
-/// Several pieces of text that are sent as one event.
+/// Several chunks of text that are sent as one event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoalescedText {
-    /// The newest of the pieces that waited: what is not about the text is taken from it.
+    /// The newest of the chunks, which provides everything but the text.
     pub frame: Arc<Frame>,
-    /// How many characters of the output came before.
+    /// How many characters of the output precede it.
     pub position: u64,
     /// The text.
     pub text: String,
     /// The boundary at its end.
-    pub level: Level,
-    /// What it ends with, in words of the terms.
+    pub level: BoundaryLevel,
+    /// The boundary at its end as the terms name it.
     pub hint: Boundary,
     /// Whether it ends the output.
     pub complete: bool,
 }
 
 impl CoalescedText {
-    /// The session that the text belongs to.
+    /// Returns the session that the text belongs to.
     pub fn session(&self) -> &SessionId {
         self.frame.session()
     }
 
-    /// The output that the text belongs to.
+    /// Returns the output that the text belongs to.
     pub fn output(&self) -> Option<&OutputId> {
         self.frame.output()
     }
 
-    /// How many characters of the output are sent after it.
+    /// Returns how many characters of the output are sent once it is.
     pub fn end(&self) -> u64 {
         self.position + self.text.chars().count() as u64
     }
 
-    /// One piece that waits alone, if the terms ask for another hint than it has.
-    pub(super) fn renamed(frame: &Arc<Frame>, cutting: BoundarySet) -> Option<CoalescedText> {
+    /// Returns a single chunk with another hint, or `None` if it has the hint that the boundaries ask for.
+    pub(super) fn with_hint(frame: &Arc<Frame>, boundaries: BoundarySet) -> Option<CoalescedText> {
         let (old, complete) = frame.text_end();
         let level = frame.cut()?;
-        let hint = cutting.hint(level, complete);
+        let hint = boundaries.hint(level, complete);
         let position = frame.position()?;
         let run =
             CoalescedText { frame: frame.clone(), position, text: frame.chunk().to_owned(), level, hint, complete };
@@ -57,41 +56,41 @@ impl CoalescedText {
     }
 }
 
-/// One piece of the text, by its length.
+/// One chunk of the text, by its length.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct ChunkPart {
     bytes: usize,
     chars: usize,
-    level: Level,
+    level: BoundaryLevel,
     complete: bool,
 }
 
-/// What each piece takes in memory beside its text.
-pub(super) const PART_BYTES: usize = std::mem::size_of::<Part>();
+/// The memory of a chunk beside its text.
+pub(super) const PART_BYTES: usize = std::mem::size_of::<ChunkPart>();
 
-/// The bounds of one event of text.
+/// The bounds of one chunk.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    pub(super) cutting: BoundarySet,
-    /// Words per minute: pieces for a voice stay short (decision 23).
+pub(super) struct ChunkBounds {
+    pub(super) boundaries: BoundarySet,
+    /// Words per minute: paced chunks stay short (decision 23).
     pub(super) pace_wpm: Option<u32>,
 }
 
-/// All text of one output that waits.
+/// All waiting text of one output.
 #[derive(Clone, Debug)]
-pub(super) struct HeldText {
-    /// The first piece, as long as nothing of it was taken.
+pub(super) struct QueuedText {
+    /// The first chunk, until any of it is taken.
     first: Option<Arc<Frame>>,
     last: Arc<Frame>,
     position: u64,
     text: String,
     chars: usize,
-    parts: VecDeque<Part>,
+    parts: VecDeque<ChunkPart>,
 }
 
-impl HeldText {
-    pub(super) fn new(frame: &Arc<Frame>) -> HeldText {
-        let mut held = HeldText {
+impl QueuedText {
+    pub(super) fn new(frame: &Arc<Frame>) -> QueuedText {
+        let mut held = QueuedText {
             first: Some(frame.clone()),
             last: frame.clone(),
             position: frame.position().unwrap_or_default(),
@@ -115,7 +114,7 @@ impl HeldText {
         self.text
     }
 
-    /// How much memory it counts for.
+    /// Returns the memory that it counts for.
     pub(super) fn bytes(&self) -> usize {
         self.text.len() + self.parts.len() * PART_BYTES
     }
@@ -124,7 +123,7 @@ impl HeldText {
         self.parts.is_empty()
     }
 
-    /// Adds a piece, if it is the next one.
+    /// Appends a chunk and returns whether it was the next one.
     pub(super) fn push(&mut self, frame: &Arc<Frame>) -> bool {
         let next = frame.position() == Some(self.position + self.chars as u64);
         let ended = self.parts.back().is_some_and(|part| part.complete);
@@ -141,11 +140,11 @@ impl HeldText {
         let level = frame.cut().unwrap_or_else(|| level_of(hint));
         self.text.push_str(chunk);
         self.chars += chars;
-        self.parts.push_back(Part { bytes: chunk.len(), chars, level, complete });
+        self.parts.push_back(ChunkPart { bytes: chunk.len(), chars, level, complete });
     }
 
-    /// Keeps what lies before so many characters of the output, which end at a boundary of this level.
-    pub(super) fn truncate(&mut self, end: u64, level: Level) {
+    /// Keeps the text before character `end` of the output, where a boundary of this level is.
+    pub(super) fn truncate(&mut self, end: u64, level: BoundaryLevel) {
         while let Some(mut part) = self.parts.pop_back() {
             let start = self.position + (self.chars - part.chars) as u64;
             if start + part.chars as u64 <= end {
@@ -159,7 +158,7 @@ impl HeldText {
             self.text.truncate(begin + bytes);
             self.chars -= part.chars - keep;
             if keep > 0 {
-                part = Part { bytes, chars: keep, level, complete: false };
+                part = ChunkPart { bytes, chars: keep, level, complete: false };
                 self.parts.push_back(part);
                 break;
             }
@@ -169,25 +168,30 @@ impl HeldText {
         }
     }
 
-    /// Takes as much as one event may say.
-    pub(super) fn take(&mut self, bounds: Bounds) -> Taken {
+    /// Takes the text of one event.
+    pub(super) fn take(&mut self, bounds: ChunkBounds) -> TakenText {
         let count = self.count(bounds);
         let whole = count == self.parts.len();
-        let taken: Vec<Part> = self.parts.drain(..count.min(self.parts.len())).collect();
-        let end = taken.last().copied().unwrap_or(Part { bytes: 0, chars: 0, level: Level::Cluster, complete: false });
+        let taken: Vec<ChunkPart> = self.parts.drain(..count.min(self.parts.len())).collect();
+        let end = taken.last().copied().unwrap_or(ChunkPart {
+            bytes: 0,
+            chars: 0,
+            level: BoundaryLevel::Cluster,
+            complete: false,
+        });
         let first = self.first.take();
         if let Some(frame) = first.filter(|_| count == 1) {
-            let run = CoalescedText::renamed(&frame, bounds.cutting);
+            let run = CoalescedText::with_hint(&frame, bounds.boundaries);
             self.skip(&taken);
-            return run.map_or(Taken::Frame(frame), Taken::Run);
+            return run.map_or(TakenText::Frame(frame), TakenText::Coalesced);
         }
         let hint = match self.last.cut() {
-            Some(_) => bounds.cutting.hint(end.level, end.complete),
+            Some(_) => bounds.boundaries.hint(end.level, end.complete),
             None => self.last.text_end().0.filter(|_| whole).cloned().unwrap_or(Boundary::None),
         };
         let position = self.position;
         let text = self.skip(&taken);
-        Taken::Run(CoalescedText {
+        TakenText::Coalesced(CoalescedText {
             frame: self.last.clone(),
             position,
             text,
@@ -197,7 +201,7 @@ impl HeldText {
         })
     }
 
-    fn skip(&mut self, taken: &[Part]) -> String {
+    fn skip(&mut self, taken: &[ChunkPart]) -> String {
         let (bytes, chars) = taken.iter().fold((0, 0), |(b, c), part| (b + part.bytes, c + part.chars));
         let rest = self.text.split_off(bytes);
         self.position += chars as u64;
@@ -205,13 +209,13 @@ impl HeldText {
         std::mem::replace(&mut self.text, rest)
     }
 
-    /// How many pieces go together: up to the last legal cut that keeps the event bearable, else to the first legal
-    /// cut, else to the best cut below the bound of a chunk.
-    fn count(&self, Bounds { cutting, pace_wpm }: Bounds) -> usize {
-        let most_words = pace_wpm.map(|pace| u64::from(pace) * limits::SPOKEN_SECONDS / 60);
+    /// Returns how many chunks to send together: up to the last permitted boundary that keeps the speech short, else up
+    /// to the first permitted boundary, else up to the best boundary below the maximum length of a chunk.
+    fn count(&self, ChunkBounds { boundaries, pace_wpm }: ChunkBounds) -> usize {
+        let most_words = pace_wpm.map(|pace| u64::from(pace) * limits::CHUNK_SPEECH_SECONDS / 60);
         let (mut chars, mut words, mut from) = (0, 0, 0);
         let mut legal = None;
-        let mut best = (Level::Cluster, 1);
+        let mut best = (BoundaryLevel::Cluster, 1);
         for (index, part) in self.parts.iter().enumerate() {
             chars += part.chars;
             if chars > limits::CHUNK_CHARS && index > 0 {
@@ -221,11 +225,11 @@ impl HeldText {
                 words += spoken_words(&self.text[from..from + part.bytes]);
                 from += part.bytes;
             }
-            let bearable = most_words.is_none_or(|most| words <= most);
-            if !bearable && legal.is_some() {
+            let is_short = most_words.is_none_or(|most| words <= most);
+            if !is_short && legal.is_some() {
                 break;
             }
-            if cutting.allows(part.level, part.complete) {
+            if boundaries.allows(part.level, part.complete) {
                 legal = Some(index + 1);
             }
             if part.level >= best.0 {
@@ -236,20 +240,20 @@ impl HeldText {
     }
 }
 
-/// In which form text is released.
-pub(super) enum Taken {
-    /// One piece as it was cut.
+/// The form in which text is released.
+pub(super) enum TakenText {
+    /// One chunk as it is.
     Frame(Arc<Frame>),
-    /// Several, or one with another hint.
-    Run(CoalescedText),
+    /// Several chunks, or one with another hint.
+    Coalesced(CoalescedText),
 }
 
-/// The boundary that a piece claims to end at.
-fn level_of(hint: Option<&Boundary>) -> Level {
+/// Returns the level of the boundary that a chunk claims to end at.
+fn level_of(hint: Option<&Boundary>) -> BoundaryLevel {
     match hint {
-        Some(Boundary::Word) => Level::Word,
-        Some(Boundary::Sentence) => Level::Sentence,
-        Some(Boundary::Paragraph | Boundary::Completion) => Level::Paragraph,
-        _ => Level::Cluster,
+        Some(Boundary::Word) => BoundaryLevel::Word,
+        Some(Boundary::Sentence) => BoundaryLevel::Sentence,
+        Some(Boundary::Paragraph | Boundary::Completion) => BoundaryLevel::Paragraph,
+        _ => BoundaryLevel::Cluster,
     }
 }

@@ -1,5 +1,5 @@
-//! From what an agent says to what one subscription gets: filter, language and verbosity, cognitive
-//! load, coalescing, pace, and the box of events that wait.
+//! Fits events to the terms of a subscription: language and verbosity ([`tailor`]), boundaries ([`segment`], [`text`]),
+//! coalescing ([`fold`]), rate ([`budget`]), and the queue of waiting events ([`outbox`]).
 
 pub mod budget;
 pub mod fold;

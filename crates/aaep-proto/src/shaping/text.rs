@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::segment::{Level, Mark, Pause, Segmenter, Segments, Syntax};
+use super::segment::{BoundaryLevel, BoundaryMark, Segmenter, Segments, Syntax, WriterPause};
 use crate::language::LanguageTag;
 use crate::message::{Boundary, CognitiveLoad};
 use crate::negotiate::Terms;
@@ -17,8 +17,8 @@ const MOST_PENDING: usize = 8192;
 /// ```
 /// use aaep_proto::message::Boundary;
 /// use aaep_proto::shaping::text::BoundarySet;
-/// let cutting = BoundarySet::at(&[Boundary::Sentence, Boundary::Completion]);
-/// assert!(!cutting.needs_words());
+/// let boundaries = BoundarySet::at(&[Boundary::Sentence, Boundary::Completion]);
+/// assert!(!boundaries.needs_words());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BoundarySet {
@@ -42,34 +42,34 @@ impl BoundarySet {
 
     /// Whether the segmenter has to look for words.
     pub fn needs_words(self) -> bool {
-        self.finest() == Some(Level::Word)
+        self.finest() == Some(BoundaryLevel::Word)
     }
 
     /// The finest place to cut; nothing means at the end only.
-    fn finest(self) -> Option<Level> {
+    fn finest(self) -> Option<BoundaryLevel> {
         let levels = [
-            (Boundary::None, Level::Cluster),
-            (Boundary::Word, Level::Word),
-            (Boundary::Sentence, Level::Sentence),
-            (Boundary::Paragraph, Level::Paragraph),
+            (Boundary::None, BoundaryLevel::Cluster),
+            (Boundary::Word, BoundaryLevel::Word),
+            (Boundary::Sentence, BoundaryLevel::Sentence),
+            (Boundary::Paragraph, BoundaryLevel::Paragraph),
         ];
         let has = |boundary: &Boundary| bit(boundary).is_some_and(|bit| self.set & bit != 0);
         levels.into_iter().find(|(b, _)| !self.whole && has(b)).map(|(_, level)| level)
     }
 
     /// Whether text may be cut at a place of this level.
-    pub fn allows(self, level: Level, at_end: bool) -> bool {
+    pub fn allows(self, level: BoundaryLevel, at_end: bool) -> bool {
         at_end || self.finest().is_some_and(|finest| level >= finest)
     }
 
     /// The coarsest negotiated boundary that a cut of this level is. A cut that is none of them, made because the text
     /// grew too long, gets the finest negotiated one, or the coarsest if text is wanted as a whole.
-    pub fn hint(self, level: Level, at_end: bool) -> Boundary {
+    pub fn hint(self, level: BoundaryLevel, at_end: bool) -> Boundary {
         let satisfied = [
             (Boundary::Completion, at_end),
-            (Boundary::Paragraph, at_end || level >= Level::Paragraph),
-            (Boundary::Sentence, at_end || level >= Level::Sentence),
-            (Boundary::Word, at_end || level >= Level::Word),
+            (Boundary::Paragraph, at_end || level >= BoundaryLevel::Paragraph),
+            (Boundary::Sentence, at_end || level >= BoundaryLevel::Sentence),
+            (Boundary::Word, at_end || level >= BoundaryLevel::Word),
         ];
         let has = |boundary: &Boundary| bit(boundary).is_some_and(|bit| self.set & bit != 0);
         let legal = satisfied.into_iter().find(|(b, is)| *is && has(b)).map(|(b, _)| b);
@@ -123,7 +123,7 @@ pub struct TextChunk {
     /// What the piece ends with.
     pub hint: Boundary,
     /// The strongest boundary at its end, whether it was negotiated or not.
-    pub level: Level,
+    pub level: BoundaryLevel,
     /// Whether it is the last.
     pub complete: bool,
 }
@@ -134,13 +134,13 @@ pub struct TextChunk {
 /// use aaep_proto::message::Boundary;
 /// use aaep_proto::shaping::text::{Cursor, BoundarySet, OutputText};
 /// let mut output = OutputText::new("text/plain", None, false);
-/// let (mut cursor, cutting) = (Cursor::default(), BoundarySet::at(&[Boundary::Sentence, Boundary::Completion]));
+/// let (mut cursor, boundaries) = (Cursor::default(), BoundarySet::at(&[Boundary::Sentence, Boundary::Completion]));
 /// output.write_step("I moved the money. Anything");
-/// let piece = output.next_piece(&mut cursor, cutting).expect("a sentence");
+/// let piece = output.next_piece(&mut cursor, boundaries).expect("a sentence");
 /// assert_eq!((piece.text.as_str(), piece.position, piece.complete), ("I moved the money. ", 0, false));
 /// output.write_step(" else?");
 /// output.finish();
-/// let piece = output.next_piece(&mut cursor, cutting).expect("the rest");
+/// let piece = output.next_piece(&mut cursor, boundaries).expect("the rest");
 /// assert_eq!((piece.text.as_str(), piece.position, piece.complete), ("Anything else?", 19, true));
 /// assert_eq!(piece.hint, Boundary::Completion);
 /// ```
@@ -153,7 +153,7 @@ pub struct OutputText {
     buffer: String,
     /// How many bytes of the output came before the buffer.
     base: u64,
-    marks: VecDeque<Mark>,
+    marks: VecDeque<BoundaryMark>,
     finished: bool,
     /// Characters that the last step released.
     released_chars: u64,
@@ -193,7 +193,7 @@ impl OutputText {
     }
 
     /// Lets pieces end at what is complete if the writer stays silent for this long, although more may follow.
-    pub fn settle(&mut self, pause: Pause) {
+    pub fn settle(&mut self, pause: WriterPause) {
         if self.finished {
             return;
         }
@@ -203,7 +203,7 @@ impl OutputText {
     }
 
     /// How long the writer must be silent before [`OutputText::settle`] could complete something.
-    pub fn awaits(&self) -> Option<Pause> {
+    pub fn awaits(&self) -> Option<WriterPause> {
         if self.finished { None } else { self.segmenter.awaits() }
     }
 
@@ -227,24 +227,24 @@ impl OutputText {
     }
 
     /// The next piece that may be sent, if there is one.
-    pub fn next_piece(&self, cursor: &mut Cursor, cutting: BoundarySet) -> Option<TextChunk> {
+    pub fn next_piece(&self, cursor: &mut Cursor, boundaries: BoundarySet) -> Option<TextChunk> {
         if cursor.done {
             return None;
         }
         let end = self.base + self.buffer.len() as u64;
-        let (at, level) = self.next_cut(*cursor, cutting, end)?;
+        let (at, level) = self.next_cut(*cursor, boundaries, end)?;
         let complete = self.finished && at == end;
         let text = self.slice(cursor.bytes, at).to_owned();
         let position = cursor.chars;
         *cursor = Cursor { bytes: at, chars: position + text.chars().count() as u64, done: complete };
-        Some(TextChunk { text, position, hint: cutting.hint(level, complete), level, complete })
+        Some(TextChunk { text, position, hint: boundaries.hint(level, complete), level, complete })
     }
 
-    fn next_cut(&self, cursor: Cursor, cutting: BoundarySet, end: u64) -> Option<(u64, Level)> {
+    fn next_cut(&self, cursor: Cursor, boundaries: BoundarySet, end: u64) -> Option<(u64, BoundaryLevel)> {
         let ahead = || self.marks.iter().filter(|m| m.at > cursor.bytes);
-        let finest = cutting.finest();
+        let finest = boundaries.finest();
         let legal = match finest {
-            Some(Level::Cluster) => (end > cursor.bytes).then(|| (end, self.level_at(end))),
+            Some(BoundaryLevel::Cluster) => (end > cursor.bytes).then(|| (end, self.level_at(end))),
             // White space alone is not worth an event: it goes with what follows.
             Some(finest) => ahead()
                 .find(|m| m.level >= finest && !self.slice(cursor.bytes, m.at).trim_start().is_empty())
@@ -255,14 +255,14 @@ impl OutputText {
             return legal;
         }
         if self.finished {
-            return Some((end, Level::Paragraph));
+            return Some((end, BoundaryLevel::Paragraph));
         }
         if end - cursor.bytes <= MOST_PENDING as u64 {
             return None;
         }
         // Too much waits: the last place of the best kind, or as it is.
         let best = ahead().max_by_key(|m| (m.level, m.at)).map(|m| (m.at, m.level));
-        Some(best.unwrap_or((end, Level::Cluster)))
+        Some(best.unwrap_or((end, BoundaryLevel::Cluster)))
     }
 
     /// A cursor at the end of what was written so far, for who joins now.
@@ -276,7 +276,7 @@ impl OutputText {
     }
 
     /// The strongest boundary at a place that a cursor has reached.
-    pub fn level(&self, at: Cursor) -> Level {
+    pub fn level(&self, at: Cursor) -> BoundaryLevel {
         self.level_at(at.bytes)
     }
 
@@ -321,17 +321,17 @@ impl OutputText {
     }
 
     /// Looks once more for the boundaries of text that ends where the buffer begins; they were forgotten with it.
-    fn marks_of(&self, text: &str, start: u64) -> VecDeque<Mark> {
+    fn marks_of(&self, text: &str, start: u64) -> VecDeque<BoundaryMark> {
         let mut segmenter = new_segmenter(self.syntax, self.language.as_ref(), self.words);
         let mut found = Segments::default();
         segmenter.push(text, &mut found);
         segmenter.push(self.buffer.split_at(floor_char(&self.buffer, STEP)).0, &mut found);
-        let marks = found.marks.into_iter().map(|mark| Mark { at: start + mark.at, ..mark });
+        let marks = found.marks.into_iter().map(|mark| BoundaryMark { at: start + mark.at, ..mark });
         marks.filter(|mark| mark.at <= self.base).collect()
     }
 
-    fn level_at(&self, at: u64) -> Level {
-        self.marks.iter().filter(|mark| mark.at == at).map(|mark| mark.level).max().unwrap_or(Level::Cluster)
+    fn level_at(&self, at: u64) -> BoundaryLevel {
+        self.marks.iter().filter(|mark| mark.at == at).map(|mark| mark.level).max().unwrap_or(BoundaryLevel::Cluster)
     }
 
     fn slice(&self, from: u64, to: u64) -> &str {

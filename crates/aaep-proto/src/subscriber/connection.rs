@@ -1,4 +1,4 @@
-//! The connection: when to make it, when to try again, whether it is alive, and how it ends.
+//! The connection: when to connect and to reconnect, whether the producer is alive, and how it ends.
 
 use super::{
     Cx, EndReason, Gap, HandshakeMode, Notice, PromptEnd, ResumePoint, Subscriber, SubscriberEvent, SubscriberOutput,
@@ -8,56 +8,56 @@ use crate::limits;
 use crate::message::{CloseReason, SubscriptionClose};
 use crate::time::Moment;
 
-/// Where the connection stands.
+/// The phase of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Nothing was done yet.
+pub(super) enum ConnectionPhase {
+    /// Not started.
     New,
-    /// The next try comes later.
+    /// Waiting to reconnect.
     Waiting,
-    /// The caller was told to connect.
+    /// The caller was asked to connect.
     Connecting,
-    /// The request is out.
+    /// The request was sent.
     Requested,
-    /// The producer serves.
+    /// The subscription is accepted.
     Live,
-    /// It is over.
+    /// Ended for good.
     Ended,
 }
 
-/// How much was made of a silence.
+/// What was done about a silent producer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Silence {
-    /// There is none.
+pub(super) enum SilenceState {
+    /// The producer is not silent.
     #[default]
     None,
-    /// The producer was asked for a sign of life.
-    Asked,
-    /// The user was told.
-    Told,
+    /// The producer was probed.
+    Probed,
+    /// The user was notified.
+    Notified,
 }
 
-/// How a connection ended, or why there is none.
+/// Why a connection ended or could not be established.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DisconnectReason {
-    /// It broke off or could not be made; another try may help.
+    /// It was lost or could not be established; another attempt may help.
     Broken(String),
-    /// Another try would not help: the credentials are wrong, or there is no such producer.
+    /// Another attempt would not help: the credentials are not valid, or there is no such producer.
     Refused(String),
 }
 
 impl Subscriber {
-    /// Begins: the first output is to connect.
+    /// Starts: the first output asks the caller to connect.
     pub fn start(&mut self, cx: &mut Cx<'_>) {
         self.observe_time(cx);
-        if self.phase == Phase::New {
-            self.phase = Phase::Connecting;
+        if self.phase == ConnectionPhase::New {
+            self.phase = ConnectionPhase::Connecting;
             self.out.push_back(SubscriberOutput::Connect(None));
         }
     }
 
-    /// What the caller found out about the producer and the way to it, to be told before [`Subscriber::connected`]:
-    /// whether it knows the handshake, and whether silence means that the connection is dead.
+    /// Sets what the caller knows of the transport: whether the producer implements the handshake, and whether silence
+    /// means that the connection is dead. Call it before [`Subscriber::connected`].
     pub fn set_transport(&mut self, handshake: HandshakeMode, gives_signs_of_life: bool) {
         self.config.give_up_silent = gives_signs_of_life;
         if self.config.handshake != handshake {
@@ -67,10 +67,10 @@ impl Subscriber {
         }
     }
 
-    /// The connection is made. `resumed` says that the stream goes on where it broke off.
+    /// Handles a new connection. `resumed` states that the subscription continues at the resume point.
     pub fn connected(&mut self, cx: &mut Cx<'_>, resumed: bool) {
         self.observe_time(cx);
-        if self.phase != Phase::Connecting {
+        if self.phase != ConnectionPhase::Connecting {
             return;
         }
         if self.config.handshake == HandshakeMode::Absent {
@@ -84,51 +84,51 @@ impl Subscriber {
         if resumed && self.subscription.is_some() {
             return self.go_live(cx);
         }
-        self.phase = Phase::Requested;
+        self.phase = ConnectionPhase::Requested;
         self.answer_by = Some(cx.now.moment.plus_seconds(limits::ANSWER_SECONDS));
         self.out.push_back(SubscriberOutput::Send(Box::new(self.config.request.clone().into())));
     }
 
-    /// The connection ended, or could not be made.
+    /// Handles the end of a connection, or a failed attempt to connect.
     pub fn disconnected(&mut self, cx: &mut Cx<'_>, loss: DisconnectReason) {
         self.observe_time(cx);
-        if !matches!(self.phase, Phase::Connecting | Phase::Requested | Phase::Live) {
+        if !matches!(self.phase, ConnectionPhase::Connecting | ConnectionPhase::Requested | ConnectionPhase::Live) {
             return;
         }
         match loss {
-            DisconnectReason::Refused(why) => self.end(EndReason::Refused(Notice::words(&why))),
+            DisconnectReason::Refused(why) => self.end(EndReason::Refused(Notice::clip(&why))),
             DisconnectReason::Broken(why) => {
-                let notice = Notice::Disconnected(Notice::words(&why));
+                let notice = Notice::Disconnected(Notice::clip(&why));
                 self.notice(cx, notice);
-                self.settle_order(cx, false);
-                self.try_later(cx, 0);
+                self.flush_order(cx, false);
+                self.schedule_reconnect(cx, 0);
             }
         }
     }
 
-    /// A sign of life: anything that came over the connection.
+    /// Handles a sign of life: anything that was received over the connection.
     pub fn handle_activity(&mut self, cx: &mut Cx<'_>) {
         self.observe_time(cx);
-        if self.phase != Phase::Live {
+        if self.phase != ConnectionPhase::Live {
             return;
         }
         self.silent_at = Some(cx.now.moment.plus_seconds(self.config.silence_seconds));
-        if std::mem::take(&mut self.silence) == Silence::Told {
+        if std::mem::take(&mut self.silence) == SilenceState::Notified {
             self.notice(cx, Notice::Alive);
         }
     }
 
-    /// Ends the subscription for good, and says so to the producer.
+    /// Closes the subscription for good, and notifies the producer.
     pub fn close(&mut self, cx: &mut Cx<'_>, reason: CloseReason) {
         self.observe_time(cx);
         if self.is_ended() {
             return;
         }
-        let live = self.phase == Phase::Live && self.config.handshake == HandshakeMode::Full;
+        let live = self.phase == ConnectionPhase::Live && self.config.handshake == HandshakeMode::Full;
         if let Some(id) = self.subscription.clone().filter(|_| live) {
             self.send_close(id, reason);
         }
-        self.settle_order(cx, true);
+        self.flush_order(cx, true);
         self.end(EndReason::Closed);
     }
 
@@ -138,38 +138,38 @@ impl Subscriber {
         self.out.push_back(SubscriberOutput::Send(Box::new(close.into())));
     }
 
-    /// Everything ends; the connection too.
+    /// Ends all prompts and the connection.
     pub(super) fn end(&mut self, ended: EndReason) {
         let prompts = self.prompts.end_if(PromptEnd::Closed, |_| true);
-        self.tell_ended(prompts);
+        self.emit_ended(prompts);
         self.out.push_back(SubscriberOutput::Disconnect);
-        self.phase = Phase::Ended;
+        self.phase = ConnectionPhase::Ended;
         self.emit(SubscriberEvent::Ended(ended));
     }
 
     pub(super) fn go_live(&mut self, cx: &mut Cx<'_>) {
-        self.phase = Phase::Live;
+        self.phase = ConnectionPhase::Live;
         self.live_since = Some(cx.now.moment);
-        self.silence = Silence::None;
+        self.silence = SilenceState::None;
         self.silent_at = Some(cx.now.moment.plus_seconds(self.config.silence_seconds));
     }
 
-    /// Sets the time of the next try: each wait is twice the last, and partly by chance, so that many who lost the same
-    /// producer do not come back all at once.
-    pub(super) fn try_later(&mut self, cx: &mut Cx<'_>, at_least_seconds: u64) {
+    /// Schedules the next attempt to connect. The delay doubles each time and has jitter, so that the subscribers of one
+    /// producer do not reconnect all at once.
+    pub(super) fn schedule_reconnect(&mut self, cx: &mut Cx<'_>, at_least_seconds: u64) {
         let good = |since: Moment| cx.now.moment.since(since) >= limits::GOOD_CONNECTION_SECONDS * 1_000_000;
         if self.live_since.take().is_some_and(good) {
             self.attempt = 0;
         }
         let most = limits::BACKOFF_FIRST_MILLIS.saturating_mul(1 << self.attempt.min(16));
-        let most = most.min(limits::BACKOFF_MOST_MILLIS);
+        let most = most.min(limits::BACKOFF_MAX_MILLIS);
         let mut bytes = [0; 4];
         cx.entropy.fill(&mut bytes);
         let chance = u64::from(u32::from_le_bytes(bytes));
         let millis = most / 2 + (most / 2 * chance) / u64::from(u32::MAX);
         self.attempt = self.attempt.saturating_add(1);
         let at = cx.now.moment.plus_seconds(at_least_seconds).plus_millis(millis);
-        self.phase = Phase::Waiting;
+        self.phase = ConnectionPhase::Waiting;
         self.wish = None;
         self.answer_by = None;
         self.silent_at = None;
@@ -177,14 +177,14 @@ impl Subscriber {
         self.emit(SubscriberEvent::Retrying(at));
     }
 
-    /// What is due of the connection.
+    /// Handles the deadlines of the connection.
     pub(super) fn connection_timeout(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now.moment;
         let due = |at: &mut Option<Moment>| at.take_if(|at| *at <= now).is_some();
         if due(&mut self.connect_at) {
-            self.phase = Phase::Connecting;
+            self.phase = ConnectionPhase::Connecting;
             let after = self.last_event.clone();
-            // A made-up id names nothing that could be resumed.
+            // A random id names no subscription that could be resumed.
             let known = self.subscription.clone().filter(|_| self.config.handshake == HandshakeMode::Full);
             let resume = known.map(|subscription_id| ResumePoint { subscription_id, after });
             self.out.push_back(SubscriberOutput::Connect(resume));
@@ -192,9 +192,9 @@ impl Subscriber {
         if due(&mut self.answer_by) {
             self.notice(cx, Notice::NoAnswer);
             self.wish = None;
-            if self.phase == Phase::Requested {
+            if self.phase == ConnectionPhase::Requested {
                 self.out.push_back(SubscriberOutput::Disconnect);
-                self.try_later(cx, 0);
+                self.schedule_reconnect(cx, 0);
             }
         }
         if due(&mut self.silent_at) {
@@ -202,28 +202,28 @@ impl Subscriber {
         }
     }
 
-    /// The connection said nothing for too long. First it is asked, since a producer that has nothing to say is no news;
-    /// if it does not answer, the user is told; if it can be trusted to answer, it is given up in the end.
+    /// Handles a silent producer in steps: it is probed, since an idle producer is nothing unusual; if it does not
+    /// respond, the user is notified; if the transport has signs of life, the connection is closed in the end.
     fn silent(&mut self, cx: &mut Cx<'_>) {
         let seconds = self.config.silence_seconds.max(1);
         let wait = match self.silence {
-            Silence::None => {
-                self.silence = Silence::Asked;
+            SilenceState::None => {
+                self.silence = SilenceState::Probed;
                 self.out.push_back(SubscriberOutput::Probe);
                 limits::PROBE_SECONDS
             }
-            Silence::Asked => {
-                self.silence = Silence::Told;
+            SilenceState::Probed => {
+                self.silence = SilenceState::Notified;
                 self.notice(cx, Notice::Stalled(seconds + limits::PROBE_SECONDS));
                 seconds
             }
-            Silence::Told if self.config.give_up_silent => {
+            SilenceState::Notified if self.config.give_up_silent => {
                 self.notice(cx, Notice::Disconnected("it gives no sign of life.".to_owned()));
                 self.out.push_back(SubscriberOutput::Disconnect);
-                self.settle_order(cx, false);
-                return self.try_later(cx, 0);
+                self.flush_order(cx, false);
+                return self.schedule_reconnect(cx, 0);
             }
-            Silence::Told => {
+            SilenceState::Notified => {
                 self.out.push_back(SubscriberOutput::Probe);
                 seconds
             }

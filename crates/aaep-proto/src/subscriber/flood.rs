@@ -1,12 +1,12 @@
-//! Protects the user from a producer that sends too much: what is above the rate waits, is put together, and in the
-//! end left out, the least important first. Critical events pass at once, always.
+//! Protects the user from a producer that exceeds the rate: events above it are queued, coalesced, and in the end
+//! dropped, the least important first. Critical events are always delivered at once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::limits;
 use crate::message::{Event, Payload, Urgency};
-use crate::shaping::budget::Budget;
+use crate::shaping::budget::RateBudget;
 use crate::time::Moment;
 
 #[derive(Clone, Debug)]
@@ -15,9 +15,9 @@ struct QueuedEvent {
     bytes: usize,
 }
 
-/// What the gate did with an event, besides releasing some.
+/// What happened when an event was pushed, besides the events that were released.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Effect {
+pub(super) struct FloodEffect {
     pub(super) began: bool,
     pub(super) critical_flood: bool,
     pub(super) folded: u64,
@@ -27,11 +27,11 @@ pub(super) struct Effect {
 #[derive(Clone, Debug)]
 pub(super) struct FloodGuard {
     most: u32,
-    budget: Budget,
-    critical: Budget,
+    budget: RateBudget,
+    critical: RateBudget,
     held: VecDeque<QueuedEvent>,
     bytes: usize,
-    /// Folded and dropped since the flood began.
+    /// How many events were coalesced and dropped since the flood began.
     since: Option<(u64, u64)>,
 }
 
@@ -39,15 +39,15 @@ impl FloodGuard {
     pub(super) fn new(most: u32) -> FloodGuard {
         FloodGuard {
             most: most.max(1),
-            budget: Budget::new(Some(most), Moment::default()),
-            critical: Budget::new(Some(limits::CRITICAL_PER_SECOND), Moment::default()),
+            budget: RateBudget::new(Some(most), Moment::default()),
+            critical: RateBudget::new(Some(limits::CRITICAL_EVENTS_PER_SECOND), Moment::default()),
             held: VecDeque::new(),
             bytes: 0,
             since: None,
         }
     }
 
-    /// The rate that holds from now on.
+    /// Changes the rate.
     pub(super) fn set_rate(&mut self, most: u32, now: Moment) {
         self.most = most.max(1);
         self.budget = self.budget.with_rate(Some(most), now);
@@ -57,7 +57,7 @@ impl FloodGuard {
         self.most
     }
 
-    /// When something that waits may pass.
+    /// Returns when the next queued event may be released, or `None` if none is queued.
     pub(super) fn due(&self, now: Moment) -> Option<Moment> {
         (!self.held.is_empty()).then(|| self.budget.ready_at(now))
     }
@@ -66,20 +66,26 @@ impl FloodGuard {
         (self.held.len(), self.bytes)
     }
 
-    /// Takes an event; what may pass now comes out.
-    pub(super) fn push(&mut self, event: Arc<Event>, bytes: usize, now: Moment, out: &mut Vec<Arc<Event>>) -> Effect {
+    /// Takes an event and appends the events that may be delivered now to `out`.
+    pub(super) fn push(
+        &mut self,
+        event: Arc<Event>,
+        bytes: usize,
+        now: Moment,
+        out: &mut Vec<Arc<Event>>,
+    ) -> FloodEffect {
         if event.is_critical() {
             if event.core_type().is_some_and(|core| core.is_terminal()) {
                 self.release_session(&event, now, out);
             }
             out.push(event);
-            return Effect { critical_flood: !self.critical.take(now), ..Effect::default() };
+            return FloodEffect { critical_flood: !self.critical.take(now), ..FloodEffect::default() };
         }
         if self.held.is_empty() && self.budget.take(now) {
             out.push(event);
-            return Effect::default();
+            return FloodEffect::default();
         }
-        let mut effect = Effect { began: self.since.is_none(), ..Effect::default() };
+        let mut effect = FloodEffect { began: self.since.is_none(), ..FloodEffect::default() };
         self.hold(event, bytes, &mut effect);
         while self.held.len() > limits::FLOOD_HELD_EVENTS || self.bytes > limits::FLOOD_HELD_BYTES {
             self.drop_one();
@@ -90,7 +96,7 @@ impl FloodGuard {
         effect
     }
 
-    /// Lets pass what may; answers what became of the flood if that was its end.
+    /// Releases as many queued events as the rate allows. Returns how many were coalesced and dropped if the flood is over.
     pub(super) fn release(&mut self, now: Moment, out: &mut Vec<Arc<Event>>) -> Option<(u64, u64)> {
         while !self.held.is_empty() && self.budget.take(now) {
             out.extend(self.pop(0));
@@ -104,12 +110,13 @@ impl FloodGuard {
         Some(held.event)
     }
 
-    /// Nothing may follow the end of a session: what waits of it goes first, and later events pay for it.
+    /// Releases the queued events of a session before its end, since nothing may follow that. They are charged to the
+    /// budget of later events.
     fn release_session(&mut self, end: &Event, now: Moment, out: &mut Vec<Arc<Event>>) {
         let mut index = 0;
         while let Some(held) = self.held.get(index) {
             if same_session(&held.event, end) {
-                self.budget.owe(now);
+                self.budget.force_take(now);
                 out.extend(self.pop(index));
             } else {
                 index += 1;
@@ -117,7 +124,7 @@ impl FloodGuard {
         }
     }
 
-    fn hold(&mut self, event: Arc<Event>, bytes: usize, effect: &mut Effect) {
+    fn hold(&mut self, event: Arc<Event>, bytes: usize, effect: &mut FloodEffect) {
         let last = self.held.iter().rposition(|held| same_session(&held.event, &event));
         if let Some(index) = last
             && let Some(folded) = fold(&self.held[index].event, &event)
@@ -144,7 +151,7 @@ impl FloodGuard {
     }
 }
 
-/// How bad it would be not to hear of an event.
+/// Returns how important an event is; the least important is dropped first.
 fn worth(event: &Event) -> u8 {
     match &event.payload {
         payload if payload.core_type().is_some_and(|core| core.is_terminal()) => 4,
@@ -160,18 +167,18 @@ fn same_session(a: &Event, b: &Event) -> bool {
     a.envelope.session_id == b.envelope.session_id && a.envelope.producer.agent_id == b.envelope.producer.agent_id
 }
 
-struct Folded {
+struct CoalescedEvent {
     event: Arc<Event>,
     is_text: bool,
     text_before: usize,
 }
 
-/// Two events of a session, one after the other, as one, if the second makes the first stale or continues it.
-fn fold(older: &Event, newer: &Arc<Event>) -> Option<Folded> {
+/// Coalesces two consecutive events of a session if the second supersedes or continues the first.
+fn fold(older: &Event, newer: &Arc<Event>) -> Option<CoalescedEvent> {
     match (&older.payload, &newer.payload) {
         (Payload::ProgressUpdated(_), Payload::ProgressUpdated(_))
         | (Payload::StateChanged(_), Payload::StateChanged(_)) => {
-            Some(Folded { event: newer.clone(), is_text: false, text_before: 0 })
+            Some(CoalescedEvent { event: newer.clone(), is_text: false, text_before: 0 })
         }
         (Payload::OutputStreaming(first), Payload::OutputStreaming(second)) => {
             let chars = first.chunk.chars().count();
@@ -188,7 +195,7 @@ fn fold(older: &Event, newer: &Arc<Event>) -> Option<Folded> {
                 text.chunk.insert_str(0, &first.chunk);
                 text.position = first.position;
             }
-            Some(Folded { event: Arc::new(event), is_text: true, text_before: first.chunk.len() })
+            Some(CoalescedEvent { event: Arc::new(event), is_text: true, text_before: first.chunk.len() })
         }
         _ => None,
     }

@@ -1,6 +1,6 @@
-//! Terms: what the producer grants, whether that fits what was asked for, and how it changes (5.4, 5.5, 5.7).
+//! The handshake: the terms that a producer honors, whether they fit the request, and renegotiation (5.4, 5.5, 5.7).
 
-use super::connection::Phase;
+use super::connection::ConnectionPhase;
 use super::{
     Cx, EndReason, Gap, HandshakeMode, Notice, Subscriber, SubscriberConfig, SubscriberEvent, SubscriberOutput,
 };
@@ -12,22 +12,22 @@ use crate::message::{
 };
 use crate::negotiate::merge;
 
-/// What came of checking the producer's manifest. The caller does that, since it needs keys; it says so before it
-/// hands in the accepted message.
+/// The result of checking the producer's manifest. The caller checks it, since that needs keys, before it passes in the
+/// `subscription.accepted`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ManifestCheck {
     /// There is no signed manifest.
     #[default]
     Unsigned,
-    /// The signature is right and the key is known, or is seen for the first time.
+    /// The signature is valid and the key is known, or is seen for the first time.
     Verified(Box<Manifest>),
-    /// The signature is right, but the key is another than before.
+    /// The signature is valid, but the key differs from the one before.
     KeyChanged(Box<Manifest>),
-    /// The signature is wrong, or nobody knows the key.
+    /// The signature is not valid, or the key is unknown.
     Failed(String),
 }
 
-/// What this subscriber may do.
+/// The part of the honored terms that a subscriber acts on.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HonoredTerms {
     confirm: bool,
@@ -37,7 +37,7 @@ pub(super) struct HonoredTerms {
 }
 
 impl HonoredTerms {
-    /// Before anything was agreed. A producer without handshake takes every reply.
+    /// Returns the terms before an agreement. A producer without handshake takes every reply.
     pub(super) fn before(config: &SubscriberConfig) -> HonoredTerms {
         let wanted = &config.request.capabilities.fields;
         let absent = config.handshake == HandshakeMode::Absent;
@@ -49,7 +49,7 @@ impl HonoredTerms {
         }
     }
 
-    /// What was asked for and granted; what was granted without being asked for does not count.
+    /// Returns the terms that were both requested and honored. Unrequested ones do not count.
     fn agreed(asked: &Capabilities, honored: &Capabilities) -> HonoredTerms {
         let both = |a: Option<bool>, b: Option<bool>| a == Some(true) && b == Some(true);
         let (asked, honored) = (&asked.fields, &honored.fields);
@@ -65,7 +65,7 @@ impl HonoredTerms {
         self.signed
     }
 
-    /// Whether this question may be answered here.
+    /// Returns whether this subscriber may answer the question of an event.
     pub(super) fn allows(&self, event: &Event) -> bool {
         match &event.payload {
             Payload::AwaitingConfirmation(_) => self.confirm,
@@ -75,7 +75,7 @@ impl HonoredTerms {
     }
 }
 
-/// The names of fields in which the terms are wider than the request (5.4.4).
+/// Returns the names of fields in which the terms are wider than the request (5.4.4).
 fn wider(asked: &Capabilities, honored: &Capabilities) -> Vec<&'static str> {
     let (a, h) = (&asked.fields, &honored.fields);
     let mut fields = Vec::new();
@@ -94,7 +94,7 @@ fn wider(asked: &Capabilities, honored: &Capabilities) -> Vec<&'static str> {
     let boundaries = a.coalesce_boundaries.as_ref().zip(h.coalesce_boundaries.as_ref());
     add("coalesce_boundaries", boundaries.is_some_and(|(a, h)| h.iter().any(|b| !a.contains(b))));
     let levels = a.supported_conformance_levels.as_ref().zip(h.supported_conformance_levels.as_ref());
-    // Level 1 is what everyone gets, also who cannot be served higher.
+    // Every subscriber gets level 1, even if it requested only higher ones.
     add("supported_conformance_levels", levels.is_some_and(|(a, h)| h.iter().any(|l| *l != 1 && !a.contains(l))));
     let known = a.supported_extensions.as_deref().unwrap_or_default();
     let used = h.supported_extensions.as_deref().unwrap_or_default();
@@ -103,21 +103,21 @@ fn wider(asked: &Capabilities, honored: &Capabilities) -> Vec<&'static str> {
 }
 
 impl Subscriber {
-    /// Whether the caller must check the producer's manifest before it hands in the accepted message.
+    /// Returns whether the caller must check the producer's manifest before it passes in the `subscription.accepted`.
     pub fn wants_signed_manifest(&self) -> bool {
         self.config.request.capabilities.fields.accept_signed_manifests_only == Some(true)
     }
 
-    /// What came of checking the manifest. It holds for the next accepted message.
+    /// Handles the result of checking the manifest. It applies to the next `subscription.accepted`.
     pub fn manifest_checked(&mut self, cx: &mut Cx<'_>, check: ManifestCheck) {
         self.observe_time(cx);
         match &check {
             ManifestCheck::KeyChanged(manifest) => {
-                let notice = Notice::KeyChanged(Notice::words(&manifest.agent_id));
+                let notice = Notice::KeyChanged(Notice::clip(&manifest.agent_id));
                 self.notice(cx, notice);
             }
             ManifestCheck::Failed(why) => {
-                let notice = Notice::UnfitManifest(Notice::words(why));
+                let notice = Notice::UnfitManifest(Notice::clip(why));
                 self.notice(cx, notice);
             }
             _ => {}
@@ -126,7 +126,7 @@ impl Subscriber {
     }
 
     pub(super) fn accepted(&mut self, cx: &mut Cx<'_>, accepted: SubscriptionAccepted) {
-        let asked_now = self.phase == Phase::Requested;
+        let asked_now = self.phase == ConnectionPhase::Requested;
         if !asked_now && self.wish.is_none() {
             return self.notice(cx, Notice::Unexpected("nobody asked for terms"));
         }
@@ -143,7 +143,7 @@ impl Subscriber {
         if !fields.is_empty() {
             self.notice(cx, Notice::UnfitTerms(fields.join(", ")));
         }
-        // A bucket may be emptied at once when it was full: twice the rate is still within the agreement.
+        // A producer may send a full token bucket at once, so twice the rate is still within the terms.
         let most = self.terms.rate.map_or(u32::MAX, |rate| rate.saturating_mul(2));
         self.flood.set_rate(most.min(self.config.max_events_per_second), cx.now.moment);
         if asked_now {
@@ -159,17 +159,17 @@ impl Subscriber {
         self.last_event = None;
         if again {
             self.emit(SubscriberEvent::Gap(Gap::Away));
-            self.settle_order(cx, true);
+            self.flush_order(cx, true);
         }
-        self.begin_era(cx.now.moment);
+        self.begin_subscription_era(cx.now.moment);
         self.go_live(cx);
     }
 
-    /// Whether the producer is one to listen to at all.
+    /// Checks that the version and the manifest of the producer fit the request.
     fn check_fit(&mut self, cx: &mut Cx<'_>, accepted: &SubscriptionAccepted) -> Result<(), String> {
         let major = |version: &str| version.split('.').next().and_then(|m| m.parse::<u64>().ok());
         if major(&accepted.aaep_version) != major(AAEP_VERSION) {
-            return Err(format!("it speaks version {}.", Notice::words(&accepted.aaep_version)));
+            return Err(format!("it speaks version {}.", Notice::clip(&accepted.aaep_version)));
         }
         let demanded = self.wants_signed_manifest();
         match &self.manifest {
@@ -190,18 +190,18 @@ impl Subscriber {
         Ok(())
     }
 
-    /// Ends it for good: this is not the producer that was demanded.
+    /// Ends for good, because the producer does not meet the request.
     fn refuse(&mut self, cx: &mut Cx<'_>, subscription: SubscriptionId, why: String) {
-        // The producer must not wait for answers that never come.
+        // The producer must not wait for replies that never come.
         self.send_close(subscription, CloseReason::ManifestNotTrusted);
         self.notice(cx, Notice::UnfitManifest(why.clone()));
         self.end(EndReason::ManifestMismatch(why));
     }
 
     pub(super) fn rejected(&mut self, cx: &mut Cx<'_>, rejected: SubscriptionRejected) {
-        let why = Notice::words(&rejected.reason_message);
-        if self.phase == Phase::Live {
-            // A refused change ends the subscription (5.7). The terms of before are what the next request asks for.
+        let why = Notice::clip(&rejected.reason_message);
+        if self.phase == ConnectionPhase::Live {
+            // A rejected change ends the subscription (5.7). The next request asks for the terms from before it.
             return match self.wish.take() {
                 Some(_) => {
                     self.answer_by = None;
@@ -211,7 +211,7 @@ impl Subscriber {
                 None => self.notice(cx, Notice::Unexpected("nobody asked for terms")),
             };
         }
-        if self.phase != Phase::Requested {
+        if self.phase != ConnectionPhase::Requested {
             return;
         }
         self.answer_by = None;
@@ -224,11 +224,11 @@ impl Subscriber {
         }
         self.notice(cx, Notice::Rejected(why));
         self.out.push_back(SubscriberOutput::Disconnect);
-        self.try_later(cx, rejected.retry_after_seconds.unwrap_or(0).into());
+        self.schedule_reconnect(cx, rejected.retry_after_seconds.unwrap_or(0).into());
     }
 
-    /// Changes what this subscriber can take; what the change does not name stays. It also holds for later requests.
-    /// Answers whether something was sent: without a connection or a handshake there is nobody to ask.
+    /// Changes the capabilities of this subscriber; those that `changes` does not name stay. Later requests use them too.
+    /// Returns whether a renegotiation was sent: without a connection or a handshake, none is.
     pub fn renegotiate(&mut self, cx: &mut Cx<'_>, changes: &Capabilities) -> bool {
         self.observe_time(cx);
         let base = self.wish.clone().unwrap_or_else(|| self.config.request.capabilities.clone());
@@ -258,31 +258,31 @@ impl Subscriber {
             .as_deref()
             .or(close.reason_code.as_ref().map(CloseReason::as_str))
             .unwrap_or("no reason was given.");
-        let notice = Notice::ClosedByProducer(Notice::words(why));
+        let notice = Notice::ClosedByProducer(Notice::clip(why));
         self.notice(cx, notice);
         self.subscribe_again(cx);
     }
 
-    /// The producer has ended the subscription: no question can be answered any more, and a new request is due.
+    /// Starts over after the producer ended the subscription: all prompts end, and a new request follows.
     fn subscribe_again(&mut self, cx: &mut Cx<'_>) {
         self.subscription = None;
         let ended = self.prompts.end_if(super::PromptEnd::Closed, |_| true);
-        self.tell_ended(ended);
+        self.emit_ended(ended);
         self.out.push_back(SubscriberOutput::Disconnect);
-        self.settle_order(cx, true);
-        self.try_later(cx, 0);
+        self.flush_order(cx, true);
+        self.schedule_reconnect(cx, 0);
     }
 }
 
-/// In what a verified manifest does not fit what the producer says.
+/// Returns how a verified manifest contradicts the `subscription.accepted`, or `None` if it does not.
 fn misfit(manifest: &Manifest, accepted: &SubscriptionAccepted) -> Option<String> {
     if manifest.agent_id != accepted.producer.agent_id {
-        let (is, says) = (Notice::words(&manifest.agent_id), Notice::words(&accepted.producer.agent_id));
+        let (is, says) = (Notice::clip(&manifest.agent_id), Notice::clip(&accepted.producer.agent_id));
         return Some(format!("it is of {is}, but {says} serves."));
     }
     let major = |version: &str| version.split('.').next().map(str::to_owned);
     if !manifest.aaep_versions_supported.iter().any(|v| major(v) == major(&accepted.aaep_version)) {
-        return Some(format!("it does not list version {}.", Notice::words(&accepted.aaep_version)));
+        return Some(format!("it does not list version {}.", Notice::clip(&accepted.aaep_version)));
     }
     let levels = accepted.honored_capabilities.fields.supported_conformance_levels.iter().flatten();
     let claimed = |level: &u32| manifest.conformance_levels_supported.iter().any(|most| most >= level);

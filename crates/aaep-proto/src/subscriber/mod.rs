@@ -1,11 +1,11 @@
-//! The listener's state machine: what a subscriber does with what a producer says.
+//! The state machine of a subscriber.
 //!
-//! It knows nothing of transports. The caller hands in what happens, each time with a [`Cx`] (the time and a source
-//! of random bytes), then takes outputs with [`Subscriber::poll_output`] until it answers [`SubscriberOutput::Idle`], and calls
-//! [`Subscriber::handle_timeout`] no later than the moment named there. One change, then drain.
+//! It does no I/O. The caller passes in each input with a [`Cx`] (the time and a source of random bytes), then takes
+//! outputs with [`Subscriber::poll_output`] until it returns [`SubscriberOutput::Idle`], and calls
+//! [`Subscriber::handle_timeout`] no later than the deadline in it. All outputs must be taken before the next input.
 //!
-//! What comes from the producer is never trusted: it is bounded, put in order, freed of what came twice, and paced.
-//! Only one thing is never held back: a critical event.
+//! Input from the producer is never trusted: its size is bounded, events are ordered by their numbers, duplicates are
+//! dropped and floods are limited. Critical events are never held back.
 
 mod connection;
 mod event;
@@ -33,24 +33,24 @@ use crate::limits;
 use crate::message::{Message, SubscriptionRejected, SubscriptionRequest};
 use crate::sequence::recent::Recent;
 use crate::time::Moment;
-use connection::{Phase, Silence};
+use connection::{ConnectionPhase, SilenceState};
 use flood::FloodGuard;
 use handshake::HonoredTerms;
 use notice::NoticeLimiter;
 use prompts::Prompts;
-use receive::Followed;
+use receive::FollowedSession;
 
-/// Whether the producer knows the handshake.
+/// Whether the producer implements the handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HandshakeMode {
-    /// A request comes first, and terms are agreed.
+    /// The subscriber sends a request, and terms are agreed.
     #[default]
     Full,
-    /// The producer just sends (level 1). Replies carry a subscription id that is made up.
+    /// The producer sends events without being asked (level 1). Replies carry a random subscription id.
     Absent,
 }
 
-/// How a subscriber is set up.
+/// The configuration of a subscriber.
 ///
 /// ```
 /// use aaep_proto::subscriber::SubscriberConfig;
@@ -59,22 +59,22 @@ pub enum HandshakeMode {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubscriberConfig {
-    /// Who listens, and what it can take.
+    /// The request: the subscriber's name and its capabilities.
     pub request: SubscriptionRequest,
-    /// Whether the producer knows the handshake.
+    /// Whether the producer implements the handshake.
     pub handshake: HandshakeMode,
-    /// Most events per second that are passed on, whatever the producer sends. Critical ones always are.
+    /// The most events per second that are delivered, whatever the producer sends. Critical events always are.
     pub max_events_per_second: u32,
-    /// After how many seconds without a sign of life the producer is asked for one; a notice follows if none comes.
+    /// After how many seconds of silence the producer is asked for a sign of life. A notice follows if it sends none.
     pub silence_seconds: u64,
-    /// Whether a connection that stays silent after the notice is given up. Only for transports with signs of life.
+    /// Whether a connection that stays silent after the notice is closed. Only for transports with signs of life.
     pub give_up_silent: bool,
-    /// Who answers questions, for the producer's records.
+    /// Who answers questions, for the producer's audit records.
     pub decided_by: Option<String>,
 }
 
 impl SubscriberConfig {
-    /// The defaults for a subscriber with this stable name and these capabilities.
+    /// Creates the default configuration of a subscriber with this stable name and these capabilities.
     pub fn new(subscriber_id: impl Into<String>, capabilities: crate::message::Capabilities) -> SubscriberConfig {
         SubscriberConfig {
             request: SubscriptionRequest::new(subscriber_id, capabilities),
@@ -87,7 +87,7 @@ impl SubscriberConfig {
     }
 }
 
-/// Where a stream that broke off can be taken up again, if the transport can do that.
+/// Where to resume a subscription, if the transport can.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResumePoint {
     /// The subscription.
@@ -96,74 +96,74 @@ pub struct ResumePoint {
     pub after: Option<EventId>,
 }
 
-/// Events are missing.
+/// A gap in the events that were received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// Events of a session with these numbers did not come.
+    /// Events of a session with these numbers were not received.
     Numbers {
         /// The session.
         session: SessionId,
-        /// The first that is missing.
+        /// The first missing number.
         first: u64,
-        /// The last that is missing.
+        /// The last missing number.
         last: u64,
     },
-    /// The connection was away; whatever happened meanwhile did not come.
+    /// There was no connection for a while, and the events of that time were not received.
     Away,
 }
 
-/// Why listening is over for good.
+/// Why a subscriber ended for good.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EndReason {
-    /// It was closed here.
+    /// This side closed it.
     Closed,
-    /// The producer does not serve, and asking again would not help.
+    /// The producer rejected the request, and another attempt would not help.
     Rejected(Box<SubscriptionRejected>),
-    /// The transport says that trying again would not help.
+    /// The transport reports that another attempt would not help.
     Refused(String),
-    /// What the producer presents is not what was demanded.
+    /// The producer's manifest does not meet the request.
     ManifestMismatch(String),
 }
 
-/// What the caller has to do.
+/// What the caller must do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SubscriberOutput {
-    /// Connect now; take the stream up where it broke off if that is possible.
+    /// Connect now, and resume at this point if the transport can.
     Connect(Option<ResumePoint>),
-    /// Send this to the producer.
+    /// Send this message to the producer.
     Send(Box<Message>),
-    /// Ask for a sign of life, if the transport can.
+    /// Ask the producer for a sign of life, if the transport can.
     Probe,
-    /// End the connection after everything before it is sent.
+    /// Close the connection after everything queued before is sent.
     Disconnect,
-    /// Report this to the program.
+    /// Deliver this to the program.
     Event(SubscriberEvent),
-    /// Nothing more to do until then, or until the next input.
+    /// Wait until this deadline, or for the next input.
     Idle(Option<Moment>),
 }
 
-/// What was counted since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubscriberStats {
-    /// Messages that arrived.
+    /// Messages that were received.
     pub messages: u64,
     /// Events among them.
     pub events: u64,
-    /// What could not be read.
+    /// Messages that could not be parsed.
     pub malformed: u64,
-    /// Events that had come before.
+    /// Events that were received before.
     pub duplicates: u64,
-    /// Events that came in another order than they were numbered.
+    /// Events that arrived in another order than their numbers.
     pub out_of_order: u64,
-    /// Events that another one took the place of while the producer was too fast.
+    /// Events that were coalesced into others because the producer exceeded the rate.
     pub folded: u64,
-    /// Events that were dropped because the producer was too fast.
+    /// Events that were dropped because the producer exceeded the rate.
     pub dropped: u64,
-    /// Notices that were counted only.
+    /// Notices that were suppressed.
     pub notices_suppressed: u64,
 }
 
-/// The state machine. See the module for how it is driven.
+/// The state machine of a subscriber. The module documentation describes how to drive it.
 ///
 /// ```
 /// use aaep_proto::cx::Cx;
@@ -187,96 +187,96 @@ pub struct SubscriberStats {
 /// ```
 pub struct Subscriber {
     config: SubscriberConfig,
-    phase: Phase,
-    /// How often a connection was tried without a good one.
+    phase: ConnectionPhase,
+    /// Connection attempts since the last good connection.
     attempt: u32,
     live_since: Option<Moment>,
     connect_at: Option<Moment>,
     answer_by: Option<Moment>,
     silent_at: Option<Moment>,
-    silence: Silence,
+    silence: SilenceState,
     subscription: Option<SubscriptionId>,
     terms: HonoredTerms,
-    /// The wish that is being negotiated, if it is not the one the terms came from.
+    /// The capabilities that are being renegotiated.
     wish: Option<crate::message::Capabilities>,
     manifest: ManifestCheck,
     last_event: Option<EventId>,
     event_ids: Recent,
-    sessions: BTreeMap<receive::SessionKey, Followed>,
-    /// Counts events, to find the session that was silent longest.
+    sessions: BTreeMap<receive::SessionKey, FollowedSession>,
+    /// Counts events, to find the session that was idle longest.
     clock: u64,
-    /// Whom the terms are with; another name in an event is worth a notice.
+    /// The agent that accepted the subscription. Another one in an event is reported by a notice.
     agent: Option<String>,
     prompts: Prompts,
     flood: FloodGuard,
-    desk: NoticeLimiter,
+    notice_limiter: NoticeLimiter,
     counts: SubscriberStats,
     out: VecDeque<SubscriberOutput>,
     latest: Moment,
 }
 
 impl Subscriber {
-    /// A subscriber that has not begun.
+    /// Creates a subscriber that has not started.
     pub fn new(config: SubscriberConfig) -> Subscriber {
         let terms = HonoredTerms::before(&config);
         Subscriber {
             flood: FloodGuard::new(config.max_events_per_second),
             config,
-            phase: Phase::New,
+            phase: ConnectionPhase::New,
             attempt: 0,
             live_since: None,
             connect_at: None,
             answer_by: None,
             silent_at: None,
-            silence: Silence::None,
+            silence: SilenceState::None,
             subscription: None,
             terms,
             wish: None,
             manifest: ManifestCheck::Unsigned,
             last_event: None,
-            event_ids: Recent::new(limits::HEARD_EVENT_IDS),
+            event_ids: Recent::new(limits::RECEIVED_EVENT_IDS),
             sessions: BTreeMap::new(),
             clock: 0,
             agent: None,
             prompts: Prompts::default(),
-            desk: NoticeLimiter::default(),
+            notice_limiter: NoticeLimiter::default(),
             counts: SubscriberStats::default(),
             out: VecDeque::new(),
             latest: Moment::default(),
         }
     }
 
-    /// What was counted since the start.
+    /// Returns counters since the start.
     pub fn stats(&self) -> SubscriberStats {
         self.counts
     }
 
-    /// Whether the producer serves.
+    /// Returns whether the subscription is accepted and connected.
     pub fn is_live(&self) -> bool {
-        self.phase == Phase::Live
+        self.phase == ConnectionPhase::Live
     }
 
-    /// Whether the request is out and not answered.
+    /// Returns whether the request waits for a response.
     pub fn is_requesting(&self) -> bool {
-        self.phase == Phase::Requested
+        self.phase == ConnectionPhase::Requested
     }
 
-    /// Whether it is over.
+    /// Returns whether it has ended for good.
     pub fn is_ended(&self) -> bool {
-        self.phase == Phase::Ended
+        self.phase == ConnectionPhase::Ended
     }
 
-    /// Questions that wait for an answer.
+    /// Returns how many questions wait for an answer.
     pub fn open_prompts(&self) -> usize {
         self.prompts.len()
     }
 
-    /// The next thing to do. [`SubscriberOutput::Idle`] is the last.
+    /// Takes the next output. [`SubscriberOutput::Idle`] is the last.
     pub fn poll_output(&mut self) -> SubscriberOutput {
         self.out.pop_front().unwrap_or_else(|| SubscriberOutput::Idle(self.next_deadline()))
     }
 
-    /// When [`Subscriber::handle_timeout`] is due.
+    /// Returns when [`Subscriber::handle_timeout`] is due, or `None` if only an input changes anything.
     pub fn next_deadline(&self) -> Option<Moment> {
         if self.is_ended() {
             return None;
@@ -287,7 +287,7 @@ impl Subscriber {
         single.into_iter().chain(rest).flatten().min()
     }
 
-    /// Does what is due by now.
+    /// Handles every deadline that has passed.
     pub fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         self.observe_time(cx);
         if self.is_ended() {
@@ -295,13 +295,13 @@ impl Subscriber {
         }
         let now = cx.now.moment;
         self.connection_timeout(cx);
-        self.give_up_missing(cx);
+        self.skip_missing(cx);
         let ended = self.prompts.expire(now);
-        self.tell_ended(ended);
+        self.emit_ended(ended);
         self.release_held(cx);
     }
 
-    /// Deadlines count by a clock that never goes back; if the caller's does, it stands still here.
+    /// Keeps time monotonic: a clock of the caller that goes back stands still here.
     fn observe_time(&mut self, cx: &mut Cx<'_>) {
         self.latest = self.latest.max(cx.now.moment);
         cx.now.moment = self.latest;
@@ -312,14 +312,14 @@ impl Subscriber {
     }
 
     fn notice(&mut self, cx: &Cx<'_>, notice: Notice) {
-        if self.desk.passes(&notice, cx.now.moment) {
+        if self.notice_limiter.passes(&notice, cx.now.moment) {
             self.emit(SubscriberEvent::Notice(notice));
         } else {
             self.counts.notices_suppressed += 1;
         }
     }
 
-    fn tell_ended(&mut self, ended: Vec<(PromptId, PromptEnd)>) {
+    fn emit_ended(&mut self, ended: Vec<(PromptId, PromptEnd)>) {
         self.out
             .extend(ended.into_iter().map(|(id, end)| SubscriberOutput::Event(SubscriberEvent::PromptEnded(id, end))));
     }

@@ -1,5 +1,5 @@
-//! What the user or the log should know besides events. A hostile producer must not be able to drown one notice in
-//! others, so each kind has a budget of its own.
+//! Notices: what the user or the log should know besides events. Each kind has a budget of its own, so that a hostile
+//! producer cannot hide one notice among others.
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use crate::escape::without_escapes;
 use crate::id::{EventId, ReplyToken, SessionId};
 use crate::limits;
 use crate::rule::Rule;
-use crate::shaping::budget::Budget;
+use crate::shaping::budget::RateBudget;
 use crate::time::Moment;
 
 macro_rules! notices {
     ($( $(#[$doc:meta])* $name:ident $(( $($field:ident : $ty:ty),+ ))? = $text:literal ),+ $(,)?) => {
-        /// What a notice is about, for programs.
+        /// The kind of a notice.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum NoticeKind {
             $( $(#[$doc])* $name, )+
         }
 
         impl NoticeKind {
-            /// All of them.
+            /// All kinds.
             pub const ALL: &'static [NoticeKind] = &[$(NoticeKind::$name),+];
         }
 
-        /// Something the user or the log should know. Its text is a plain sentence.
+        /// Something the user or the log should know about the connection or the producer. Its text is a plain sentence.
         ///
         /// ```
         /// use aaep_proto::subscriber::Notice;
@@ -35,7 +35,7 @@ macro_rules! notices {
         }
 
         impl Notice {
-            /// What it is about.
+            /// Returns its kind.
             pub fn kind(&self) -> NoticeKind {
                 match self { $( notices!(@any $name $(( $($field),+ ))?) => NoticeKind::$name, )+ }
             }
@@ -103,25 +103,27 @@ notices! {
 }
 
 impl Notice {
-    /// At most so much of a peer's words that a notice stays bearable.
-    pub(super) fn words(text: &str) -> String {
+    /// Returns a peer's text without control characters and escape sequences, clipped to
+    /// [`limits::NOTICE_CHARACTERS`].
+    pub(super) fn clip(text: &str) -> String {
         let start = text.char_indices().nth(4 * limits::NOTICE_CHARACTERS).map_or(text, |(end, _)| &text[..end]);
         let plain = without_escapes(start);
         plain.chars().filter(|c| !c.is_control()).take(limits::NOTICE_CHARACTERS).collect()
     }
 }
 
-/// Decides which notices pass.
+/// Limits the rate of each kind of notice.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NoticeLimiter {
-    budgets: Vec<Option<Budget>>,
+    budgets: Vec<Option<RateBudget>>,
 }
 
 impl NoticeLimiter {
+    /// Takes from the budget of the notice's kind and returns whether it may be delivered.
     pub(super) fn passes(&mut self, notice: &Notice, now: Moment) -> bool {
         self.budgets.resize(NoticeKind::ALL.len(), None);
         let slot = &mut self.budgets[notice.kind() as usize];
-        slot.get_or_insert_with(|| Budget::new(Some(limits::NOTICES_PER_SECOND), now)).take(now)
+        slot.get_or_insert_with(|| RateBudget::new(Some(limits::NOTICES_PER_SECOND), now)).take(now)
     }
 }
 
@@ -130,18 +132,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_kind_cannot_drown_another() {
-        let mut desk = NoticeLimiter::default();
+    fn each_kind_of_notice_has_its_own_budget() {
+        let mut limiter = NoticeLimiter::default();
         let now = Moment::default();
         let malformed = Notice::Malformed("x".into());
-        assert_eq!((0..100).filter(|_| desk.passes(&malformed, now)).count(), 2);
-        assert!(desk.passes(&Notice::KeyChanged("a".into()), now));
-        assert!(desk.passes(&malformed, Moment::from_millis(500)));
+        assert_eq!((0..100).filter(|_| limiter.passes(&malformed, now)).count(), 2);
+        assert!(limiter.passes(&Notice::KeyChanged("a".into()), now));
+        assert!(limiter.passes(&malformed, Moment::from_millis(500)));
     }
 
     #[test]
-    fn words_of_a_peer_are_cut_and_carry_no_control_characters() {
-        assert_eq!(Notice::words("a\u{1b}[2Jb\n"), "ab");
-        assert_eq!(Notice::words(&"ä".repeat(9999)).chars().count(), limits::NOTICE_CHARACTERS);
+    fn text_of_a_peer_is_clipped_and_has_no_control_characters() {
+        assert_eq!(Notice::clip("a\u{1b}[2Jb\n"), "ab");
+        assert_eq!(Notice::clip(&"ä".repeat(9999)).chars().count(), limits::NOTICE_CHARACTERS);
     }
 }

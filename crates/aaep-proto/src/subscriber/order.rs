@@ -1,4 +1,4 @@
-//! Puts the events of one session back into the order of their numbers, and says what is missing.
+//! Restores the order of a session's events by their sequence numbers, and reports missing ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,39 +8,39 @@ use crate::limits;
 use crate::message::Event;
 use crate::time::Moment;
 
-/// What comes out, in order.
+/// One item of the restored order.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ordered {
     Event(Arc<Event>),
-    /// These numbers did not come.
+    /// Events from the first to the last of these numbers are missing.
     Missing(u64, u64),
-    /// This event came after its turn.
+    /// This event arrived after events with higher numbers were delivered.
     Late(Arc<Event>),
 }
 
-/// The order of one session. Without numbers there is nothing to restore: events pass as they come.
+/// The order of one session. Events without numbers pass as they arrive.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Order {
-    /// The number whose turn it is, once one was seen.
+pub(super) struct NumberOrder {
+    /// The number that is due next, once one was seen.
     next: Option<u64>,
-    /// What came before its turn. A critical event did not wait: only its number is kept.
+    /// Events that arrived early, by number. Of a critical event, which does not wait, only the number is kept.
     early: BTreeMap<u64, Option<Arc<Event>>>,
-    /// About how much of it there is.
+    /// The approximate size of the early events.
     bytes: usize,
     give_up_at: Option<Moment>,
 }
 
-impl Order {
-    /// Takes the next event as it arrives.
+impl NumberOrder {
+    /// Takes an event as it arrives and appends what may be delivered to `out`.
     pub(super) fn push(&mut self, event: Arc<Event>, critical: bool, now: Moment, out: &mut Vec<Ordered>) {
         let Some(number) = event.envelope.sequence_number else { return out.push(Ordered::Event(event)) };
-        // Who joins in the middle begins where it joined.
+        // A subscriber that joins midway starts at the first number that it sees.
         let next = *self.next.get_or_insert(number);
         if number < next || self.early.contains_key(&number) {
             return out.push(Ordered::Late(event));
         }
         if event.core_type().is_some_and(|core| core.is_terminal()) && critical {
-            // Nothing may follow the end, and a critical end does not wait: the rest goes first.
+            // Nothing may follow the end, and a critical end does not wait, so early events are delivered first.
             self.flush(out);
             if self.next.is_some_and(|next| next < number) {
                 out.push(Ordered::Missing(self.next.unwrap_or(number), number - 1));
@@ -60,20 +60,20 @@ impl Order {
             self.bytes += memory_size(&event);
             self.early.insert(number, Some(event));
         }
-        self.give_up_at.get_or_insert(now.plus_millis(limits::EARLY_MILLIS));
+        self.give_up_at.get_or_insert(now.plus_millis(limits::EARLY_WAIT_MILLIS));
     }
 
-    /// When what is missing counts as lost.
+    /// Returns when missing events count as lost.
     pub(super) fn due(&self) -> Option<Moment> {
         self.give_up_at
     }
 
-    /// How many events wait, and about how many bytes.
+    /// Returns how many events are early, and their approximate bytes.
     pub(super) fn waiting(&self) -> (usize, usize) {
         (self.early.len(), self.bytes)
     }
 
-    /// Gives up what is missing before the first that waits, if its time is over.
+    /// Skips the events that are missing before the first early one, if their time is over.
     pub(super) fn give_up(&mut self, now: Moment, out: &mut Vec<Ordered>) {
         if self.give_up_at.is_some_and(|at| at <= now) {
             self.skip(out);
@@ -81,7 +81,7 @@ impl Order {
         }
     }
 
-    /// Gives up everything that is missing.
+    /// Skips all missing events.
     pub(super) fn flush(&mut self, out: &mut Vec<Ordered>) {
         while !self.early.is_empty() {
             self.skip(out);
@@ -90,7 +90,7 @@ impl Order {
         self.give_up_at = None;
     }
 
-    /// Forgets where it stood: the numbers begin anew.
+    /// Flushes, and expects numbering to start over.
     pub(super) fn restart(&mut self, out: &mut Vec<Ordered>) {
         self.flush(out);
         self.next = None;
@@ -116,6 +116,6 @@ impl Order {
             }
             self.next = Some(number.saturating_add(1));
         }
-        self.give_up_at = (!self.early.is_empty()).then(|| now.plus_millis(limits::EARLY_MILLIS));
+        self.give_up_at = (!self.early.is_empty()).then(|| now.plus_millis(limits::EARLY_WAIT_MILLIS));
     }
 }

@@ -1,5 +1,5 @@
-//! Questions that wait for the user, and every way they stop waiting. A question is known by its own [`PromptId`], not
-//! by its token: an answer to what the user heard must never count for something else under the same token.
+//! Open questions, and every way they end. A question is identified by its [`PromptId`], not by its token: an answer to
+//! the question that the user heard must never count for another one with the same token.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::message::{AwaitingClarification, AwaitingConfirmation, Event, Payload
 use crate::sequence::recent::fingerprint_of;
 use crate::time::{Moment, Now};
 
-/// Below this many microseconds a deadline counts as the same: messages take their time.
+/// A deadline that moves by less than this is not reported, since messages are delayed by varying times.
 const SAME_DEADLINE_MICROS: u64 = 1_500_000;
 
-/// Names a question as the user got it.
+/// Identifies a question as it was presented to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PromptId(u64);
 
@@ -28,59 +28,47 @@ impl std::fmt::Display for PromptId {
     }
 }
 
-/// A question that waits for the user.
-///
-/// ```
-/// use aaep_proto::subscriber::Prompt;
-/// fn heading(prompt: &Prompt) -> &str {
-///     match (prompt.confirmation(), prompt.clarification()) {
-///         (Some(asked), _) => &asked.action,
-///         (_, Some(asked)) => &asked.question,
-///         _ => "",
-///     }
-/// }
-/// # let _ = heading;
-/// ```
+/// A question that waits for the user's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prompt {
-    /// Its name here.
+    /// Its identifier.
     pub id: PromptId,
     /// The event that asks.
     pub event: Arc<Event>,
-    /// When the producer stops waiting, by the clock of this machine.
+    /// When the question times out, by the clock of this machine.
     pub deadline: Moment,
-    /// Whether the terms let this subscriber answer.
+    /// Whether the terms permit this subscriber to answer.
     pub can_answer: bool,
 }
 
 impl Prompt {
-    /// The token that the reply echoes.
+    /// Returns the token that the reply echoes.
     pub fn token(&self) -> Option<&ReplyToken> {
         self.event.reply_token()
     }
 
-    /// The session that asks.
+    /// Returns the session that asks.
     pub fn session(&self) -> &SessionId {
         &self.event.envelope.session_id
     }
 
-    /// The question, if it asks for consent.
+    /// Returns the confirmation, if it is one.
     pub fn confirmation(&self) -> Option<&AwaitingConfirmation> {
         if let Payload::AwaitingConfirmation(asked) = &self.event.payload { Some(asked) } else { None }
     }
 
-    /// The question, if it asks for information.
+    /// Returns the clarification, if it is one.
     pub fn clarification(&self) -> Option<&AwaitingClarification> {
         if let Payload::AwaitingClarification(asked) = &self.event.payload { Some(asked) } else { None }
     }
 }
 
-/// Why a question needs no answer any more.
+/// Why a question is no longer open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptEnd {
-    /// The user's answer is on its way.
+    /// The user's answer was sent.
     AnsweredHere,
-    /// The producer went on: someone else answered, or nobody did. If it says how, that is here.
+    /// The producer resolved it: another subscriber answered, or none did. Holds the resolution if the producer sent it.
     ResolvedElsewhere(Option<Resolution>),
     /// The agent withdrew it.
     Cancelled,
@@ -102,27 +90,27 @@ pub(super) struct OpenPrompt {
     pub(super) token: ReplyToken,
     key: SessionKey,
     pub(super) event: Arc<Event>,
-    /// What was asked, whenever and however long.
+    /// The fingerprint of what is asked, without the times.
     content: u64,
     pub(super) deadline: Moment,
     bytes: usize,
     /// The subscription in which it was last asked.
     era: u64,
-    /// The verdicts that agree with the answer that was given.
+    /// The resolutions that confirm the answer that was given.
     pub(super) answered: &'static [Resolution],
 }
 
-/// All questions of a subscriber.
+/// The questions of a subscriber.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prompts {
     open: BTreeMap<PromptId, OpenPrompt>,
-    /// What was answered here, in case the answer did not arrive.
+    /// Questions that were answered here, in case the reply is lost.
     answered: VecDeque<OpenPrompt>,
     bytes: usize,
     next: u64,
-    /// Counts subscriptions.
+    /// The number of the current subscription.
     era: u64,
-    /// When questions of earlier subscriptions that were not asked again count as over.
+    /// When questions of earlier subscriptions that were not asked again end.
     pub(super) reask_by: Option<Moment>,
 }
 
@@ -139,7 +127,7 @@ impl Prompts {
         self.open.values().map(|open| open.deadline).min()
     }
 
-    /// Takes a question out. Every end goes through here, so it ends once.
+    /// Removes a question. Every end goes through here, so it ends once.
     pub(super) fn take(&mut self, id: PromptId) -> Option<OpenPrompt> {
         let open = self.open.remove(&id)?;
         self.bytes -= open.bytes;
@@ -161,15 +149,15 @@ impl Prompts {
         ended
     }
 
-    /// A new subscription began: what is still open will be asked again.
-    pub(super) fn begin_era(&mut self, now: Moment) {
+    /// Starts the next subscription, in which open questions are asked again.
+    pub(super) fn begin_subscription_era(&mut self, now: Moment) {
         self.era += 1;
         self.answered.clear();
         self.reask_by = (!self.open.is_empty()).then(|| now.plus_seconds(limits::REASK_SECONDS));
     }
 
-    /// Keeps a question whose answer is on its way.
-    pub(super) fn keep_answered(&mut self, open: OpenPrompt) {
+    /// Remembers a question whose reply was sent.
+    pub(super) fn remember_answered(&mut self, open: OpenPrompt) {
         self.answered.push_back(open);
         let bytes = |answered: &VecDeque<OpenPrompt>| answered.iter().map(|open| open.bytes).sum::<usize>();
         while self.answered.len() > limits::ANSWERED_PROMPTS || bytes(&self.answered) > limits::PROMPT_BYTES {
@@ -177,7 +165,7 @@ impl Prompts {
         }
     }
 
-    /// Takes a question whose answer did not arrive.
+    /// Removes and returns the question of a reply.
     pub(super) fn take_answered(&mut self, token: &ReplyToken) -> Option<OpenPrompt> {
         let index = self.answered.iter().position(|open| open.token == *token)?;
         self.answered.remove(index)
@@ -191,7 +179,7 @@ impl Prompts {
         self.open.len() < limits::OPEN_PROMPTS && self.bytes + bytes <= limits::PROMPT_BYTES
     }
 
-    /// Opens a question under a name of its own.
+    /// Adds a question under a new identifier.
     pub(super) fn insert(&mut self, mut open: OpenPrompt) -> PromptId {
         let id = PromptId(self.next);
         self.next += 1;
@@ -204,7 +192,7 @@ impl Prompts {
 }
 
 impl Subscriber {
-    /// A question came: a new one, one that is asked again, or another under a known token.
+    /// Handles a question: a new one, one that is asked again, or another one under a known token.
     pub(super) fn open_prompt(&mut self, cx: &mut Cx<'_>, key: &SessionKey, event: Arc<Event>) {
         let Some(token) = event.reply_token().cloned() else { return };
         let content = content_of(&event);
@@ -216,9 +204,9 @@ impl Subscriber {
             }
             self.notice(cx, Notice::ReusedToken(token.clone()));
             let ended = self.prompts.end_if(PromptEnd::Replaced, |open| open.id == id);
-            self.tell_ended(ended);
+            self.emit_ended(ended);
         } else if self.prompts.answered.iter().any(|a| a.key == *key && a.token == token && a.content == content) {
-            // The answer is on its way; it crossed with the repetition.
+            // The reply was sent and crossed with the repeated question.
             return;
         }
         let Some(deadline) = deadline else { return self.notice(cx, Notice::LateQuestion(token)) };
@@ -231,7 +219,7 @@ impl Subscriber {
         self.show(OpenPrompt { id, token, key, event, content, deadline, bytes, era: 0, answered: &[] });
     }
 
-    /// Opens a question and tells of it.
+    /// Opens a question and reports it.
     pub(super) fn show(&mut self, open: OpenPrompt) {
         let (event, deadline) = (open.event.clone(), open.deadline);
         let can_answer = self.terms.allows(&event);
@@ -257,8 +245,8 @@ impl Subscriber {
         }
     }
 
-    /// Takes away the questions that an event shows to be over (6.7.2).
-    pub(super) fn end_what_it_answers(&mut self, cx: &mut Cx<'_>, key: &SessionKey, event: &Event) {
+    /// Ends the questions that an event shows to be resolved (6.7.2).
+    pub(super) fn end_resolved_prompts(&mut self, cx: &mut Cx<'_>, key: &SessionKey, event: &Event) {
         if let Some((token, consent)) = named_question(event) {
             if let Some(session) = self.sessions.get_mut(key) {
                 session.names_outcomes = true;
@@ -270,7 +258,7 @@ impl Subscriber {
             payload if payload.core_type().is_some_and(|core| core.is_terminal()) => {
                 self.prompts.end_if(PromptEnd::SessionEnded, |open| open.key == *key)
             }
-            // A producer that names what ended will name it; another one means all.
+            // A producer that names the question does so in another event; one that does not means all.
             Payload::StateChanged(change)
                 if !named && change.from_state == state::AWAITING_INPUT && change.to_state != state::AWAITING_INPUT =>
             {
@@ -278,15 +266,15 @@ impl Subscriber {
                 self.prompts.end_if(end, |open| open.key == *key && consent_of(&open.event).is_none())
             }
             Payload::ToolInvoked(call) => self.end_by_tool(key, &call.tool, named),
-            // Some producers announce the call before they ask (seen in the reference ones).
+            // Some producers announce the call before they ask, for example the reference ones.
             Payload::ToolCompleted(call) if !named => self.end_by_tool(key, &call.tool, named),
             _ => Vec::new(),
         };
-        self.tell_ended(ended);
+        self.emit_ended(ended);
     }
 
-    /// A producer blocks while it asks, so a tool that runs means that its question is over. A question that names its
-    /// tool is over when that runs; one that names none if it is the only one.
+    /// Ends the question of a tool that runs, since a producer blocks while it asks. A question that names no tool ends
+    /// if it is the only one.
     fn end_by_tool(&mut self, key: &SessionKey, tool: &str, named: bool) -> Vec<(PromptId, PromptEnd)> {
         let of_session = self.prompts.open.values().filter(|open| open.key == *key);
         let only = of_session.count() == 1;
@@ -299,7 +287,7 @@ impl Subscriber {
         })
     }
 
-    /// The consent extension tells the end of one question, or how much time it has left.
+    /// Handles the consent extension, which names the end of one question or its remaining time.
     fn end_named(&mut self, cx: &mut Cx<'_>, key: &SessionKey, token: &ReplyToken, consent: &Value) {
         let seconds = consent.get("seconds_left").and_then(Value::as_u64);
         let open = self.prompts.find(key.0, token).map(|open| open.id);
@@ -307,7 +295,7 @@ impl Subscriber {
             return self.move_deadline(id, cx.now.moment.plus_seconds(seconds.min(86_400)));
         }
         let Some(word) = consent.get("outcome").and_then(Value::as_str) else { return };
-        let resolution = verdict_of(word);
+        let resolution = resolution_of(word);
         if let Some(open) = self.prompts.take_answered(token)
             && let Some(resolution) = resolution
             && !open.answered.contains(&resolution)
@@ -321,13 +309,13 @@ impl Subscriber {
             other => PromptEnd::ResolvedElsewhere(other),
         };
         let ended = self.prompts.end_if(end, |open| open.key == *key && open.token == *token);
-        self.tell_ended(ended);
+        self.emit_ended(ended);
     }
 
-    /// A new subscription began, if the producer has subscriptions at all.
-    pub(super) fn begin_era(&mut self, now: Moment) {
+    /// Starts the next subscription, if the producer has subscriptions at all.
+    pub(super) fn begin_subscription_era(&mut self, now: Moment) {
         if self.config.handshake == HandshakeMode::Full {
-            self.prompts.begin_era(now);
+            self.prompts.begin_subscription_era(now);
         }
     }
 }
@@ -336,7 +324,7 @@ fn consent_of(event: &Event) -> Option<&Value> {
     event.envelope.extensions.as_ref()?.get(CONSENT_PREFIX)
 }
 
-/// The question that an event is about by the consent extension, and what it says.
+/// Returns the question that an event names in the consent extension, and the extension's data.
 fn named_question(event: &Event) -> Option<(ReplyToken, &Value)> {
     if !matches!(event.payload, Payload::StateChanged(_) | Payload::ProgressUpdated(_)) {
         return None;
@@ -346,25 +334,21 @@ fn named_question(event: &Event) -> Option<(ReplyToken, &Value)> {
     Some((token, consent))
 }
 
-fn verdict_of(word: &str) -> Option<Resolution> {
+fn resolution_of(word: &str) -> Option<Resolution> {
     use Resolution::*;
     [Accepted, Rejected, Answered, TimedOut, NobodyCouldAnswer, SubscriberLeft, Cancelled, Superseded, NotRecorded]
         .into_iter()
         .find(|resolution| resolution.as_str() == word)
 }
 
-/// What is asked, without when and for how long: the same question asked again is the same.
+/// Returns a fingerprint of what is asked, without the times, so that a repeated question is recognized.
 fn content_of(event: &Event) -> u64 {
     let mut event = event.clone();
-    match &mut event.payload {
-        Payload::AwaitingConfirmation(asked) => asked.timeout_seconds = 0,
-        Payload::AwaitingClarification(asked) => asked.timeout_seconds = 0,
-        _ => {}
-    }
+    event.payload.set_question_timeout(0);
     event.envelope.timestamp = crate::time::Timestamp::from_millis(0);
     event.envelope.sequence_number = None;
     event.envelope.correlation_id = None;
-    // Its own name differs each time it is asked; everything else that the user could hear counts.
+    // The event id differs each time; everything else that the user could hear counts.
     let id = event.envelope.event_id.as_str().to_owned();
     let mut text = serde_json::to_string(&event).unwrap_or_default();
     if let Some(at) = text.find(&id) {
@@ -373,16 +357,11 @@ fn content_of(event: &Event) -> u64 {
     fingerprint_of(&text)
 }
 
-/// When the producer stops waiting, by our clock; `None` if that is over.
+/// Returns when a question times out by the clock of this machine, or `None` if it has.
 fn deadline_of(event: &Event, now: Now) -> Option<Moment> {
-    let seconds = match &event.payload {
-        Payload::AwaitingConfirmation(asked) => asked.timeout_seconds,
-        Payload::AwaitingClarification(asked) => asked.timeout_seconds,
-        _ => return None,
-    };
-    let seconds = u64::from(seconds.clamp(1, 86_400));
+    let seconds = u64::from(event.payload.question()?.timeout_seconds.clamp(1, 86_400));
     let end = event.envelope.timestamp.plus_seconds(seconds);
     let left = u64::try_from(end.micros().saturating_sub(now.wall.micros())).ok().filter(|left| *left > 0)?;
-    // A clock that is ahead of ours must not make the time longer than it is.
+    // A producer's clock that is ahead must not extend the time.
     Some(now.moment.plus_micros(left.min(seconds * 1_000_000)))
 }

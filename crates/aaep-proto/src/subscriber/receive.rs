@@ -1,9 +1,9 @@
-//! The way of one message from the wire to the user: read, freed of repetitions, put in order, paced.
+//! Receives messages: parses and validates them, drops duplicates, restores their order and limits their rate.
 
 use std::sync::Arc;
 
-use super::order::{Order, Ordered};
-use super::{Cx, Gap, Notice, Phase, Subscriber, SubscriberEvent, SubscriberOutput};
+use super::order::{NumberOrder, Ordered};
+use super::{ConnectionPhase, Cx, Gap, Notice, Subscriber, SubscriberEvent, SubscriberOutput};
 use crate::id::SessionId;
 use crate::json::Json;
 use crate::limits;
@@ -12,15 +12,15 @@ use crate::rule::Severity;
 use crate::sequence::recent::{fingerprint, fingerprint_of};
 use crate::validate::Validator;
 
-/// A producer, by the fingerprint of its name, and its session.
+/// A session, with the fingerprint of its agent's id.
 pub(super) type SessionKey = (u64, SessionId);
 
-/// What is kept of a session.
+/// What a subscriber keeps of a session.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Followed {
-    pub(super) order: Order,
+pub(super) struct FollowedSession {
+    pub(super) order: NumberOrder,
     last_seen: u64,
-    /// The producer says which question a state change ends, so others are not affected by it.
+    /// The producer names the question that a state change ends, so the change does not end others.
     pub(super) names_outcomes: bool,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn session_key(event: &Event) -> SessionKey {
 }
 
 impl Subscriber {
-    /// Bytes of one message from the producer.
+    /// Handles the bytes of one message from the producer.
     pub fn handle_bytes(&mut self, cx: &mut Cx<'_>, bytes: &[u8]) {
         self.handle_activity(cx);
         if !self.is_connected() {
@@ -49,14 +49,14 @@ impl Subscriber {
                 let report = Validator::new().check_json(&json, Some(bytes.len()));
                 let worst = report.problems.into_iter().find(|p| p.severity == Severity::Error);
                 if let Some(problem) = worst {
-                    self.notice(cx, Notice::Violation(problem.rule, Notice::words(&problem.message)));
+                    self.notice(cx, Notice::Violation(problem.rule, Notice::clip(&problem.message)));
                 }
                 self.take(cx, message);
             }
         }
     }
 
-    /// One message from the producer.
+    /// Handles one parsed message from the producer.
     pub fn handle_message(&mut self, cx: &mut Cx<'_>, message: Message) {
         self.handle_activity(cx);
         if self.is_connected() {
@@ -64,7 +64,7 @@ impl Subscriber {
         }
     }
 
-    /// A message that the transport could not even hand over: too long, or no text.
+    /// Handles a message that the transport could not deliver, because it was too long or not text.
     pub fn handle_unreadable(&mut self, cx: &mut Cx<'_>, why: &str) {
         self.handle_activity(cx);
         if self.is_connected() {
@@ -75,7 +75,7 @@ impl Subscriber {
     fn malformed(&mut self, cx: &Cx<'_>, why: &str) {
         self.counts.messages += 1;
         self.counts.malformed += 1;
-        self.notice(cx, Notice::Malformed(Notice::words(why)));
+        self.notice(cx, Notice::Malformed(Notice::clip(why)));
     }
 
     fn take(&mut self, cx: &mut Cx<'_>, message: Message) {
@@ -92,12 +92,12 @@ impl Subscriber {
 
     fn take_event(&mut self, cx: &mut Cx<'_>, event: Event) {
         self.counts.events += 1;
-        // Who demanded a signed manifest trusts nobody before it was checked.
-        if self.phase != Phase::Live && self.terms.wants_signed() {
+        // A subscriber that demands a signed manifest trusts no event before the manifest is checked.
+        if self.phase != ConnectionPhase::Live && self.terms.wants_signed() {
             return self.notice(cx, Notice::BeforeTerms);
         }
         let event = Arc::new(event);
-        if self.came_before(cx, &event) {
+        if self.is_duplicate(cx, &event) {
             return;
         }
         self.last_event = Some(event.envelope.event_id.clone());
@@ -109,15 +109,16 @@ impl Subscriber {
             session.last_seen = self.clock;
             session.order.push(event.clone(), event.is_critical(), cx.now.moment, &mut ordered);
         }
-        self.pass_on(cx, &key, ordered);
+        self.deliver_ordered(cx, &key, ordered);
         let waiting = self.sessions.values().map(|s| s.order.waiting()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         if waiting.0 > limits::EARLY_EVENTS || waiting.1 > limits::EARLY_BYTES {
-            self.settle_order(cx, false);
+            self.flush_order(cx, false);
         }
     }
 
-    /// Whether this very event came before (8.2.4). Another one with its id is passed on: it may be critical.
-    fn came_before(&mut self, cx: &Cx<'_>, event: &Event) -> bool {
+    /// Returns whether the same event was received before (8.2.4). A different event with its id is delivered, since it
+    /// may be critical.
+    fn is_duplicate(&mut self, cx: &Cx<'_>, event: &Event) -> bool {
         let agent = fingerprint(&event.envelope.producer.agent_id);
         let content = fingerprint_of(event);
         let id = &event.envelope.event_id;
@@ -137,12 +138,12 @@ impl Subscriber {
     fn check_agent(&mut self, cx: &Cx<'_>, event: &Event) {
         let named = &event.envelope.producer.agent_id;
         if self.agent.as_ref().is_some_and(|agent| agent != named) {
-            let notice = Notice::OtherAgent(Notice::words(named));
+            let notice = Notice::OtherAgent(Notice::clip(named));
             self.notice(cx, notice);
         }
     }
 
-    /// Makes sure that there is a place for the session.
+    /// Starts to follow the session if it is new, and stops to follow the one that was idle longest if there are too many.
     fn follow(&mut self, cx: &mut Cx<'_>, key: &SessionKey) {
         self.clock += 1;
         if self.sessions.contains_key(key) {
@@ -151,21 +152,21 @@ impl Subscriber {
         if self.sessions.len() >= limits::FOLLOWED_SESSIONS {
             let silent = self.sessions.iter().min_by_key(|(_, s)| s.last_seen).map(|(key, _)| key.clone());
             if let Some(silent) = silent {
-                self.let_go(cx, &silent);
+                self.stop_following(cx, &silent);
             }
         }
-        self.sessions.insert(key.clone(), Followed::default());
+        self.sessions.insert(key.clone(), FollowedSession::default());
     }
 
-    /// Stops following a session; what still waits of it goes out.
-    fn let_go(&mut self, cx: &mut Cx<'_>, key: &SessionKey) {
+    /// Stops following a session and delivers its early events.
+    fn stop_following(&mut self, cx: &mut Cx<'_>, key: &SessionKey) {
         let Some(mut session) = self.sessions.remove(key) else { return };
         let mut ordered = Vec::new();
         session.order.flush(&mut ordered);
-        self.pass_on(cx, key, ordered);
+        self.deliver_ordered(cx, key, ordered);
     }
 
-    fn pass_on(&mut self, cx: &mut Cx<'_>, key: &SessionKey, ordered: Vec<Ordered>) {
+    fn deliver_ordered(&mut self, cx: &mut Cx<'_>, key: &SessionKey, ordered: Vec<Ordered>) {
         for item in ordered {
             match item {
                 Ordered::Event(event) => self.deliver(cx, key, event),
@@ -184,7 +185,7 @@ impl Subscriber {
 
     fn deliver(&mut self, cx: &mut Cx<'_>, key: &SessionKey, event: Arc<Event>) {
         let now = cx.now.moment;
-        self.end_what_it_answers(cx, key, &event);
+        self.end_resolved_prompts(cx, key, &event);
         let mut released = Vec::new();
         let effect = self.flood.push(event.clone(), memory_size(&event), now, &mut released);
         self.counts.folded += effect.folded;
@@ -193,18 +194,18 @@ impl Subscriber {
             self.notice(cx, Notice::Flood(self.flood.most()));
         }
         if effect.critical_flood {
-            self.notice(cx, Notice::CriticalFlood(limits::CRITICAL_PER_SECOND));
+            self.notice(cx, Notice::CriticalFlood(limits::CRITICAL_EVENTS_PER_SECOND));
         }
         self.out.extend(released.into_iter().map(|event| SubscriberOutput::Event(SubscriberEvent::Event(event))));
         if matches!(event.payload, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_)) {
             self.open_prompt(cx, key, event);
         } else if event.core_type().is_some_and(|core| core.is_terminal()) {
-            self.let_go(cx, key);
+            self.stop_following(cx, key);
         }
     }
 
-    /// Gives up the events that did not come in time.
-    pub(super) fn give_up_missing(&mut self, cx: &mut Cx<'_>) {
+    /// Skips missing events whose time is over.
+    pub(super) fn skip_missing(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now.moment;
         let due: Vec<SessionKey> = self
             .sessions
@@ -217,12 +218,12 @@ impl Subscriber {
             if let Some(session) = self.sessions.get_mut(&key) {
                 session.order.give_up(now, &mut ordered);
             }
-            self.pass_on(cx, &key, ordered);
+            self.deliver_ordered(cx, &key, ordered);
         }
     }
 
-    /// The connection is gone: what still waits for earlier events goes out. In a new subscription numbers begin anew.
-    pub(super) fn settle_order(&mut self, cx: &mut Cx<'_>, anew: bool) {
+    /// Delivers all early events. With `anew`, the numbering of every session starts over, as in a new subscription.
+    pub(super) fn flush_order(&mut self, cx: &mut Cx<'_>, anew: bool) {
         let keys: Vec<SessionKey> = self.sessions.keys().cloned().collect();
         for key in keys {
             let mut ordered = Vec::new();
@@ -233,11 +234,11 @@ impl Subscriber {
                     session.order.flush(&mut ordered);
                 }
             }
-            self.pass_on(cx, &key, ordered);
+            self.deliver_ordered(cx, &key, ordered);
         }
     }
 
-    /// Lets pass what was held back, as far as the rate allows.
+    /// Releases queued events as far as the rate allows.
     pub(super) fn release_held(&mut self, cx: &mut Cx<'_>) {
         let mut released = Vec::new();
         let over = self.flood.release(cx.now.moment, &mut released);
@@ -247,7 +248,7 @@ impl Subscriber {
         }
     }
 
-    /// Events and bytes that wait here, for tests of the bounds.
+    /// Returns how many events and bytes are queued, for tests of the bounds.
     #[doc(hidden)]
     pub fn waiting(&self) -> (usize, usize) {
         let early: usize = self.sessions.values().map(|s| s.order.waiting().0).sum();
@@ -256,19 +257,19 @@ impl Subscriber {
     }
 
     fn is_connected(&self) -> bool {
-        matches!(self.phase, Phase::Requested | Phase::Live)
+        matches!(self.phase, ConnectionPhase::Requested | ConnectionPhase::Live)
     }
 }
 
-/// About how many bytes an event takes in memory, without writing it down: for whoever must bound what waits.
+/// Returns about how many bytes an event takes in memory, without allocating, so that queues can be bounded.
 pub fn memory_size(event: &Event) -> usize {
-    /// What a map takes with its first entry, and what a value takes beside its text.
+    /// The approximate overhead of a map with its first entry, and of a value beside its text.
     const MAP: usize = 640;
     const VALUE: usize = 32;
-    struct Count(usize);
-    impl std::io::Write for Count {
+    struct JsonWeight(usize);
+    impl std::io::Write for JsonWeight {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            // The serializer hands over each mark by itself; a text that looks like one weighs a little too much.
+            // The serializer writes each punctuation mark by itself. A text that equals one is overestimated.
             self.0 += match bytes {
                 b"{" => MAP,
                 b"[" | b"," => VALUE,
@@ -280,8 +281,8 @@ pub fn memory_size(event: &Event) -> usize {
             Ok(())
         }
     }
-    let mut count = Count(0);
-    // The writer never fails, and what cannot be written as JSON came from no JSON.
+    let mut count = JsonWeight(0);
+    // The writer never fails, and every event can be serialized.
     let _ = serde_json::to_writer(&mut count, event);
     count.0
 }

@@ -1,4 +1,4 @@
-//! The user's answers: once per question, only to what is open, only as the terms and the question allow.
+//! The user's answers: one per open question, as the terms and the question permit.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ use crate::message::{
 use crate::record::Decimal;
 use crate::time::Timestamp;
 
-/// What the user answers.
+/// An answer of the user.
 ///
 /// ```
 /// use aaep_proto::message::Decision;
@@ -22,51 +22,51 @@ use crate::time::Timestamp;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum PromptAnswer {
-    /// To a question about an action.
+    /// The answer to a confirmation.
     Decision {
         /// Accept or reject.
         decision: Decision,
         /// Why.
         rationale: Option<String>,
-        /// Accept, but otherwise. A producer that cannot do that takes it as reject.
+        /// A different action to accept instead. A producer that does not support it takes it as a rejection.
         modified_action: Option<Map<String, Value>>,
     },
-    /// To a question about what the user wants.
+    /// The answer to a clarification.
     Response {
-        /// The answer.
+        /// The response.
         response: Response,
-        /// How sure the subscriber is of what it understood, from 0 to 1.
+        /// How certain the subscriber is that it recognized the answer, from 0 to 1.
         confidence: Option<f64>,
     },
 }
 
 impl PromptAnswer {
-    /// Yes, do it.
+    /// Creates the answer that accepts the action.
     pub fn accept() -> PromptAnswer {
         PromptAnswer::Decision { decision: Decision::Accept, rationale: None, modified_action: None }
     }
 
-    /// No, do not.
+    /// Creates the answer that rejects the action.
     pub fn reject() -> PromptAnswer {
         PromptAnswer::Decision { decision: Decision::Reject, rationale: None, modified_action: None }
     }
 
-    /// The answer to a clarification.
+    /// Creates the answer to a clarification.
     pub fn response(response: Response) -> PromptAnswer {
         PromptAnswer::Response { response, confidence: None }
     }
 }
 
-/// Why an answer was not sent. The question stays as it is.
+/// Why an answer was not sent. The question is not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptReplyError {
-    /// The question is not open any more.
+    /// The question is no longer open.
     Gone,
-    /// There is no connection at the moment. The question may still be open.
+    /// There is no connection. The question may still be open.
     NotConnected,
-    /// The terms do not let this subscriber answer.
+    /// The terms do not permit this subscriber to answer.
     NotGranted,
-    /// The question does not take this decision.
+    /// The question does not permit this decision.
     NotAllowed,
     /// The question asks for another kind of answer.
     WrongKind,
@@ -87,11 +87,11 @@ impl std::fmt::Display for PromptReplyError {
 impl std::error::Error for PromptReplyError {}
 
 impl Subscriber {
-    /// The user answers a question.
+    /// Sends the user's answer to a question.
     pub fn reply(&mut self, cx: &mut Cx<'_>, id: PromptId, answer: PromptAnswer) -> Result<(), PromptReplyError> {
         self.observe_time(cx);
         let ended = self.prompts.expire(cx.now.moment);
-        self.tell_ended(ended);
+        self.emit_ended(ended);
         let open = self.prompts.get(id).ok_or(PromptReplyError::Gone)?;
         if !self.is_live() {
             return Err(PromptReplyError::NotConnected);
@@ -102,17 +102,17 @@ impl Subscriber {
         check(open, &answer)?;
         let subscription = self.subscription.clone().ok_or(PromptReplyError::NotConnected)?;
         let Some(mut open) = self.prompts.take(id) else { return Err(PromptReplyError::Gone) };
-        // The user decided after the question was put; a clock that is behind must not say otherwise.
+        // The user decided after the question was asked, even if the clock of this machine is behind.
         let at = cx.now.wall.max(open.event.envelope.timestamp);
-        open.answered = agreeing(&answer);
+        open.answered = confirming_resolutions(&answer);
         let message = self.message(&open.token, subscription, at, answer);
         self.out.push_back(SubscriberOutput::Send(Box::new(message)));
         self.emit(SubscriberEvent::PromptEnded(id, PromptEnd::AnsweredHere));
-        self.prompts.keep_answered(open);
+        self.prompts.remember_answered(open);
         Ok(())
     }
 
-    /// The transport could not deliver a reply: the question is put again, if there is time.
+    /// Handles a reply that the transport could not send: the question is opened again, if there is time.
     pub fn handle_send_failure(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
         self.observe_time(cx);
         if let Some(open) = self.prompts.take_answered(token)
@@ -158,7 +158,7 @@ impl Subscriber {
     }
 }
 
-/// Whether the question takes this answer.
+/// Checks that the question permits this answer.
 fn check(open: &OpenPrompt, answer: &PromptAnswer) -> Result<(), PromptReplyError> {
     match (&open.event.payload, answer) {
         (Payload::AwaitingConfirmation(asked), PromptAnswer::Decision { decision, .. }) => {
@@ -172,7 +172,7 @@ fn check(open: &OpenPrompt, answer: &PromptAnswer) -> Result<(), PromptReplyErro
 }
 
 fn check_decision(asked: &AwaitingConfirmation, decision: &Decision) -> Result<(), PromptReplyError> {
-    // Saying no must always be possible, whatever a producer lists.
+    // A rejection must always be possible, whatever the producer lists.
     match decision {
         Decision::Reject => Ok(()),
         Decision::Accept if asked.lists(decision) => Ok(()),
@@ -180,7 +180,7 @@ fn check_decision(asked: &AwaitingConfirmation, decision: &Decision) -> Result<(
     }
 }
 
-/// Whether the response is of a kind that was asked for (6.5.5).
+/// Returns whether the response is of an accepted kind (6.5.5).
 fn takes(asked: &AwaitingClarification, response: &Response) -> bool {
     let is_choice = |text: &str| asked.choices.iter().flatten().any(|choice| choice.value == text);
     let Some(kinds) = &asked.accepted_response_kinds else {
@@ -194,14 +194,14 @@ fn takes(asked: &AwaitingClarification, response: &Response) -> bool {
         (ResponseKind::MultipleChoice, Response::Text(text)) => is_choice(text),
         (ResponseKind::YesNo, Response::Boolean(_)) => true,
         (ResponseKind::Numeric, Response::Number(number)) => number.is_finite(),
-        // A kind of a later version: the producer knows what it takes.
+        // A kind of a later version, which the producer checks.
         (ResponseKind::Other(_), _) => true,
         _ => false,
     })
 }
 
-/// The verdicts that say that this answer counted.
-fn agreeing(answer: &PromptAnswer) -> &'static [Resolution] {
+/// Returns the resolutions that confirm this answer.
+fn confirming_resolutions(answer: &PromptAnswer) -> &'static [Resolution] {
     match answer {
         PromptAnswer::Decision { decision: Decision::Accept, modified_action: None, .. } => &[Resolution::Accepted],
         PromptAnswer::Decision { .. } => &[Resolution::Rejected],

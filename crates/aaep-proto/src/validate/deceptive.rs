@@ -139,7 +139,7 @@ pub fn expose(text: &str) -> Cow<'_, str> {
         exposed.push_str(&text[handed..first.at]);
         handed = end;
         places += 1;
-        if places > limits::EXPOSED_CHARACTERS {
+        if places > limits::REVEALED_CHARACTERS {
             continue;
         }
         exposed.push_str(&match (&first.deception, together.len()) {

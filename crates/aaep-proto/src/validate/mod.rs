@@ -172,7 +172,7 @@ impl Findings {
     pub(crate) fn add(&mut self, rule: Rule, path: Path<'_>, message: impl Display) {
         let is_error = rule.severity() == Severity::Error;
         // When the report is full, the first error still gets in: it decides validity.
-        if self.problems.len() < limits::PROBLEMS || (is_error && self.errors == 0) {
+        if self.problems.len() < limits::PROBLEMS_PER_DOCUMENT || (is_error && self.errors == 0) {
             self.errors += usize::from(is_error);
             self.problems.push(Problem::new(rule, path.pointer(), message.to_string()));
         }

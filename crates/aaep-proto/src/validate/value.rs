@@ -6,7 +6,7 @@ use super::secret::{find_secret, is_secret_field};
 use crate::json::{Json, Object};
 use crate::limits;
 use crate::message::CORE_CONTEXT;
-use crate::message::kinds::{MAX_EXACT, TAG_FORM, TIMESTAMP_FORM, URI};
+use crate::message::field_types::{MAX_EXACT, TAG_FORM, TIMESTAMP_FORM, URI};
 use crate::record::{FieldType, ObjectSchema, Pattern, RuleSet, UnknownFields};
 use crate::rule::Rule;
 
@@ -181,8 +181,12 @@ pub(super) fn check_free(json: &Json<'_>, path: Path<'_>, free: Free, out: &mut 
 
 fn check_depth(depth: usize, path: Path<'_>, out: &mut Findings) {
     // Said once, where the bound is crossed.
-    if depth == limits::DEPTH + 1 {
-        out.add(Rule::Depth, path, format_args!("Flatten it: an event should nest at most {} deep.", limits::DEPTH));
+    if depth == limits::NESTING_LEVELS + 1 {
+        out.add(
+            Rule::Depth,
+            path,
+            format_args!("Flatten it: an event should nest at most {} deep.", limits::NESTING_LEVELS),
+        );
     }
 }
 
@@ -231,7 +235,7 @@ fn check_pattern(pattern: &'static Pattern, json: &Json<'_>, rules: &RuleSet, pa
         } else {
             rules.format
         };
-        out.add(rule, path, format_args!("{} {}.", path.name(), pattern.says));
+        out.add(rule, path, format_args!("{} {}.", path.name(), pattern.description));
     }
     check_string_size(text, path, out);
 }

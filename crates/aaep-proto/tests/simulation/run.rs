@@ -398,7 +398,7 @@ impl Sim {
         }
         for (key, listener) in &self.listeners {
             let waiting = self.world.engine.waiting(*key);
-            assert!(waiting <= limits::HELD_EVENTS, "{waiting} events wait");
+            assert!(waiting <= limits::OUTBOX_EVENTS, "{waiting} events wait");
             assert!(!listener.is_unlimited() || waiting == 0, "something waits for who takes everything");
         }
     }

@@ -29,7 +29,7 @@ fn waits_grow_with_jitter_and_a_good_connection_starts_them_anew() {
         assert!(world.out.iter().any(|o| matches!(o, SubscriberOutput::Connect(_))));
     }
     for (attempt, wait) in waits.iter().enumerate() {
-        let most = (limits::BACKOFF_FIRST_MILLIS << attempt).min(limits::BACKOFF_MOST_MILLIS);
+        let most = (limits::BACKOFF_FIRST_MILLIS << attempt).min(limits::BACKOFF_MAX_MILLIS);
         assert!((most / 2..=most).contains(wait), "{attempt}: {waits:?}");
     }
     assert!(waits[7..].iter().any(|w| *w != waits[6]), "there is chance in it: {waits:?}");

@@ -40,7 +40,7 @@ fn order_is_restored_and_what_is_missing_is_said() {
         world.hear(numbered[n].clone());
     }
     assert_eq!(world.ids(), ["evt_1", "evt_2", "evt_3"]);
-    world.pass(limits::EARLY_MILLIS);
+    world.pass(limits::EARLY_WAIT_MILLIS);
     assert_eq!(world.ids(), ["evt_1", "evt_2", "evt_3", "evt_5", "evt_6"]);
     let gap = Gap::Numbers { session: "sess_1".parse().unwrap(), first: 3, last: 3 };
     assert!(world.has(&SubscriberOutput::Event(SubscriberEvent::Gap(gap))));

@@ -1,16 +1,16 @@
-//! New terms for what waits (decision 77).
+//! New terms for waiting events (decision 77).
 
 use std::sync::Arc;
 
-use super::{CoalescedText, Flow, FoldKey, FoldKind, Outbox, OutgoingFrame, What};
+use super::{CoalescedText, FoldKey, FoldKind, Outbox, OutboxTerms, OutgoingFrame, QueuedContent};
 use crate::frame::{Frame, FrameClass};
 use crate::id::{OutputId, SessionId};
-use crate::shaping::segment::Level;
+use crate::shaping::segment::BoundaryLevel;
 use crate::time::Moment;
 
 impl Outbox {
-    /// Other terms from now on. What is being announced goes on at the new pace.
-    pub fn set_flow(&mut self, flow: Flow, now: Moment) {
+    /// Changes the terms. Text that is being announced continues at the new pace.
+    pub fn set_flow(&mut self, flow: OutboxTerms, now: Moment) {
         self.budget = self.budget.with_rate(flow.rate, now);
         let left = self.text_ready.since(now);
         self.text_ready = match (self.flow.pace_wpm, flow.pace_wpm) {
@@ -19,13 +19,13 @@ impl Outbox {
         };
         self.flow = flow;
         for release in &mut self.urgent {
-            match &mut release.what {
-                OutgoingFrame::Run(run) if run.frame.cut().is_some() => {
-                    run.hint = flow.cutting.hint(run.level, run.complete);
+            match &mut release.content {
+                OutgoingFrame::Coalesced(run) if run.frame.cut().is_some() => {
+                    run.hint = flow.boundaries.hint(run.level, run.complete);
                 }
                 OutgoingFrame::Frame(frame) => {
-                    if let Some(run) = CoalescedText::renamed(frame, flow.cutting) {
-                        release.what = OutgoingFrame::Run(run);
+                    if let Some(run) = CoalescedText::with_hint(frame, flow.boundaries) {
+                        release.content = OutgoingFrame::Coalesced(run);
                     }
                 }
                 _ => {}
@@ -33,59 +33,65 @@ impl Outbox {
         }
     }
 
-    /// Puts what waits into other words. Nothing for a frame means that the subscription no longer wants it; critical
-    /// events wait on in any case.
+    /// Replaces each waiting frame by the result of `fit`. `None` means that the subscription no longer wants it; critical
+    /// events are kept in any case.
     pub fn refit(&mut self, mut fit: impl FnMut(&Arc<Frame>) -> Option<Arc<Frame>>) {
         self.urgent.retain_mut(|release| {
-            let fitted = fit(release.what.frame());
-            match (&mut release.what, fitted) {
+            let fitted = fit(release.content.frame());
+            match (&mut release.content, fitted) {
                 (OutgoingFrame::Frame(frame) | OutgoingFrame::State(frame, _), Some(fitted)) => *frame = fitted,
-                (OutgoingFrame::Run(_), Some(_)) => {}
-                (what, None) => return what.frame().class() == FrameClass::Critical,
+                (OutgoingFrame::Coalesced(_), Some(_)) => {}
+                (content, None) => return content.frame().class() == FrameClass::Critical,
             }
             true
         });
         let mut unwanted = Vec::new();
-        for (place, held) in &mut self.held {
-            let fitted = fit(held.what.frame());
-            match (&mut held.what, fitted) {
+        for (place, held) in &mut self.queued {
+            let fitted = fit(held.content.frame());
+            match (&mut held.content, fitted) {
                 (_, None) => unwanted.push(*place),
-                (What::State(frame, _) | What::Other(frame), Some(fitted)) => *frame = fitted,
-                (What::Text(_), Some(_)) => {}
+                (QueuedContent::State(frame, _) | QueuedContent::Other(frame), Some(fitted)) => *frame = fitted,
+                (QueuedContent::Text(_), Some(_)) => {}
             }
         }
         for place in unwanted {
             if let Some(held) = self.remove(place) {
-                self.drop_unsent(held.what);
+                self.drop_unsent(held.content);
             }
         }
     }
 
-    /// Takes the waiting text of an output out, to be cut again. What comes of it next gets its place back, until
-    /// [`Outbox::give_up_places`].
+    /// Removes the waiting text of an output so that it can be split again. The next chunk of the output takes its place
+    /// in the queue, until [`Outbox::release_places`].
     pub fn take_text(&mut self, session: &SessionId, output: &OutputId) -> Option<String> {
         let place = *self.places.get(&text_key(session, output))?;
-        let held = self.held.remove(&place)?;
-        let What::Text(text) = held.what else { return None };
-        self.held_bytes = self.held_bytes.saturating_sub(text.bytes());
+        let held = self.queued.remove(&place)?;
+        let QueuedContent::Text(text) = held.content else { return None };
+        self.queued_text_bytes = self.queued_text_bytes.saturating_sub(text.bytes());
         Some(text.into_text())
     }
 
-    /// Frees the places that text was taken from and that nothing came back to.
-    pub fn give_up_places(&mut self) {
-        let held = &self.held;
+    /// Releases the places that [`Outbox::take_text`] reserved and that are still empty.
+    pub fn release_places(&mut self) {
+        let held = &self.queued;
         self.places.retain(|_, place| held.contains_key(place));
     }
 
-    /// Drops waiting text of an output from so many characters on, where a boundary of this level is; answers how many
-    /// characters of the output were sent, if any text waited.
-    pub fn truncate_text(&mut self, session: &SessionId, output: &OutputId, end: u64, level: Level) -> Option<u64> {
+    /// Drops the waiting text of an output after character `end`, where a boundary of this level is. Returns how many
+    /// characters of the output were sent, or `None` if no text waits.
+    pub fn truncate_text(
+        &mut self,
+        session: &SessionId,
+        output: &OutputId,
+        end: u64,
+        level: BoundaryLevel,
+    ) -> Option<u64> {
         let place = *self.places.get(&text_key(session, output))?;
-        let What::Text(text) = &mut self.held.get_mut(&place)?.what else { return None };
+        let QueuedContent::Text(text) = &mut self.queued.get_mut(&place)?.content else { return None };
         let (before, sent) = (text.bytes(), text.position());
         text.truncate(end, level);
         let (after, empty) = (text.bytes(), text.is_empty());
-        self.held_bytes = (self.held_bytes + after).saturating_sub(before);
+        self.queued_text_bytes = (self.queued_text_bytes + after).saturating_sub(before);
         if empty {
             self.remove(place);
         }

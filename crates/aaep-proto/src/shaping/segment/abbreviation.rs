@@ -2,11 +2,11 @@
 
 use super::Cluster;
 use super::class::is_thai;
-use super::language::Language;
+use super::language::SentenceRules;
 
 /// What a full stop means, as far as the word before it tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum StopVerdict {
     /// The end of a sentence.
     End,
     /// Part of an abbreviation or a number.
@@ -22,7 +22,7 @@ const MAX_TOKEN: usize = 32;
 
 /// The text since the last space, as far as it may be an abbreviation.
 #[derive(Debug, Default)]
-pub(super) struct Token {
+pub(super) struct LastWord {
     text: String,
     too_long: bool,
     /// Whether it looks like an address or code, where `?` and `!` are not punctuation.
@@ -35,7 +35,7 @@ pub(super) struct Token {
     announced: bool,
 }
 
-impl Token {
+impl LastWord {
     /// Starts a new token after a space.
     pub(super) fn next(&mut self) {
         if !self.is_empty() {
@@ -82,17 +82,17 @@ impl Token {
     }
 
     /// Whether the token is a word that begins sentences. A single letter may be an initial.
-    pub(super) fn is_starter(&self, language: &Language) -> bool {
+    pub(super) fn is_starter(&self, language: &SentenceRules) -> bool {
         !is_letter(self.word()) && contains(language.starters, &self.word().to_lowercase())
     }
 
     /// What a full stop after this token means.
-    pub(super) fn verdict(&mut self, language: &Language) -> Verdict {
+    pub(super) fn verdict(&mut self, language: &SentenceRules) -> StopVerdict {
         let word = self.word();
-        let Some(first) = word.chars().next() else { return Verdict::End };
+        let Some(first) = word.chars().next() else { return StopVerdict::End };
         // Thai ends no sentence with a stop, but many abbreviations.
         if word.chars().next_back().is_some_and(is_thai) {
-            return Verdict::Part;
+            return StopVerdict::Part;
         }
         if first.is_numeric() {
             return self.number(word, language);
@@ -100,26 +100,30 @@ impl Token {
         let lower = word.to_lowercase();
         let announces = contains(language.before_number, &lower);
         let verdict = if contains(language.never, &lower) {
-            Verdict::Part
+            StopVerdict::Part
         } else if announces && !is_initial(word) {
-            Verdict::EndUnlessNumber
+            StopVerdict::EndUnlessNumber
         } else if contains(language.doubtful, &lower) || is_short_form(word, language) {
-            Verdict::EndBeforeStarter
+            StopVerdict::EndBeforeStarter
         } else {
-            Verdict::End
+            StopVerdict::End
         };
         self.announces = announces;
         verdict
     }
 
-    fn number(&self, word: &str, language: &Language) -> Verdict {
+    fn number(&self, word: &str, language: &SentenceRules) -> StopVerdict {
         if !word.chars().all(|c| c.is_numeric() || c == '.') {
-            return Verdict::End;
+            return StopVerdict::End;
         }
         if self.leads && word.split('.').all(|part| part.chars().count() <= 3) {
-            return Verdict::Part;
+            return StopVerdict::Part;
         }
-        if language.ordinals && word.len() <= 2 && !self.announced { Verdict::EndBeforeStarter } else { Verdict::End }
+        if language.ordinals && word.len() <= 2 && !self.announced {
+            StopVerdict::EndBeforeStarter
+        } else {
+            StopVerdict::End
+        }
     }
 }
 
@@ -128,7 +132,7 @@ fn contains(table: &[&str], word: &str) -> bool {
 }
 
 /// Whether it is an initial, an acronym or a Roman ordinal.
-fn is_short_form(word: &str, language: &Language) -> bool {
+fn is_short_form(word: &str, language: &SentenceRules) -> bool {
     is_acronym(word)
         || is_initial(word)
         || (is_letter(word) && !language.letter_words)
@@ -158,8 +162,8 @@ mod tests {
     use super::super::language;
     use super::*;
 
-    fn check(tag: &str, word: &str, expected: Verdict) {
-        let mut token = Token::default();
+    fn check(tag: &str, word: &str, expected: StopVerdict) {
+        let mut token = LastWord::default();
         for (at, c) in word.char_indices() {
             let text = &word[at..at + c.len_utf8()];
             token.push(&Cluster { first: c, at: at as u64, text });
@@ -169,16 +173,16 @@ mod tests {
 
     #[test]
     fn words_before_a_stop() {
-        check("en", "(e.g", Verdict::Part);
-        check("en", "No", Verdict::EndUnlessNumber);
-        check("en", "U.S", Verdict::EndBeforeStarter);
-        check("en", "J", Verdict::EndBeforeStarter);
-        check("en", "done", Verdict::End);
-        check("en", "3", Verdict::End);
-        check("de", "3", Verdict::EndBeforeStarter);
-        check("de", "2024", Verdict::End);
-        check("vi", "ạ", Verdict::End);
-        check("th", "พ.ศ", Verdict::Part);
-        check("ko", "네", Verdict::End);
+        check("en", "(e.g", StopVerdict::Part);
+        check("en", "No", StopVerdict::EndUnlessNumber);
+        check("en", "U.S", StopVerdict::EndBeforeStarter);
+        check("en", "J", StopVerdict::EndBeforeStarter);
+        check("en", "done", StopVerdict::End);
+        check("en", "3", StopVerdict::End);
+        check("de", "3", StopVerdict::EndBeforeStarter);
+        check("de", "2024", StopVerdict::End);
+        check("vi", "ạ", StopVerdict::End);
+        check("th", "พ.ศ", StopVerdict::Part);
+        check("ko", "네", StopVerdict::End);
     }
 }

@@ -4,18 +4,18 @@
 //! counted: in streamed Markdown code and lists stand indented below list items far more often than
 //! indented code occurs.
 
-use super::class::{Class, Habits, class};
-use super::sentence::Ending;
+use super::class::{CharClass, ScriptRules, class};
+use super::sentence::SentenceEnd;
 use super::sentence::Sentences;
 use super::word::WordBoundaries;
-use super::{Cluster, Level, Mark, Pause, Syntax, language};
+use super::{BoundaryLevel, BoundaryMark, Cluster, Syntax, WriterPause, language};
 
 /// More of a line is not needed to tell what it is.
 const MAX_HELD: usize = 128;
 
 /// What the beginning of a line may become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Prefix {
+enum LinePrefix {
     Indent,
     /// So many of `-`, `*`, `+`.
     Bullet(char, usize),
@@ -33,7 +33,7 @@ enum Prefix {
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum BlockLine {
     Text,
     Heading,
     Row,
@@ -54,30 +54,30 @@ enum CodeLine {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Prefix(Prefix),
+enum BlockState {
+    Prefix(LinePrefix),
     Text,
     Code { tick: char, len: usize, line: CodeLine },
 }
 
 /// What a cluster means for the prefix of a line.
-enum Step {
+enum PrefixStep {
     Skip,
-    Hold(Prefix),
+    Hold(LinePrefix),
     /// The marker of a list item is complete.
     Item,
-    Is(Kind),
+    Is(BlockLine),
 }
 
 /// The beginning of a line that may have to be read as text.
 #[derive(Debug, Default)]
-struct Held {
+struct QueuedPrefix {
     text: String,
     clusters: Vec<(char, usize)>,
     at: u64,
 }
 
-impl Held {
+impl QueuedPrefix {
     fn push(&mut self, cluster: &Cluster<'_>) {
         if self.clusters.is_empty() {
             self.at = cluster.at;
@@ -96,8 +96,8 @@ impl Held {
 #[derive(Debug)]
 pub(super) struct Blocks {
     syntax: Syntax,
-    state: State,
-    held: Held,
+    state: BlockState,
+    held: QueuedPrefix,
     /// The start of the line.
     line: u64,
     /// Whether a blank line stands before this one.
@@ -107,7 +107,7 @@ pub(super) struct Blocks {
     was_quoted: bool,
     /// Whether the line before this one began a list item.
     was_item: bool,
-    previous: Kind,
+    previous: BlockLine,
     /// Whether there was anything but space.
     any: bool,
     sentences: Sentences,
@@ -116,7 +116,7 @@ pub(super) struct Blocks {
 impl Blocks {
     pub(super) fn new(syntax: Syntax, primary: &str) -> Blocks {
         let is = |tags: &[&str]| tags.iter().any(|tag| tag.eq_ignore_ascii_case(primary));
-        let habits = Habits {
+        let habits = ScriptRules {
             greek: is(&["el"]),
             inward_quotes: is(&["de", "da", "sl", "hr"]),
             low_quotes: is(&["de", "cs", "sk", "sl", "hr", "sr", "bg", "mk", "is", "lt", "et", "ru", "uk", "be", "ka"]),
@@ -124,15 +124,15 @@ impl Blocks {
         };
         Blocks {
             syntax,
-            state: State::Prefix(Prefix::Indent),
-            held: Held::default(),
+            state: BlockState::Prefix(LinePrefix::Indent),
+            held: QueuedPrefix::default(),
             line: 0,
             blank: false,
             item: false,
             quoted: false,
             was_quoted: false,
             was_item: false,
-            previous: Kind::Text,
+            previous: BlockLine::Text,
             any: false,
             sentences: Sentences::new(language::of(primary), habits, syntax == Syntax::Markdown),
         }
@@ -142,14 +142,14 @@ impl Blocks {
         self.sentences.words = Some(WordBoundaries::new());
     }
 
-    pub(super) fn cluster(&mut self, cluster: Cluster<'_>, marks: &mut Vec<Mark>) {
+    pub(super) fn cluster(&mut self, cluster: Cluster<'_>, marks: &mut Vec<BoundaryMark>) {
         let class = class(&cluster, self.sentences.habits);
         self.classified(cluster, class, marks);
     }
 
-    pub(super) fn finish(&mut self, at: u64, marks: &mut Vec<Mark>) {
-        if let State::Prefix(prefix) = self.state
-            && (prefix != Prefix::Indent || self.item)
+    pub(super) fn finish(&mut self, at: u64, marks: &mut Vec<BoundaryMark>) {
+        if let BlockState::Prefix(prefix) = self.state
+            && (prefix != LinePrefix::Indent || self.item)
         {
             let kind = self.at_line_end(prefix);
             self.resolve(kind, marks);
@@ -157,60 +157,63 @@ impl Blocks {
         self.sentences.finish(at, marks);
     }
 
-    pub(super) fn habits(&self) -> Habits {
+    pub(super) fn habits(&self) -> ScriptRules {
         self.sentences.habits
     }
 
     /// How long the writer must be silent before something could be marked.
-    pub(super) fn awaits(&self, end: u64) -> Option<Pause> {
+    pub(super) fn awaits(&self, end: u64) -> Option<WriterPause> {
         self.ending(end).map(|(_, ending)| ending.pause)
     }
 
     /// Marks what is complete if nothing follows for this long.
-    pub(super) fn settle(&mut self, end: u64, pause: Pause, marks: &mut Vec<Mark>) {
+    pub(super) fn settle(&mut self, end: u64, pause: WriterPause, marks: &mut Vec<BoundaryMark>) {
         if let Some((level, ending)) = self.ending(end)
             && ending.pause <= pause
         {
             self.sentences.end_at(level, ending.at, marks);
         }
-        let line = matches!(self.state, State::Prefix(_)).then_some(self.line);
-        if !matches!(self.state, State::Code { .. }) {
+        let line = matches!(self.state, BlockState::Prefix(_)).then_some(self.line);
+        if !matches!(self.state, BlockState::Code { .. }) {
             self.sentences.end_word(line, marks);
         }
     }
 
     /// What ends here if nothing follows.
-    fn ending(&self, end: u64) -> Option<(Level, Ending)> {
-        let ends = |level, at, pause| self.sentences.is_after_last(at, level).then_some((level, Ending { at, pause }));
+    fn ending(&self, end: u64) -> Option<(BoundaryLevel, SentenceEnd)> {
+        let ends =
+            |level, at, pause| self.sentences.is_after_last(at, level).then_some((level, SentenceEnd { at, pause }));
         match self.state {
-            State::Prefix(_) if !self.any => None,
-            State::Prefix(_) => {
-                let after_block = matches!(self.previous, Kind::Heading | Kind::Rule | Kind::Code(..));
+            BlockState::Prefix(_) if !self.any => None,
+            BlockState::Prefix(_) => {
+                let after_block = matches!(self.previous, BlockLine::Heading | BlockLine::Rule | BlockLine::Code(..));
                 if self.blank || after_block {
-                    ends(Level::Paragraph, self.line, Pause::None)
-                } else if self.item || self.previous == Kind::Row {
-                    ends(Level::Sentence, self.line, Pause::None)
+                    ends(BoundaryLevel::Paragraph, self.line, WriterPause::None)
+                } else if self.item || self.previous == BlockLine::Row {
+                    ends(BoundaryLevel::Sentence, self.line, WriterPause::None)
                 } else if self.was_item {
-                    ends(Level::Sentence, self.line, Pause::Short)
+                    ends(BoundaryLevel::Sentence, self.line, WriterPause::Short)
                 } else {
                     let ending = self.sentences.ending(Some(self.line))?;
-                    ends(Level::Sentence, ending.at, ending.pause)
+                    ends(BoundaryLevel::Sentence, ending.at, ending.pause)
                 }
             }
-            State::Text => self.sentences.ending(None).map(|ending| (Level::Sentence, ending)),
-            State::Code { len, line: CodeLine::Ticks(n), .. } if n >= len => ends(Level::Paragraph, end, Pause::Short),
-            State::Code { line: CodeLine::Tail, .. } => ends(Level::Paragraph, end, Pause::Short),
-            State::Code { .. } => None,
+            BlockState::Text => self.sentences.ending(None).map(|ending| (BoundaryLevel::Sentence, ending)),
+            BlockState::Code { len, line: CodeLine::Ticks(n), .. } if n >= len => {
+                ends(BoundaryLevel::Paragraph, end, WriterPause::Short)
+            }
+            BlockState::Code { line: CodeLine::Tail, .. } => ends(BoundaryLevel::Paragraph, end, WriterPause::Short),
+            BlockState::Code { .. } => None,
         }
     }
 
-    fn classified(&mut self, cluster: Cluster<'_>, class: Class, marks: &mut Vec<Mark>) {
+    fn classified(&mut self, cluster: Cluster<'_>, class: CharClass, marks: &mut Vec<BoundaryMark>) {
         match self.state {
-            State::Text if class == Class::Newline => self.end_line(&cluster),
-            State::Text => self.sentences.cluster(cluster, class, marks),
-            State::Prefix(prefix) if class == Class::Newline => self.newline(prefix, &cluster, marks),
-            State::Prefix(prefix) => self.prefix(prefix, cluster, class, marks),
-            State::Code { tick, len, line } => self.code(&cluster, class, (tick, len), line),
+            BlockState::Text if class == CharClass::Newline => self.end_line(&cluster),
+            BlockState::Text => self.sentences.cluster(cluster, class, marks),
+            BlockState::Prefix(prefix) if class == CharClass::Newline => self.newline(prefix, &cluster, marks),
+            BlockState::Prefix(prefix) => self.prefix(prefix, cluster, class, marks),
+            BlockState::Code { tick, len, line } => self.code(&cluster, class, (tick, len), line),
         }
     }
 
@@ -222,91 +225,93 @@ impl Blocks {
     }
 
     fn start_line(&mut self, newline: &Cluster<'_>) {
-        self.state = State::Prefix(Prefix::Indent);
+        self.state = BlockState::Prefix(LinePrefix::Indent);
         self.line = newline.end();
         self.item = false;
         self.quoted = false;
         self.held.clear();
     }
 
-    fn prefix(&mut self, prefix: Prefix, cluster: Cluster<'_>, class: Class, marks: &mut Vec<Mark>) {
+    fn prefix(&mut self, prefix: LinePrefix, cluster: Cluster<'_>, class: CharClass, marks: &mut Vec<BoundaryMark>) {
         let step = match class {
-            Class::Transparent if prefix == Prefix::Indent => Step::Skip,
-            Class::Transparent => Step::Hold(prefix),
-            _ if prefix == Prefix::Indent && cluster.first == '>' && self.syntax == Syntax::Markdown => {
+            CharClass::Transparent if prefix == LinePrefix::Indent => PrefixStep::Skip,
+            CharClass::Transparent => PrefixStep::Hold(prefix),
+            _ if prefix == LinePrefix::Indent && cluster.first == '>' && self.syntax == Syntax::Markdown => {
                 self.quoted = true;
-                Step::Skip
+                PrefixStep::Skip
             }
             _ => self.step(prefix, cluster.first, class),
         };
         let kind = match step {
-            Step::Skip => return,
-            Step::Hold(next) if self.held.text.len() + cluster.text.len() <= MAX_HELD => {
+            PrefixStep::Skip => return,
+            PrefixStep::Hold(next) if self.held.text.len() + cluster.text.len() <= MAX_HELD => {
                 self.held.push(&cluster);
-                self.state = State::Prefix(next);
+                self.state = BlockState::Prefix(next);
                 return;
             }
-            Step::Hold(Prefix::Info(tick, len) | Prefix::Ticks(tick, len)) if len >= 3 => Kind::Code(tick, len),
-            Step::Hold(_) => Kind::Text,
-            Step::Item => {
+            PrefixStep::Hold(LinePrefix::Info(tick, len) | LinePrefix::Ticks(tick, len)) if len >= 3 => {
+                BlockLine::Code(tick, len)
+            }
+            PrefixStep::Hold(_) => BlockLine::Text,
+            PrefixStep::Item => {
                 self.item = true;
                 self.held.clear();
-                self.state = State::Prefix(Prefix::Indent);
+                self.state = BlockState::Prefix(LinePrefix::Indent);
                 return;
             }
-            Step::Is(kind) => kind,
+            PrefixStep::Is(kind) => kind,
         };
         self.resolve(kind, marks);
-        if kind != Kind::Heading {
+        if kind != BlockLine::Heading {
             self.classified(cluster, class, marks);
         }
     }
 
-    fn step(&self, prefix: Prefix, c: char, class: Class) -> Step {
-        let space = class == Class::Space;
+    fn step(&self, prefix: LinePrefix, c: char, class: CharClass) -> PrefixStep {
+        let space = class == CharClass::Space;
         match prefix {
-            Prefix::Indent if space => Step::Skip,
-            Prefix::Indent => self.step_indent(c, class),
-            Prefix::Bullet(_, 1) if space => Step::Item,
-            Prefix::Bullet(bullet, n) if n >= 3 && space => Step::Hold(Prefix::Bullet(bullet, n)),
-            Prefix::Bullet(bullet, n) if c == bullet && self.syntax == Syntax::Markdown => {
-                Step::Hold(Prefix::Bullet(bullet, n + 1))
+            LinePrefix::Indent if space => PrefixStep::Skip,
+            LinePrefix::Indent => self.step_indent(c, class),
+            LinePrefix::Bullet(_, 1) if space => PrefixStep::Item,
+            LinePrefix::Bullet(bullet, n) if n >= 3 && space => PrefixStep::Hold(LinePrefix::Bullet(bullet, n)),
+            LinePrefix::Bullet(bullet, n) if c == bullet && self.syntax == Syntax::Markdown => {
+                PrefixStep::Hold(LinePrefix::Bullet(bullet, n + 1))
             }
             // A year at the start of a line is no list number.
-            Prefix::Digits(n) if class == Class::Digit && n < 3 => Step::Hold(Prefix::Digits(n + 1)),
-            Prefix::Digits(_) if c == '.' || c == ')' => Step::Hold(Prefix::Number),
-            Prefix::Number if space => Step::Item,
-            Prefix::Hashes(n) if c == '#' && n < 6 => Step::Hold(Prefix::Hashes(n + 1)),
-            Prefix::Hashes(_) if space => Step::Is(Kind::Heading),
-            Prefix::Rule(rule, n) if c == rule => Step::Hold(Prefix::Rule(rule, n + 1)),
-            Prefix::Rule(..) if space => Step::Hold(prefix),
-            Prefix::Ticks(tick, n) if c == tick => Step::Hold(Prefix::Ticks(tick, n + 1)),
-            Prefix::Ticks(tick, n) if n >= 3 => Step::Hold(Prefix::Info(tick, n)),
+            LinePrefix::Digits(n) if class == CharClass::Digit && n < 3 => PrefixStep::Hold(LinePrefix::Digits(n + 1)),
+            LinePrefix::Digits(_) if c == '.' || c == ')' => PrefixStep::Hold(LinePrefix::Number),
+            LinePrefix::Number if space => PrefixStep::Item,
+            LinePrefix::Hashes(n) if c == '#' && n < 6 => PrefixStep::Hold(LinePrefix::Hashes(n + 1)),
+            LinePrefix::Hashes(_) if space => PrefixStep::Is(BlockLine::Heading),
+            LinePrefix::Rule(rule, n) if c == rule => PrefixStep::Hold(LinePrefix::Rule(rule, n + 1)),
+            LinePrefix::Rule(..) if space => PrefixStep::Hold(prefix),
+            LinePrefix::Ticks(tick, n) if c == tick => PrefixStep::Hold(LinePrefix::Ticks(tick, n + 1)),
+            LinePrefix::Ticks(tick, n) if n >= 3 => PrefixStep::Hold(LinePrefix::Info(tick, n)),
             // A backtick behind the fence: it was inline code.
-            Prefix::Info('`', _) if c == '`' => Step::Is(Kind::Text),
-            Prefix::Info(..) => Step::Hold(prefix),
-            _ => Step::Is(Kind::Text),
+            LinePrefix::Info('`', _) if c == '`' => PrefixStep::Is(BlockLine::Text),
+            LinePrefix::Info(..) => PrefixStep::Hold(prefix),
+            _ => PrefixStep::Is(BlockLine::Text),
         }
     }
 
-    fn step_indent(&self, c: char, class: Class) -> Step {
+    fn step_indent(&self, c: char, class: CharClass) -> PrefixStep {
         let markdown = self.syntax == Syntax::Markdown;
         match c {
             // An emoji that begins with an asterisk.
-            '*' if class == Class::Other => Step::Is(Kind::Text),
-            '-' | '*' | '+' | '–' => Step::Hold(Prefix::Bullet(c, 1)),
-            '•' | '‣' | '◦' | '▪' | '●' | '⁃' => Step::Item,
-            '0'..='9' if class == Class::Digit => Step::Hold(Prefix::Digits(1)),
-            '#' if markdown => Step::Hold(Prefix::Hashes(1)),
-            '_' | '=' if markdown => Step::Hold(Prefix::Rule(c, 1)),
-            '`' | '~' if markdown => Step::Hold(Prefix::Ticks(c, 1)),
-            '|' if markdown => Step::Is(Kind::Row),
-            _ => Step::Is(Kind::Text),
+            '*' if class == CharClass::Other => PrefixStep::Is(BlockLine::Text),
+            '-' | '*' | '+' | '–' => PrefixStep::Hold(LinePrefix::Bullet(c, 1)),
+            '•' | '‣' | '◦' | '▪' | '●' | '⁃' => PrefixStep::Item,
+            '0'..='9' if class == CharClass::Digit => PrefixStep::Hold(LinePrefix::Digits(1)),
+            '#' if markdown => PrefixStep::Hold(LinePrefix::Hashes(1)),
+            '_' | '=' if markdown => PrefixStep::Hold(LinePrefix::Rule(c, 1)),
+            '`' | '~' if markdown => PrefixStep::Hold(LinePrefix::Ticks(c, 1)),
+            '|' if markdown => PrefixStep::Is(BlockLine::Row),
+            _ => PrefixStep::Is(BlockLine::Text),
         }
     }
 
-    fn newline(&mut self, prefix: Prefix, newline: &Cluster<'_>, marks: &mut Vec<Mark>) {
-        if prefix == Prefix::Indent && !self.item {
+    fn newline(&mut self, prefix: LinePrefix, newline: &Cluster<'_>, marks: &mut Vec<BoundaryMark>) {
+        if prefix == LinePrefix::Indent && !self.item {
             self.start_line(newline);
             self.blank = true;
             return;
@@ -314,41 +319,41 @@ impl Blocks {
         let kind = self.at_line_end(prefix);
         self.resolve(kind, marks);
         match &mut self.state {
-            State::Code { line, .. } => *line = CodeLine::Indent,
+            BlockState::Code { line, .. } => *line = CodeLine::Indent,
             _ => self.end_line(newline),
         }
     }
 
     /// What the line is if nothing follows.
-    fn at_line_end(&mut self, prefix: Prefix) -> Kind {
+    fn at_line_end(&mut self, prefix: LinePrefix) -> BlockLine {
         match prefix {
-            Prefix::Bullet('-' | '*' | '+', 1) => {
+            LinePrefix::Bullet('-' | '*' | '+', 1) => {
                 self.item = true;
                 self.held.clear();
-                Kind::Text
+                BlockLine::Text
             }
-            Prefix::Bullet('-' | '*', 3..) | Prefix::Rule(_, 3..) => Kind::Rule,
-            Prefix::Hashes(_) => Kind::Heading,
-            Prefix::Ticks(tick, len @ 3..) | Prefix::Info(tick, len) => Kind::Code(tick, len),
-            _ => Kind::Text,
+            LinePrefix::Bullet('-' | '*', 3..) | LinePrefix::Rule(_, 3..) => BlockLine::Rule,
+            LinePrefix::Hashes(_) => BlockLine::Heading,
+            LinePrefix::Ticks(tick, len @ 3..) | LinePrefix::Info(tick, len) => BlockLine::Code(tick, len),
+            _ => BlockLine::Text,
         }
     }
 
     /// The line is known: makes the boundary before it and reads what was held.
-    fn resolve(&mut self, kind: Kind, marks: &mut Vec<Mark>) {
+    fn resolve(&mut self, kind: BlockLine, marks: &mut Vec<BoundaryMark>) {
         if self.any {
             self.sentences.line(self.level(kind), self.line, marks);
         }
         self.any = true;
         self.blank = false;
         self.previous = kind;
-        self.sentences.whole = kind == Kind::Row;
+        self.sentences.whole = kind == BlockLine::Row;
         self.state = match kind {
-            Kind::Code(tick, len) => State::Code { tick, len, line: CodeLine::Body },
-            _ => State::Text,
+            BlockLine::Code(tick, len) => BlockState::Code { tick, len, line: CodeLine::Body },
+            _ => BlockState::Text,
         };
         let mut held = std::mem::take(&mut self.held);
-        if kind == Kind::Text {
+        if kind == BlockLine::Text {
             let (mut start, mut at) = (0, held.at);
             for &(first, len) in &held.clusters {
                 let cluster = Cluster { first, at, text: &held.text[start..start + len] };
@@ -363,35 +368,35 @@ impl Blocks {
     }
 
     /// The boundary before a line.
-    fn level(&self, kind: Kind) -> Option<Level> {
-        let after_block = matches!(self.previous, Kind::Heading | Kind::Rule | Kind::Code(..));
-        let block = matches!(kind, Kind::Heading | Kind::Code(..));
+    fn level(&self, kind: BlockLine) -> Option<BoundaryLevel> {
+        let after_block = matches!(self.previous, BlockLine::Heading | BlockLine::Rule | BlockLine::Code(..));
+        let block = matches!(kind, BlockLine::Heading | BlockLine::Code(..));
         if self.blank || after_block || block || (self.quoted && !self.was_quoted) {
-            Some(Level::Paragraph)
-        } else if self.item || kind == Kind::Row || self.previous == Kind::Row {
-            Some(Level::Sentence)
+            Some(BoundaryLevel::Paragraph)
+        } else if self.item || kind == BlockLine::Row || self.previous == BlockLine::Row {
+            Some(BoundaryLevel::Sentence)
         } else {
             None
         }
     }
 
     /// Looks for the end of code; nothing else in it matters.
-    fn code(&mut self, cluster: &Cluster<'_>, class: Class, fence: (char, usize), line: CodeLine) {
+    fn code(&mut self, cluster: &Cluster<'_>, class: CharClass, fence: (char, usize), line: CodeLine) {
         let (tick, len) = fence;
         let closes = |n: usize| n >= len;
         let line = match line {
-            CodeLine::Tail if class == Class::Newline => return self.end_line(cluster),
-            CodeLine::Ticks(n) if class == Class::Newline && closes(n) => return self.end_line(cluster),
-            _ if class == Class::Newline => CodeLine::Indent,
-            _ if class == Class::Transparent => line,
-            CodeLine::Indent if class == Class::Space => CodeLine::Indent,
+            CodeLine::Tail if class == CharClass::Newline => return self.end_line(cluster),
+            CodeLine::Ticks(n) if class == CharClass::Newline && closes(n) => return self.end_line(cluster),
+            _ if class == CharClass::Newline => CodeLine::Indent,
+            _ if class == CharClass::Transparent => line,
+            CodeLine::Indent if class == CharClass::Space => CodeLine::Indent,
             CodeLine::Indent if cluster.first == '>' && self.quoted => CodeLine::Indent,
             CodeLine::Indent if cluster.first == tick => CodeLine::Ticks(1),
             CodeLine::Ticks(n) if cluster.first == tick => CodeLine::Ticks(n + 1),
-            CodeLine::Ticks(n) if class == Class::Space && closes(n) => CodeLine::Tail,
-            CodeLine::Tail if class == Class::Space => CodeLine::Tail,
+            CodeLine::Ticks(n) if class == CharClass::Space && closes(n) => CodeLine::Tail,
+            CodeLine::Tail if class == CharClass::Space => CodeLine::Tail,
             _ => CodeLine::Body,
         };
-        self.state = State::Code { tick, len, line };
+        self.state = BlockState::Code { tick, len, line };
     }
 }

@@ -4,7 +4,7 @@ use super::Cluster;
 
 /// The part a cluster plays, after the classes of UAX 29 but cut finer where prose needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum CharClass {
     Newline,
     Space,
     /// A full stop that may also be part of a number or an abbreviation.
@@ -34,7 +34,7 @@ pub(super) enum Class {
 
 /// Punctuation that depends on the language.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Habits {
+pub(super) struct ScriptRules {
     /// `;` asks.
     pub(super) greek: bool,
     /// `»quotes«` point inwards.
@@ -45,69 +45,69 @@ pub(super) struct Habits {
     pub(super) same_quotes: bool,
 }
 
-pub(super) fn class(cluster: &Cluster<'_>, habits: Habits) -> Class {
+pub(super) fn class(cluster: &Cluster<'_>, habits: ScriptRules) -> CharClass {
     let c = cluster.first;
     if !c.is_ascii() {
         return wide(c, habits);
     }
     match c {
-        'a'..='z' => Class::Lower,
-        ' ' | '\t' => Class::Space,
-        'A'..='Z' => Class::Upper,
+        'a'..='z' => CharClass::Lower,
+        ' ' | '\t' => CharClass::Space,
+        'A'..='Z' => CharClass::Upper,
         // An emoji such as a keycap.
-        '0'..='9' | '#' | '*' if cluster.text.len() > 1 => Class::Other,
-        '0'..='9' => Class::Digit,
-        '\n' | '\r' | '\x0b' | '\x0c' => Class::Newline,
-        '.' => Class::Dot,
-        '!' | '?' => Class::Bang,
-        ';' if habits.greek => Class::Bang,
-        ',' | ';' | ':' => Class::Continue,
-        '-' => Class::Dash,
-        '(' | '[' | '{' => Class::Open,
-        ')' | ']' | '}' => Class::Close,
-        '"' | '\'' | '*' | '_' | '~' => Class::Quote,
-        '`' => Class::Backtick,
-        '\0'..' ' => Class::Transparent,
-        _ => Class::Other,
+        '0'..='9' | '#' | '*' if cluster.text.len() > 1 => CharClass::Other,
+        '0'..='9' => CharClass::Digit,
+        '\n' | '\r' | '\x0b' | '\x0c' => CharClass::Newline,
+        '.' => CharClass::Dot,
+        '!' | '?' => CharClass::Bang,
+        ';' if habits.greek => CharClass::Bang,
+        ',' | ';' | ':' => CharClass::Continue,
+        '-' => CharClass::Dash,
+        '(' | '[' | '{' => CharClass::Open,
+        ')' | ']' | '}' => CharClass::Close,
+        '"' | '\'' | '*' | '_' | '~' => CharClass::Quote,
+        '`' => CharClass::Backtick,
+        '\0'..' ' => CharClass::Transparent,
+        _ => CharClass::Other,
     }
 }
 
-fn wide(c: char, habits: Habits) -> Class {
+fn wide(c: char, habits: ScriptRules) -> CharClass {
     match c {
-        '\u{85}' | '\u{2028}' | '\u{2029}' => Class::Newline,
-        '.' | '\u{2024}' | '\u{fe52}' | '\u{ff0e}' => Class::Dot,
-        '\u{2026}' | '\u{22ef}' => Class::Ellipsis,
-        '\u{37e}' | '\u{203c}' | '\u{203d}' | '\u{2047}'..='\u{2049}' => Class::Bang,
-        '»' | '›' if habits.inward_quotes => Class::Open,
-        '«' | '‹' if habits.inward_quotes => Class::Close,
-        '“' | '‘' if habits.low_quotes => Class::Quote,
-        '”' if habits.same_quotes => Class::Quote,
+        '\u{85}' | '\u{2028}' | '\u{2029}' => CharClass::Newline,
+        '.' | '\u{2024}' | '\u{fe52}' | '\u{ff0e}' => CharClass::Dot,
+        '\u{2026}' | '\u{22ef}' => CharClass::Ellipsis,
+        '\u{37e}' | '\u{203c}' | '\u{203d}' | '\u{2047}'..='\u{2049}' => CharClass::Bang,
+        '»' | '›' if habits.inward_quotes => CharClass::Open,
+        '«' | '‹' if habits.inward_quotes => CharClass::Close,
+        '“' | '‘' if habits.low_quotes => CharClass::Quote,
+        '”' if habits.same_quotes => CharClass::Quote,
         '»' | '›' | '”' | '」' | '』' | '）' | '］' | '｝' | '】' | '〕' | '〉' | '》' | '｣' | '〞' | '〟' | '〗'
-        | '〙' | '\u{f0b}' => Class::Close,
+        | '〙' | '\u{f0b}' => CharClass::Close,
         '«' | '‹' | '“' | '‘' | '¿' | '¡' | '„' | '‚' | '「' | '『' | '（' | '［' | '｛' | '【' | '〔' | '〈'
-        | '《' | '｢' | '〝' | '〖' | '〘' => Class::Open,
-        '’' | '＂' | '＇' => Class::Quote,
+        | '《' | '｢' | '〝' | '〖' | '〘' => CharClass::Open,
+        '’' | '＂' | '＇' => CharClass::Quote,
         '，' | '、' | '；' | '：' | '､' | '،' | '؛' | '·' | '՝' | '\u{1802}' | '\u{1808}' | '\u{fe50}' | '\u{fe51}' => {
-            Class::Continue
+            CharClass::Continue
         }
-        '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{ff0d}' => Class::Dash,
+        '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{ff0d}' => CharClass::Dash,
         '\u{ad}'
         | '\u{61c}'
         | '\u{200b}'..='\u{200f}'
         | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{2069}'
         | '\u{fe00}'..='\u{fe0f}'
-        | '\u{feff}' => Class::Transparent,
+        | '\u{feff}' => CharClass::Transparent,
         // Georgian has case in Unicode but does not use it for sentences (UAX 29).
-        '\u{10d0}'..='\u{10ff}' => Class::Letter,
-        _ if c.is_whitespace() => Class::Space,
-        _ if c.is_lowercase() => Class::Lower,
-        _ if c.is_uppercase() => Class::Upper,
-        _ if is_terminal(c) => Class::Full,
-        _ if unicode_normalization::char::is_combining_mark(c) => Class::Transparent,
-        _ if c.is_numeric() => Class::Digit,
-        _ if c.is_alphabetic() => Class::Letter,
-        _ => Class::Other,
+        '\u{10d0}'..='\u{10ff}' => CharClass::Letter,
+        _ if c.is_whitespace() => CharClass::Space,
+        _ if c.is_lowercase() => CharClass::Lower,
+        _ if c.is_uppercase() => CharClass::Upper,
+        _ if is_terminal(c) => CharClass::Full,
+        _ if unicode_normalization::char::is_combining_mark(c) => CharClass::Transparent,
+        _ if c.is_numeric() => CharClass::Digit,
+        _ if c.is_alphabetic() => CharClass::Letter,
+        _ => CharClass::Other,
     }
 }
 

@@ -5,7 +5,7 @@
 
 /// The tables of one language. Abbreviations are in lower case, without the last full stop.
 #[derive(Debug)]
-pub(super) struct Language {
+pub(super) struct SentenceRules {
     /// Never the end of a sentence, such as titles before names.
     pub(super) never: &'static [&'static str],
     /// Not the end of a sentence before a number: `No. 5`.
@@ -20,10 +20,10 @@ pub(super) struct Language {
     pub(super) letter_words: bool,
 }
 
-const NONE: Language =
-    Language { never: &[], before_number: &[], doubtful: &[], starters: &[], ordinals: false, letter_words: true };
+const NONE: SentenceRules =
+    SentenceRules { never: &[], before_number: &[], doubtful: &[], starters: &[], ordinals: false, letter_words: true };
 
-const ENGLISH: Language = Language {
+const ENGLISH: SentenceRules = SentenceRules {
     never: &[
         "mr", "mrs", "ms", "mx", "dr", "prof", "rev", "hon", "gen", "col", "lt", "sgt", "capt", "cmdr", "gov", "sen",
         "rep", "pres", "st", "mt", "ft", "messrs", "e.g", "eg", "i.e", "ie", "cf", "viz", "vs", "approx", "esp", "al",
@@ -49,7 +49,7 @@ const ENGLISH: Language = Language {
     letter_words: false,
 };
 
-const GERMAN: Language = Language {
+const GERMAN: SentenceRules = SentenceRules {
     never: &[
         "hr", "fr", "dr", "prof", "dipl", "ing", "mag", "st", "z.b", "zb", "d.h", "dh", "u.a", "o.ä", "bzw", "vgl",
         "ca", "inkl", "exkl", "evtl", "ggf", "insb", "bspw", "sog", "zzgl", "i.d.r", "m.e", "u.u", "z.t", "geb",
@@ -67,7 +67,7 @@ const GERMAN: Language = Language {
     letter_words: false,
 };
 
-const FRENCH: Language = Language {
+const FRENCH: SentenceRules = SentenceRules {
     never: &[
         "m", "mm", "mme", "mmes", "mlle", "mlles", "dr", "pr", "me", "mgr", "st", "ste", "cf", "ex", "p.ex", "env",
         "c.-à-d", "av", "apr", "vs",
@@ -82,7 +82,7 @@ const FRENCH: Language = Language {
     letter_words: false,
 };
 
-const SPANISH: Language = Language {
+const SPANISH: SentenceRules = SentenceRules {
     never: &[
         "sr", "sra", "srta", "sres", "sras", "dr", "dra", "dres", "d", "dña", "prof", "profa", "lic", "ing", "arq",
         "p", "ej", "p.ej", "vd", "ud", "uds", "vds", "gral", "cnel", "excmo", "ilmo", "fr", "sto", "sta", "cf",
@@ -98,7 +98,7 @@ const SPANISH: Language = Language {
     letter_words: false,
 };
 
-const PORTUGUESE: Language = Language {
+const PORTUGUESE: SentenceRules = SentenceRules {
     never: &[
         "sr", "sra", "srta", "srs", "sras", "dr", "dra", "prof", "profa", "eng", "exmo", "exma", "d", "v", "p.ex",
         "ex", "av", "r", "sto", "sta", "cf", "aprox",
@@ -113,7 +113,7 @@ const PORTUGUESE: Language = Language {
     letter_words: false,
 };
 
-const ITALIAN: Language = Language {
+const ITALIAN: SentenceRules = SentenceRules {
     never: &[
         "sig", "sigg", "sig.ra", "sig.na", "dott", "dott.ssa", "dr", "prof", "prof.ssa", "ing", "avv", "arch", "geom",
         "on", "rag", "egr", "gent", "spett", "p.es", "es", "cfr", "ca", "v", "s",
@@ -128,7 +128,7 @@ const ITALIAN: Language = Language {
     letter_words: false,
 };
 
-const DUTCH: Language = Language {
+const DUTCH: SentenceRules = SentenceRules {
     never: &[
         "dhr", "mevr", "mw", "mr", "dr", "drs", "ir", "ing", "prof", "bijv", "bv", "b.v", "d.w.z", "o.a", "m.b.t",
         "t.a.v", "i.p.v", "ca", "incl", "excl", "evt", "resp", "vgl", "st", "zgn",
@@ -143,7 +143,7 @@ const DUTCH: Language = Language {
     letter_words: false,
 };
 
-const RUSSIAN: Language = Language {
+const RUSSIAN: SentenceRules = SentenceRules {
     never: &[
         "г-н",
         "г-жа",
@@ -208,7 +208,7 @@ const RUSSIAN: Language = Language {
     letter_words: false,
 };
 
-const POLISH: Language = Language {
+const POLISH: SentenceRules = SentenceRules {
     never: &[
         "np", "tj", "tzn", "m.in", "tzw", "prof", "dr", "hab", "inż", "mgr", "św", "ul", "al", "pl", "os", "gen",
         "płk", "por", "ks", "ok", "ur", "zm", "im", "wg", "ds", "pt",
@@ -246,7 +246,7 @@ const POLISH: Language = Language {
     letter_words: false,
 };
 
-const TURKISH: Language = Language {
+const TURKISH: SentenceRules = SentenceRules {
     never: &[
         "dr", "prof", "doç", "yrd", "öğr", "av", "sn", "bkz", "vb", "vs", "örn", "hz", "st", "müh", "alb", "gen",
         "mah", "cad", "sok", "çev", "haz", "yak",
@@ -261,7 +261,7 @@ const TURKISH: Language = Language {
     letter_words: false,
 };
 
-const GREEK: Language = Language {
+const GREEK: SentenceRules = SentenceRules {
     never: &["κ", "κα", "κος", "κκ", "δρ", "π.χ", "δηλ", "βλ", "πρβλ", "αγ", "λ.χ", "οδ"],
     before_number: &["αρ", "αριθ", "σ", "σελ", "τ", "τόμ", "κεφ", "εικ", "τηλ", "άρθ"],
     doubtful: &["α.ε", "π.χρ", "μ.χ", "χλμ"],
@@ -271,7 +271,7 @@ const GREEK: Language = Language {
 };
 
 /// Hindi and its neighbours end sentences with a danda; initials are spelled out.
-const HINDI: Language = Language {
+const HINDI: SentenceRules = SentenceRules {
     never: &[
         "डॉ",
         "डा",
@@ -305,13 +305,13 @@ const HINDI: Language = Language {
     ..NONE
 };
 
-const ARABIC: Language =
-    Language { never: &["د", "أ", "أ.د", "م", "ق.م"], before_number: &["ص", "ج", "ت"], ..NONE };
+const ARABIC: SentenceRules =
+    SentenceRules { never: &["د", "أ", "أ.د", "م", "ق.م"], before_number: &["ص", "ج", "ت"], ..NONE };
 
 /// Languages of which we only know that `3.` means third.
-const ORDINALS_ONLY: Language = Language { ordinals: true, letter_words: false, ..NONE };
+const ORDINALS_ONLY: SentenceRules = SentenceRules { ordinals: true, letter_words: false, ..NONE };
 
-pub(super) fn of(primary: &str) -> &'static Language {
+pub(super) fn of(primary: &str) -> &'static SentenceRules {
     match primary.to_ascii_lowercase().as_str() {
         "en" => &ENGLISH,
         "de" | "gsw" | "lb" => &GERMAN,

@@ -17,16 +17,16 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use crate::language::LanguageTag;
 use block::Blocks;
-use class::{Class, class};
+use class::{CharClass, class};
 
 /// How strong a boundary is.
 ///
 /// ```
-/// use aaep_proto::shaping::segment::Level;
-/// assert!(Level::Cluster < Level::Word && Level::Sentence < Level::Paragraph);
+/// use aaep_proto::shaping::segment::BoundaryLevel;
+/// assert!(BoundaryLevel::Cluster < BoundaryLevel::Word && BoundaryLevel::Sentence < BoundaryLevel::Paragraph);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum BoundaryLevel {
     /// Between two grapheme clusters. All released text ends at one, so these are not marked.
     Cluster,
     /// Before a word.
@@ -40,26 +40,26 @@ pub enum Level {
 /// A place where the text may be cut.
 ///
 /// ```
-/// use aaep_proto::shaping::segment::{Level, Mark};
-/// let mark = Mark { at: 6, level: Level::Sentence };
+/// use aaep_proto::shaping::segment::{BoundaryLevel, BoundaryMark};
+/// let mark = BoundaryMark { at: 6, level: BoundaryLevel::Sentence };
 /// assert_eq!("Done. Next".split_at(mark.at as usize), ("Done. ", "Next"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct BoundaryMark {
     /// How many bytes of released text stand before the cut, from the start of the output.
     pub at: u64,
     /// The strongest boundary there.
-    pub level: Level,
+    pub level: BoundaryLevel,
 }
 
 /// How long the writer must be silent before text that looks finished counts as finished.
 ///
 /// ```
-/// use aaep_proto::shaping::segment::Pause;
-/// assert!(Pause::None < Pause::Short && Pause::Short < Pause::Long);
+/// use aaep_proto::shaping::segment::WriterPause;
+/// assert!(WriterPause::None < WriterPause::Short && WriterPause::Short < WriterPause::Long);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pause {
+pub enum WriterPause {
     /// Not at all: the end is certain, such as a full stop and a space.
     None,
     /// A moment: a full stop without anything after it.
@@ -95,7 +95,7 @@ pub struct Segments {
     pub text: String,
     /// Boundaries in everything that was released so far, ascending. They may lie before `text`:
     /// a sentence has ended only when what follows is known.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<BoundaryMark>,
 }
 
 /// A cluster longer than this is released in pieces, each normalized alone. No script needs so
@@ -111,7 +111,7 @@ const FIRST_COMBINING: char = '\u{300}';
 /// One segmenter serves one output.
 ///
 /// ```
-/// use aaep_proto::shaping::segment::{Level, Mark, Segmenter, Segments, Syntax};
+/// use aaep_proto::shaping::segment::{BoundaryLevel, BoundaryMark, Segmenter, Segments, Syntax};
 /// let mut segmenter = Segmenter::new(Syntax::Plain, None);
 /// let mut out = Segments::default();
 /// for token in ["Dr. Oko", "ro paid 3", ".50. He", " left."] {
@@ -119,7 +119,7 @@ const FIRST_COMBINING: char = '\u{300}';
 /// }
 /// segmenter.finish(&mut out);
 /// assert_eq!(out.text, "Dr. Okoro paid 3.50. He left.");
-/// assert_eq!(out.marks, [Mark { at: 21, level: Level::Sentence }, Mark { at: 29, level: Level::Paragraph }]);
+/// assert_eq!(out.marks, [BoundaryMark { at: 21, level: BoundaryLevel::Sentence }, BoundaryMark { at: 29, level: BoundaryLevel::Paragraph }]);
 /// ```
 #[derive(Debug)]
 pub struct Segmenter {
@@ -200,14 +200,14 @@ impl Segmenter {
     /// with nothing, so a combining mark that follows one later is a cluster of its own and the text stays in NFC.
     ///
     /// ```
-    /// use aaep_proto::shaping::segment::{Level, Mark, Pause, Segmenter, Segments, Syntax};
+    /// use aaep_proto::shaping::segment::{BoundaryLevel, BoundaryMark, WriterPause, Segmenter, Segments, Syntax};
     /// let (mut segmenter, mut out) = (Segmenter::new(Syntax::Plain, None), Segments::default());
     /// segmenter.push("I asked Dr. Who. ", &mut out);
     /// assert!(out.marks.is_empty());
-    /// segmenter.settle(Pause::None, &mut out);
-    /// assert_eq!(out.marks, [Mark { at: 17, level: Level::Sentence }]);
+    /// segmenter.settle(WriterPause::None, &mut out);
+    /// assert_eq!(out.marks, [BoundaryMark { at: 17, level: BoundaryLevel::Sentence }]);
     /// ```
-    pub fn settle(&mut self, pause: Pause, out: &mut Segments) {
+    pub fn settle(&mut self, pause: WriterPause, out: &mut Segments) {
         if self.held_needs().is_some_and(|needs| needs <= pause) {
             self.release(out);
         }
@@ -215,22 +215,25 @@ impl Segmenter {
     }
 
     /// How long the writer must be silent before [`Segmenter::settle`] could mark something, if it could at all.
-    pub fn awaits(&self) -> Option<Pause> {
+    pub fn awaits(&self) -> Option<WriterPause> {
         let held = self.held_needs();
         held.or_else(|| self.blocks.awaits(self.released))
     }
 
     /// How long to wait before the held cluster is released although a combining mark could follow.
-    fn held_needs(&self) -> Option<Pause> {
+    fn held_needs(&self) -> Option<WriterPause> {
         if self.held.is_empty() || self.held.len() != self.last.len_utf8() || self.last == '\r' {
             return None;
         }
         let cluster = Cluster { first: self.first, at: self.released, text: &self.held };
         match class(&cluster, self.blocks.habits()) {
-            Class::Space | Class::Newline => Some(Pause::None),
-            Class::Dot | Class::Ellipsis | Class::Bang | Class::Full | Class::Close | Class::Quote => {
-                Some(Pause::Short)
-            }
+            CharClass::Space | CharClass::Newline => Some(WriterPause::None),
+            CharClass::Dot
+            | CharClass::Ellipsis
+            | CharClass::Bang
+            | CharClass::Full
+            | CharClass::Close
+            | CharClass::Quote => Some(WriterPause::Short),
             _ => None,
         }
     }

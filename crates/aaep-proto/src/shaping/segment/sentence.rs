@@ -4,18 +4,18 @@
 //! segmenter of ICU wants the text on both sides of a boundary at hand and knows neither
 //! abbreviations nor code, so most of its answers would have to be overruled.
 
-use super::abbreviation::{Token, Verdict};
-use super::class::{Class, Habits, is_east_asian, is_thai};
-use super::language::Language;
+use super::abbreviation::{LastWord, StopVerdict};
+use super::class::{CharClass, ScriptRules, is_east_asian, is_thai};
+use super::language::SentenceRules;
 use super::word::WordBoundaries;
-use super::{Cluster, Level, Mark, Pause};
+use super::{BoundaryLevel, BoundaryMark, Cluster, WriterPause};
 
 /// How far to look for a letter behind opening punctuation, and for the end of the next word.
 const MAX_LOOK: u8 = 16;
 
 /// The kind of terminator; of several in a row the strongest counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stop {
+enum StopKind {
     Dot,
     Ellipsis,
     Bang,
@@ -24,7 +24,7 @@ enum Stop {
 
 /// What stands between the terminator and what will decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum StopStage {
     /// Nothing but closing punctuation.
     Closed,
     /// A reference such as `[1]`.
@@ -41,7 +41,7 @@ enum Stage {
 
 /// What follows a terminator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Follow {
+enum FollowingText {
     Lower,
     Upper,
     Letter,
@@ -54,19 +54,19 @@ enum Follow {
 
 /// Where a sentence would end, and how long the writer must be silent before it counts as ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ending {
+pub(super) struct SentenceEnd {
     pub(super) at: u64,
-    pub(super) pause: Pause,
+    pub(super) pause: WriterPause,
 }
 
 /// A terminator that may end a sentence.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
-    stop: Stop,
-    stage: Stage,
+struct PendingStop {
+    stop: StopKind,
+    stage: StopStage,
     /// Where the cut would be.
     at: u64,
-    verdict: Verdict,
+    verdict: StopVerdict,
     /// The character before the terminator.
     before: Option<char>,
     technical: bool,
@@ -77,130 +77,132 @@ struct Pending {
     looked: u8,
 }
 
-impl Pending {
+impl PendingStop {
     /// Takes the next cluster; answers when it decides.
-    fn step(&mut self, cluster: &Cluster<'_>, class: Class) -> Option<Follow> {
+    fn step(&mut self, cluster: &Cluster<'_>, class: CharClass) -> Option<FollowingText> {
         match self.stage {
-            Stage::Closed => self.step_closed(cluster, class),
-            Stage::Spaced => self.step_spaced(cluster, class),
-            Stage::Reference => self.step_reference(cluster),
-            Stage::SpacedDot => match class {
-                Class::Dot => self.extend(Stop::Ellipsis, Stage::Closed, cluster),
-                Class::Space => self.extend(Stop::Ellipsis, Stage::Spaced, cluster),
-                _ => Some(Follow::Neutral),
+            StopStage::Closed => self.step_closed(cluster, class),
+            StopStage::Spaced => self.step_spaced(cluster, class),
+            StopStage::Reference => self.step_reference(cluster),
+            StopStage::SpacedDot => match class {
+                CharClass::Dot => self.extend(StopKind::Ellipsis, StopStage::Closed, cluster),
+                CharClass::Space => self.extend(StopKind::Ellipsis, StopStage::Spaced, cluster),
+                _ => Some(FollowingText::Neutral),
             },
-            Stage::Opened => match class {
-                Class::Lower | Class::Upper | Class::Letter | Class::Digit => follow(class),
-                Class::Dot | Class::Bang | Class::Full | Class::Backtick => Some(Follow::Neutral),
+            StopStage::Opened => match class {
+                CharClass::Lower | CharClass::Upper | CharClass::Letter | CharClass::Digit => follow(class),
+                CharClass::Dot | CharClass::Bang | CharClass::Full | CharClass::Backtick => {
+                    Some(FollowingText::Neutral)
+                }
                 _ => self.look(),
             },
-            Stage::InWord => match class {
-                Class::Lower | Class::Upper | Class::Letter | Class::Transparent => self.look(),
-                _ => Some(Follow::Neutral),
+            StopStage::InWord => match class {
+                CharClass::Lower | CharClass::Upper | CharClass::Letter | CharClass::Transparent => self.look(),
+                _ => Some(FollowingText::Neutral),
             },
         }
     }
 
-    fn step_closed(&mut self, cluster: &Cluster<'_>, class: Class) -> Option<Follow> {
+    fn step_closed(&mut self, cluster: &Cluster<'_>, class: CharClass) -> Option<FollowingText> {
         match class {
             // Two stops are an ellipsis; one after `?` adds nothing.
-            Class::Dot | Class::Ellipsis => self.extend(Stop::Ellipsis, Stage::Closed, cluster),
-            Class::Bang => self.extend(Stop::Bang, Stage::Closed, cluster),
-            Class::Full => self.extend(Stop::Full, Stage::Closed, cluster),
-            Class::Close | Class::Quote => {
+            CharClass::Dot | CharClass::Ellipsis => self.extend(StopKind::Ellipsis, StopStage::Closed, cluster),
+            CharClass::Bang => self.extend(StopKind::Bang, StopStage::Closed, cluster),
+            CharClass::Full => self.extend(StopKind::Full, StopStage::Closed, cluster),
+            CharClass::Close | CharClass::Quote => {
                 self.quoted |= !matches!(cluster.first, '*' | '_' | '~');
-                self.extend(self.stop, Stage::Closed, cluster)
+                self.extend(self.stop, StopStage::Closed, cluster)
             }
-            Class::Space => self.extend(self.stop, Stage::Spaced, cluster),
-            Class::Transparent => self.extend(self.stop, Stage::Closed, cluster),
+            CharClass::Space => self.extend(self.stop, StopStage::Spaced, cluster),
+            CharClass::Transparent => self.extend(self.stop, StopStage::Closed, cluster),
             // An emoji belongs to what it comments.
-            Class::Other if !cluster.first.is_ascii() => self.extend(self.stop, Stage::Closed, cluster),
-            Class::Open | Class::Backtick if self.stop == Stop::Full => Some(Follow::Neutral),
-            Class::Open if cluster.first == '[' => {
-                self.stage = Stage::Reference;
+            CharClass::Other if !cluster.first.is_ascii() => self.extend(self.stop, StopStage::Closed, cluster),
+            CharClass::Open | CharClass::Backtick if self.stop == StopKind::Full => Some(FollowingText::Neutral),
+            CharClass::Open if cluster.first == '[' => {
+                self.stage = StopStage::Reference;
                 None
             }
-            _ => follow(class).or(Some(Follow::Refused)),
+            _ => follow(class).or(Some(FollowingText::Refused)),
         }
     }
 
-    fn step_spaced(&mut self, cluster: &Cluster<'_>, class: Class) -> Option<Follow> {
+    fn step_spaced(&mut self, cluster: &Cluster<'_>, class: CharClass) -> Option<FollowingText> {
         match class {
-            Class::Space | Class::Transparent => self.extend(self.stop, Stage::Spaced, cluster),
-            Class::Dot => {
-                self.stage = Stage::SpacedDot;
+            CharClass::Space | CharClass::Transparent => self.extend(self.stop, StopStage::Spaced, cluster),
+            CharClass::Dot => {
+                self.stage = StopStage::SpacedDot;
                 None
             }
-            Class::Bang => self.extend(Stop::Bang, Stage::Closed, cluster),
-            Class::Full => self.extend(Stop::Full, Stage::Closed, cluster),
+            CharClass::Bang => self.extend(StopKind::Bang, StopStage::Closed, cluster),
+            CharClass::Full => self.extend(StopKind::Full, StopStage::Closed, cluster),
             // French sets its closing quotes off with a space.
-            Class::Close => {
+            CharClass::Close => {
                 self.quoted = true;
-                self.extend(self.stop, Stage::Closed, cluster)
+                self.extend(self.stop, StopStage::Closed, cluster)
             }
-            Class::Open | Class::Quote | Class::Dash | Class::Ellipsis => {
-                self.stage = Stage::Opened;
-                self.quoted |= class == Class::Dash;
+            CharClass::Open | CharClass::Quote | CharClass::Dash | CharClass::Ellipsis => {
+                self.stage = StopStage::Opened;
+                self.quoted |= class == CharClass::Dash;
                 None
             }
-            Class::Continue => Some(Follow::Refused),
-            _ => follow(class).or(Some(Follow::Neutral)),
+            CharClass::Continue => Some(FollowingText::Refused),
+            _ => follow(class).or(Some(FollowingText::Neutral)),
         }
     }
 
-    fn step_reference(&mut self, cluster: &Cluster<'_>) -> Option<Follow> {
+    fn step_reference(&mut self, cluster: &Cluster<'_>) -> Option<FollowingText> {
         match cluster.first {
-            ']' => self.extend(self.stop, Stage::Closed, cluster),
-            '^' | '0'..='9' | ',' | '-' | ' ' => self.look().map(|_| Follow::Refused),
-            _ => Some(Follow::Refused),
+            ']' => self.extend(self.stop, StopStage::Closed, cluster),
+            '^' | '0'..='9' | ',' | '-' | ' ' => self.look().map(|_| FollowingText::Refused),
+            _ => Some(FollowingText::Refused),
         }
     }
 
     /// How long the writer must be silent before this counts as the end of a sentence, if it can be one.
-    fn pause(&self, spaced: bool) -> Option<Pause> {
-        let spaced = spaced || !matches!(self.stage, Stage::Closed | Stage::Reference);
+    fn pause(&self, spaced: bool) -> Option<WriterPause> {
+        let spaced = spaced || !matches!(self.stage, StopStage::Closed | StopStage::Reference);
         let technical = self.technical && !spaced;
-        let certain = if spaced && !self.quoted { Pause::None } else { Pause::Short };
+        let certain = if spaced && !self.quoted { WriterPause::None } else { WriterPause::Short };
         match self.stop {
-            _ if self.stage == Stage::InWord => None,
-            _ if self.stage == Stage::Reference || technical => Some(Pause::Long),
-            Stop::Dot => match self.verdict {
-                Verdict::Part => None,
-                Verdict::EndBeforeStarter => Some(Pause::Long),
-                Verdict::EndUnlessNumber => Some(Pause::Short),
-                Verdict::End if !spaced && self.before.is_some_and(char::is_numeric) => Some(Pause::Long),
-                Verdict::End => Some(certain),
+            _ if self.stage == StopStage::InWord => None,
+            _ if self.stage == StopStage::Reference || technical => Some(WriterPause::Long),
+            StopKind::Dot => match self.verdict {
+                StopVerdict::Part => None,
+                StopVerdict::EndBeforeStarter => Some(WriterPause::Long),
+                StopVerdict::EndUnlessNumber => Some(WriterPause::Short),
+                StopVerdict::End if !spaced && self.before.is_some_and(char::is_numeric) => Some(WriterPause::Long),
+                StopVerdict::End => Some(certain),
             },
-            Stop::Ellipsis => (!self.before.is_some_and(is_thai)).then_some(Pause::Short),
-            Stop::Bang | Stop::Full => Some(certain),
+            StopKind::Ellipsis => (!self.before.is_some_and(is_thai)).then_some(WriterPause::Short),
+            StopKind::Bang | StopKind::Full => Some(certain),
         }
     }
 
     /// Lets the cut move behind this cluster.
-    fn extend(&mut self, stop: Stop, stage: Stage, cluster: &Cluster<'_>) -> Option<Follow> {
+    fn extend(&mut self, stop: StopKind, stage: StopStage, cluster: &Cluster<'_>) -> Option<FollowingText> {
         self.stop = self.stop.max(stop);
         self.stage = stage;
         self.at = cluster.end();
         None
     }
 
-    fn look(&mut self) -> Option<Follow> {
+    fn look(&mut self) -> Option<FollowingText> {
         self.looked += 1;
-        (self.looked > MAX_LOOK).then_some(Follow::Neutral)
+        (self.looked > MAX_LOOK).then_some(FollowingText::Neutral)
     }
 }
 
-fn follow(class: Class) -> Option<Follow> {
+fn follow(class: CharClass) -> Option<FollowingText> {
     match class {
-        Class::Lower => Some(Follow::Lower),
-        Class::Upper => Some(Follow::Upper),
-        Class::Letter => Some(Follow::Letter),
-        Class::Digit => Some(Follow::Digit),
+        CharClass::Lower => Some(FollowingText::Lower),
+        CharClass::Upper => Some(FollowingText::Upper),
+        CharClass::Letter => Some(FollowingText::Letter),
+        CharClass::Digit => Some(FollowingText::Digit),
         _ => None,
     }
 }
 
-enum Decision {
+enum StopDecision {
     Cut,
     Keep,
     /// The next word decides.
@@ -209,7 +211,7 @@ enum Decision {
 
 /// Backticks around inline code.
 #[derive(Debug, Default)]
-struct Code {
+struct InlineCode {
     /// Length of the run of backticks that just came.
     run: usize,
     /// Length of the run that opened the code, or 0.
@@ -219,24 +221,24 @@ struct Code {
 /// Follows prose and marks its sentences and words.
 #[derive(Debug)]
 pub(super) struct Sentences {
-    language: &'static Language,
-    pub(super) habits: Habits,
+    language: &'static SentenceRules,
+    pub(super) habits: ScriptRules,
     markdown: bool,
-    token: Token,
-    pending: Option<Pending>,
+    token: LastWord,
+    pending: Option<PendingStop>,
     has_word: bool,
     /// Whether the line is one unit, as a row of a table is.
     pub(super) whole: bool,
-    code: Code,
+    code: InlineCode,
     pub(super) words: Option<WordBoundaries>,
     /// The last mark.
     last: u64,
-    last_level: Level,
+    last_level: BoundaryLevel,
 }
 
 impl Sentences {
-    pub(super) fn new(language: &'static Language, habits: Habits, markdown: bool) -> Sentences {
-        let mut token = Token::default();
+    pub(super) fn new(language: &'static SentenceRules, habits: ScriptRules, markdown: bool) -> Sentences {
+        let mut token = LastWord::default();
         token.restart();
         Sentences {
             language,
@@ -246,18 +248,18 @@ impl Sentences {
             pending: None,
             has_word: false,
             whole: false,
-            code: Code::default(),
+            code: InlineCode::default(),
             words: None,
             last: 0,
-            last_level: Level::Cluster,
+            last_level: BoundaryLevel::Cluster,
         }
     }
 
     /// Takes the next cluster of a line.
-    pub(super) fn cluster(&mut self, cluster: Cluster<'_>, class: Class, marks: &mut Vec<Mark>) {
+    pub(super) fn cluster(&mut self, cluster: Cluster<'_>, class: CharClass, marks: &mut Vec<BoundaryMark>) {
         let in_code = self.markdown && self.is_code(class);
         if let Some(words) = &mut self.words
-            && (!in_code || class == Class::Backtick)
+            && (!in_code || class == CharClass::Backtick)
         {
             words.cluster(cluster, class);
         }
@@ -271,9 +273,9 @@ impl Sentences {
     }
 
     /// Starts a line. A level makes a boundary of its start; otherwise it is only a space.
-    pub(super) fn line(&mut self, level: Option<Level>, at: u64, marks: &mut Vec<Mark>) {
+    pub(super) fn line(&mut self, level: Option<BoundaryLevel>, at: u64, marks: &mut Vec<BoundaryMark>) {
         self.settle(marks);
-        self.code = Code::default();
+        self.code = InlineCode::default();
         if let Some(words) = &mut self.words {
             words.line(Some(at));
         }
@@ -286,7 +288,7 @@ impl Sentences {
             None => {
                 self.token.next();
                 if let Some(pending) = &mut self.pending {
-                    pending.stage = Stage::Spaced;
+                    pending.stage = StopStage::Spaced;
                     pending.at = at;
                     pending.line_ended = !self.markdown;
                 }
@@ -295,29 +297,29 @@ impl Sentences {
     }
 
     /// Ends the text.
-    pub(super) fn finish(&mut self, at: u64, marks: &mut Vec<Mark>) {
+    pub(super) fn finish(&mut self, at: u64, marks: &mut Vec<BoundaryMark>) {
         self.settle(marks);
         if let Some(words) = &mut self.words {
             words.end_run();
         }
-        self.mark(Level::Paragraph, at, marks);
+        self.mark(BoundaryLevel::Paragraph, at, marks);
     }
 
     /// Where the sentence ends if nothing follows. A line that has ended counts as white space up to its end.
-    pub(super) fn ending(&self, line_end: Option<u64>) -> Option<Ending> {
+    pub(super) fn ending(&self, line_end: Option<u64>) -> Option<SentenceEnd> {
         let pending = self.pending.as_ref()?;
-        Some(Ending { at: line_end.unwrap_or(pending.at), pause: pending.pause(line_end.is_some())? })
+        Some(SentenceEnd { at: line_end.unwrap_or(pending.at), pause: pending.pause(line_end.is_some())? })
     }
 
     /// Ends a sentence or a paragraph here, although more may follow.
-    pub(super) fn end_at(&mut self, level: Level, at: u64, marks: &mut Vec<Mark>) {
+    pub(super) fn end_at(&mut self, level: BoundaryLevel, at: u64, marks: &mut Vec<BoundaryMark>) {
         self.mark(level, at, marks);
         self.pending = None;
         self.restart();
     }
 
     /// Marks the end of a word that white space has ended.
-    pub(super) fn end_word(&mut self, line: Option<u64>, marks: &mut Vec<Mark>) {
+    pub(super) fn end_word(&mut self, line: Option<u64>, marks: &mut Vec<BoundaryMark>) {
         let Some(words) = &mut self.words else { return };
         if let Some(at) = line.or(words.start.take()).filter(|at| *at > self.last) {
             words.found.push(at);
@@ -326,14 +328,14 @@ impl Sentences {
     }
 
     /// Whether a mark of this level here would be new.
-    pub(super) fn is_after_last(&self, at: u64, level: Level) -> bool {
+    pub(super) fn is_after_last(&self, at: u64, level: BoundaryLevel) -> bool {
         at > self.last || (at == self.last && at > 0 && level > self.last_level)
     }
 
     /// Whether the cluster is inline code. The backtick that opens it is not, so that it can decide
     /// about the sentence before.
-    fn is_code(&mut self, class: Class) -> bool {
-        if class == Class::Backtick {
+    fn is_code(&mut self, class: CharClass) -> bool {
+        if class == CharClass::Backtick {
             self.code.run += 1;
             return self.code.run > 1 || self.code.open > 0;
         }
@@ -349,7 +351,7 @@ impl Sentences {
     }
 
     /// Lets the cluster decide about the open terminator.
-    fn advance(&mut self, cluster: &Cluster<'_>, class: Class, marks: &mut Vec<Mark>) {
+    fn advance(&mut self, cluster: &Cluster<'_>, class: CharClass, marks: &mut Vec<BoundaryMark>) {
         let Some(pending) = &mut self.pending else { return };
         let Some(follow) = pending.step(cluster, class) else { return };
         let pending = *pending;
@@ -357,26 +359,32 @@ impl Sentences {
     }
 
     /// Decides what only waits for more letters.
-    fn settle(&mut self, marks: &mut Vec<Mark>) {
+    fn settle(&mut self, marks: &mut Vec<BoundaryMark>) {
         match self.pending {
-            Some(p) if matches!(p.stage, Stage::Opened | Stage::InWord | Stage::SpacedDot) => {
-                self.decide(p, Follow::Neutral, None, marks);
+            Some(p) if matches!(p.stage, StopStage::Opened | StopStage::InWord | StopStage::SpacedDot) => {
+                self.decide(p, FollowingText::Neutral, None, marks);
             }
-            Some(p) if p.stage == Stage::Reference => self.pending = None,
+            Some(p) if p.stage == StopStage::Reference => self.pending = None,
             _ => {}
         }
     }
 
-    fn decide(&mut self, pending: Pending, follow: Follow, next: Option<char>, marks: &mut Vec<Mark>) {
+    fn decide(
+        &mut self,
+        pending: PendingStop,
+        follow: FollowingText,
+        next: Option<char>,
+        marks: &mut Vec<BoundaryMark>,
+    ) {
         match self.decision(&pending, follow, next) {
-            Decision::ReadWord => {
-                self.pending = Some(Pending { stage: Stage::InWord, looked: 0, ..pending });
+            StopDecision::ReadWord => {
+                self.pending = Some(PendingStop { stage: StopStage::InWord, looked: 0, ..pending });
                 return;
             }
-            Decision::Keep => {}
-            Decision::Cut => {
-                self.mark(Level::Sentence, pending.at, marks);
-                if pending.stage == Stage::InWord {
+            StopDecision::Keep => {}
+            StopDecision::Cut => {
+                self.mark(BoundaryLevel::Sentence, pending.at, marks);
+                if pending.stage == StopStage::InWord {
                     self.token.leads = true;
                 } else {
                     self.restart();
@@ -386,58 +394,63 @@ impl Sentences {
         self.pending = None;
     }
 
-    fn decision(&self, pending: &Pending, follow: Follow, next: Option<char>) -> Decision {
-        let follow = if pending.line_ended && follow == Follow::Lower { Follow::Neutral } else { follow };
+    fn decision(&self, pending: &PendingStop, follow: FollowingText, next: Option<char>) -> StopDecision {
+        let follow = if pending.line_ended && follow == FollowingText::Lower { FollowingText::Neutral } else { follow };
         let thai = pending.before.is_some_and(is_thai);
         let cut = match (pending.stop, pending.stage) {
-            _ if follow == Follow::Refused => false,
+            _ if follow == FollowingText::Refused => false,
             // Japanese reports speech this way: 「はい。」と言った。
-            (Stop::Full, Stage::Closed) if pending.quoted => !matches!(next, Some('と' | 'っ')),
-            (Stop::Full, _) => true,
-            (Stop::Bang, Stage::Closed | Stage::Reference) => {
+            (StopKind::Full, StopStage::Closed) if pending.quoted => !matches!(next, Some('と' | 'っ')),
+            (StopKind::Full, _) => true,
+            (StopKind::Bang, StopStage::Closed | StopStage::Reference) => {
                 let after_word = pending.quoted || pending.before.is_some_and(char::is_alphanumeric);
-                after_word && !pending.technical && matches!(follow, Follow::Upper | Follow::Letter)
+                after_word && !pending.technical && matches!(follow, FollowingText::Upper | FollowingText::Letter)
             }
-            (Stop::Dot, Stage::Closed | Stage::Reference) => {
-                follow == Follow::Letter && [pending.before, next].iter().all(|c| c.is_some_and(is_east_asian))
+            (StopKind::Dot, StopStage::Closed | StopStage::Reference) => {
+                follow == FollowingText::Letter && [pending.before, next].iter().all(|c| c.is_some_and(is_east_asian))
             }
-            (Stop::Ellipsis, Stage::Closed | Stage::Reference) => false,
-            (Stop::Bang, _) => follow != Follow::Lower || !pending.quoted,
-            (Stop::Ellipsis, _) => !matches!(follow, Follow::Lower | Follow::Digit) && !thai,
-            (Stop::Dot, _) if follow == Follow::Lower => false,
-            (Stop::Dot, stage) => match pending.verdict {
-                Verdict::End => true,
-                Verdict::Part => false,
-                Verdict::EndUnlessNumber => follow != Follow::Digit,
-                Verdict::EndBeforeStarter if stage == Stage::InWord => self.token.is_starter(self.language),
-                Verdict::EndBeforeStarter if follow == Follow::Upper => return Decision::ReadWord,
-                Verdict::EndBeforeStarter => false,
+            (StopKind::Ellipsis, StopStage::Closed | StopStage::Reference) => false,
+            (StopKind::Bang, _) => follow != FollowingText::Lower || !pending.quoted,
+            (StopKind::Ellipsis, _) => !matches!(follow, FollowingText::Lower | FollowingText::Digit) && !thai,
+            (StopKind::Dot, _) if follow == FollowingText::Lower => false,
+            (StopKind::Dot, stage) => match pending.verdict {
+                StopVerdict::End => true,
+                StopVerdict::Part => false,
+                StopVerdict::EndUnlessNumber => follow != FollowingText::Digit,
+                StopVerdict::EndBeforeStarter if stage == StopStage::InWord => self.token.is_starter(self.language),
+                StopVerdict::EndBeforeStarter if follow == FollowingText::Upper => return StopDecision::ReadWord,
+                StopVerdict::EndBeforeStarter => false,
             },
         };
-        if cut { Decision::Cut } else { Decision::Keep }
+        if cut { StopDecision::Cut } else { StopDecision::Keep }
     }
 
     /// Remembers the cluster as context for what follows.
-    fn note(&mut self, cluster: &Cluster<'_>, class: Class) {
+    fn note(&mut self, cluster: &Cluster<'_>, class: CharClass) {
         let stop = match class {
-            Class::Space => return self.token.next(),
-            Class::Transparent => return,
-            Class::Dot => Stop::Dot,
-            Class::Ellipsis => Stop::Ellipsis,
-            Class::Bang => Stop::Bang,
-            Class::Full => Stop::Full,
-            Class::Lower | Class::Upper | Class::Letter | Class::Digit | Class::Other | Class::Backtick => {
+            CharClass::Space => return self.token.next(),
+            CharClass::Transparent => return,
+            CharClass::Dot => StopKind::Dot,
+            CharClass::Ellipsis => StopKind::Ellipsis,
+            CharClass::Bang => StopKind::Bang,
+            CharClass::Full => StopKind::Full,
+            CharClass::Lower
+            | CharClass::Upper
+            | CharClass::Letter
+            | CharClass::Digit
+            | CharClass::Other
+            | CharClass::Backtick => {
                 self.has_word = true;
                 return self.token.push(cluster);
             }
             _ => return self.token.push(cluster),
         };
         if self.pending.is_none() && self.has_word && !self.whole {
-            self.pending = Some(Pending {
+            self.pending = Some(PendingStop {
                 stop,
-                stage: Stage::Closed,
+                stage: StopStage::Closed,
                 at: cluster.end(),
-                verdict: if stop == Stop::Dot { self.token.verdict(self.language) } else { Verdict::End },
+                verdict: if stop == StopKind::Dot { self.token.verdict(self.language) } else { StopVerdict::End },
                 before: self.token.last(),
                 technical: self.token.technical,
                 quoted: false,
@@ -453,25 +466,25 @@ impl Sentences {
         self.has_word = false;
     }
 
-    fn mark(&mut self, level: Level, at: u64, marks: &mut Vec<Mark>) {
+    fn mark(&mut self, level: BoundaryLevel, at: u64, marks: &mut Vec<BoundaryMark>) {
         self.mark_words(at, marks);
         // A place that was marked early may turn out to be a stronger boundary.
         if self.is_after_last(at, level) {
             self.last = at;
             self.last_level = level;
-            marks.push(Mark { at, level });
+            marks.push(BoundaryMark { at, level });
         }
     }
 
     /// Marks the words found before this place; those behind it may turn out to be more.
-    fn mark_words(&mut self, before: u64, marks: &mut Vec<Mark>) {
+    fn mark_words(&mut self, before: u64, marks: &mut Vec<BoundaryMark>) {
         let Some(words) = &mut self.words else { return };
         let count = words.found.partition_point(|at| *at < before);
         for at in words.found.drain(..count) {
             if at > self.last {
                 self.last = at;
-                self.last_level = Level::Word;
-                marks.push(Mark { at, level: Level::Word });
+                self.last_level = BoundaryLevel::Word;
+                marks.push(BoundaryMark { at, level: BoundaryLevel::Word });
             }
         }
     }

@@ -4,7 +4,7 @@ use icu_segmenter::options::WordBreakInvariantOptions;
 use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed};
 
 use super::Cluster;
-use super::class::{Class, is_spaceless};
+use super::class::{CharClass, is_spaceless};
 
 /// A run without spaces is cut into words at this length, which bounds the delay of a mark.
 const MAX_RUN: usize = 96;
@@ -42,23 +42,23 @@ impl WordBoundaries {
         }
     }
 
-    pub(super) fn cluster(&mut self, cluster: Cluster<'_>, class: Class) {
+    pub(super) fn cluster(&mut self, cluster: Cluster<'_>, class: CharClass) {
         match class {
-            Class::Letter if is_spaceless(cluster.first) => return self.spaceless(cluster),
-            Class::Transparent if !self.run.is_empty() => return self.run.push_str(cluster.text),
+            CharClass::Letter if is_spaceless(cluster.first) => return self.spaceless(cluster),
+            CharClass::Transparent if !self.run.is_empty() => return self.run.push_str(cluster.text),
             _ => {}
         }
         let was_run = !self.run.is_empty();
         self.end_run();
         match class {
-            Class::Transparent => {}
-            Class::Space => {
+            CharClass::Transparent => {}
+            CharClass::Space => {
                 self.start = Some(cluster.end());
                 self.joined = false;
             }
             _ => {
-                let word = matches!(class, Class::Lower | Class::Upper | Class::Letter | Class::Digit);
-                let opens = class == Class::Open;
+                let word = matches!(class, CharClass::Lower | CharClass::Upper | CharClass::Letter | CharClass::Digit);
+                let opens = class == CharClass::Open;
                 if let Some(at) = self.start.take().or((was_run && (word || opens)).then_some(cluster.at)) {
                     self.found.push(at);
                 }

@@ -28,26 +28,26 @@ pub(crate) const MAX_EXACT: i64 = 1 << 53;
 pub(crate) const URI: FieldType = FieldType::Pattern(&Pattern {
     regex: "^[A-Za-z][A-Za-z0-9+.-]*:[^ \"<>\\\\^`{|}\\u0000-\\u001f\\u007f]+$",
     matches: is_uri,
-    says: "must be a URI such as https://example.org/path",
+    description: "must be a URI such as https://example.org/path",
 });
 
 pub(crate) const VERSION: FieldType = FieldType::Pattern(&Pattern {
     regex: "^[0-9]+\\.[0-9]+\\.[0-9]+(-[A-Za-z0-9.-]+)?$",
     matches: is_version,
-    says: "must be a version such as 1.0.0",
+    description: "must be a version such as 1.0.0",
 });
 
 pub(crate) const TAG: FieldType = FieldType::Pattern(&TAG_FORM);
 
 pub(crate) static TAG_FORM: Pattern =
-    Pattern { regex: TAG_PATTERN, matches: is_tag, says: "must be a language tag such as en-US" };
+    Pattern { regex: TAG_PATTERN, matches: is_tag, description: "must be a language tag such as en-US" };
 
 pub(crate) const TIMESTAMP: FieldType = FieldType::Pattern(&TIMESTAMP_FORM);
 
 pub(crate) static TIMESTAMP_FORM: Pattern = Pattern {
     regex: Timestamp::PATTERN,
     matches: |text| text.parse::<Timestamp>().is_ok(),
-    says: "must be a date and time like 2026-05-24T14:22:11.342Z, with 0, 3 or 6 digits of fraction",
+    description: "must be a date and time like 2026-05-24T14:22:11.342Z, with 0, 3 or 6 digits of fraction",
 };
 
 macro_rules! id_kind {
@@ -55,7 +55,7 @@ macro_rules! id_kind {
         pub(crate) const $name: FieldType = FieldType::Pattern(&Pattern {
             regex: concat!("^", $prefix, "[A-Za-z0-9]{1,64}$"),
             matches: |text| id::is_id(text, $prefix),
-            says: concat!("must be ", $prefix, " followed by 1 to 64 letters or digits"),
+            description: concat!("must be ", $prefix, " followed by 1 to 64 letters or digits"),
         });
     };
 }
@@ -74,7 +74,7 @@ pub(crate) const TOOL: FieldType = FieldType::Pattern(&Pattern {
             && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'))
     },
-    says: "must be a tool name: a letter or underscore, then letters, digits, and _ . -",
+    description: "must be a tool name: a letter or underscore, then letters, digits, and _ . -",
 });
 
 pub(crate) const ERROR_CODE: FieldType = FieldType::Pattern(&Pattern {
@@ -84,7 +84,7 @@ pub(crate) const ERROR_CODE: FieldType = FieldType::Pattern(&Pattern {
             && text.starts_with(|c: char| c.is_ascii_uppercase())
             && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
     },
-    says: "must be a code in capitals such as TOOL_TIMEOUT",
+    description: "must be a code in capitals such as TOOL_TIMEOUT",
 });
 
 pub(crate) const REASON: FieldType = FieldType::Pattern(&Pattern {
@@ -94,7 +94,7 @@ pub(crate) const REASON: FieldType = FieldType::Pattern(&Pattern {
             && text.starts_with(|c: char| c.is_ascii_lowercase())
             && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
     },
-    says: "must be a code in small letters such as user_pressed_escape",
+    description: "must be a code in small letters such as user_pressed_escape",
 });
 
 pub(crate) const CONTENT_TYPE: FieldType = FieldType::Pattern(&Pattern {
@@ -106,7 +106,7 @@ pub(crate) const CONTENT_TYPE: FieldType = FieldType::Pattern(&Pattern {
         };
         text.split_once('/').is_some_and(|(a, b)| part(a) && part(b))
     },
-    says: "must be a media type such as text/plain",
+    description: "must be a media type such as text/plain",
 });
 
 pub(crate) const SCRIPT: FieldType = FieldType::Pattern(&Pattern {
@@ -115,7 +115,7 @@ pub(crate) const SCRIPT: FieldType = FieldType::Pattern(&Pattern {
         let b = text.as_bytes();
         b.len() == 4 && b[0].is_ascii_uppercase() && b[1..].iter().all(u8::is_ascii_lowercase)
     },
-    says: "must be a script code such as Latn",
+    description: "must be a script code such as Latn",
 });
 
 pub(crate) const JWS: FieldType = FieldType::Pattern(&Pattern {
@@ -127,7 +127,7 @@ pub(crate) const JWS: FieldType = FieldType::Pattern(&Pattern {
             !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
         }) && parts == 3
     },
-    says: "must be a compact JWS: three base64url parts joined by dots",
+    description: "must be a compact JWS: three base64url parts joined by dots",
 });
 
 fn is_uri(text: &str) -> bool {
