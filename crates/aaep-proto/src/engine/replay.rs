@@ -1,8 +1,7 @@
 //! Replay of recordings: recorded events are emitted again unchanged, without changing any session (decision 50).
 
 use super::{Cx, Engine, EngineError};
-use crate::id::ReplyToken;
-use crate::message::{Event, Payload};
+use crate::message::Event;
 use crate::rule::Severity;
 use crate::validate::Validator;
 
