@@ -32,12 +32,10 @@ pub(crate) struct PendingArgs {
     common: ListenerFlags,
 }
 
-/// Accept or reject a confirmation.
-///
-/// An irreversible action must be named by its number; `aaep pending` prints it.
+/// The arguments of `accept` and `reject`.
 #[derive(clap::Args)]
 pub(crate) struct DecideArgs {
-    /// Number of the question
+    /// Number of the question, required for an irreversible action; see: aaep pending
     number: Option<u32>,
     #[command(flatten)]
     common: ListenerFlags,

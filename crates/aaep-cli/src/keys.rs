@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::CommandStatus;
 use crate::output::{Escaped, fail_at};
 
+/// Create keys and print public keys.
 #[derive(clap::Args)]
 #[command(disable_help_subcommand = true)]
 pub(crate) struct KeysArgs {

@@ -38,43 +38,28 @@ struct Cli {
     command: AaepCommand,
 }
 
+// Without a doc comment here, a subcommand has the help of its arguments, which is longer.
 #[derive(Subcommand)]
 enum AaepCommand {
-    /// List or export recorded decisions
     Audit(audit::AuditArgs),
-    /// Back up the data of a server, even while it runs
     Backup(backup::BackupArgs),
-    /// Run a scripted demo agent
     Demo(demo::DemoArgs),
-    /// Listen to agents and answer them
     Listen(listen::Args),
-    /// List open questions
     Pending(answers::PendingArgs),
     /// Accept a confirmation
     Accept(answers::DecideArgs),
     /// Reject a confirmation
     Reject(answers::DecideArgs),
-    /// Answer a clarification
     Answer(answers::AnswerArgs),
-    /// Run an agent written in any language and serve its events
     Run(run::RunArgs),
-    /// Record the events of an agent
     Capture(capture::CaptureArgs),
-    /// Replay or describe a recording
     Replay(replay::ReplayArgs),
-    /// Serve agents and subscribers
     Serve(serve::ServeArgs),
-    /// Serve the parent process over stdin and stdout
     Stdio(stdio::StdioArgs),
-    /// Validate events and messages
     Validate(validate::ValidateArgs),
-    /// Print JSON Schemas of events and messages
     Schema(schema::SchemaArgs),
-    /// Create keys and print public keys
     Keys(keys::KeysArgs),
-    /// Print, sign or verify a manifest
     Manifest(manifest::ManifestArgs),
-    /// Create tokens for clients and agents
     Token(token::TokenArgs),
 }
 

@@ -17,6 +17,7 @@ use crate::output::{Escaped, fail, fail_at, print_error};
 use crate::runtime::runtime;
 use crate::server_flags::ServerFlags;
 
+/// Print, sign or verify a manifest.
 #[derive(clap::Args)]
 #[command(disable_help_subcommand = true)]
 pub(crate) struct ManifestArgs {

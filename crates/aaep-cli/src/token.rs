@@ -15,6 +15,7 @@ use crate::output::{fail, fail_at};
 /// Maximum lifetime of a token.
 const MAX_LIFETIME_SECS: u32 = 366 * 24 * 3600;
 
+/// Create tokens for clients and agents.
 #[derive(clap::Args)]
 #[command(disable_help_subcommand = true)]
 pub(crate) struct TokenArgs {
