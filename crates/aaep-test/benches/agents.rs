@@ -1,6 +1,6 @@
-//! A flood from an agent in Python through `aaep run` to one subscriber: how fast the agent writes when nobody reads what
-//! it says, how fast its lines are taken and delivered, and how much memory that takes. `AAEP_BENCH_LINES` sets how
-//! many lines (300000). It wants a release build: if `AAEP_BIN` does not name one, it makes one.
+//! A flood of events from a Python agent through `aaep run` to one subscriber: how fast the agent writes to a discarded
+//! pipe, how fast its lines are read and delivered, and the peak memory. `AAEP_BENCH_LINES` sets the number of lines
+//! (300000). Builds `aaep` in release mode unless `AAEP_BIN` has its path.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -12,7 +12,7 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-/// What an agent may write all the time: its name, and the line as Python formats it with a number.
+/// The kinds of lines: a name, and the Python format string that inserts a number.
 const KINDS: [(&str, &str); 4] = [
     ("text, a line each", r#"{"type":"output.streaming","output_id":"all","chunk":"This is line number %d.\\n"}"#),
     ("text, a token each", r#"{"type":"output.streaming","chunk":"word%d "}"#),
@@ -39,7 +39,7 @@ fn main() {
     }
 }
 
-/// Waits to be let go, writes, and says when it has written everything.
+/// The agent: waits for a line of input, writes, and reports when it has written everything.
 fn script(line: &str, lines: usize) -> String {
     format!(
         r#"
@@ -64,7 +64,7 @@ fn python(script: &str, dir: &Path) -> Command {
     command
 }
 
-/// How long the agent takes if its lines are thrown away.
+/// Measures how long the agent takes if its lines are discarded.
 fn alone(script: &str) -> Duration {
     let dir = tempfile::tempdir().expect("a directory");
     let mut reader = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("cat");
@@ -81,7 +81,8 @@ fn go(dir: &Path) -> Instant {
     Instant::now()
 }
 
-/// How long until the agent has written everything, until the subscriber has everything, and the most memory.
+/// Measures the time until the agent has written everything, the time until the subscriber has received everything, and
+/// the peak memory.
 async fn through(script: &str, silent: bool) -> (Duration, Duration, u64) {
     let dir = tempfile::tempdir().expect("a directory");
     let address = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
@@ -99,7 +100,7 @@ async fn through(script: &str, silent: bool) -> (Duration, Duration, u64) {
             (begun.elapsed(), most.max(peak_kib(id)))
         }
     });
-    // Lines that are no events leave nothing to hear, not even an end: there is no session.
+    // Lines that are not events start no session, so there is nothing to receive.
     if !silent {
         until_completed(&mut socket).await;
     }
@@ -125,12 +126,12 @@ fn run(script: &str, dir: &Path, address: SocketAddr) -> Child {
     command.spawn().expect("it starts")
 }
 
-/// It does not outlive the benchmark.
+/// Kills the process with the benchmark.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -156,7 +157,7 @@ async fn connect(address: SocketAddr) -> Socket {
     socket
 }
 
-/// The most memory that a process has used so far; nothing after its end.
+/// Returns the peak memory of a process, or `None` after its end.
 fn peak_kib(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();

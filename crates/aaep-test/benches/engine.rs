@@ -1,5 +1,5 @@
-//! What the engine costs: per event and subscription, by the kind of terms and the number of subscriptions, with
-//! equal terms and with terms that all differ; memory per idle subscription; and the speed of the coalescer.
+//! Cost of the engine: time per event and subscription, for several terms and numbers of subscriptions, with equal and
+//! with different terms; memory per idle subscription; and the speed of the coalescer.
 //!
 //! Run: `cargo bench -p aaep-test --bench engine`
 
@@ -18,12 +18,12 @@ use aaep_proto::shaping::segment::{Segmenter, Segments, Syntax};
 use aaep_proto::time::{Moment, Now, Timestamp};
 use serde_json::{Value, json};
 
-/// Counts the bytes that are in use.
+/// An allocator that counts the bytes in use.
 struct Counting;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: everything is handed on to the system allocator unchanged; only a counter is kept beside it.
+// SAFETY: every call is passed to the system allocator unchanged; only a counter is added.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl World {
         input(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy })
     }
 
-    /// Takes all outputs; answers how many events there were.
+    /// Drains the outputs. Returns the number of events.
     fn drain(&mut self) -> usize {
         let mut events = 0;
         loop {
@@ -100,7 +100,7 @@ fn request(capabilities: Value) -> SubscriptionRequest {
     }
 }
 
-/// The terms of the n-th subscription: alike, or all different by an exclude pattern of their own.
+/// Returns the terms of the n-th subscription: equal, or made different by an exclude pattern.
 fn terms(kind: &str, n: usize, distinct: bool) -> Value {
     let mut terms = match kind {
         "pass-through" => json!({"coalesce_boundaries": ["none"]}),
@@ -120,7 +120,7 @@ fn terms(kind: &str, n: usize, distinct: bool) -> Value {
 const TEXT: &str = "The quick brown fox jumps over the lazy dog, and then it sleeps. Who would not? It was a long day of \
     running about in the fields, after all, and foxes need their rest as much as anyone does. ";
 
-/// Time for a session of state changes and streamed text, per input and subscription.
+/// Measures a session of state changes and streamed text, per input and subscription.
 fn session_cost(kind: &str, subscriptions: usize, distinct: bool) -> (f64, f64) {
     let mut world = World::new();
     for n in 0..subscriptions {
@@ -156,7 +156,7 @@ fn session_cost(kind: &str, subscriptions: usize, distinct: bool) -> (f64, f64) 
     (nanos / subscriptions as f64, events as f64 / f64::from(inputs) / subscriptions as f64)
 }
 
-/// The cost of one more subscription for one event of a shape that is shared: the slope between two crowds.
+/// Measures the cost of one more subscription with equal terms for one event: the slope between two sizes.
 fn shared_slope() -> f64 {
     let cost = |subscriptions: usize| {
         let mut world = World::new();

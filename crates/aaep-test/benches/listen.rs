@@ -1,5 +1,5 @@
-//! How long a user waits for the terminal: from Enter to the reply at the agent, and from the start of `aaep listen` to
-//! its first announcement. Reported, not asserted. `cargo bench -p aaep-test --bench listen`.
+//! Latency of the terminal: from Enter to the reply at the agent, and from the start of `aaep listen` to its first
+//! announcement. Reported, not asserted. `cargo bench -p aaep-test --bench listen`.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a measurement that cannot go on should stop")]
 
@@ -30,11 +30,11 @@ mod unix {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use tokio::sync::mpsc;
 
-    /// Questions for each transport, and how many of them wait together. A question must have been known for a while
-    /// before an answer to it counts, and together they wait for that once.
+    /// Questions per transport, and how many are open at the same time. An answer counts only some time after its question
+    /// was announced; questions that are open together wait for that once.
     const QUESTIONS: u32 = 100;
     const TOGETHER: u32 = 20;
-    /// Starts of the command.
+    /// Number of starts of the command.
     const STARTS: usize = 20;
 
     /// A listener with a keyboard.
@@ -90,7 +90,7 @@ mod unix {
     }
 
     pub(super) async fn measure() {
-        // A directory that the server makes itself: it opens no socket where others can go.
+        // A directory that the server creates itself: it opens no socket in a directory that others can access.
         let directory = tempfile::TempDir::new().unwrap();
         let place = directory.path().join("own/bench.sock");
         let mut layer = Layer::default();
@@ -115,7 +115,7 @@ mod unix {
         let _ = std::fs::remove_file(place);
     }
 
-    /// From Enter to the reply at the agent.
+    /// Measures from Enter to the reply at the agent.
     async fn answers(producer: &Producer, address: &str) -> Vec<Duration> {
         let mut listener = Listener::start(address);
         listener.sees("Listening to").await;
@@ -127,7 +127,7 @@ mod unix {
                 for number in batch.clone() {
                     listener.sees(&format!("Question {number}: You have ")).await;
                 }
-                // What is answered sooner is put again.
+                // An answer that comes sooner makes the question be asked again.
                 tokio::time::sleep(Duration::from_millis(900)).await;
             };
             tokio::select! {
@@ -143,7 +143,7 @@ mod unix {
         times
     }
 
-    /// Asks in a session of its own; answers when the reply was there.
+    /// Asks in a new session. Returns when the reply arrived.
     async fn ask(producer: &Producer) -> Instant {
         let session = producer.session("Watering the garden.").await.unwrap();
         let question = Confirmation::new("Water the roses.", "They are wet.").irreversible();
@@ -154,7 +154,7 @@ mod unix {
         replied
     }
 
-    /// From the start of the command to the question that waits for whoever comes.
+    /// Measures from the start of the command to the announcement of an open question.
     async fn starts(producer: &Producer, address: &str) -> Vec<Duration> {
         let session = producer.session("Watering the garden.").await.unwrap();
         let asking = session.confirm(Confirmation::new("Water the roses.", "They are wet."));

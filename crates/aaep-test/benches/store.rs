@@ -1,7 +1,6 @@
-//! What durability costs: events per second to 100 subscribers with the store and in memory, in one run; and how long
-//! a start takes with much history, of the store alone and of `aaep serve` until it is ready.
-//! `AAEP_BENCH_HISTORY_MIB` sets how much (1024). It wants a release build: if `AAEP_BIN` does not name one, it makes
-//! one.
+//! Cost of durability: events per second to 100 subscribers with the store and in memory, in one run; and the start time
+//! with a long history, of the store alone and of `aaep serve` until it is ready. `AAEP_BENCH_HISTORY_MIB` sets the size
+//! of the history (1024). Builds `aaep` in release mode unless `AAEP_BIN` has its path.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -41,7 +40,7 @@ fn main() {
     cold_start(&dir.path().join("history"));
 }
 
-/// How long until every subscriber has every event.
+/// Measures the time until every subscriber has received every event.
 async fn run(producer: Producer) -> Duration {
     let mut readers = Vec::new();
     for n in 0..SUBSCRIBERS {
@@ -75,7 +74,7 @@ async fn run(producer: Producer) -> Duration {
     begun.elapsed()
 }
 
-/// How long one decision takes that waits for the disk, one after the other.
+/// Measures decisions that wait for the disk, one after the other.
 fn decisions(runtime: &tokio::runtime::Runtime, dir: &Path) {
     let (store, _) = Store::open(dir, Retention::default()).expect("a store");
     let count = 200;
@@ -90,7 +89,7 @@ fn decisions(runtime: &tokio::runtime::Runtime, dir: &Path) {
     println!("a commit that somebody waits for, one after the other: {:.2} ms", each.as_secs_f64() * 1000.0);
 }
 
-/// How long a start takes with much history.
+/// Measures the start with a long history.
 fn cold_start(dir: &Path) {
     let mib: usize = std::env::var("AAEP_BENCH_HISTORY_MIB").ok().and_then(|v| v.parse().ok()).unwrap_or(1024);
     let event = serde_json::json!({"@context": "https://aaep-protocol.org/context/v1",
@@ -131,7 +130,7 @@ fn words(times: &[Duration], word: impl Fn(&Duration) -> String) -> String {
     times.iter().map(word).collect::<Vec<_>>().join(", ")
 }
 
-/// How long `aaep serve` takes until it says that it is ready.
+/// Measures the time until `aaep serve` is ready.
 fn serve(dir: &Path) -> Duration {
     let address = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port");
     let mut command = Command::new(aaep_release());
@@ -160,7 +159,7 @@ fn is_ready(address: SocketAddr) -> bool {
     ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
 }
 
-/// What was read from the disk is forgotten; only the administrator may ask for that.
+/// Drops the page cache, which needs root.
 fn drop_caches() -> bool {
     let synced = Command::new("sync").status().is_ok_and(|status| status.success());
     synced && std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok()

@@ -1,6 +1,5 @@
-//! How fast documents are checked, beside two yardsticks in the same run: the `jsonschema` crate on
-//! our schemas, and plain parsing into `serde_json::Value`. Rounds alternate, so that a busy machine
-//! disturbs all alike; the best round of each counts.
+//! Speed of validation compared with two baselines in the same run: the `jsonschema` crate with our schemas, and parsing
+//! into `serde_json::Value`. Rounds alternate, so that other load affects all alike; the best round of each counts.
 //!
 //! Run: `cargo bench -p aaep-test --bench validate`
 

@@ -1,4 +1,4 @@
-//! What the tests of the whole house share: where things are, example documents, processes.
+//! Support for tests: paths, example documents, processes, waiting.
 
 mod fixture;
 mod process;
@@ -16,38 +16,38 @@ pub use process::{PATIENCE, Process, Serving};
 pub use python::{python, python_with};
 pub use wait::{now, soon, until};
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/aaep-test is two levels deep").to_path_buf()
 }
 
-/// The lines of a file under `examples/`.
+/// Returns the lines of a file in `examples/`.
 pub fn example(name: &str) -> Vec<String> {
     let path = root().join("examples").join(name);
-    let text = std::fs::read_to_string(&path).expect("the file is under examples");
+    let text = std::fs::read_to_string(&path).expect("the file is in examples");
     text.lines().map(str::to_owned).collect()
 }
 
-/// All example documents: every event and message with all their fields, and a session.
+/// Returns all example documents: every event and message with all fields, and a session.
 pub fn examples() -> Vec<Value> {
     let files = ["events.ndjson", "messages.ndjson", "banking.ndjson"];
     let lines = files.iter().flat_map(|f| example(f));
     lines.map(|line| serde_json::from_str(&line).expect("examples are JSON")).collect()
 }
 
-/// Builds the command once, unless `AAEP_BIN` says where it is, and answers where it is.
+/// Returns the path of the `aaep` command. Builds it once, unless `AAEP_BIN` has the path.
 pub fn aaep() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| build(&[]))
 }
 
-/// The same as people run it, for benchmarks.
+/// Returns the path of the `aaep` command built in release mode, for benchmarks.
 pub fn aaep_release() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| build(&["--release"]))
 }
 
-fn build(how: &[&str]) -> PathBuf {
+fn build(flags: &[&str]) -> PathBuf {
     if let Some(path) = std::env::var_os("AAEP_BIN") {
         return PathBuf::from(path);
     }
@@ -55,7 +55,7 @@ fn build(how: &[&str]) -> PathBuf {
     let built = Command::new(cargo)
         .current_dir(root())
         .args(["build", "--quiet", "-p", "aaep-cli", "--message-format=json"])
-        .args(how)
+        .args(flags)
         .stderr(Stdio::inherit())
         .output()
         .expect("cargo can be started");

@@ -1,4 +1,4 @@
-//! Processes of a test: other people's programs, and `aaep` itself where it serves.
+//! Child processes of tests: programs of others, and servers.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
@@ -12,27 +12,27 @@ use tempfile::TempDir;
 
 use crate::aaep;
 
-/// Much longer than anything takes, even on a busy machine. Only a failure waits for so long.
+/// A timeout that is much longer than anything takes, even on a busy machine. Only a failure waits for so long.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
-/// A process with its output by the line. What it says on standard error is kept for the message of a failure. It is
-/// killed when dropped.
+/// A process whose output is read line by line. Its standard error is kept for failure messages. It is killed when
+/// dropped.
 #[derive(Debug)]
 pub struct Process {
     name: String,
     child: Child,
     lines: Receiver<String>,
     errors: Arc<Mutex<String>>,
-    listening: Option<JoinHandle<()>>,
+    stderr_reader: Option<JoinHandle<()>>,
 }
 
 impl Process {
-    /// Starts a command that gets no input.
+    /// Starts a command without input.
     pub fn start(command: &mut Command) -> Process {
         Process::spawn(command.stdin(Stdio::null()))
     }
 
-    /// Starts a command that will be told something by [`Process::say`].
+    /// Starts a command whose standard input [`Process::say`] writes to.
     pub fn with_input(command: &mut Command) -> Process {
         Process::spawn(command.stdin(Stdio::piped()))
     }
@@ -40,45 +40,45 @@ impl Process {
     fn spawn(command: &mut Command) -> Process {
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|e| fail(&format!("{name} cannot be started: {e}")));
+        let mut child = command.spawn().unwrap_or_else(|e| fail(&format!("cannot start {name}: {e}")));
         let out = BufReader::new(child.stdout.take().expect("it is piped"));
         let mut err = child.stderr.take().expect("it is piped");
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
         let errors = Arc::new(Mutex::new(String::new()));
         let kept = errors.clone();
-        let listening = Some(std::thread::spawn(move || {
+        let stderr_reader = Some(std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(read @ 1..) = err.read(&mut buffer) {
                 let text = String::from_utf8_lossy(&buffer[..read]);
                 kept.lock().expect("nobody panics with it").push_str(&text);
             }
         }));
-        Process { name, child, lines, errors, listening }
+        Process { name, child, lines, errors, stderr_reader }
     }
 
-    /// The number of the process.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The most memory that it has used so far, in KiB; nothing after it has ended, and on systems that do not tell.
+    /// Returns its peak memory in KiB, or `None` after it has ended and on systems other than Linux.
     pub fn peak_kib(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).ok()?;
         let line = status.lines().find(|line| line.starts_with("VmHWM"))?;
         line.split_whitespace().nth(1)?.parse().ok()
     }
 
-    /// The next line of its output; nothing when there is no more.
+    /// Returns the next line of its output, or `None` at the end.
     pub fn line(&self) -> Option<String> {
         match self.lines.recv_timeout(PATIENCE) {
             Ok(line) => Some(line),
             Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => self.fail("says nothing"),
+            Err(RecvTimeoutError::Timeout) => self.fail("prints nothing"),
         }
     }
 
-    /// Reads lines until one yields something.
+    /// Reads lines until `found` returns a value for one. `what` names the value in failure messages.
     pub fn find<T>(&self, what: &str, mut found: impl FnMut(&str) -> Option<T>) -> T {
         let mut seen = String::new();
         while let Some(line) = self.line() {
@@ -91,7 +91,7 @@ impl Process {
         self.fail(&format!("ended without {what}, after:\n{seen}"))
     }
 
-    /// All lines to the end of its output.
+    /// Returns the rest of its output.
     pub fn rest(&self) -> Vec<String> {
         std::iter::from_fn(|| self.line()).collect()
     }
@@ -100,11 +100,11 @@ impl Process {
     pub fn say(&mut self, text: &str) {
         let input = self.child.stdin.as_mut().expect("it was started with input");
         if let Err(error) = input.write_all(text.as_bytes()) {
-            self.fail(&format!("does not listen: {error}"));
+            self.fail(&format!("does not read its input: {error}"));
         }
     }
 
-    /// Asks it to end, as a service manager does.
+    /// Sends SIGTERM.
     #[cfg(unix)]
     pub fn terminate(&self) {
         let id = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
@@ -112,7 +112,7 @@ impl Process {
         rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("the child has not been waited for");
     }
 
-    /// Waits for its end.
+    /// Waits until it exits.
     pub fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -120,28 +120,28 @@ impl Process {
                 return status;
             }
             if Instant::now() > deadline {
-                self.fail("does not end");
+                self.fail("does not exit");
             }
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
-    /// What it said on standard error; all of it if it has ended.
+    /// Returns its standard error so far, or all of it if it has exited.
     pub fn errors(&mut self) -> String {
         if matches!(self.child.try_wait(), Ok(Some(_)))
-            && let Some(listening) = self.listening.take()
+            && let Some(reader) = self.stderr_reader.take()
         {
-            listening.join().expect("the reader does not panic");
+            reader.join().expect("the reader does not panic");
         }
-        self.said()
+        self.stderr_so_far()
     }
 
-    fn said(&self) -> String {
+    fn stderr_so_far(&self) -> String {
         self.errors.lock().expect("nobody panics with it").clone()
     }
 
     fn fail(&self, how: &str) -> ! {
-        fail(&format!("{} {how}\nIts standard error:\n{}", self.name, self.said()))
+        fail(&format!("{} {how}\nIts standard error:\n{}", self.name, self.stderr_so_far()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Waiting in tests: for a condition, with an end.
+//! Waiting in tests, with a timeout.
 
 use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,13 +7,13 @@ use aaep_proto::time::Timestamp;
 
 use crate::PATIENCE;
 
-/// Waits, but not forever.
+/// Waits for a future. Panics after [`PATIENCE`].
 #[expect(clippy::panic, reason = "a test that cannot go on should stop")]
 pub async fn soon<T>(what: &str, waiting: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds. Panics after [`PATIENCE`].
 pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     soon(what, async {
         while !holds().await {
@@ -23,7 +23,7 @@ pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     .await;
 }
 
-/// The time, as messages say it.
+/// Returns the current time as a timestamp of the protocol.
 pub fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)).to_string()

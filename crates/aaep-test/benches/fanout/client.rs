@@ -1,4 +1,4 @@
-//! A crowd that counts what it gets, as cheaply as it can.
+//! Many subscribers that count events as cheaply as possible.
 
 use std::cell::RefCell;
 use std::io::ErrorKind;
@@ -13,10 +13,10 @@ use tokio::net::TcpStream;
 
 use crate::Contestant;
 
-/// Stands once in every event, whatever frames it.
+/// Occurs once in every event, in every framing.
 pub(crate) const MARK: &[u8] = b"\"event_id\"";
 
-/// Stands in critical events, followed by the time in microseconds.
+/// Occurs in critical events, followed by the time in microseconds.
 pub(crate) const SENT: &[u8] = b"sent at ";
 
 #[derive(Default)]
@@ -49,7 +49,7 @@ impl Crowd {
         self.counters.events.load(Relaxed)
     }
 
-    /// How many were cut off.
+    /// The number of subscribers that were disconnected.
     pub(crate) fn lost(&self) -> usize {
         self.counters.ended.load(Relaxed)
     }
@@ -120,18 +120,18 @@ async fn skip_past(stream: &mut TcpStream, mark: &[u8]) {
     }
 }
 
-/// Most that is read at once.
+/// Maximum number of bytes per read.
 const READ: usize = 64 * 1024;
 
-/// The longest mark, with what follows it.
+/// Length of the longest mark with its value.
 const LONGEST: usize = SENT.len() + 16;
 
 thread_local! {
-    /// One buffer per thread: one per subscriber would cost more than the server.
+    /// One buffer per thread: one per subscriber would use more memory than the server.
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; LONGEST + READ]);
 }
 
-/// What may go on in the next read: the end of the last one.
+/// The end of the last read, in which a mark may begin.
 #[derive(Default)]
 struct Tail {
     bytes: [u8; LONGEST],
@@ -166,7 +166,7 @@ fn read(
     buffer[..kept].copy_from_slice(&tail.bytes[..kept]);
     let read = stream.try_read(&mut buffer[kept..kept + READ])?;
     let seen = &buffer[..kept + read];
-    // Whatever ended within the tail was seen the last time.
+    // A mark that ends within the tail was counted in the last read.
     let fresh = |at: usize, length: usize| at + length > kept;
     let events = mark.find_iter(seen).filter(|at| fresh(*at, MARK.len())).count();
     counters.events.fetch_add(events, Relaxed);

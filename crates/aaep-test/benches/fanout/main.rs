@@ -1,8 +1,8 @@
-//! What it costs to tell many subscribers: the server beside a raw loop with one write per event and socket, and a
-//! plain axum handler over a broadcast channel, in the same run.
+//! Cost of fan-out to many subscribers: the server, a raw loop with one write per event and socket, and a plain axum
+//! handler over a broadcast channel, in the same run.
 //!
 //! `cargo bench -p aaep-test --bench fanout` measures 1, 100, 1,000 and 5,000 subscribers; `-- --quick` only 1,000.
-//! Each contestant runs in a process of its own, so its processor time and memory are its own. They take turns.
+//! Each server runs in its own process, so that its processor time and memory are known. They run alternately.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a measurement that cannot go on ends")]
 
@@ -17,10 +17,10 @@ use std::time::Duration;
 use client::Crowd;
 use report::{Cost, Row, Usage};
 
-/// Who takes part.
+/// The servers that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contestant {
-    /// One write for each event and socket; no protocol at all.
+    /// One write for each event and socket, without a protocol.
     Raw,
     /// axum's SSE over a broadcast channel.
     Axum,
@@ -43,7 +43,7 @@ impl Contestant {
     }
 }
 
-/// A contestant's process.
+/// The process of a server.
 struct Server {
     child: Child,
     orders: ChildStdin,
@@ -66,7 +66,7 @@ impl Server {
         Server { child, orders, answers, address: line.trim().parse().unwrap() }
     }
 
-    /// Gives an order and waits until it is carried out.
+    /// Sends a command and waits until it is done.
     fn order(&mut self, order: &str) {
         writeln!(self.orders, "{order}").unwrap();
         let mut line = String::new();
@@ -106,7 +106,7 @@ fn main() {
         let together = (CONNECTIONS / size).clamp(1, Contestant::ALL.len());
         let rows = Contestant::ALL.chunks(together).flat_map(|contestants| {
             let mut runs: Vec<Run> = contestants.iter().map(|c| Run::new(&runtime, *c, *size)).collect();
-            // By turns, so that what else happens on the machine meets all of them alike.
+            // Alternately, so that other load affects all alike.
             for _ in 0..TURNS {
                 runs.iter_mut().for_each(Run::saturated);
                 runs.iter_mut().for_each(Run::paced);
@@ -118,16 +118,16 @@ fn main() {
     }
 }
 
-/// Connections of all crowds that stand at the same time: a process may have only so many files open.
+/// Maximum number of concurrent connections: the number of open files is limited.
 const CONNECTIONS: usize = 10_000;
 
-/// How often each contestant has its turn.
+/// Number of rounds of each server.
 const TURNS: usize = 4;
 
-/// Events of one turn at five a second.
+/// Events of one round at five per second.
 const PACED: usize = 12;
 
-/// A contestant, those who listen to it, and what was measured.
+/// A server, its subscribers, and the measurements.
 struct Run {
     contestant: Contestant,
     server: Server,
@@ -146,12 +146,12 @@ impl Run {
         Run { contestant, server, crowd, row, size }
     }
 
-    /// Events of one saturated turn: about the same number of deliveries for every size.
+    /// Returns the events of one saturated round: about the same number of deliveries for every size.
     fn burst(&self) -> usize {
         (1_000_000 / self.size).clamp(64, 20_000) / 64 * 64
     }
 
-    /// Gives an order and waits until everyone has got these events; answers what it took.
+    /// Sends a command and waits until every subscriber has received its events. Returns the cost.
     fn take(&mut self, order: &str, events: usize) -> Cost {
         let (already, start) = (self.crowd.events(), self.server.usage());
         self.server.order(order);
@@ -170,7 +170,7 @@ impl Run {
         self.row.paced += cost;
     }
 
-    /// Critical events, one at a time, and as many among all that the server can send.
+    /// Measures critical events, first one at a time, then under full load.
     fn critical(&mut self) {
         if !matches!(self.contestant, Contestant::Sse | Contestant::WebSocket) {
             return;
@@ -192,14 +192,14 @@ impl Run {
     }
 }
 
-/// The server has one core and the crowd the others: where one took from the other, what is measured would be luck.
+/// Pins the server to one core and the subscribers to the others, so that they do not compete.
 fn pin(serves: bool) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let all = sched_getaffinity(None).unwrap();
     let first = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap();
     let mut own = CpuSet::new();
     (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu) && (*cpu == first) == serves).for_each(|cpu| own.set(cpu));
-    // A machine with one core has nothing to share out.
+    // With one core there is nothing to divide.
     if own.count() > 0 {
         sched_setaffinity(None, &own).unwrap();
     }

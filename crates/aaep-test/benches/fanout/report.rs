@@ -1,4 +1,4 @@
-//! What was measured, as rows.
+//! The measurements as table rows.
 
 use std::ops::AddAssign;
 
@@ -30,7 +30,7 @@ impl Usage {
     }
 }
 
-/// What a number of deliveries took.
+/// The cost of a number of deliveries.
 #[derive(Default)]
 pub(crate) struct Cost {
     deliveries: usize,
@@ -56,7 +56,7 @@ impl AddAssign for Cost {
     }
 }
 
-/// One contestant at one size.
+/// The results of one server at one size.
 #[derive(Default)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,

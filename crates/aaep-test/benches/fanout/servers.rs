@@ -1,4 +1,4 @@
-//! The contestants. Each takes orders on standard input and says when they are done.
+//! The servers that are compared. Each reads commands from standard input and reports when they are done.
 
 use std::io::BufRead;
 use std::net::SocketAddr;
@@ -18,10 +18,10 @@ use tokio::sync::{broadcast, mpsc};
 use crate::Contestant;
 use crate::client::micros;
 
-/// How many events are said before it is looked whether everyone keeps up.
+/// Events emitted between two checks that subscribers keep up.
 const BURST: usize = 64;
 
-/// How often it is looked whether they do. Who looks all the time takes from what is measured.
+/// Interval of those checks. Checking all the time would disturb the measurement.
 const LOOK: Duration = Duration::from_millis(1);
 
 enum Order {
@@ -48,7 +48,7 @@ pub(crate) fn run(contestant: Contestant) {
         }
         std::process::exit(0);
     });
-    // One worker: the client needs the other core.
+    // One worker thread: the client needs the other core.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         match contestant {
@@ -65,7 +65,7 @@ fn ready(address: SocketAddr) {
     println!("{address}");
 }
 
-/// About as large as the events of the others.
+/// An event about as large as those of the other servers.
 fn event() -> String {
     format!("event: aaep.event\nid: evt_1\ndata: {{\"event_id\":\"evt_1\",\"text\":\"{}\"}}\n\n", "x".repeat(540))
 }
@@ -148,13 +148,13 @@ async fn ours(mut orders: Orders) {
     let mut config = Config { listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
     config.transports.unix = false;
     config.limits.requests_per_second = 1_000_000;
-    // The crowd only counts; it answers no pings.
+    // The subscribers only count; they do not answer pings.
     config.limits.silence_seconds = 3600;
     let producer = Server::producer(&config);
     let server = Server::new(config, producer.clone()).start().await.unwrap();
     ready(server.address());
     while let Some(order) = orders.recv().await {
-        // Every order is a session that was begun before anyone counts.
+        // Every command is a session that was started before anything is counted.
         match order {
             Order::Critical => critical(&producer).await,
             Order::Saturate(count) => say(&producer, count, Duration::ZERO, false).await,
@@ -165,7 +165,7 @@ async fn ours(mut orders: Orders) {
     }
 }
 
-/// Events that nothing can be folded into, through the whole engine, by twos: a tool begins and ends.
+/// Emits events that cannot be coalesced, in pairs: a tool call begins and ends.
 async fn say(producer: &Producer, count: usize, pause: Duration, mixed: bool) {
     let session = begun(producer).await;
     for n in 0..count / 2 {
@@ -203,7 +203,7 @@ async fn tell(session: &Session) {
     session.emit(requested).await.unwrap();
 }
 
-/// What the session itself says is not wanted by this crowd.
+/// Excludes the events of the session itself.
 async fn begun(producer: &Producer) -> Session {
     producer.session("Measuring.").await.unwrap()
 }

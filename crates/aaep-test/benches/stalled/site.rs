@@ -1,4 +1,4 @@
-//! A server with every transport, subscribers that read only when they are told to, and agents that post events.
+//! A server with every transport, subscribers that read only on request, and agents that post events.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -22,13 +22,13 @@ use tokio::sync::mpsc;
 use tonic::Streaming;
 use tonic::transport::Endpoint;
 
-/// Bytes that the kernel keeps for a subscriber that does not read.
+/// Bytes that the kernel buffers for a subscriber that does not read.
 const RECEIVE_BUFFER_BYTES: u32 = 16 * 1024;
 
 /// Bytes that a pipe of Linux holds.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// A way to receive events.
+/// A transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     Sse,
@@ -76,13 +76,13 @@ impl Site {
         Site { server, limits, _directory: directory }
     }
 
-    /// How many subscriptions there are, and how many of them are blocked.
+    /// Returns the number of subscriptions, and how many of them are blocked.
     pub(crate) async fn subscriptions(&self) -> (usize, usize) {
         let measures = self.server.producer().stats().await.expect("the producer runs");
         (measures.subscribers.subscriptions, measures.blocked)
     }
 
-    /// A new subscription that has been accepted.
+    /// Opens a subscription.
     pub(crate) async fn subscribe(&self, transport: Transport) -> Subscriber {
         let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "reader",
             "capabilities": {"supports_confirmation_reply": true}})
@@ -119,7 +119,7 @@ impl Site {
         socket.connect(self.server.address()).await.expect("a connection")
     }
 
-    /// Subscribes by POST; answers where the events are.
+    /// Subscribes by POST. Returns the path of the events.
     async fn location(&self, request: &str) -> (String, Bytes) {
         let agent = Agent::connect(self.server.address()).await;
         let mut sender = agent.sender;
@@ -195,7 +195,7 @@ impl Site {
     }
 }
 
-/// A frame as a client sends it. The mask is zero, so the text stands as it is.
+/// Returns a WebSocket frame of a client. The mask is zero, so the text is unchanged.
 fn text_frame(text: &str) -> Vec<u8> {
     let length = u16::try_from(text.len()).expect("it is short");
     assert!((126..u16::MAX).contains(&length), "this length has another form");
@@ -212,10 +212,10 @@ trait Both: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Both for T {}
 
-/// The half of a connection that is not used. Dropping it would end the stream.
+/// The unused half of a connection. Dropping it would close the stream.
 type Keep = Box<dyn Any + Send>;
 
-/// Where bytes come from.
+/// The source of bytes.
 enum Source {
     Stream { stream: Box<dyn Both>, first: Bytes },
     Http2 { body: Incoming, first: Bytes, _keep: Keep },
@@ -230,7 +230,7 @@ pub(crate) struct Subscriber {
 }
 
 impl Subscriber {
-    /// Reads what is there next; answers whether the stream goes on.
+    /// Reads once. Returns whether the stream is still open.
     pub(crate) async fn read(&mut self) -> bool {
         match &mut self.source {
             Source::Stream { first, .. } | Source::Http2 { first, .. } if !first.is_empty() => {
@@ -260,14 +260,14 @@ impl Subscriber {
         }
     }
 
-    /// Reads on until this text has come, and takes everything up to its end.
+    /// Reads until this text was received, and discards everything up to its end.
     pub(crate) async fn read_until(&mut self, text: &str) -> Vec<u8> {
         loop {
             let found = self.received.windows(text.len()).position(|window| window == text.as_bytes());
             if let Some(at) = found {
                 return self.received.drain(..at + text.len()).collect();
             }
-            // What was searched need not be kept, except for the beginning of the text.
+            // Searched bytes are discarded, except for a possible beginning of the text.
             let old = self.received.len().saturating_sub(text.len());
             if old > PIPE_BYTES {
                 self.received.drain(..old);
@@ -277,7 +277,7 @@ impl Subscriber {
     }
 }
 
-/// An agent with a connection of its own.
+/// An agent with its own connection.
 pub(crate) struct Agent {
     sender: http1::SendRequest<Full<Bytes>>,
 }
@@ -290,12 +290,12 @@ impl Agent {
         Agent { sender }
     }
 
-    /// Posts an event in the name of this agent; answers what comes back.
+    /// Posts an event of this agent. Returns the response.
     pub(crate) async fn post(&mut self, name: &str, event: &Value) -> Value {
         self.send(&format!("/aaep/v1/agent/events?agent={name}&wait=300"), event).await
     }
 
-    /// Posts a message; answers what comes back, if anything.
+    /// Posts a message. Returns the response, if there is one.
     pub(crate) async fn send(&mut self, path: &str, message: &Value) -> Value {
         self.sender.ready().await.expect("the connection is open");
         let answer = self.sender.send_request(post(path, &message.to_string())).await.expect("an answer");

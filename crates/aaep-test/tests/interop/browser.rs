@@ -1,6 +1,6 @@
-//! A browser: pages of another origin follow sessions and answer, by fetch and EventSource and by WebSocket.
+//! Pages of another origin in Chromium follow sessions and reply, by fetch and EventSource and by WebSocket.
 //!
-//! The pages stand beside this file. They tell the test where they are, and the test acts only then.
+//! The pages are in this directory. They report their progress to the test, which waits for it.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use crate::curl::{CurlStream, post as curl_post, subscribe};
 use crate::messages::{acceptance, assert_banking_session, kind};
 
-/// The pages' own server, and what the pages tell it.
+/// The server of the pages, and what the pages report to it.
 struct Pages {
     address: SocketAddr,
     told: mpsc::UnboundedReceiver<Value>,
@@ -31,7 +31,7 @@ impl Pages {
     async fn start() -> Pages {
         let (sender, told) = mpsc::unbounded_channel();
         let hear = async |State(sender): State<mpsc::UnboundedSender<Value>>, body: String| {
-            // The test may have heard enough.
+            // The test may have ended.
             let _ = sender.send(serde_json::from_str(&body).unwrap());
         };
         let router = Router::new()
@@ -50,12 +50,12 @@ impl Pages {
         format!("http://{}", self.address)
     }
 
-    /// The name of the event that was heard last.
+    /// Returns the type of the last event received.
     fn last(&self) -> Option<String> {
         self.events.last()?["event_id"].as_str().map(str::to_owned)
     }
 
-    /// Waits until the page is at a certain point; keeps the events that it heard on the way.
+    /// Waits until the page reports this point, and keeps the events received meanwhile.
     async fn at(&mut self, browser: &mut Browser, point: &str) -> Value {
         loop {
             let told = match tokio::time::timeout(PATIENCE, self.told.recv()).await {
@@ -73,7 +73,7 @@ impl Pages {
     }
 }
 
-/// A browser with one page, without a screen and with a profile of its own.
+/// A headless browser with one page and its own profile.
 struct Browser {
     process: Process,
     _profile: TempDir,
@@ -89,7 +89,7 @@ impl Browser {
             .args(["--disable-dev-shm-usage", "--disable-extensions", "--no-proxy-server", "--password-store=basic"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg(page)
-            // What it keeps outside of its profile goes there too.
+            // Files that it writes outside of its profile go there too.
             .env("HOME", profile.path())
             .env("XDG_CONFIG_HOME", profile.path())
             .env("XDG_CACHE_HOME", profile.path());
@@ -97,10 +97,10 @@ impl Browser {
     }
 }
 
-/// Stands between the page and the demo, keeps what the page sent, and can be cut.
+/// A proxy between the page and the demo that logs requests and can be interrupted.
 struct Proxy {
     address: SocketAddr,
-    /// Whether connections get through. Every change cuts those that are open.
+    /// Whether connections are forwarded. Every change closes open ones.
     open: watch::Sender<bool>,
     sent: Arc<Mutex<Vec<u8>>>,
 }
@@ -115,7 +115,7 @@ impl Proxy {
         tokio::spawn(async move {
             while let Ok((page, _)) = listener.accept().await {
                 let (mut seen, log) = (seen.clone(), log.clone());
-                // What is not let through is dropped, and so closed.
+                // Dropping a connection closes it.
                 if *seen.borrow_and_update() {
                     tokio::spawn(async move {
                         tokio::select! {
@@ -129,7 +129,7 @@ impl Proxy {
         Proxy { address, open, sent }
     }
 
-    /// The `Last-Event-ID` of every request for the stream, in order.
+    /// Returns the `Last-Event-ID` of every stream request, in order.
     fn resumed(&self) -> Vec<Option<String>> {
         let sent = String::from_utf8(self.sent.lock().unwrap().clone()).unwrap();
         let streams = sent.split("GET /aaep/v1/events?").skip(1).map(|request| {
@@ -141,7 +141,7 @@ impl Proxy {
     }
 }
 
-/// Carries bytes both ways until one side has enough.
+/// Forwards bytes both ways until one side closes.
 async fn relay(page: TcpStream, demo: SocketAddr, log: Arc<Mutex<Vec<u8>>>) -> std::io::Result<()> {
     let demo = TcpStream::connect(demo).await?;
     let ((mut from_page, mut to_page), (mut from_demo, mut to_demo)) = (page.into_split(), demo.into_split());
@@ -152,7 +152,7 @@ async fn relay(page: TcpStream, demo: SocketAddr, log: Arc<Mutex<Vec<u8>>>) -> s
             if read == 0 {
                 return Ok(());
             }
-            // Requests of two connections at once do not mix: each is in one piece.
+            // Each request is in one read, so requests of concurrent connections do not mix.
             log.lock().unwrap().extend_from_slice(&buffer[..read]);
             to_demo.write_all(&buffer[..read]).await?;
         }
@@ -164,10 +164,10 @@ async fn relay(page: TcpStream, demo: SocketAddr, log: Arc<Mutex<Vec<u8>>>) -> s
     }
 }
 
-/// Both breaks come while the agent waits for an answer. The first time the page comes back and answers. The second
-/// time somebody else answers, and the session is over before the page is let back in.
+/// The connection breaks twice while the agent waits for a reply. After the first break the page resumes and replies.
+/// During the second, another subscriber replies, and the session ends before the page resumes.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_follows_by_event_source_and_comes_back_by_itself() {
+async fn page_with_event_source_follows_and_resumes() {
     let mut pages = Pages::start().await;
     let demo = Serving::start(&["demo", "banking", "--no-input", "--no-pauses", "--origin", &pages.origin()]);
     let proxy = Proxy::start(demo.address()).await;
@@ -178,7 +178,7 @@ async fn a_page_follows_by_event_source_and_comes_back_by_itself() {
     let witness = CurlStream::open(&demo, "--http1.1", &subscribe(&demo, "--http1.1", "1.1"));
     proxy.open.send_replace(false);
     assert_eq!(pages.at(&mut browser, "broken").await["state"], 0, "it will try again");
-    // Not always the question: it overtakes what waits.
+    // Not always the question, because it overtakes waiting events.
     let mut last = vec![None, pages.last()];
     proxy.open.send_replace(true);
     assert_eq!(pages.at(&mut browser, "open").await["opened"], 2);
@@ -201,7 +201,7 @@ async fn a_page_follows_by_event_source_and_comes_back_by_itself() {
     assert_banking_session(&of(&first["session_id"]));
     let session = of(&second["question"]["session_id"]);
     assert_banking_session(&session);
-    // What waits may be told shorter: states one after the other as one, words in fewer pieces.
+    // Waiting events may be coalesced: consecutive states, and text into fewer chunks.
     let whole = |event: &&Value| !["state.changed", "output.streaming"].contains(&kind(event));
     let kinds = |events: &[Value]| events.iter().filter(whole).map(|e| kind(e).to_owned()).collect::<Vec<_>>();
     assert_eq!(kinds(&session), kinds(&heard), "who was never away heard the same");
@@ -209,7 +209,7 @@ async fn a_page_follows_by_event_source_and_comes_back_by_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_follows_by_websocket() {
+async fn page_with_websocket_follows() {
     let mut pages = Pages::start().await;
     let demo = Serving::start(&["demo", "banking", "--no-input", "--no-pauses", "--origin", &pages.origin()]);
     let mut browser = Browser::open(&format!("{}/ws?demo={}", pages.origin(), demo.url("")));
@@ -218,9 +218,9 @@ async fn a_page_follows_by_websocket() {
     assert_banking_session(&pages.events);
 }
 
-/// The browser calls `localhost` another origin than `127.0.0.1`, and so does the demo.
+/// For the browser and the demo, `localhost` is another origin than `127.0.0.1`.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_a_foreign_origin_hears_nothing() {
+async fn page_of_an_unknown_origin_receives_nothing() {
     let mut pages = Pages::start().await;
     let demo = Serving::start(&["demo", "banking", "--no-input", "--no-pauses", "--origin", &pages.origin()]);
     let foreign = format!("http://localhost:{}", pages.address.port());

@@ -1,10 +1,10 @@
-//! Filters, limits, and mistakes in the call.
+//! Filters, limits and usage errors.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Left, RecordingDir, event, events, long_recording, read, recording, run};
 
-/// What a capture with these arguments writes of a recording.
+/// Replays a recording to a capture with these arguments. Returns what it wrote.
 fn captured(lines: &[String], more: &[&str]) -> (Left, Vec<Value>) {
     let dir = RecordingDir::new();
     let (replay, [_, _, url, _]) = dir.replay(&dir.file("x", lines), &["--no-delay"]);
@@ -20,7 +20,7 @@ fn kind(event: &Value) -> &str {
 }
 
 #[test]
-fn filters_take_what_was_asked_for_and_nothing_else() {
+fn filters_select_exactly_the_requested_events() {
     let mut lines = recording();
     let mut end = event(9001, "2026-06-02T09:15:13Z");
     end["type"] = json!("aaep:agent.state.changed");
@@ -57,7 +57,7 @@ fn limits_end_a_capture() {
     assert_eq!((left.code, left.err.as_str()), (Some(0), ""));
     assert_eq!(written, events(&lines)[..7]);
 
-    // An hour between two events: only the limit ends it.
+    // An hour between two events, so that only the limit ends it.
     let dir = RecordingDir::new();
     let (replay, [url, ..]) = dir.replay(&dir.file("x", &long_recording(2, 3_600_000)), &[]);
     let left = run(&["capture", &url, "-o", &dir.name("y"), "--for", "3s"]);
@@ -68,7 +68,7 @@ fn limits_end_a_capture() {
 }
 
 #[test]
-fn mistakes_in_the_call_are_told() {
+fn usage_errors_exit_with_2() {
     let dir = RecordingDir::new();
     let gone = format!("unix:{}", dir.name("nobody"));
     for args in [

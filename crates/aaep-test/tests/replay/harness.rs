@@ -1,4 +1,4 @@
-//! The command as a process that is watched, never for longer than patience lasts.
+//! Runs the command with timeouts.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
@@ -13,10 +13,10 @@ use aaep_test::{aaep, example};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Longer than anything takes on a busy machine; only a failure waits for so long.
+/// A timeout that is longer than anything takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
@@ -33,7 +33,7 @@ pub(crate) struct Running {
     readers: Vec<std::thread::JoinHandle<()>>,
 }
 
-/// What a command left behind.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) code: Option<i32>,
@@ -48,7 +48,7 @@ pub(crate) fn start(args: &[&str]) -> Running {
 pub(crate) fn start_with(args: &[&str], input: Stdio) -> Running {
     let mut command = Command::new(aaep());
     command.args(args).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // What the tester has set must not change what is tested.
+    // Settings of the environment must not change the test.
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("AAEP_")) {
         command.env_remove(name);
     }
@@ -60,7 +60,7 @@ pub(crate) fn start_with(args: &[&str], input: Stdio) -> Running {
     let readers = vec![
         std::thread::spawn(move || {
             for line in BufReader::new(out).lines() {
-                // The test may have seen enough.
+                // The test may have ended.
                 let _ = sender.send(line.unwrap());
             }
         }),
@@ -79,12 +79,12 @@ pub(crate) fn start_with(args: &[&str], input: Stdio) -> Running {
 }
 
 impl Running {
-    /// The next line of its output.
+    /// Returns the next line of its output.
     pub(crate) fn line(&self) -> String {
         self.lines.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("{e}; it said: {}", self.said()))
     }
 
-    /// What it said to people so far.
+    /// Returns its standard error so far.
     pub(crate) fn said(&self) -> String {
         self.errors.lock().unwrap().clone()
     }
@@ -98,7 +98,7 @@ impl Running {
         assert!(status.success());
     }
 
-    /// Waits for its end.
+    /// Waits until it exits.
     pub(crate) fn end(mut self) -> Left {
         until("the end of a command", || self.child.try_wait().unwrap().is_some());
         let code = self.child.wait().unwrap().code();
@@ -111,7 +111,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -121,12 +121,12 @@ pub(crate) fn run(args: &[&str]) -> Left {
     start(args).end()
 }
 
-/// A place for files and sockets of one test.
+/// A directory for the files and sockets of one test.
 pub(crate) struct RecordingDir(TempDir);
 
 impl RecordingDir {
     pub(crate) fn new() -> RecordingDir {
-        // A socket stands only where nobody else can put another in its place.
+        // A socket is created only in a directory that nobody else can write.
         RecordingDir(tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir().unwrap())
     }
 
@@ -138,13 +138,13 @@ impl RecordingDir {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// Writes a file, a line for each; answers its name.
+    /// Writes a file of lines. Returns its path.
     pub(crate) fn file(&self, name: &str, lines: &[String]) -> String {
         std::fs::write(self.path(name), lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
         self.name(name)
     }
 
-    /// Starts a replay over every transport; answers it and its addresses: HTTP, WebSocket, socket, gRPC.
+    /// Starts a replay over every transport. Returns it and its addresses: HTTP, WebSocket, Unix socket, gRPC.
     pub(crate) fn replay(&self, file: &str, more: &[&str]) -> (Running, [String; 4]) {
         let socket = self.name("socket");
         let base = ["replay", file, "--listen", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--unix-path", &socket];
@@ -159,25 +159,25 @@ impl RecordingDir {
     }
 }
 
-/// The JSON lines of a file, each of which must be whole.
+/// Returns the JSON lines of a file, each of which must be complete.
 pub(crate) fn read(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
     assert!(text.is_empty() || text.ends_with('\n'), "the last line is torn");
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e} in {line}"))).collect()
 }
 
-/// How many lines a file has by now.
+/// Returns the current number of lines of a file.
 pub(crate) fn lines(path: &Path) -> usize {
     std::fs::read(path).map_or(0, |bytes| bytes.iter().filter(|byte| **byte == b'\n').count())
 }
 
-/// The events among lines.
+/// Returns the events among lines.
 pub(crate) fn events(lines: &[String]) -> Vec<Value> {
     let all = lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
     all.filter(|event| event.get("event_id").is_some()).collect()
 }
 
-/// Every kind of event, with texts in other languages, an extension, and a whole session.
+/// Returns a recording with every type of event, texts in other languages, an extension, and a whole session.
 pub(crate) fn recording() -> Vec<String> {
     let mut lines = example("events.ndjson");
     lines.extend(example("banking.ndjson"));
@@ -192,7 +192,7 @@ pub(crate) fn recording() -> Vec<String> {
     lines
 }
 
-/// A piece of text with this number.
+/// Returns a chunk of text with this number.
 pub(crate) fn event(number: usize, timestamp: &str) -> Value {
     json!({"@context": "https://aaep-protocol.org/context/v1", "type": "aaep:agent.output.streaming",
         "event_id": format!("evt_{number}"), "session_id": "sess_long", "timestamp": timestamp,
@@ -200,7 +200,7 @@ pub(crate) fn event(number: usize, timestamp: &str) -> Value {
         "chunk": format!("Word {number}. "), "position": number * 20, "complete": false, "output_id": "out_1"})
 }
 
-/// Many events, so many milliseconds apart.
+/// Returns many events with this distance in milliseconds.
 pub(crate) fn long_recording(count: usize, apart: usize) -> Vec<String> {
     let at = |number: usize| {
         let ms = number * apart;
@@ -210,7 +210,7 @@ pub(crate) fn long_recording(count: usize, apart: usize) -> Vec<String> {
     (0..count).map(|number| event(number, &at(number)).to_string()).collect()
 }
 
-/// Whether one is the beginning of the other.
+/// Asserts that one is the beginning of the other.
 pub(crate) fn assert_begins(part: &[Value], whole: &[Value]) {
     assert!(part.len() <= whole.len(), "{} of {}", part.len(), whole.len());
     for (index, (is, should)) in part.iter().zip(whole).enumerate() {

@@ -1,11 +1,11 @@
-//! What is captured of a replay is what was replayed, event by event, over every transport.
+//! A capture of a replay equals the recording, event by event, over every transport.
 
 use aaep_test::aaep;
 
 use crate::harness::{RecordingDir, events, read, recording, run, start};
 
 #[test]
-fn what_is_replayed_is_captured_over_every_transport_and_again() {
+fn capture_of_a_replay_equals_the_recording_over_every_transport() {
     let dir = RecordingDir::new();
     let lines = recording();
     let expected = events(&lines);
@@ -35,7 +35,7 @@ fn what_is_replayed_is_captured_over_every_transport_and_again() {
 }
 
 #[test]
-fn over_stdio_too() {
+fn capture_of_a_replay_equals_the_recording_over_stdio() {
     let dir = RecordingDir::new();
     let lines = recording();
     let (file, written) = (dir.file("x", &lines), dir.name("y"));
@@ -69,7 +69,7 @@ fn fresh_ids_change_ids_and_nothing_else() {
 }
 
 #[test]
-fn a_loop_goes_on_with_fresh_ids_until_it_is_told_to_stop() {
+fn loop_repeats_with_fresh_ids_until_stopped() {
     let dir = RecordingDir::new();
     let lines = recording();
     let expected = events(&lines);

@@ -1,5 +1,4 @@
-//! A capture that does not keep up is cut off by the agent. Nothing is missing in the middle of what it wrote, and it says
-//! that the end is.
+//! A capture that does not keep up is disconnected. Its recording has no gap, and it reports that the end is missing.
 
 use std::time::Duration;
 
@@ -7,11 +6,11 @@ use aaep_server::{Config, Limits, Server};
 
 use crate::harness::{PATIENCE, RecordingDir, lines, read, start};
 
-/// More than the machine keeps for a reader that sleeps.
+/// More than the kernel buffers for a reader that does not read.
 const TEXT: usize = 64 * 1024 * 1024;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_capture_that_is_cut_off_says_so() {
+async fn disconnected_capture_reports_an_incomplete_recording() {
     let dir = RecordingDir::new();
     let limits = Limits { requests_per_second: 100_000, write_seconds: 1, silence_seconds: 600, ..Limits::default() };
     let mut config = Config { listen: "127.0.0.1:0".parse().unwrap(), limits, ..Config::default() };
@@ -39,7 +38,7 @@ async fn a_capture_that_is_cut_off_says_so() {
         captures.iter().for_each(|capture| capture.signal("STOP"));
         let output = session.output().await.unwrap();
         let text = "All of this is said. ".repeat(750);
-        // It waits for the slow ones until they are cut off.
+        // The producer waits for slow subscribers until they are disconnected.
         for _ in 0..TEXT / text.len() {
             output.write(text.as_str()).await.unwrap();
         }

@@ -1,4 +1,4 @@
-//! The `aaep` command as a person or a script meets it.
+//! `aaep validate` and `aaep schema` as processes.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -15,7 +15,7 @@ fn run(args: &[&str], input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The command may stop reading before all is written; that is for the assertions to judge.
+    // The command may stop reading early.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
@@ -40,7 +40,7 @@ fn json_lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn valid_files_are_yes() {
+fn valid_files_exit_with_0() {
     let seen = see(&["validate", "--sequence", "examples/banking.ndjson"], b"");
     assert_eq!((seen.code, seen.out.as_str(), seen.err.as_str()), (0, "14 documents: all valid, 0 warnings.\n", ""));
     let seen = see(&["validate", "examples/events.ndjson", "examples/messages.ndjson"], b"");
@@ -125,13 +125,13 @@ fn an_unended_session_is_a_warning() {
 }
 
 #[test]
-fn quiet_says_nothing() {
+fn quiet_prints_nothing() {
     let seen = see(&["validate", "--quiet"], b"{}");
     assert_eq!((seen.code, seen.out.as_str(), seen.err.as_str()), (1, "", ""));
 }
 
 #[test]
-fn bad_input_is_one_clear_line_and_the_right_code() {
+fn bad_input_is_reported_in_one_line_with_its_exit_code() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path();
     let file = |name: &str, bytes: &[u8]| {
@@ -168,7 +168,7 @@ fn bad_input_is_one_clear_line_and_the_right_code() {
 }
 
 #[test]
-fn usage_errors_are_two() {
+fn usage_errors_exit_with_2() {
     for args in [
         &["validate", "--nonsense"][..],
         &["nonsense"],
@@ -183,7 +183,7 @@ fn usage_errors_are_two() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_failure() {
+fn closed_pipe_is_not_a_failure() {
     let mut child = Command::new(aaep())
         .current_dir(root())
         .args(["schema", "agent.awaiting.confirmation"])
@@ -196,9 +196,9 @@ fn a_closed_pipe_is_no_failure() {
     assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
 }
 
-/// The reader leaves after the first line; the code still tells about the last.
+/// The reader closes the pipe after the first line; the exit code still covers the last document.
 #[test]
-fn a_closed_pipe_does_not_hide_the_answer() {
+fn exit_code_is_right_after_a_closed_pipe() {
     let good = example("events.ndjson")[1].clone() + "\n";
     let input = good.repeat(2000) + "{}\n";
     let mut child = Command::new(aaep())
@@ -215,7 +215,7 @@ fn a_closed_pipe_does_not_hide_the_answer() {
 }
 
 #[test]
-fn the_input_cannot_write_to_the_terminal() {
+fn control_characters_of_the_input_are_escaped() {
     let forged = "x\\u001b[2J\\nfile:1: ok\\u202e";
     let line = &example("events.ndjson")[1];
     let input = format!("{},\"{forged}\":1}}", &line[..line.len() - 1]);
@@ -228,7 +228,7 @@ fn the_input_cannot_write_to_the_terminal() {
 }
 
 #[test]
-fn a_bad_field_is_not_held_against_the_events_after_it() {
+fn invalid_event_does_not_make_later_events_invalid() {
     let lines = example("banking.ndjson");
     let bad = |from: &str, to: &str| {
         let mut lines = lines.clone();
@@ -239,7 +239,7 @@ fn a_bad_field_is_not_held_against_the_events_after_it() {
     for (from, to, says) in [
         ("\"summary_normal\"", "\"expected_duration_ms\":-1,\"summary_normal\"", 1),
         ("\"summary_normal\"", "\"summary_norm\"", 2),
-        // Of a session whose events cannot be read, nothing more is said than that.
+        // For a session with malformed events, nothing else is reported.
         ("\"timestamp\":\"2", "\"timestamp\":\"x", 2),
     ] {
         let seen = see(&["validate", "--sequence"], bad(from, to).as_bytes());
@@ -261,7 +261,7 @@ fn schemas_are_printed() {
     assert_eq!(see(&["schema", "aaep:agent.tool.invoked"], b"").out, see(&["schema", "agent.tool.invoked"], b"").out);
 }
 
-/// A stream far larger than the bound passes through in little memory.
+/// A stream far larger than the memory bound is validated in little memory.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_stays_flat_over_a_long_stream() {

@@ -1,4 +1,4 @@
-//! No input panics, hangs, or costs more than in proportion to its length.
+//! No input causes a panic, a hang, or more than linear cost.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use aaep_proto::{Rule, SequenceChecker, limits, validate};
 use aaep_test::example;
 use proptest::prelude::*;
 
-/// Everything that parses, in one go.
-fn swallow(bytes: &[u8]) {
+/// Runs every parser on these bytes.
+fn parse_all(bytes: &[u8]) {
     let mut sequence = SequenceChecker::new();
     let mut mixed = AutoDecoder::new(limits::MESSAGE_BYTES);
     let mut document = |_line: u64, piece: Decoded<'_>| {
@@ -32,7 +32,7 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        swallow(&bytes);
+        parse_all(&bytes);
     }
 
     #[test]
@@ -42,21 +42,21 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = byte;
         }
-        swallow(&bytes);
+        parse_all(&bytes);
         let end = keep.index(bytes.len());
-        swallow(&bytes[..end]);
+        parse_all(&bytes[..end]);
     }
 }
 
-/// How long this thread has worked. Unlike a clock's, this time does not pass while others have the machine.
+/// Returns the processor time of this thread, which other load does not affect.
 #[cfg(unix)]
-fn worked() -> Duration {
+fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
 }
 
 #[cfg(not(unix))]
-fn worked() -> Duration {
+fn cpu_time() -> Duration {
     static BEGIN: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
     BEGIN.elapsed()
 }
@@ -67,9 +67,9 @@ fn check_linear(name: &str, make: impl Fn(usize) -> Vec<u8>, small: usize) {
     let time = |input: &[u8]| {
         (0..5)
             .map(|_| {
-                let start = worked();
+                let start = cpu_time();
                 validate(input);
-                worked() - start
+                cpu_time() - start
             })
             .min()
             .unwrap_or_default()
@@ -77,7 +77,7 @@ fn check_linear(name: &str, make: impl Fn(usize) -> Vec<u8>, small: usize) {
     let factor = 8;
     let (short, long) = (make(small), make(small * factor));
     let (a, b) = (time(&short).max(Duration::from_micros(200)), time(&long));
-    // Eight times the length may cost eight times; a square would cost sixty-four.
+    // Eight times the length may cost eight times as much; quadratic cost would be sixty-four times.
     assert!(b < a * 40, "{name}: {a:?} for {} bytes, {b:?} for {}", short.len(), long.len());
 }
 
@@ -124,7 +124,7 @@ fn a_list_with_many_equal_items_is_cheap() {
     check_linear("unique patterns", request, 20_000);
 }
 
-/// Every item breaks a rule under a name of hundreds of kilobytes: the report stays small.
+/// Every item breaks a rule in a field with a name of hundreds of kilobytes; the report stays small.
 #[test]
 fn a_long_name_over_many_violations_is_cheap() {
     let document = |n: usize| {

@@ -1,4 +1,4 @@
-//! What comes in goes out with the same meaning, in the recommended order.
+//! Documents are written with the meaning that was read, in the recommended order.
 
 use aaep_proto::message::{Event, Message};
 use aaep_test::{example, examples};

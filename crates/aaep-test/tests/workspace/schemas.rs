@@ -12,7 +12,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
 
 #[test]
-fn the_files_are_current() {
+fn schema_files_are_current() {
     let mut files = 0;
     for entry in schema::all() {
         let path = root().join("schemas").join(&entry.path);
@@ -25,22 +25,21 @@ fn the_files_are_current() {
 }
 
 #[test]
-fn every_schema_is_one() {
+fn every_schema_compiles() {
     for entry in schema::all() {
         assert!(jsonschema::meta::is_valid(&entry.schema()), "{}", entry.name);
     }
 }
 
 #[test]
-fn the_examples_are_valid_by_both() {
+fn examples_are_valid_for_schemas_and_validator() {
     let schemas = compile();
     for document in examples() {
         assert_eq!(judge(&schemas, &document), Ok(true), "{document:#}");
     }
 }
 
-/// The heart: whatever is done to a document, validator and schema answer alike, except for the
-/// rules that only prose states.
+/// Validator and schemas agree on every mutated document, except for rules that a schema cannot express.
 #[test]
 fn validator_and_schemas_agree_on_mutated_documents() {
     const CASES: u32 = 12_000;
@@ -68,7 +67,7 @@ fn validator_and_schemas_agree_on_mutated_documents() {
     }
     let (valid, invalid) = counts.get();
     println!("agreed on {valid} valid and {invalid} invalid documents");
-    // A generator that makes only one kind proves nothing.
+    // A generator of only valid or only invalid documents would prove nothing.
     assert!(valid > CASES / 10 && invalid > CASES / 10, "{valid} valid, {invalid} invalid");
 }
 
@@ -76,7 +75,7 @@ fn compile() -> BTreeMap<String, Schema> {
     schema::all().into_iter().map(|e| (e.name.clone(), jsonschema::validator_for(&e.schema()).unwrap())).collect()
 }
 
-/// Whether both call it valid, or how they differ.
+/// Returns whether both accept the document, or how they differ.
 fn judge(schemas: &BTreeMap<String, Schema>, document: &Value) -> Result<bool, String> {
     let report = Validator::new().check_value(document);
     let name = match report.document {
@@ -104,7 +103,7 @@ enum Mutation {
     Rename(usize, String),
     Nested(usize, Box<Mutation>),
     Repeat(usize),
-    /// Any text field, by its place, so that limits and forms are met often.
+    /// Changes any text field, selected by its position, so that limits and formats are tested often.
     Text(usize, String),
 }
 
@@ -187,7 +186,7 @@ fn mutation() -> impl Strategy<Value = Mutation> {
     })
 }
 
-/// Names of fields: all that the tables know, variants of them, and strangers.
+/// Names of fields: all known ones, variants of them, and unknown ones.
 fn field() -> impl Strategy<Value = String> {
     let mut known: Vec<String> = CoreType::ALL
         .iter()
@@ -205,7 +204,7 @@ fn field() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Texts at the edges of forms and limits.
+/// Texts at the edges of formats and limits.
 fn text() -> impl Strategy<Value = String> {
     let edges = [
         "",
