@@ -1,5 +1,5 @@
 //! Every rule that the validator and the sequence checker can report, by the name it has in
-//! `docs/requirements.toml`.
+//! `conformance/requirements.toml`.
 
 use std::fmt;
 

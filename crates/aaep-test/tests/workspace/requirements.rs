@@ -1,4 +1,4 @@
-//! docs/requirements.toml: every row that claims to be done names files and tests that exist.
+//! conformance/requirements.toml: every row that claims to be done names files and tests that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,13 +20,13 @@ struct Row {
     role: String,
     level: u8,
     text: String,
-    r#where: Vec<String>,
+    implemented_in: Vec<String>,
     tests: Vec<String>,
     status: String,
 }
 
 fn rows() -> Vec<Row> {
-    let text = std::fs::read_to_string(root().join("docs/requirements.toml")).unwrap();
+    let text = std::fs::read_to_string(root().join("conformance/requirements.toml")).unwrap();
     toml::from_str::<Table>(&text).unwrap().requirement
 }
 
@@ -46,10 +46,10 @@ fn rows_are_well_formed() {
 fn done_rows_name_files_and_tests_that_exist() {
     let mut missing = Vec::new();
     for row in rows().iter().filter(|r| r.status == "done") {
-        if row.r#where.is_empty() || row.tests.is_empty() {
+        if row.implemented_in.is_empty() || row.tests.is_empty() {
             missing.push(format!("{}: is done but names no file or no test", row.id));
         }
-        for file in &row.r#where {
+        for file in &row.implemented_in {
             if !root().join(file).is_file() {
                 missing.push(format!("{}: {file} does not exist", row.id));
             }

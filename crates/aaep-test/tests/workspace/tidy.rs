@@ -24,7 +24,7 @@ struct SizeException {
 
 #[test]
 fn files_are_short_or_have_a_reason() {
-    let exceptions = toml::from_str::<SizeExceptions>(&read("docs/size-exceptions.toml")).unwrap().exception;
+    let exceptions = toml::from_str::<SizeExceptions>(&read("conformance/size-exceptions.toml")).unwrap().exception;
     let mut wrong = Vec::new();
     for name in rust_files() {
         let lines = without_tests(&read(&name)).lines().count();
