@@ -8,15 +8,44 @@ use aaep_proto::message::{CloseReason, Message, ReasonCode, SubscriptionClose};
 /// Detail for peers without valid credentials. The exact reason is only logged.
 pub(crate) const UNAUTHENTICATED: &str = "Credentials are missing or not valid. Send a valid bearer token.";
 
-/// Close reason for a message above the size limit.
-pub(crate) const TOO_LARGE: &str = "the message is too large";
-
-/// Close reason for a peer that exceeds its message rate.
-pub(crate) const TOO_MANY: &str = "too many messages";
-
 /// Returns the rejection for a peer without valid credentials.
 pub(crate) fn unauthenticated() -> Rejection {
     Rejection::new(ReasonCode::AuthenticationRequired, UNAUTHENTICATED)
+}
+
+/// How a peer violated the protocol or a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Violation {
+    /// A message is larger than `limits.message_bytes`.
+    MessageTooLarge,
+    /// The peer goes on sending more messages than `limits.requests_per_second`.
+    TooManyMessages,
+    /// The peer goes on sending too many pings, pongs or empty messages.
+    TooManyControlFrames,
+    /// There is no memory for the message that the peer is sending.
+    OutOfMemory,
+    /// Another violation, as text.
+    Other(&'static str),
+}
+
+impl Violation {
+    /// Returns the reason for people and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Violation::MessageTooLarge => "the message is too large",
+            Violation::TooManyMessages => "too many messages",
+            Violation::TooManyControlFrames => "too many control frames",
+            Violation::OutOfMemory => "out of memory for unfinished messages; try again later",
+            Violation::Other(reason) => reason,
+        }
+    }
+}
+
+impl From<&'static str> for Violation {
+    fn from(reason: &'static str) -> Violation {
+        Violation::Other(reason)
+    }
 }
 
 /// Why a connection is closed.
@@ -26,13 +55,15 @@ pub struct Close {
     pub code: CloseCode,
     /// Why the subscription ended, if the producer ended it.
     pub cause: Option<CloseReason>,
+    /// What the peer did, if it violated the protocol or a limit.
+    pub violation: Option<Violation>,
     /// A short reason for people and logs.
     pub reason: String,
 }
 
 impl Close {
     pub(crate) fn new(code: CloseCode, reason: impl Into<String>) -> Close {
-        Close { code, cause: None, reason: reason.into() }
+        Close { code, cause: None, violation: None, reason: reason.into() }
     }
 
     /// The credentials are no longer accepted.
@@ -47,8 +78,9 @@ impl Close {
         Close { cause: Some(CloseReason::TooSlow), ..close }
     }
 
-    pub(crate) fn violation(reason: impl Into<String>) -> Close {
-        Close::new(CloseCode::Violation, reason)
+    pub(crate) fn violation(violation: impl Into<Violation>) -> Close {
+        let violation = violation.into();
+        Close { violation: Some(violation), ..Close::new(CloseCode::Violation, violation.as_str()) }
     }
 
     /// Returns the close for a rejected subscription request.
@@ -59,7 +91,7 @@ impl Close {
     /// Returns the close for a subscription that the producer ended.
     pub(crate) fn of(closing: &aaep::transport::CloseInfo) -> Close {
         let reason = format!("{}: {}", closing.reason, closing.message);
-        Close { code: CloseCode::from(&closing.reason), cause: Some(closing.reason.clone()), reason }
+        Close { cause: Some(closing.reason.clone()), ..Close::new(CloseCode::from(&closing.reason), reason) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a server is set up: a file, the environment and flags, laid over each other in this order.
+//! The configuration of a server: a file, overridden by the environment, overridden by flags.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use aaep_proto::language::LanguageTag;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-/// How a server is set up.
+/// The configuration of a server.
 ///
 /// ```
 /// use aaep_server::{Config, Layer};
@@ -21,34 +21,34 @@ use toml::{Table, Value};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Where HTTP is served.
+    /// The address of the HTTP listener.
     pub listen: SocketAddr,
-    /// The stable name of the producer.
+    /// The stable id of the producer.
     pub agent_id: String,
-    /// Its name for people.
+    /// The display name of the producer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_name: Option<String>,
-    /// The languages that subscribers may have. If there are none, everyone gets the languages that it asks for, as far
-    /// as events have them. The first one is that of agents who do not say theirs; without one it is English.
+    /// The languages that subscribers may request. If empty, subscribers get the languages that they request, as far as
+    /// events have them. The first one is the default of agents that do not set a language; without one it is English.
     pub languages: Vec<LanguageTag>,
-    /// Names, besides those of this machine, under which it may be reached.
+    /// Allowed host names, besides those of this machine.
     pub hosts: Vec<String>,
-    /// Web origins whose pages may use it.
+    /// Web origins whose pages may use the server.
     pub origins: Vec<String>,
-    /// Encryption.
+    /// TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsConfig>,
-    /// Who may do what.
+    /// Accepted credentials.
     pub auth: AuthConfig,
-    /// The signed manifest.
+    /// Signing of the manifest.
     pub manifest: SigningConfig,
-    /// Which other transports are switched on.
+    /// The enabled transports.
     pub transports: Transports,
-    /// The bounds.
+    /// The limits.
     pub limits: Limits,
-    /// What is kept over a restart.
+    /// What is stored on disk.
     pub data: DataConfig,
-    /// What is logged.
+    /// Logging.
     pub log: LogConfig,
 }
 
@@ -72,7 +72,7 @@ impl Default for Config {
     }
 }
 
-/// Encryption: certificate and key as PEM files. They are read again when they change.
+/// TLS: certificate and key as PEM files. They are reloaded when they change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsConfig {
@@ -80,36 +80,36 @@ pub struct TlsConfig {
     pub cert: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// Who signs clients' certificates. With it, a client without a valid one is refused.
+    /// The authorities of client certificates. If set, a client without a valid certificate is rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_ca: Option<PathBuf>,
 }
 
-/// Who may do what. Without any of these everyone may do everything, on this machine only.
+/// Accepted credentials. Without any, every client on this machine has every role, and other machines have no access.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthConfig {
-    /// A file of tokens; `aaep token static` makes its lines.
+    /// A file of static tokens, made by `aaep token static`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<PathBuf>,
-    /// Public keys of those who sign tokens: a JWKS or PEM file.
+    /// Public keys of the token signers: a JWKS or PEM file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jwks: Option<PathBuf>,
-    /// Who signs them.
+    /// The issuer (`iss`) of signed tokens.
     pub issuer: String,
-    /// Whom they are for.
+    /// The audience (`aud`) of signed tokens.
     pub audience: String,
 }
 
 impl Default for AuthConfig {
     fn default() -> AuthConfig {
-        // What `aaep token new` writes if it is told nothing else.
+        // The defaults of `aaep token new`.
         AuthConfig { tokens: None, jwks: None, issuer: "aaep".to_owned(), audience: "aaep".to_owned() }
     }
 }
 
 impl AuthConfig {
-    /// Whether tokens are asked for.
+    /// Returns whether tokens are required.
     pub fn is_set(&self) -> bool {
         self.tokens.is_some() || self.jwks.is_some()
     }
@@ -119,15 +119,15 @@ impl AuthConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SigningConfig {
-    /// The private key. It is read again when it changes, so a key can be rotated while the server runs.
+    /// The private key. It is reloaded when it changes, so that a key can be rotated while the server runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
-    /// Public keys that are published beside it: the last key, or the next one. A JWKS or PEM file.
+    /// Further public keys to publish, such as the previous or the next one: a JWKS or PEM file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_keys: Option<PathBuf>,
 }
 
-/// Transports besides HTTP.
+/// The enabled transports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Transports {
@@ -135,12 +135,12 @@ pub struct Transports {
     pub sse: bool,
     /// WebSocket.
     pub websocket: bool,
-    /// A socket for this user only.
+    /// A Unix socket (on Windows a named pipe) for this user only.
     pub unix: bool,
-    /// Where that socket is, if not at its usual place.
+    /// The path of that socket, if not the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unix_path: Option<PathBuf>,
-    /// Where gRPC is served, if it is.
+    /// The address of the gRPC listener. Without it, gRPC is not served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grpc: Option<SocketAddr>,
 }
@@ -151,47 +151,47 @@ impl Default for Transports {
     }
 }
 
-/// The bounds. Times are in seconds.
+/// The limits of a server. Times are in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Connections at once.
+    /// Concurrent connections of one listener.
     pub connections: usize,
-    /// Connections at once from one address (of IPv6, the first 64 bits) that have not authenticated and carry neither a
+    /// Concurrent connections of one address (for IPv6, the first 64 bits) that have not authenticated and carry neither a
     /// subscription nor an agent. When there are more, the oldest is closed. Without a value, a quarter of `connections`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unauthenticated_per_address: Option<usize>,
-    /// Subscriptions at once.
+    /// Concurrent subscriptions.
     pub subscriptions: usize,
-    /// Subscriptions of one principal at once, where credentials are asked for.
+    /// Concurrent subscriptions of one principal, if credentials are required.
     pub subscriptions_per_principal: usize,
-    /// Agents of one principal at once, where credentials are asked for.
+    /// Concurrent agents of one principal, if credentials are required.
     pub agents_per_principal: usize,
-    /// Sessions of one principal's agents at once; without credentials, of one agent.
+    /// Concurrent sessions of the agents of one principal; without credentials, of one agent.
     pub sessions_per_principal: usize,
-    /// Questions of one principal's agents that wait at once; without credentials, of one agent.
+    /// Open questions of the agents of one principal; without credentials, of one agent.
     pub questions_per_principal: usize,
-    /// Most bytes that peers can make the server keep: one half for events that wait for readers, the other for
-    /// subscriptions, sessions and unfinished messages.
+    /// Memory that peers can make the server use: one half for events that wait for readers, the other for subscriptions,
+    /// sessions and incomplete messages.
     pub memory_bytes: usize,
-    /// Most bytes of the second half that one principal can use as a subscriber, and again as an agent.
+    /// Memory of the second half that one principal can use as a subscriber, and again as an agent.
     pub memory_bytes_per_principal: usize,
-    /// Requests and messages of one principal in a second; twice that in a burst.
+    /// Requests and messages of one principal per second and purpose, with bursts of twice that.
     pub requests_per_second: u32,
     /// The largest message in bytes.
     pub message_bytes: usize,
-    /// How long TLS handshakes, headers, bodies and the first message may take, counted from the start of the connection
-    /// where nothing else has begun. HTTP/1.1 connections may be idle for this long between requests.
+    /// How long the TLS handshake, headers, bodies and the first message of a connection may take. HTTP/1.1 connections may
+    /// be idle for this long between requests.
     pub request_seconds: u64,
     /// How long an HTTP/2 connection may be open without a request in progress, after its first one.
     pub idle_seconds: u64,
-    /// How often a quiet connection is kept alive.
+    /// The interval of keep-alive messages on a quiet connection.
     pub keep_alive_seconds: u64,
-    /// How long a connection may give no sign of life.
+    /// How long a peer may give no sign of life.
     pub silence_seconds: u64,
-    /// How long a write may be stuck.
+    /// How long a write may take.
     pub write_seconds: u64,
-    /// How long the server takes to end in good order.
+    /// How long a graceful shutdown may take.
     pub shutdown_seconds: u64,
 }
 
@@ -211,7 +211,7 @@ impl Default for Limits {
             message_bytes: aaep_proto::limits::MESSAGE_BYTES,
             request_seconds: 10,
             idle_seconds: 60,
-            // Proxies and clients often give up after 30 seconds of silence.
+            // Proxies and clients often time out after 30 seconds of silence.
             keep_alive_seconds: 15,
             silence_seconds: 60,
             write_seconds: 30,
@@ -250,16 +250,16 @@ impl Limits {
     }
 }
 
-/// What is kept over a restart.
+/// What is stored on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DataConfig {
-    /// Where. Without it everything is in memory.
+    /// The directory. Without it, all state is in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dir: Option<PathBuf>,
-    /// How many days events and decisions are kept.
+    /// How many days events and decisions are stored.
     pub days: u32,
-    /// How many bytes of events are kept at most.
+    /// The maximum size of stored events, in bytes.
     pub bytes: u64,
 }
 
@@ -269,13 +269,13 @@ impl Default for DataConfig {
     }
 }
 
-/// What is logged, on standard error.
+/// Logging to standard error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
-    /// What to tell: a level (`error`, `warn`, `info`, `debug`) or a filter. The text of events is told at `trace` only.
+    /// A level (`error`, `warn`, `info`, `debug`) or a filter. The text of events is logged at `trace` only.
     pub filter: String,
-    /// One JSON object for each line instead of words.
+    /// One JSON object per line instead of text.
     pub json: bool,
 }
 
@@ -285,7 +285,7 @@ impl Default for LogConfig {
     }
 }
 
-/// What is wrong with a configuration, and what to do about it.
+/// An error in a configuration, with what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(pub(crate) String);
 
@@ -297,26 +297,26 @@ impl std::fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// One source of settings.
+/// One source of settings, to be combined with others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layer(Table);
 
 impl Layer {
-    /// Settings from text in TOML.
+    /// Parses settings in TOML.
     pub fn from_toml(text: &str) -> Result<Layer, ConfigError> {
         let table = text.parse().map_err(|e: toml::de::Error| ConfigError(e.to_string().trim_end().to_owned()))?;
         Ok(Layer(table))
     }
 
-    /// Settings from a file.
+    /// Reads settings from a TOML file.
     pub fn from_file(path: &Path) -> Result<Layer, ConfigError> {
-        let told = |e: &dyn std::fmt::Display| ConfigError(format!("cannot read {}: {e}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|e| told(&e))?;
-        Layer::from_toml(&text).map_err(|e| told(&e))
+        let error = |e: &dyn std::fmt::Display| ConfigError(format!("cannot read {}: {e}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|e| error(&e))?;
+        Layer::from_toml(&text).map_err(|e| error(&e))
     }
 
-    /// Settings from the environment: `AAEP_LISTEN`, and `AAEP_LIMITS__CONNECTIONS` for what is in a section. Other
-    /// variables are left alone.
+    /// Reads settings from environment variables: `AAEP_LISTEN`, or `AAEP_LIMITS__CONNECTIONS` for a setting in a section.
+    /// Other variables are ignored.
     pub fn from_env(variables: impl IntoIterator<Item = (String, String)>) -> Layer {
         let mut layer = Layer::default();
         for (name, text) in variables {
@@ -363,25 +363,25 @@ fn merge(mut below: Table, above: Table) -> Table {
     below
 }
 
-/// A value as it would be written in TOML; what is none is text. A comma makes a list.
+/// Parses a value as TOML. A text that is not TOML is a string.
 fn parse_value(text: &str) -> Value {
     let whole = format!("value = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
     whole.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
 impl Config {
-    /// Lays settings over the defaults, the last on top.
+    /// Combines layers with the defaults. Later layers override earlier ones.
     pub fn from_layers(layers: impl IntoIterator<Item = Layer>) -> Result<Config, ConfigError> {
         let table = layers.into_iter().fold(Table::new(), |below, layer| layer.over(below));
         table.try_into().map_err(|e: toml::de::Error| ConfigError(e.to_string().trim_end().to_owned()))
     }
 
-    /// As TOML, the way `--print-config` shows it.
+    /// Returns the configuration as TOML, as `--print-config` prints it.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// A value for every field, so that names can be looked up.
+    /// Returns a configuration with a value for every field, to look up names.
     fn every_field() -> Config {
         let path = || Some(PathBuf::new());
         Config {
@@ -400,7 +400,7 @@ impl Config {
         }
     }
 
-    /// Refuses to serve the world without encryption and credentials (8.2.7, 8.2.8).
+    /// Rejects addresses that other machines can reach without TLS and credentials (8.2.7, 8.2.8).
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         for address in [Some(self.listen), self.transports.grpc].into_iter().flatten() {
             if address.ip().is_loopback() {
@@ -416,11 +416,13 @@ impl Config {
                 }
             };
             return Err(ConfigError(format!(
-                "refusing to listen on {address}, which others can reach: give it {missing}, or listen on 127.0.0.1"
+                "refusing to listen on {address}, which other machines can reach: add {missing}, or listen on 127.0.0.1"
             )));
         }
         if self.auth.jwks.is_some() && (self.auth.issuer.is_empty() || self.auth.audience.is_empty()) {
-            return Err(ConfigError("signed tokens need to be for someone: set auth.issuer and auth.audience".into()));
+            return Err(ConfigError(
+                "signed tokens need an issuer and an audience: set auth.issuer and auth.audience".into(),
+            ));
         }
         Ok(())
     }
@@ -431,7 +433,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn later_layers_win_and_the_rest_stays() {
+    fn later_layers_override_earlier_ones() {
         let file = Layer::from_toml("agent_id = \"a\"\n[limits]\nconnections = 5\nsubscriptions = 6").unwrap();
         let env = [("AAEP_LIMITS__CONNECTIONS", "7"), ("AAEP_UNRELATED", "x"), ("AAEP_LISTEN", "127.0.0.1:1")];
         let env = Layer::from_env(env.map(|(k, v)| (k.to_owned(), v.to_owned())));
@@ -444,14 +446,14 @@ mod tests {
     }
 
     #[test]
-    fn unknown_settings_are_told() {
+    fn unknown_settings_are_rejected() {
         let layer = Layer::from_toml("[limits]\nconections = 5").unwrap();
         let error = Config::from_layers([layer]).unwrap_err().to_string();
         assert!(error.contains("conections"), "{error}");
     }
 
     #[test]
-    fn the_world_is_not_served_without_protection() {
+    fn public_addresses_need_tls_and_credentials() {
         let open = Config { listen: "0.0.0.0:8377".parse().unwrap(), ..Config::default() };
         let error = open.check().unwrap_err().to_string();
         assert!(error.contains("--tls-cert") && error.contains("--tokens") && error.contains("127.0.0.1"), "{error}");

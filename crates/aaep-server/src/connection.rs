@@ -14,7 +14,7 @@ use aaep_proto::message::{Message, ReasonCode};
 use bytes::Bytes;
 
 use crate::admission::throttle::{MessageThrottle, PacedSource};
-use crate::close::Close;
+use crate::close::{Close, Violation};
 use crate::context::{ServerContext, stopped};
 use crate::peer::Peer;
 
@@ -30,12 +30,14 @@ const ENDED: &str = "the producer has ended";
 /// What a [`Source`] read.
 #[derive(Debug)]
 pub enum Received {
-    /// A whole message.
+    /// The bytes of a whole message.
     Message(Bytes),
+    /// A whole message that the source had to read itself.
+    Parsed(Inbound),
     /// A sign of life: a ping, a pong or an empty message.
     Alive,
-    /// Bytes that violate the framing or the limits of the transport, with the reason.
-    Violation(&'static str),
+    /// Bytes that violate the framing or the limits of the transport.
+    Violation(Violation),
     /// The peer closed the connection, or it was lost.
     End,
 }
@@ -140,16 +142,16 @@ async fn handshake(
         () = stopped(&mut stopping) => return Err(Close::new(CloseCode::Normal, ENDED).into()),
         () = peer.lapsed() => return Err(Close::lapsed().into()),
     };
-    let bytes = match first {
+    let message = match first {
         Err(_) => return Err(Close::violation("no subscription.request came in time").into()),
         Ok(Err(close)) if close.code == CloseCode::Violation => {
             let message = format!("This is not a message: {}. Send one subscription.request.", close.reason);
             return Err(HandshakeFailure { rejection: Some(Rejection::new(ReasonCode::Unknown, message)), close });
         }
         Ok(Err(close)) => return Err(close.into()),
-        Ok(Ok(bytes)) => bytes,
+        Ok(Ok(message)) => message,
     };
-    match Inbound::read(&bytes).into_request() {
+    match message.into_request() {
         Ok(request) => Ok(context.admit(peer, *request, resume_policy).await?),
         Err(rejection) => {
             context.metrics.malformed();
@@ -158,14 +160,23 @@ async fn handshake(
     }
 }
 
-async fn first_message(source: &mut impl Source) -> Result<Bytes, Close> {
+async fn first_message(source: &mut impl Source) -> Result<Inbound, Close> {
     loop {
-        match source.next().await {
-            Received::Message(bytes) => return Ok(bytes),
-            Received::Alive => {}
-            Received::Violation(reason) => return Err(Close::violation(reason)),
-            Received::End => return Err(peer_closed()),
+        if let Some(message) = read_message(source.next().await)? {
+            return Ok(message);
         }
+    }
+}
+
+/// Reads what was received: `None` for a sign of life, an error if the connection must close. Every message of every
+/// transport is parsed and validated once, here or by a source that answers on its own.
+fn read_message(received: Received) -> Result<Option<Inbound>, Close> {
+    match received {
+        Received::Message(bytes) => Ok(Some(Inbound::read(&bytes))),
+        Received::Parsed(message) => Ok(Some(message)),
+        Received::Alive => Ok(None),
+        Received::Violation(violation) => Err(Close::violation(violation)),
+        Received::End => Err(peer_closed()),
     }
 }
 
@@ -178,20 +189,18 @@ async fn read_loop(context: &ServerContext, peer: &Peer, link: &LinkSender, sour
         let Ok(received) = tokio::time::timeout(silence, source.next()).await else {
             return Close::violation("the connection gives no sign of life");
         };
-        let bytes = match received {
-            Received::Message(bytes) => bytes,
-            Received::Alive => continue,
-            Received::Violation(reason) => return Close::violation(reason),
-            Received::End => return peer_closed(),
+        let message = match read_message(received) {
+            Ok(Some(message)) => message,
+            Ok(None) => continue,
+            Err(close) => return close,
         };
-        if let Err(close) = throttle.pass(context, peer, &bytes).await {
+        if let Err(close) = throttle.pass(context, peer, &message).await {
             return close;
         }
         // The credentials may have lapsed while the message was received or throttled.
         if !peer.is_current() {
             return Close::lapsed();
         }
-        let message = Inbound::read(&bytes);
         if !matches!(message, Inbound::Message(_)) {
             malformed += 1;
             context.metrics.malformed();

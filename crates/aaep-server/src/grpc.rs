@@ -1,7 +1,7 @@
-//! The gRPC binding: `aaep.v1.AaepService`, with health and reflection, behind the same connections, encryption and
-//! guard as HTTP.
+//! The gRPC binding: `aaep.v1.AaepService` with health and reflection, over the same listener, TLS and host checks as
+//! HTTP.
 
-use aaep_proto::binding::CloseCode;
+use aaep_proto::binding::{CloseCode, TransportKind, metadata};
 use std::io;
 use std::pin::Pin;
 use std::str::FromStr;
@@ -26,10 +26,9 @@ use tonic_health::server::{HealthReporter, health_reporter};
 
 use crate::admission::message_memory::{MessageMemory, MeteredBody};
 use crate::admission::rate::RequestPurpose;
-use crate::admission::throttle::TOO_MANY_CONTROL_FRAMES;
 use crate::auth::{ConnectionInfo, bearer};
 use crate::close::CloseNotifier;
-use crate::close::{Close, TOO_LARGE, TOO_MANY, unauthenticated};
+use crate::close::{Close, Violation, unauthenticated};
 use crate::config::ConfigError;
 use crate::connection::{Received, Sink, Source, SubscribeMode, serve_connection};
 use crate::context::AppState;
@@ -37,22 +36,16 @@ use crate::context::stopped;
 use crate::metrics::Transport;
 use crate::peer::Peer;
 
-/// The name in the manifest.
-pub(crate) const NAME: &str = "grpc";
-
-/// Metadata of a caller that means to return if its stream is lost, and of one that returns: to this subscription, after
-/// this event.
-const RESUMABLE: &str = "aaep-resumable";
-const SUBSCRIPTION: &str = "aaep-subscription-id";
-const LAST_EVENT: &str = "aaep-last-event-id";
+/// The name of the transport in the manifest.
+pub(crate) const NAME: &str = TransportKind::Grpc.as_str();
 
 /// Messages that wait to be written to a stream.
 const MAX_QUEUED_MESSAGES: usize = 16;
 
-/// What a message may be larger than its JSON.
+/// How much larger than its JSON a message may be.
 const ENVELOPE_BYTES: usize = 1024;
 
-/// All services.
+/// Returns the router of all gRPC services.
 pub(crate) async fn router(app: AppState) -> Result<Router, ConfigError> {
     let limit = app.context.limits.message_bytes + ENVELOPE_BYTES;
     let app_stopping = app.context.stopping.clone();
@@ -61,7 +54,7 @@ pub(crate) async fn router(app: AppState) -> Result<Router, ConfigError> {
     let (reporter, health) = health_reporter();
     reporter.set_serving::<AaepServiceServer<GrpcService>>().await;
     tokio::spawn(report_shutdown(reporter, app_stopping));
-    let told = |e: tonic_reflection::server::Error| ConfigError(format!("grpc: {e}"));
+    let error = |e: tonic_reflection::server::Error| ConfigError(format!("grpc: {e}"));
     let described = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(aaep_grpc::FILE_DESCRIPTOR_SET)
@@ -69,25 +62,25 @@ pub(crate) async fn router(app: AppState) -> Result<Router, ConfigError> {
     };
     let routes = Routes::new(service)
         .add_service(health)
-        .add_service(described().build_v1().map_err(told)?)
-        // What many tools still ask for.
-        .add_service(described().build_v1alpha().map_err(told)?);
+        .add_service(described().build_v1().map_err(error)?)
+        // Many tools still use the old version of the reflection service.
+        .add_service(described().build_v1alpha().map_err(error)?);
     Ok(routes.into_axum_router().layer(axum::middleware::map_request_with_state(counted, count_body)))
 }
 
-/// Counts the bytes of messages that are not complete yet.
+/// Reserves memory for the bytes of incomplete messages.
 async fn count_body(State(app): State<AppState>, request: axum::extract::Request) -> axum::extract::Request {
     let (mut parts, body) = request.into_parts();
     let certificate = parts.extensions.get::<ConnectionInfo>().and_then(|connection| connection.certificate.as_ref());
-    // A caller that is not known is refused later.
+    // A caller without valid credentials is rejected by the service.
     let peer = app.authenticator.identify(bearer(&parts.headers), certificate, Transport::Grpc).ok();
     let principal = peer.as_ref().map(Peer::principal).unwrap_or_default();
-    let unfinished = MessageMemory::new(app.context.admission.subscriber_memory(principal));
-    parts.extensions.insert(unfinished.clone());
-    axum::extract::Request::from_parts(parts, Body::new(MeteredBody { body, unfinished }))
+    let memory = MessageMemory::new(app.context.admission.subscriber_memory(principal));
+    parts.extensions.insert(memory.clone());
+    axum::extract::Request::from_parts(parts, Body::new(MeteredBody { body, memory }))
 }
 
-/// Tells those who watch that the service ends, and lets them go.
+/// Reports the shutdown to clients that watch the health service, and ends their streams.
 async fn report_shutdown(mut reporter: HealthReporter, mut stopping: watch::Receiver<bool>) {
     stopped(&mut stopping).await;
     reporter.set_not_serving::<AaepServiceServer<GrpcService>>().await;
@@ -114,22 +107,22 @@ impl AaepService for GrpcService {
         let mode = self.subscribe_mode(&peer, request.metadata()).await?;
         let (to, mut from) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let context = self.0.context.clone();
-        let unfinished = request.extensions().get::<MessageMemory>().cloned();
+        let memory = request.extensions().get::<MessageMemory>().cloned();
         let source = GrpcSource {
-            unfinished,
+            memory,
             from: request.into_inner(),
-            left: to.clone(),
+            cancelled: to.clone(),
             limit: context.limits.message_bytes,
-            quiet: context.limits.silence() / 2,
+            alive_interval: context.limits.silence() / 2,
         };
-        let sink = GrpcSink { to: to.clone(), close_notifier: CloseNotifier::default(), refused: None };
+        let sink = GrpcSink { to: to.clone(), close_notifier: CloseNotifier::default(), rejected: None };
         tokio::spawn(async move {
             let talk = serve_connection(&context, &peer, mode, source, sink);
             let late = tokio::time::timeout(deadline.unwrap_or(Duration::MAX), talk).await.is_err();
             if late {
-                let told = to.send(Err(Status::deadline_exceeded("the deadline of the call has passed")));
-                // Who has gone need not be told.
-                let _ = tokio::time::timeout(context.limits.write_timeout(), told).await;
+                let status = to.send(Err(Status::deadline_exceeded("the deadline of the call has passed")));
+                // The call ends next, whether or not the caller received this.
+                let _ = tokio::time::timeout(context.limits.write_timeout(), status).await;
             }
         });
         Ok(Response::new(Box::pin(stream::poll_fn(move |cx| from.poll_recv(cx)))))
@@ -141,22 +134,21 @@ impl AaepService for GrpcService {
 }
 
 impl GrpcService {
-    /// Who calls, within its rate.
+    /// Returns the caller, if it has valid credentials and is within its rate.
     fn identify<T>(&self, request: &Request<T>) -> Result<Peer, (Rejection, Status)> {
         let connection = request.extensions().get::<ConnectionInfo>();
         let certificate = connection.and_then(|connection| connection.certificate.as_ref());
         let headers = request.metadata().clone().into_headers();
-        let peer =
-            self.0.authenticator.identify(bearer(&headers), certificate, Transport::Grpc).map_err(|unknown| {
-                tracing::info!(?unknown, "credentials were refused");
-                self.0.context.metrics.unauthenticated();
-                (unauthenticated(), Status::unauthenticated("credentials are missing or wrong"))
-            })?;
+        let peer = self.0.authenticator.identify(bearer(&headers), certificate, Transport::Grpc).map_err(|error| {
+            tracing::info!(?error, "credentials rejected");
+            self.0.context.metrics.unauthenticated();
+            (unauthenticated(), Status::unauthenticated("credentials are missing or wrong"))
+        })?;
         if self.0.context.rates.take(peer.principal(), RequestPurpose::Subscribe).is_err() {
             self.0.context.metrics.rate_limited();
             let mut rejection = Rejection::new(ReasonCode::RateLimit, "Too many requests. Wait a second.");
             rejection.retry_after_seconds = Some(1);
-            return Err((rejection, Status::resource_exhausted(TOO_MANY)));
+            return Err((rejection, Status::resource_exhausted(Violation::TooManyMessages.as_str())));
         }
         if !self.0.authenticator.is_open() {
             connection.iter().for_each(|connection| connection.slot.mark_authenticated());
@@ -164,42 +156,46 @@ impl GrpcService {
         Ok(peer.with_slot(connection.map(|connection| connection.slot.clone())))
     }
 
-    /// Whether the caller comes anew or back: 8.7 wants a stream to be known again that returns within a short time. A
-    /// caller that means to return says so, since its questions wait for it then.
+    /// Returns whether the caller opens a new subscription or resumes one (8.7). A caller that intends to resume declares
+    /// it with the first call, because its questions then wait for it.
     async fn subscribe_mode(&self, peer: &Peer, metadata: &MetadataMap) -> Result<SubscribeMode, Status> {
-        let Some(id) = read::<SubscriptionId>(metadata, SUBSCRIPTION)? else {
-            let binding =
-                if metadata.contains_key(RESUMABLE) { ResumePolicy::Resumable } else { ResumePolicy::Connection };
+        let Some(id) = read_id::<SubscriptionId>(metadata, metadata::SUBSCRIPTION_ID)? else {
+            let binding = if metadata.contains_key(metadata::RESUMABLE) {
+                ResumePolicy::Resumable
+            } else {
+                ResumePolicy::Connection
+            };
             return Ok(SubscribeMode::New(binding));
         };
-        let last = metadata.get(LAST_EVENT).and_then(|last| last.to_str().ok()).filter(|last| !last.is_empty());
+        let last =
+            metadata.get(metadata::LAST_EVENT_ID).and_then(|last| last.to_str().ok()).filter(|last| !last.is_empty());
         let may = if peer.may(Role::Subscribe) {
             self.0.context.producer.resume(&id, peer.principal(), last).await
         } else {
             None
         };
-        // Whose it is or whether it ever was is not told.
-        may.map(SubscribeMode::Resume).ok_or_else(|| Status::not_found("there is no such subscription; subscribe anew"))
+        // The status does not reveal whether the subscription exists and belongs to another principal.
+        may.map(SubscribeMode::Resume).ok_or_else(|| Status::not_found("no such subscription; subscribe again"))
     }
 }
 
-/// The stream of who is not let in: the answer to its request, then the status.
+/// Returns the stream of a rejected caller: the rejection, then the status.
 fn rejected(rejection: &Rejection, status: Status) -> <GrpcService as AaepService>::SubscribeStream {
     let message: Message = rejection.to_message().into();
-    // Messages hold text, numbers and maps with text keys only: they can always be written.
+    // Messages hold text, numbers and maps with text keys only, so serialization cannot fail.
     let json = serde_json::to_vec(&message).unwrap_or_default().into();
     let message = AaepMessage { json, message_type: "subscription.rejected".to_owned() };
     Box::pin(stream::iter([Ok(message), Err(status)]))
 }
 
-/// An id from the metadata of a call.
-fn read<T: FromStr>(metadata: &MetadataMap, name: &str) -> Result<Option<T>, Status> {
+/// Returns an id from the metadata of a call.
+fn read_id<T: FromStr>(metadata: &MetadataMap, name: &str) -> Result<Option<T>, Status> {
     let Some(value) = metadata.get(name) else { return Ok(None) };
     let id = value.to_str().ok().and_then(|text| text.parse().ok());
     id.map(Some).ok_or_else(|| Status::invalid_argument(format!("{name} cannot be read")))
 }
 
-/// How long the caller wants to wait: up to eight digits and a unit.
+/// Returns the deadline of a call: up to eight digits and a unit.
 fn deadline(metadata: &MetadataMap) -> Result<Option<Duration>, Status> {
     let Some(value) = metadata.get("grpc-timeout") else { return Ok(None) };
     let wrong = || Status::invalid_argument("grpc-timeout cannot be read");
@@ -220,31 +216,33 @@ fn deadline(metadata: &MetadataMap) -> Result<Option<Duration>, Status> {
 }
 
 struct GrpcSource {
-    /// Counts the bytes of the message that is being received.
-    unfinished: Option<MessageMemory>,
+    /// Memory of the message that is being received.
+    memory: Option<MessageMemory>,
     from: Streaming<AaepMessage>,
-    /// Closed when the caller has given up the call.
-    left: mpsc::Sender<Result<AaepMessage, Status>>,
+    /// Closed when the caller has cancelled the call.
+    cancelled: mpsc::Sender<Result<AaepMessage, Status>>,
     limit: usize,
-    /// How long to wait before saying that all is well: the connection looks after signs of life itself.
-    quiet: Duration,
+    /// How often to report a quiet caller as alive: HTTP/2 has its own keep-alive.
+    alive_interval: Duration,
 }
 
 impl Source for GrpcSource {
     async fn next(&mut self) -> Received {
         let message = tokio::select! {
             message = self.from.message() => message,
-            () = self.left.closed() => return Received::End,
-            () = tokio::time::sleep(self.quiet) => return Received::Alive,
+            () = self.cancelled.closed() => return Received::End,
+            () = tokio::time::sleep(self.alive_interval) => return Received::Alive,
         };
-        if let (Some(unfinished), Ok(_)) = (&self.unfinished, &message) {
-            unfinished.finish();
+        if let (Some(memory), Ok(_)) = (&self.memory, &message) {
+            memory.finish();
         }
         match message {
-            Ok(Some(message)) if message.json.len() > self.limit => Received::Violation(TOO_LARGE),
+            Ok(Some(message)) if message.json.len() > self.limit => Received::Violation(Violation::MessageTooLarge),
             Ok(Some(message)) => Received::Message(message.json),
-            Err(status) if status.code() == Code::OutOfRange => Received::Violation(TOO_LARGE),
-            Err(status) if status.code() == Code::Internal => Received::Violation("the frame is malformed"),
+            Err(status) if status.code() == Code::OutOfRange => Received::Violation(Violation::MessageTooLarge),
+            Err(status) if status.code() == Code::Internal => {
+                Received::Violation(Violation::Other("the frame is malformed"))
+            }
             Ok(None) | Err(_) => Received::End,
         }
     }
@@ -253,16 +251,16 @@ impl Source for GrpcSource {
 struct GrpcSink {
     to: mpsc::Sender<Result<AaepMessage, Status>>,
     close_notifier: CloseNotifier,
-    refused: Option<ReasonCode>,
+    rejected: Option<ReasonCode>,
 }
 
 impl GrpcSink {
-    async fn say(&mut self, json: Bytes, message_type: &str) -> io::Result<()> {
+    async fn send_json(&mut self, json: Bytes, message_type: &str) -> io::Result<()> {
         let message = AaepMessage { json, message_type: message_type.to_owned() };
         self.to.send(Ok(message)).await.map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
-    async fn say_message(&mut self, message: &Message) -> io::Result<()> {
+    async fn send_message(&mut self, message: &Message) -> io::Result<()> {
         let json = serde_json::to_vec(message).map_err(io::Error::other)?;
         let kind = match message {
             Message::SubscriptionAccepted(_) => "subscription.accepted",
@@ -270,7 +268,7 @@ impl GrpcSink {
             Message::SubscriptionClose(_) => "subscription.close",
             _ => "",
         };
-        self.say(json.into(), kind).await
+        self.send_json(json.into(), kind).await
     }
 }
 
@@ -278,13 +276,13 @@ impl Sink for GrpcSink {
     async fn send(&mut self, batch: &[Outbound]) -> io::Result<()> {
         for item in batch {
             match item {
-                Outbound::Event(frame) => self.say(frame.json().clone(), frame.event().type_name()).await?,
+                Outbound::Event(frame) => self.send_json(frame.json().clone(), frame.event().type_name()).await?,
                 Outbound::Message(message) => {
                     self.close_notifier.note(message);
                     if let Message::SubscriptionRejected(rejected) = &**message {
-                        self.refused = Some(rejected.reason_code.clone());
+                        self.rejected = Some(rejected.reason_code.clone());
                     }
-                    self.say_message(message).await?;
+                    self.send_message(message).await?;
                 }
                 Outbound::Closed(_) => {}
             }
@@ -298,16 +296,16 @@ impl Sink for GrpcSink {
 
     async fn close(&mut self, close: &Close) {
         if let Some(message) = self.close_notifier.final_message(close) {
-            // Who has gone need not be told.
-            let _ = self.say_message(&message).await;
+            // The stream ends next, whether or not the caller received this.
+            let _ = self.send_message(&message).await;
         }
-        if let Some(status) = status_of(close, self.refused.as_ref()) {
+        if let Some(status) = status_of(close, self.rejected.as_ref()) {
             let _ = self.to.send(Err(status)).await;
         }
     }
 }
 
-/// The end in gRPC's words; nothing is a good end.
+/// Returns the gRPC status of a close, or `None` for OK.
 fn status_of(close: &Close, refused: Option<&ReasonCode>) -> Option<Status> {
     let code = match (close.code, refused) {
         (CloseCode::Normal | CloseCode::SubscriberClosed, _) => return None,
@@ -315,15 +313,15 @@ fn status_of(close: &Close, refused: Option<&ReasonCode>) -> Option<Status> {
         (CloseCode::Unauthorized, _) | (_, Some(ReasonCode::AuthorizationDenied)) => Code::PermissionDenied,
         (_, Some(ReasonCode::RateLimit)) => Code::ResourceExhausted,
         (_, Some(ReasonCode::TransportUnavailable)) => Code::Unavailable,
-        (CloseCode::Violation, _)
-            if [TOO_LARGE, TOO_MANY, TOO_MANY_CONTROL_FRAMES].contains(&close.reason.as_str()) =>
-        {
-            Code::ResourceExhausted
-        }
-        _ if close.cause == Some(CloseReason::TooSlow) => Code::ResourceExhausted,
+        _ if is_over_limit(close) => Code::ResourceExhausted,
         _ => Code::InvalidArgument,
     };
     Some(Status::new(code, close.reason.clone()))
+}
+
+fn is_over_limit(close: &Close) -> bool {
+    let of_peer = [Violation::MessageTooLarge, Violation::TooManyMessages, Violation::TooManyControlFrames];
+    close.cause == Some(CloseReason::TooSlow) || close.violation.is_some_and(|violation| of_peer.contains(&violation))
 }
 
 #[cfg(test)]
@@ -331,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deadlines_are_read_as_grpc_writes_them() {
+    fn deadlines_are_parsed_as_grpc_defines_them() {
         let read = |text: &str| {
             let mut metadata = MetadataMap::new();
             metadata.insert("grpc-timeout", text.parse().unwrap());
@@ -350,11 +348,15 @@ mod tests {
     }
 
     #[test]
-    fn ends_have_their_status() {
+    fn closes_have_their_status() {
         let code = |code, reason: &str, refused| status_of(&Close::new(code, reason), refused).map(|s| s.code());
         assert_eq!(code(CloseCode::Normal, "", None), None);
         assert_eq!(code(CloseCode::SubscriberClosed, "", None), None);
-        assert_eq!(code(CloseCode::Violation, TOO_LARGE, None), Some(Code::ResourceExhausted));
+        let violation = |violation| status_of(&Close::violation(violation), None).map(|s| s.code());
+        assert_eq!(violation(Violation::MessageTooLarge), Some(Code::ResourceExhausted));
+        assert_eq!(violation(Violation::TooManyMessages), Some(Code::ResourceExhausted));
+        assert_eq!(violation(Violation::TooManyControlFrames), Some(Code::ResourceExhausted));
+        assert_eq!(violation(Violation::Other("the frame is malformed")), Some(Code::InvalidArgument));
         let slow = aaep::transport::CloseInfo { reason: CloseReason::TooSlow, message: "x".to_owned() };
         assert_eq!(status_of(&Close::of(&slow), None).map(|s| s.code()), Some(Code::ResourceExhausted));
         assert_eq!(code(CloseCode::Violation, "the frame is malformed", None), Some(Code::InvalidArgument));

@@ -35,7 +35,7 @@ mod published_manifest;
 mod server;
 pub mod stdio;
 
-pub use close::Close;
+pub use close::{Close, Violation};
 pub use config::{
     AuthConfig, Config, ConfigError, DataConfig, Layer, Limits, LogConfig, SigningConfig, TlsConfig, Transports,
 };

@@ -1,4 +1,4 @@
-//! The server's numbers, in the text form that Prometheus reads.
+//! Metrics of the server, in the text format of Prometheus.
 
 use std::fmt::Write as _;
 use std::pin::pin;
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::admission::memory_budget::MemoryBudget;
 use crate::clock;
 
-/// How a peer got here.
+/// The transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Server-sent events and POST.
@@ -29,11 +29,11 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// All of them.
+    /// All transports.
     pub const ALL: [Transport; 5] =
         [Transport::Sse, Transport::WebSocket, Transport::Ipc, Transport::Grpc, Transport::Stdio];
 
-    /// The name in numbers and logs.
+    /// Returns the name in metrics and logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Transport::Sse => "sse",
@@ -45,10 +45,10 @@ impl Transport {
     }
 }
 
-/// Upper bounds of the latency histogram, in milliseconds. Timestamps of events have no finer grain.
+/// Upper bounds of the latency histogram. Timestamps of events have a resolution of one millisecond.
 const LATENCY_BOUNDS_MS: [u64; 9] = [1, 2, 5, 10, 25, 50, 100, 1000, 10_000];
 
-/// Counters that all transports add to.
+/// Counters of all transports.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     open: [AtomicU64; 5],
@@ -70,7 +70,7 @@ pub(crate) struct Metrics {
     refused_agents: AtomicU64,
 }
 
-/// Counts a connection for as long as it is there.
+/// Counts a connection as open until it is dropped.
 pub(crate) struct OpenConnection<'m>(&'m Metrics, Transport);
 
 impl Drop for OpenConnection<'_> {
@@ -173,38 +173,46 @@ impl Metrics {
         self.refused_agents.fetch_add(1, Relaxed);
     }
 
-    /// All numbers as text.
-    pub(crate) fn render(&self, measures: &ProducerStats, replies: &ReplyStats, memory: &MemoryBudget) -> String {
+    /// Returns all metrics as text.
+    pub(crate) fn render(&self, stats: &ProducerStats, replies: &ReplyStats, memory: &MemoryBudget) -> String {
         let mut page = MetricsPage::default();
-        let counts = &measures.counts;
-        page.gauge("aaep_subscriptions", "Subscriptions that are open.", measures.subscribers.subscriptions as u64);
-        let able = measures.subscribers.can_confirm as u64;
-        page.gauge("aaep_subscriptions_that_can_confirm", "Subscriptions that could answer a confirmation.", able);
-        page.gauge("aaep_sessions", "Sessions that go on.", measures.sessions as u64);
-        page.gauge("aaep_questions_open", "Questions that wait for an answer.", measures.questions as u64);
-        page.gauge("aaep_events_held", "Events that wait for the pace of their subscription.", measures.held as u64);
-        page.gauge("aaep_queue_depth", "Events that wait for a reader to take them.", measures.queued as u64);
-        page.gauge("aaep_subscriptions_blocked", "Readers that do not keep up.", measures.blocked as u64);
-        let fails = u64::from(measures.storage_failing);
-        page.gauge("aaep_storage_fails", "1 while the store cannot be written.", fails);
-        page.counter("aaep_sessions_total", "Sessions that began.", counts.sessions);
-        page.counter("aaep_events_in_total", "Events that agents said.", counts.published);
+        let counts = &stats.counts;
+        page.gauge("aaep_subscriptions", "Open subscriptions.", stats.subscribers.subscriptions as u64);
+        let able = stats.subscribers.can_confirm as u64;
+        page.gauge("aaep_subscriptions_that_can_confirm", "Subscriptions that can answer a confirmation.", able);
+        page.gauge("aaep_sessions", "Sessions that have not ended.", stats.sessions as u64);
+        page.gauge("aaep_questions_open", "Questions without an answer.", stats.questions as u64);
+        page.gauge("aaep_events_held", "Events held back for the pace of their subscription.", stats.held as u64);
+        page.gauge("aaep_queue_depth", "Events that wait for a reader.", stats.queued as u64);
+        page.gauge("aaep_subscriptions_blocked", "Subscriptions whose reader does not keep up.", stats.blocked as u64);
+        let fails = u64::from(stats.storage_failing);
+        page.gauge("aaep_storage_fails", "1 while the journal cannot be written.", fails);
+        page.counter("aaep_sessions_total", "Sessions started.", counts.sessions);
+        page.counter("aaep_events_in_total", "Events emitted by agents.", counts.published);
         page.counter("aaep_events_accepted_total", "Events accepted for subscriptions.", counts.accepted);
-        page.counter("aaep_events_out_total", "Events handed to subscriptions.", counts.delivered);
-        let folded = counts.accepted.saturating_sub(counts.delivered).saturating_sub(measures.held as u64);
-        page.counter("aaep_events_coalesced_total", "Events folded into others.", folded);
-        page.counter("aaep_events_dropped_total", "Events dropped. Always 0: who cannot keep up is closed.", 0);
-        let shed = "Subscriptions ended because too much waited for all readers.";
-        page.counter("aaep_subscriptions_shed_total", shed, measures.shed);
-        page.gauge("aaep_waiting_bytes", "Memory of events that wait for readers.", measures.queued_bytes as u64);
+        page.counter("aaep_events_out_total", "Events delivered to subscriptions.", counts.delivered);
+        let folded = counts.accepted.saturating_sub(counts.delivered).saturating_sub(stats.held as u64);
+        page.counter("aaep_events_coalesced_total", "Events coalesced with others.", folded);
+        page.counter(
+            "aaep_events_dropped_total",
+            "Events dropped. Always 0: a subscription that does not keep up is closed.",
+            0,
+        );
+        let shed = "Subscriptions closed because too many events waited.";
+        page.counter("aaep_subscriptions_shed_total", shed, stats.shed);
+        page.gauge("aaep_waiting_bytes", "Memory of events that wait for readers.", stats.queued_bytes as u64);
         page.gauge("aaep_reserved_bytes", "Memory reserved for peers.", memory.used() as u64);
-        page.counter("aaep_memory_refused_total", "Requests for memory above the budget.", memory.refusals());
+        page.counter(
+            "aaep_memory_refused_total",
+            "Reservations refused because the memory budget was used up.",
+            memory.refusals(),
+        );
         self.render_transports(&mut page);
-        page.head("aaep_decisions_total", "Questions by how they ended.", "counter");
+        page.head("aaep_decisions_total", "Questions by resolution.", "counter");
         for (resolution, count) in &replies.resolved {
             page.row("aaep_decisions_total", Some(("verdict", resolution.as_str())), *count);
         }
-        page.head("aaep_replies_ignored_total", "Replies that did not count, by why.", "counter");
+        page.head("aaep_replies_ignored_total", "Replies ignored, by reason.", "counter");
         for (fault, count) in &replies.ignored {
             let name = serde_json::to_value(fault).unwrap_or_default();
             page.row("aaep_replies_ignored_total", Some(("fault", name.as_str().unwrap_or("unknown"))), *count);
@@ -214,9 +222,9 @@ impl Metrics {
 
     fn render_transports(&self, page: &mut MetricsPage) {
         let families: [(&str, &str, &str, &[AtomicU64; 5]); 3] = [
-            ("aaep_connections", "Connections that are open.", "gauge", &self.open),
+            ("aaep_connections", "Open connections.", "gauge", &self.open),
             ("aaep_deliveries_total", "Events written to connections.", "counter", &self.events),
-            ("aaep_writes_total", "Writes; each takes all that waits.", "counter", &self.writes),
+            ("aaep_writes_total", "Writes of batches to connections.", "counter", &self.writes),
         ];
         for (name, help, kind, values) in families {
             page.head(name, help, kind);
@@ -230,7 +238,11 @@ impl Metrics {
             page.row("aaep_closes_total", Some(("code", &code.to_string())), counter.load(Relaxed));
         }
         let name = "aaep_delivery_seconds";
-        page.head(name, "From an event's timestamp to its write, by the first of each write.", "histogram");
+        page.head(
+            name,
+            "Time from the timestamp of an event to its write, for the first event of each write.",
+            "histogram",
+        );
         let mut sum = 0;
         for (bound, counter) in LATENCY_BOUNDS_MS.iter().map(|b| Some(*b)).chain([None]).zip(&self.latency) {
             sum += counter.load(Relaxed);
@@ -240,13 +252,17 @@ impl Metrics {
         let seconds = self.latency_sum.load(Relaxed) as f64 / 1000.0;
         let _ = writeln!(page.text, "{name}_sum {seconds}\n{name}_count {sum}");
         let refused = [
-            ("aaep_malformed_total", "Messages that broke the rules of form.", &self.malformed),
+            ("aaep_malformed_total", "Invalid messages.", &self.malformed),
             ("aaep_unauthenticated_total", "Requests without valid credentials.", &self.unauthenticated),
-            ("aaep_rate_limited_total", "Requests refused because they came too fast.", &self.rate_limited),
-            ("aaep_throttled_total", "Messages that waited because they came too fast.", &self.throttled),
-            ("aaep_connections_refused_total", "Connections above the bound.", &self.refused_connections),
+            ("aaep_rate_limited_total", "Requests above the rate limit.", &self.rate_limited),
+            ("aaep_throttled_total", "Messages delayed by the rate limit.", &self.throttled),
+            (
+                "aaep_connections_refused_total",
+                "Connections refused because no slot was free.",
+                &self.refused_connections,
+            ),
             ("aaep_connections_evicted_total", "Connections closed to admit others.", &self.evicted_connections),
-            ("aaep_connections_idle_total", "Connections closed because no request came.", &self.idle_connections),
+            ("aaep_connections_idle_total", "Connections closed by the idle timeout.", &self.idle_connections),
             ("aaep_subscriptions_refused_total", "Subscriptions above a quota.", &self.refused_subscriptions),
             ("aaep_agents_refused_total", "Agents above a quota.", &self.refused_agents),
         ];
@@ -256,7 +272,7 @@ impl Metrics {
     }
 }
 
-/// The text that is being written. Writing to a string cannot fail.
+/// The text of the metrics. Writing to a string cannot fail.
 #[derive(Default)]
 struct MetricsPage {
     text: String,

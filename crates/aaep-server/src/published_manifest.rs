@@ -1,4 +1,4 @@
-//! The manifest as it is published: what is really offered, signed by the newest key.
+//! The published manifest, signed with the current key.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -12,11 +12,11 @@ use tokio::time::Instant;
 use crate::clock;
 use crate::config::{ConfigError, SigningConfig};
 
-/// How long keys stay published after a rotation: a subscriber that received a manifest signed by one of them just before
-/// asks for the keys just after.
+/// How long keys stay published after a rotation: a subscriber may request the keys after the rotation for a manifest that
+/// it received before.
 const KEY_OVERLAP: Duration = Duration::from_secs(60);
 
-/// What anyone can read about the producer.
+/// The manifest of the producer and its keys.
 #[derive(Debug)]
 pub(crate) struct PublishedManifest {
     manifest: Manifest,
@@ -31,8 +31,8 @@ struct SignedManifest {
     keys: KeySet,
     /// The keys before the last rotation, and until when they are published.
     retired: Option<(KeySet, Instant)>,
-    /// When the files were changed that this was made from.
-    from: Vec<Option<SystemTime>>,
+    /// When the key files were modified.
+    modified: Vec<Option<SystemTime>>,
 }
 
 impl PublishedManifest {
@@ -52,7 +52,7 @@ impl PublishedManifest {
         self.lock().jws.clone()
     }
 
-    /// The keys that manifests are signed with, as a JWK set.
+    /// Returns the keys that manifests are signed with, as a JWK set.
     pub(crate) fn keys(&self) -> String {
         let signed = self.lock();
         let retired = signed.retired.as_ref().filter(|(_, until)| Instant::now() < *until);
@@ -61,9 +61,9 @@ impl PublishedManifest {
         signed.keys.iter().chain(others).cloned().collect::<KeySet>().to_jwks()
     }
 
-    /// Signs again if a key file has changed, and tells the producer.
+    /// Signs the manifest again if a key file has changed, and updates the producer.
     pub(crate) async fn refresh(&self, producer: &Producer) {
-        if self.lock().from == self.changed() {
+        if self.lock().modified == self.modified() {
             return;
         }
         match self.sign() {
@@ -74,35 +74,35 @@ impl PublishedManifest {
                     signed.retired = Some((std::mem::take(&mut current.keys), Instant::now() + KEY_OVERLAP));
                     *current = signed;
                 }
-                tracing::info!("the manifest is signed with another key");
-                // A producer that has ended offers nothing.
+                tracing::info!("signed the manifest with a changed key");
+                // Fails only if the producer has ended.
                 let _ = producer.set_signed_manifest(jws).await;
             }
             Err(error) => {
-                // The last good one stays in use.
-                tracing::warn!(%error, "the manifest could not be signed with the changed key");
-                self.lock().from = self.changed();
+                // The previous signature stays in use.
+                tracing::warn!(%error, "cannot sign the manifest with the changed key; keeping the previous signature");
+                self.lock().modified = self.modified();
             }
         }
     }
 
     fn sign(&self) -> Result<SignedManifest, ConfigError> {
-        let from = self.changed();
-        let told = |what: &str, e: &dyn std::fmt::Display| ConfigError(format!("{what}: {e}"));
+        let modified = self.modified();
+        let error = |what: &str, e: &dyn std::fmt::Display| ConfigError(format!("{what}: {e}"));
         let Some(path) = &self.config.key else {
-            return Ok(SignedManifest { jws: None, keys: KeySet::default(), retired: None, from });
+            return Ok(SignedManifest { jws: None, keys: KeySet::default(), retired: None, modified });
         };
-        let key = SigningKey::load(path).map_err(|e| told("manifest.key", &e))?;
+        let key = SigningKey::load(path).map_err(|e| error("manifest.key", &e))?;
         let other = match &self.config.other_keys {
-            Some(path) => KeySet::load(path).map_err(|e| told("manifest.other_keys", &e))?,
+            Some(path) => KeySet::load(path).map_err(|e| error("manifest.other_keys", &e))?,
             None => KeySet::default(),
         };
-        let jws = sign_manifest(&self.manifest, &key, clock::system_time()).map_err(|e| told("manifest.key", &e))?;
+        let jws = sign_manifest(&self.manifest, &key, clock::system_time()).map_err(|e| error("manifest.key", &e))?;
         let keys: KeySet = std::iter::once(key.public().clone()).chain(other.iter().cloned()).collect();
-        Ok(SignedManifest { jws: Some(jws), keys, retired: None, from })
+        Ok(SignedManifest { jws: Some(jws), keys, retired: None, modified })
     }
 
-    fn changed(&self) -> Vec<Option<SystemTime>> {
+    fn modified(&self) -> Vec<Option<SystemTime>> {
         let time = |path: &PathBuf| std::fs::metadata(path).and_then(|m| m.modified()).ok();
         [&self.config.key, &self.config.other_keys].map(|path| path.as_ref().and_then(time)).to_vec()
     }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_keys_before_a_rotation_stay_published_for_a_while() {
+    async fn previous_keys_stay_published_after_a_rotation() {
         let files = tempfile::tempdir().unwrap();
         let path = files.path().join("key.pem");
         let (old, new) =
@@ -132,7 +132,7 @@ mod tests {
         let before = published.signed().unwrap();
         std::fs::remove_file(&path).unwrap();
         new.write_new(&path).unwrap();
-        published.lock().from.clear();
+        published.lock().modified.clear();
         published.refresh(&producer).await;
         let kids = || published.keys();
         assert!(kids().contains(old.kid()) && kids().contains(new.kid()), "{}", kids());

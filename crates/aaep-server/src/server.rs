@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aaep::Producer;
+use aaep_proto::binding::{TransportKind, path};
 use aaep_proto::message::Manifest;
 use axum::Router;
 use tokio::net::TcpListener;
@@ -87,8 +88,8 @@ impl Server {
         let producer = Server::producer(config);
         let transports = &config.transports;
         let named = [
-            (transports.sse, "sse"),
-            (transports.websocket, "websocket"),
+            (transports.sse, TransportKind::Sse.as_str()),
+            (transports.websocket, TransportKind::WebSocket.as_str()),
             (transports.unix, crate::ipc::NAME),
             (transports.grpc.is_some(), crate::grpc::NAME),
         ];
@@ -165,7 +166,10 @@ fn producer_ended<E>(_: E) -> ConfigError {
 
 /// Returns the names of the served transports in the manifest.
 fn transport_names(config: &Config, extra: &ExtraListeners) -> Vec<String> {
-    let named = [(config.transports.sse, "sse"), (config.transports.websocket, "websocket")];
+    let named = [
+        (config.transports.sse, TransportKind::Sse.as_str()),
+        (config.transports.websocket, TransportKind::WebSocket.as_str()),
+    ];
     let http = named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name);
     http.chain(extra.names()).map(str::to_owned).collect()
 }
@@ -173,7 +177,7 @@ fn transport_names(config: &Config, extra: &ExtraListeners) -> Vec<String> {
 fn manifest_uri(config: &Config, address: SocketAddr) -> String {
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let host = config.hosts.first().cloned().unwrap_or_else(|| address.to_string());
-    format!("{scheme}://{host}/.well-known/aaep-manifest.json")
+    format!("{scheme}://{host}{}", path::MANIFEST)
 }
 
 /// Reloads keys, certificates and credentials when their files change, until the server stops.

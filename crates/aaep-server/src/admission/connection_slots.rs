@@ -1,9 +1,9 @@
-//! The places of a listener: how many connections it has, and which one is closed when there is no place for another.
+//! Connection slots of a listener: how many connections it has, and which one is evicted for a new one.
 //!
-//! A new connection is admitted as long as any open connection can give up its place. Connections that carry a
+//! A new connection is admitted as long as a slot is free or any open connection can be evicted. Connections that carry a
 //! subscription or an agent are never evicted, nor are those that have authenticated while a request is in progress.
-//! The rest is evicted in this order: peers that have not authenticated and have no request in progress, such peers
-//! with one, authenticated peers without one. Within a class the connection that has been in it longest goes first.
+//! The others are evicted in this order: peers that have not authenticated and have no request in progress, such peers
+//! with one, authenticated peers without one. Within a class the connection that has been in it longest is evicted first.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -15,12 +15,12 @@ use tokio::time::Instant;
 
 use crate::config::Limits;
 
-/// Where connections come from, as far as they are counted together.
+/// Where a connection comes from. Connections of one origin are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ConnectionOrigin {
     /// An IPv4 address, or the first 64 bits of an IPv6 address: one host can use every address of such a network.
     Address(IpAddr),
-    /// The socket or pipe of this machine.
+    /// The local socket or pipe.
     #[cfg_attr(not(any(unix, windows)), expect(dead_code, reason = "there is no local socket"))]
     Local,
 }
@@ -37,7 +37,7 @@ impl From<SocketAddr> for ConnectionOrigin {
     }
 }
 
-/// How readily a connection is evicted, the first most readily.
+/// The order of eviction, first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EvictionClass {
     Unauthenticated,
@@ -45,7 +45,7 @@ enum EvictionClass {
     AuthenticatedIdle,
 }
 
-/// A connection among those that can be evicted: by class, then by when it came into the class.
+/// The position of a connection in the order of eviction: its class, when it entered the class, and its id.
 type EvictionRank = (EvictionClass, u64, u64);
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ struct SlotEntry {
     requests: usize,
     /// Subscriptions and agents that the connection carries.
     held: usize,
-    /// Whether there was any request.
+    /// Whether there was any request yet.
     requested: bool,
     idle_since: Instant,
     rank: Option<EvictionRank>,
@@ -77,11 +77,11 @@ impl SlotEntry {
 
 #[derive(Debug, Default)]
 struct SlotTable {
-    /// Numbers connections and changes of class.
+    /// Counts connections and changes of class.
     next: u64,
     open: HashMap<u64, SlotEntry>,
     evictable: BTreeSet<EvictionRank>,
-    /// Of each origin, the connections that have not authenticated and carry nothing.
+    /// By origin, the connections that have not authenticated and carry nothing.
     unauthenticated: HashMap<ConnectionOrigin, BTreeSet<EvictionRank>>,
 }
 
@@ -91,7 +91,7 @@ impl SlotTable {
         self.next
     }
 
-    /// Changes an entry, and puts it into the class that it belongs to now.
+    /// Changes an entry and updates its class.
     fn update(&mut self, id: u64, change: impl FnOnce(&mut SlotEntry)) {
         let number = self.next_number();
         let Some(entry) = self.open.get_mut(&id) else { return };
@@ -128,8 +128,8 @@ impl SlotTable {
         Some(entry)
     }
 
-    /// The connection that goes first when all places are taken. Of those that have not authenticated, it is one of the
-    /// origin that has the most: who opens many connections evicts its own.
+    /// Returns the connection to evict when all slots are in use. Among those that have not authenticated, it is one of the
+    /// origin with the most: a peer that opens many connections evicts its own.
     fn eviction_candidate(&self) -> Option<u64> {
         let most = self.unauthenticated.values().max_by_key(|list| list.len());
         let rank = most.and_then(BTreeSet::first).or_else(|| self.evictable.first());
@@ -137,7 +137,7 @@ impl SlotTable {
     }
 }
 
-/// All places of one listener.
+/// The slots of one listener.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlots {
     connections: usize,
@@ -145,11 +145,11 @@ pub(crate) struct ConnectionSlots {
     state: Mutex<SlotTable>,
 }
 
-/// A connection that was let in.
+/// A new connection that has a slot.
 #[derive(Debug)]
 pub(crate) struct AdmittedConnection {
     pub(crate) slot: Arc<ConnectionSlot>,
-    /// Whether another connection had to go for it.
+    /// Whether another connection was evicted for it.
     pub(crate) evicted: bool,
 }
 
@@ -167,7 +167,7 @@ impl ConnectionSlots {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a new connection; none if every open connection keeps its own.
+    /// Returns a slot for a new connection, or `None` if all are in use and no connection can be evicted.
     pub(crate) fn admit(self: &Arc<Self>, origin: ConnectionOrigin) -> Option<AdmittedConnection> {
         let mut state = self.lock();
         let own = state.unauthenticated.get(&origin).filter(|list| list.len() >= self.per_origin);
@@ -176,7 +176,7 @@ impl ConnectionSlots {
             None if state.open.len() >= self.connections => Some(state.eviction_candidate()?),
             None => None,
         };
-        // Dropping a place locks the state again, so the last reference must not be dropped here.
+        // Dropping a slot locks the table again, so the last reference must not be dropped here.
         let victim = victim.and_then(|id| state.remove(id)).and_then(|entry| entry.slot.upgrade());
         let id = state.next_number();
         let slot = Arc::new(ConnectionSlot { slots: self.clone(), id, evict: Notify::new() });
@@ -201,7 +201,7 @@ impl ConnectionSlots {
     }
 }
 
-/// The place of one connection. It is free again when nothing refers to it any more.
+/// The slot of one connection. It is free again when the last reference is dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
@@ -217,17 +217,17 @@ impl Drop for ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    /// Waits until the connection has to go.
+    /// Waits until the connection is evicted.
     pub(crate) async fn evicted(&self) {
         self.evict.notified().await;
     }
 
-    /// The peer has shown valid credentials.
+    /// Records that the peer has presented valid credentials.
     pub(crate) fn mark_authenticated(&self) {
         self.slots.lock().update(self.id, |entry| entry.authenticated = true);
     }
 
-    /// Counts a request for as long as the guard lives.
+    /// Counts a request as in progress until the guard is dropped.
     pub(crate) fn start_request(self: &Arc<Self>) -> RequestGuard {
         self.slots.lock().update(self.id, |entry| {
             entry.requests += 1;
@@ -236,13 +236,13 @@ impl ConnectionSlot {
         RequestGuard(self.clone())
     }
 
-    /// Keeps the place for what the connection carries, for as long as the guard lives.
+    /// Protects the connection from eviction until the guard is dropped, for a subscription or agent that it carries.
     pub(crate) fn hold(self: &Arc<Self>) -> SlotHold {
         self.slots.lock().update(self.id, |entry| entry.held += 1);
         SlotHold(self.clone())
     }
 
-    /// When a connection that stays as it is has been idle for too long; nothing while it is in use.
+    /// Returns when the connection reaches its idle timeout, or `None` while it is in use.
     pub(crate) fn idle_until(&self, limits: &Limits) -> Option<Instant> {
         let state = self.slots.lock();
         let entry = state.open.get(&self.id)?;
@@ -251,7 +251,7 @@ impl ConnectionSlot {
     }
 }
 
-/// A day is as good as forever for a connection, and it cannot overflow.
+/// Adds at most a day, so that a large setting cannot overflow.
 fn later(from: Instant, by: Duration) -> Instant {
     from + by.min(Duration::from_secs(24 * 60 * 60))
 }
@@ -269,7 +269,7 @@ impl Drop for RequestGuard {
     }
 }
 
-/// Something that the connection carries.
+/// Protects a connection from eviction until it is dropped.
 #[derive(Debug)]
 pub(crate) struct SlotHold(Arc<ConnectionSlot>);
 
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_silent_connection_gives_way_first() {
+    fn oldest_silent_connection_is_evicted_first() {
         let slots = slots(3, 3);
         let [first, second, third] = [(); 3].map(|()| slots.admit(from("10.0.0.1")).unwrap().slot);
         let _request = first.start_request();
@@ -310,17 +310,17 @@ mod tests {
         assert!(admitted.evicted);
         assert_eq!([&first, &second, &third].map(|slot| is_evicted(slot)), [false, true, false]);
         let _another = slots.admit(from("10.0.0.2")).unwrap();
-        assert!(is_evicted(&third) && !is_evicted(&first), "a request in progress is worth more than silence");
+        assert!(is_evicted(&third) && !is_evicted(&first), "a request in progress is evicted later");
     }
 
     #[test]
-    fn what_is_carried_and_who_is_authenticated_is_not_evicted() {
+    fn subscriptions_and_authenticated_requests_are_not_evicted() {
         let slots = slots(2, 2);
         let [subscriber, caller] = [(); 2].map(|()| slots.admit(from("10.0.0.1")).unwrap().slot);
         let held = subscriber.hold();
         caller.mark_authenticated();
         let request = caller.start_request();
-        assert!(slots.admit(from("10.0.0.2")).is_none(), "both keep their places");
+        assert!(slots.admit(from("10.0.0.2")).is_none(), "both keep their slots");
         drop(request);
         let stranger = slots.admit(from("10.0.0.2")).unwrap().slot;
         assert!(is_evicted(&caller), "an idle connection can be opened again");
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_at_its_bound_evicts_its_own() {
+    fn address_at_its_limit_evicts_its_own_connection() {
         let slots = slots(10, 2);
         let other = slots.admit(from("10.0.0.9")).unwrap().slot;
         let [first, second] = [(); 2].map(|()| slots.admit(from("2001:db8::1")).unwrap().slot);
@@ -338,11 +338,11 @@ mod tests {
         assert!(third.evicted && is_evicted(&first), "one network of 64 bits counts as one address");
         assert!(!is_evicted(&second) && !is_evicted(&other));
         second.mark_authenticated();
-        assert!(!slots.admit(from("2001:db8::1")).unwrap().evicted, "who authenticated does not count");
+        assert!(!slots.admit(from("2001:db8::1")).unwrap().evicted, "authenticated connections do not count");
     }
 
     #[test]
-    fn when_places_run_out_the_origin_with_the_most_gives_one_up() {
+    fn full_listener_evicts_from_the_origin_with_the_most_connections() {
         let slots = slots(4, 4);
         let single = slots.admit(from("10.0.0.1")).unwrap().slot;
         let many = [(); 3].map(|()| slots.admit(from("10.0.0.2")).unwrap().slot);
@@ -351,12 +351,12 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_free_again_when_its_connection_ends() {
+    fn slot_is_free_again_when_its_connection_ends() {
         let slots = slots(1, 1);
         let slot = slots.admit(ConnectionOrigin::Local).unwrap().slot;
         let held = slot.hold();
         drop(slot);
-        assert!(slots.admit(ConnectionOrigin::Local).is_none(), "it still carries something");
+        assert!(slots.admit(ConnectionOrigin::Local).is_none(), "it still carries a subscription");
         drop(held);
         assert!(!slots.admit(ConnectionOrigin::Local).unwrap().evicted);
         let state = slots.lock();
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn idle_time_counts_from_the_last_request() {
+    async fn idle_timeout_counts_from_the_last_request() {
         let limits = Limits { request_seconds: 10, idle_seconds: 60, ..Limits::default() };
         let slot = slots(1, 1).admit(ConnectionOrigin::Local).unwrap().slot;
         let start = Instant::now();

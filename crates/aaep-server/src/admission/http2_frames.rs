@@ -1,5 +1,5 @@
-//! HTTP/2 frames that cost the peer nothing: pings, settings, resets. hyper answers every one of them, so they are counted
-//! on their way in. HTTP/1 connections pass unchanged.
+//! Rate limit of HTTP/2 control frames: pings, settings, resets. They cost the peer nothing, and hyper answers every one of
+//! them, so they are counted as they are read. HTTP/1 connections are not affected.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,16 +9,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 use crate::admission::rate::{ControlFrameAction, ControlFrameRate};
-use crate::admission::throttle::TOO_MANY_CONTROL_FRAMES;
+use crate::close::Violation;
 
-/// How every HTTP/2 connection begins.
+/// The first bytes of every HTTP/2 connection.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The bytes of a frame's head.
+/// Bytes of a frame head.
 const FRAME_HEAD_BYTES: usize = 9;
 
-/// A write of more than this carries more than answers to control frames. Clients that measure the connection send a ping
-/// for what they receive, so each such write allows one.
+/// A larger write carries more than responses to control frames. Clients that measure the connection send a ping for data
+/// they receive, so each such write allows one more frame.
 const MAX_CONTROL_WRITE_BYTES: usize = 64;
 
 const DATA: u8 = 0;
@@ -30,21 +30,21 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// Where in the stream of frames the next byte stands.
+/// The position of the next byte in the stream of frames.
 #[derive(Debug)]
 enum FramePosition {
-    /// So many bytes of the preface have come.
+    /// In the preface, after this many bytes.
     Preface(usize),
-    /// So many bytes of a frame's head have come.
+    /// In a frame head, after this many bytes.
     Head([u8; FRAME_HEAD_BYTES], usize),
-    /// So many bytes of a frame's payload are still to come.
+    /// In a frame payload, with this many bytes left.
     Payload(usize),
-    /// This is not HTTP/2.
+    /// The connection is not HTTP/2.
     Other,
 }
 
 impl FramePosition {
-    /// Goes on over these bytes and counts the control frames that begin in them.
+    /// Advances over bytes and returns the number of control frame heads completed in them.
     fn advance(&mut self, mut bytes: &[u8]) -> usize {
         let mut count = 0;
         while !bytes.is_empty() {
@@ -98,7 +98,7 @@ fn length(head: &[u8; FRAME_HEAD_BYTES]) -> usize {
     u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize
 }
 
-/// Whether a frame brings nothing but work.
+/// Returns whether a frame carries no data.
 fn is_control(head: &[u8; FRAME_HEAD_BYTES]) -> bool {
     let (kind, flags) = (head[3], head[4]);
     match kind {
@@ -109,8 +109,8 @@ fn is_control(head: &[u8; FRAME_HEAD_BYTES]) -> bool {
     }
 }
 
-/// A connection whose control frames are within their rate: above it nothing is read for a while, and if that does not
-/// help, reading fails.
+/// A connection that keeps control frames within their rate: above it, reads pause, and if the peer goes on, reading
+/// fails.
 pub(crate) struct Http2FrameLimit<S> {
     io: S,
     position: FramePosition,
@@ -129,7 +129,9 @@ impl<S> Http2FrameLimit<S> {
             match self.frames.count() {
                 ControlFrameAction::Pass => {}
                 ControlFrameAction::Pause(more) => pause += more,
-                ControlFrameAction::Excessive => return Err(io::Error::other(TOO_MANY_CONTROL_FRAMES)),
+                ControlFrameAction::Excessive => {
+                    return Err(io::Error::other(Violation::TooManyControlFrames.as_str()));
+                }
             }
         }
         if !pause.is_zero() {
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn control_frames_are_counted_however_they_are_cut() {
+    fn control_frames_are_counted_in_reads_of_any_size() {
         let headers = frame(1, END_HEADERS, &[7; 300]);
         let bytes = [
             PREFACE,
@@ -228,14 +230,14 @@ mod tests {
     }
 
     #[test]
-    fn another_protocol_is_not_counted() {
+    fn other_protocols_are_not_counted() {
         let mut position = FramePosition::Preface(0);
         assert_eq!(position.advance(b"GET / HTTP/1.1\r\n\r\n"), 0);
         assert_eq!(position.advance(&[&b"PRI"[..], &frame(PING, 0, &[1; 8])].concat()), 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_is_slowed_down_and_then_an_error() {
+    async fn flood_is_slowed_down_and_then_an_error() {
         let (near, mut far) = duplex(64);
         let mut limited = Http2FrameLimit::new(near);
         let start = Instant::now();
@@ -255,7 +257,7 @@ mod tests {
             error = read => error,
             () = flood => String::new(),
         };
-        assert_eq!(error, TOO_MANY_CONTROL_FRAMES);
+        assert_eq!(error, Violation::TooManyControlFrames.as_str());
         assert!(start.elapsed().as_secs() >= 9, "{:?}", start.elapsed());
     }
 }

@@ -1,4 +1,4 @@
-//! Connections without a request: they are asked to end, and cut if they do not.
+//! The idle timeout of HTTP connections: they are closed gracefully, and aborted if that takes too long.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,19 +11,19 @@ use tokio::time::{Instant, Sleep};
 use crate::admission::connection_slots::{ConnectionSlot, RequestGuard};
 use crate::config::Limits;
 
-/// How long a peer has to end a connection after it was asked to. HTTP/2 needs a round trip for it.
+/// How long a graceful close may take. HTTP/2 needs a round trip for it.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is to be done with an idle connection.
+/// What to do with an idle connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdleAction {
-    /// Ask the peer to end it.
+    /// Close it gracefully.
     Close,
-    /// Abort it: the peer did not end it in time.
+    /// Abort it: the graceful close took too long.
     Abort,
 }
 
-/// The deadline of one connection: for its first request, later for the next one.
+/// The idle timer of one connection: until its first request, later until the next one.
 pub(crate) struct IdleTimer<'a> {
     slot: &'a ConnectionSlot,
     limits: &'a Limits,
@@ -36,7 +36,7 @@ impl<'a> IdleTimer<'a> {
         IdleTimer { slot, limits, sleep: Box::pin(tokio::time::sleep(limits.request())), closing: false }
     }
 
-    /// Ready when something is to be done: first with [`IdleAction::Close`], then with [`IdleAction::Abort`].
+    /// Ready when the connection is idle for too long: first with [`IdleAction::Close`], then with [`IdleAction::Abort`].
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<IdleAction> {
         loop {
             ready!(self.sleep.as_mut().poll(cx));
@@ -49,14 +49,14 @@ impl<'a> IdleTimer<'a> {
                     return Poll::Ready(due);
                 }
                 Some(until) => self.sleep.as_mut().reset(until),
-                // It is in use. How long it will be idle afterwards is known then.
+                // It is in use: check again after the shortest time in which it could be idle for too long.
                 None => self.sleep.as_mut().reset(now + self.limits.idle().max(CLOSE_TIMEOUT)),
             }
         }
     }
 }
 
-/// The body of an answer, whose request is in progress until all of it is sent or thrown away.
+/// A response body. Its request counts as in progress until the body is sent or dropped.
 pub(crate) struct TrackedBody {
     body: Body,
     _request: RequestGuard,
@@ -93,7 +93,7 @@ mod tests {
     use crate::admission::connection_slots::{ConnectionOrigin, ConnectionSlots};
 
     #[tokio::test(start_paused = true)]
-    async fn an_idle_connection_is_asked_to_end_and_then_cut() {
+    async fn idle_connection_is_closed_and_then_aborted() {
         let limits = Limits { request_seconds: 10, idle_seconds: 60, ..Limits::default() };
         let slot = ConnectionSlots::new(&limits).admit(ConnectionOrigin::Local).unwrap().slot;
         let mut timer = IdleTimer::new(&slot, &limits);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_in_use_is_left_alone() {
+    async fn connection_in_use_is_kept() {
         let limits = Limits { request_seconds: 10, idle_seconds: 60, ..Limits::default() };
         let slot = ConnectionSlots::new(&limits).admit(ConnectionOrigin::Local).unwrap().slot;
         let mut timer = IdleTimer::new(&slot, &limits);

@@ -1,29 +1,28 @@
-//! How much memory peers can make the server keep, per account and in all.
+//! A budget for the memory that peers can make the server use, per account and in total.
 //!
-//! What a peer causes to be kept is reserved before it is kept: subscriptions with their terms, sessions, outputs,
-//! questions, messages that are not complete yet. A reservation that does not fit is refused, and so is the work behind
-//! it; what was reserved before stays. The last eighth of an account and the last quarter of the budget are for small
-//! reservations, and the last eighth of the budget is for small accounts, so that a peer that needs little is served while
-//! others use much. Events that wait for readers are limited apart, by the producer, because
-//! subscriptions share them.
+//! Memory is reserved before it is used: subscriptions with their terms, sessions, outputs, questions, incomplete messages.
+//! If a reservation does not fit, it is refused together with the work that needs it; earlier reservations stay. The last
+//! eighth of an account and the last quarter of the budget are for small reservations, and the last eighth of the budget is
+//! for small accounts, so that a peer that needs little is served while others use much. Events that wait for readers are
+//! limited separately, by the producer, because subscriptions share them.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A reservation up to this size is small: what a peer needs to begin, such as a subscription with usual terms, or an agent
-/// with a session and an output.
+/// A reservation up to this size is small: enough to start, such as a subscription with usual terms, or an agent with a
+/// session and an output.
 const SMALL_RESERVATION_BYTES: usize = 64 * 1024;
 
-/// A message up to this size is not counted while it is received: every connection has buffers of this size anyway, and a
-/// reply to a question must always be heard.
+/// An incomplete message up to this size is not counted: every connection has buffers of this size anyway, and a reply to a
+/// question must always be received.
 const UNCOUNTED_BYTES: usize = 8 * 1024;
 
 /// An account up to this size is small.
 const SMALL_ACCOUNT_BYTES: usize = 256 * 1024;
 
-/// In which part a principal reserves memory. Where no credentials are asked for all peers have one name; agents and
-/// subscribers must not exhaust one another's memory then either.
+/// The kind of an account. Agents and subscribers of one principal have separate accounts: without credentials all peers
+/// are one principal, and neither kind must exhaust the memory of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum AccountKind {
     /// Subscriptions and what subscribers send.
@@ -32,7 +31,7 @@ pub(crate) enum AccountKind {
     Produce,
 }
 
-/// Whose memory it is.
+/// The account that a reservation is charged to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MemoryAccount {
     part: AccountKind,
@@ -45,7 +44,7 @@ impl MemoryAccount {
     }
 }
 
-/// The memory that peers can make the server keep. Clones are the same budget.
+/// The memory that peers can make the server use. Clones share the budget.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryBudget(Arc<BudgetInner>);
 
@@ -59,13 +58,13 @@ struct BudgetInner {
 #[derive(Debug, Default)]
 struct BudgetUsage {
     total_bytes: usize,
-    /// Bytes by account; none has zero.
+    /// Bytes by account; no entry is zero.
     accounts: HashMap<MemoryAccount, usize>,
     refusals: u64,
 }
 
 impl MemoryBudget {
-    /// A budget of so many bytes in all and for each account.
+    /// Creates a budget with a limit in total and for each account.
     pub(crate) fn new(total_limit: usize, account_limit: usize) -> MemoryBudget {
         MemoryBudget(Arc::new(BudgetInner { total_limit, account_limit, used: Mutex::default() }))
     }
@@ -78,28 +77,28 @@ impl MemoryBudget {
         Ok(reservation)
     }
 
-    /// A reservation of nothing yet.
+    /// Returns an empty reservation of an account.
     pub(crate) fn empty(&self, account: MemoryAccount) -> MemoryReservation {
         MemoryReservation { budget: self.clone(), account, bytes: 0 }
     }
 
-    /// Bytes that are reserved.
+    /// Returns the reserved bytes.
     pub(crate) fn used(&self) -> usize {
         self.lock().total_bytes
     }
 
-    /// How often a reservation was refused.
+    /// Returns how many reservations were refused.
     pub(crate) fn refusals(&self) -> u64 {
         self.lock().refusals
     }
 
     fn lock(&self) -> MutexGuard<'_, BudgetUsage> {
-        // The bookkeeping does not panic halfway.
+        // No code that can panic runs under this lock.
         self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Memory that is reserved. Dropping it gives it back.
+/// Reserved memory. Dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct MemoryReservation {
     budget: MemoryBudget,
@@ -108,7 +107,7 @@ pub(crate) struct MemoryReservation {
 }
 
 impl MemoryReservation {
-    /// Changes how much is reserved. If that does not fit, nothing changes. Less always fits.
+    /// Changes the size of the reservation. If that does not fit, nothing changes. Shrinking always succeeds.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
         let BudgetInner { total_limit, account_limit, .. } = *self.budget.0;
         let mut used = self.budget.lock();
@@ -134,8 +133,8 @@ impl MemoryReservation {
         Ok(())
     }
 
-    /// Reserves memory for so many bytes of a message that is not complete. A buffer grows by doubling. Such a reservation
-    /// never counts as small: what is kept back for small ones is for work, not for messages that may never be finished.
+    /// Reserves memory for the received bytes of an incomplete message. A buffer grows by doubling. Such a reservation never
+    /// counts as small: the share of small reservations is for work, not for messages that may never be completed.
     pub(crate) fn resize_unfinished(&mut self, message_bytes: usize) -> Result<(), OutOfMemory> {
         if message_bytes <= UNCOUNTED_BYTES {
             return self.resize(0);
@@ -152,7 +151,7 @@ impl MemoryReservation {
 
 impl Drop for MemoryReservation {
     fn drop(&mut self) {
-        // Less always fits.
+        // Shrinking always succeeds.
         let _ = self.resize(0);
     }
 }
@@ -160,21 +159,21 @@ impl Drop for MemoryReservation {
 /// Why memory cannot be reserved, and what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutOfMemory {
-    /// The account has used its share.
+    /// The account has reached its limit.
     Account,
-    /// The server has used all it may.
+    /// The server has reached its limit.
     Total,
 }
 
 impl OutOfMemory {
-    /// For people.
+    /// Returns the message for people.
     pub(crate) fn message(self) -> &'static str {
         match self {
             OutOfMemory::Account => {
-                "These credentials use as much memory as they may (limits.memory_bytes_per_principal). \
-                 End something first."
+                "These credentials have reached their memory limit (limits.memory_bytes_per_principal). \
+                 End sessions or subscriptions first."
             }
-            OutOfMemory::Total => "The server uses as much memory as it may (limits.memory_bytes). Try again later.",
+            OutOfMemory::Total => "The server has reached its memory limit (limits.memory_bytes). Try again later.",
         }
     }
 }
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn one_account_cannot_use_the_memory_of_another() {
+    fn account_cannot_use_the_memory_of_another() {
         let budget = MemoryBudget::new(100, 60);
         let held = budget.reserve(eve(), 60).unwrap();
         assert_eq!(budget.reserve(eve(), 1).unwrap_err(), OutOfMemory::Account);
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn large_reservations_and_accounts_leave_room_for_small_ones() {
+    fn large_reservations_leave_memory_for_small_ones() {
         let budget = MemoryBudget::new(8 << 20, 8 << 20);
         let mut large = budget.reserve(eve(), 0).unwrap();
         while large.grow(4096).is_ok() {}
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_that_cannot_grow_stays_as_it_is() {
+    fn reservation_that_cannot_grow_is_unchanged() {
         let budget = MemoryBudget::new(100, 100);
         let mut reservation = budget.reserve(eve(), 50).unwrap();
         assert!(reservation.grow(51).is_err());

@@ -1,5 +1,5 @@
-//! Bytes of messages that are not complete yet: counted while they are read, so that many peers that begin a message and
-//! never finish it cannot fill the memory.
+//! Memory of incomplete messages. It is reserved while their bytes are read, so that peers that start messages and never
+//! complete them cannot exhaust the memory.
 
 use std::io;
 use std::pin::Pin;
@@ -13,13 +13,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::admission::memory_budget::{MemoryReservation, OutOfMemory};
 
-/// What is said to a peer whose message there is no memory for.
-pub(crate) const NO_MEMORY: &str = "out of memory for unfinished messages; try again later";
-
-/// The head of a WebSocket control frame from a client: two bytes and a mask of four.
+/// The head of a WebSocket control frame of a client: two bytes and a mask of four.
 const CONTROL_HEADER_BYTES: usize = 6;
 
-/// The memory of the message that a connection is receiving. Clones are the same.
+/// The memory of the message that a connection is receiving. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct MessageMemory(Arc<Mutex<MessageMemoryState>>);
 
@@ -34,7 +31,7 @@ impl MessageMemory {
         MessageMemory(Arc::new(Mutex::new(MessageMemoryState { bytes: 0, memory })))
     }
 
-    /// More of the message was read.
+    /// Adds bytes of the message that were read.
     pub(crate) fn add(&self, bytes: usize) -> Result<(), OutOfMemory> {
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counted.bytes += bytes;
@@ -42,32 +39,32 @@ impl MessageMemory {
         counted.memory.resize_unfinished(bytes)
     }
 
-    /// A ping or pong with so many bytes of payload was read. It may come in the middle of a message and is no part of it.
+    /// Subtracts a ping or pong that was read. It may come in the middle of a message and is not part of it.
     pub(crate) fn skip_control_frame(&self, payload_bytes: usize) {
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counted.bytes = counted.bytes.saturating_sub(CONTROL_HEADER_BYTES + payload_bytes);
     }
 
-    /// The message is complete. Its bytes are handled next and then gone.
+    /// Releases the memory of a message that is complete.
     pub(crate) fn finish(&self) {
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counted.bytes = 0;
-        // Less always fits.
+        // Shrinking always succeeds.
         let _ = counted.memory.resize(0);
     }
 }
 
-/// A connection whose incoming bytes are counted. When there is no memory for more, reading fails with
+/// A connection that reserves memory for incoming bytes. If there is none left, reading fails with
 /// [`io::ErrorKind::OutOfMemory`].
 #[derive(Debug)]
 pub(crate) struct MeteredIo<S> {
     io: S,
-    unfinished: MessageMemory,
+    memory: MessageMemory,
 }
 
 impl<S> MeteredIo<S> {
-    pub(crate) fn new(io: S, unfinished: MessageMemory) -> MeteredIo<S> {
-        MeteredIo { io, unfinished }
+    pub(crate) fn new(io: S, memory: MessageMemory) -> MeteredIo<S> {
+        MeteredIo { io, memory }
     }
 }
 
@@ -76,7 +73,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for MeteredIo<S> {
         let before = into.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(cx, into))?;
         let read = into.filled().len() - before;
-        Poll::Ready(self.unfinished.add(read).map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error)))
+        Poll::Ready(self.memory.add(read).map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error)))
     }
 }
 
@@ -106,11 +103,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredIo<S> {
     }
 }
 
-/// A request's body of many messages whose bytes are counted. When there is no memory for more, it fails.
+/// A request body of many messages that reserves memory for its bytes. If there is none left, reading fails.
 #[derive(Debug)]
 pub(crate) struct MeteredBody {
     pub(crate) body: Body,
-    pub(crate) unfinished: MessageMemory,
+    pub(crate) memory: MessageMemory,
 }
 
 impl http_body::Body for MeteredBody {
@@ -121,7 +118,7 @@ impl http_body::Body for MeteredBody {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if let Some(Ok(frame)) = &frame
             && let Some(data) = frame.data_ref()
-            && let Err(error) = self.unfinished.add(data.len())
+            && let Err(error) = self.memory.add(data.len())
         {
             return Poll::Ready(Some(Err(axum::Error::new(error))));
         }
@@ -137,17 +134,17 @@ mod tests {
     use crate::admission::memory_budget::{AccountKind, MemoryAccount, MemoryBudget};
 
     #[tokio::test]
-    async fn a_message_that_is_never_finished_is_refused_when_memory_runs_out() {
+    async fn incomplete_message_is_refused_when_memory_runs_out() {
         let budget = MemoryBudget::new(1 << 20, 100 * 1024);
-        let unfinished = MessageMemory::new(budget.empty(MemoryAccount::new(AccountKind::Subscribe, "eve")));
+        let memory = MessageMemory::new(budget.empty(MemoryAccount::new(AccountKind::Subscribe, "eve")));
         let (near, mut far) = duplex(1 << 20);
-        let mut near = MeteredIo::new(near, unfinished.clone());
+        let mut near = MeteredIo::new(near, memory.clone());
         far.write_all(&[b'x'; 80 * 1024]).await.unwrap();
         let mut buffer = vec![0; 40 * 1024];
         near.read_exact(&mut buffer).await.unwrap();
         assert_eq!(budget.used(), 80 * 1024);
         assert_eq!(near.read_exact(&mut buffer).await.unwrap_err().kind(), io::ErrorKind::OutOfMemory);
-        unfinished.finish();
+        memory.finish();
         assert_eq!(budget.used(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! What peers may occupy: places and memory, per principal and in all.
+//! Limits on what peers can use, per principal and in total: connections, subscriptions, agents, memory, rates.
 
 pub(crate) mod connection_slots;
 pub(crate) mod http2_frames;
@@ -19,19 +19,19 @@ use crate::config::Limits;
 use crate::context::ServerContext;
 use crate::peer::Peer;
 
-/// Agents at once.
+/// Concurrent agents.
 pub(crate) const MAX_AGENTS: usize = 1024;
 
-/// Questions of all agents that wait at once.
+/// Open questions of all agents.
 const MAX_QUESTIONS: usize = 4096;
 
-/// When to try again if there is no room.
+/// When a peer should retry after a quota was used up.
 const RETRY_AFTER_SECONDS: u32 = 30;
 
-/// About what a subscription occupies beside its terms: its queues, its timers and its entries in maps.
+/// Approximate memory of a subscription besides its terms: its queues, timers and map entries.
 const SUBSCRIPTION_BYTES: usize = 1536;
 
-/// What peers may occupy.
+/// The quotas and memory budgets of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Admission {
     pub(crate) subscriptions: Quota,
@@ -39,19 +39,19 @@ pub(crate) struct Admission {
     pub(crate) sessions: Quota,
     pub(crate) questions: Quota,
     pub(crate) memory: MemoryBudget,
-    /// For the answers by which events that come twice are recognized. Where it is short, older ones are forgotten sooner.
-    remembered: MemoryBudget,
+    /// For the responses by which duplicate events are recognized. When it is used up, older ones are forgotten sooner.
+    deduplication: MemoryBudget,
 }
 
 impl Admission {
-    /// For peers that all have one name. Agents are still told apart by the names of their connections, so that sessions
-    /// and questions are shared among them.
+    /// Creates the limits of a server without credentials, where all peers are one principal. Agents are still
+    /// distinguished by the names of their connections, so that sessions and questions are shared among them.
     pub(crate) fn shared(limits: &Limits) -> Admission {
         let everything = QuotaLimits::shared;
         Admission::new(limits, everything(limits.subscriptions), everything(MAX_AGENTS))
     }
 
-    /// For peers with credentials.
+    /// Creates the limits of a server whose peers authenticate.
     pub(crate) fn per_principal(limits: &Limits) -> Admission {
         let subscriptions = QuotaLimits::per_principal(limits.subscriptions, limits.subscriptions_per_principal);
         Admission::new(limits, subscriptions, QuotaLimits::per_principal(MAX_AGENTS, limits.agents_per_principal))
@@ -60,7 +60,7 @@ impl Admission {
     fn new(limits: &Limits, subscriptions: QuotaLimits, agents: QuotaLimits) -> Admission {
         let sessions = QuotaLimits::per_principal(aaep_proto::limits::SESSIONS, limits.sessions_per_principal);
         let questions = QuotaLimits::per_principal(MAX_QUESTIONS, limits.questions_per_principal);
-        // The other half is for events that wait for readers; the producer limits those.
+        // The other half is for events that wait for readers, which the producer limits.
         let total = limits.memory_bytes / 2;
         Admission {
             subscriptions: Quota::new("subscriptions", "limits.subscriptions_per_principal", subscriptions),
@@ -68,26 +68,26 @@ impl Admission {
             sessions: Quota::new("sessions", "limits.sessions_per_principal", sessions),
             questions: Quota::new("questions", "limits.questions_per_principal", questions),
             memory: MemoryBudget::new(total, limits.memory_bytes_per_principal.min(total)),
-            remembered: MemoryBudget::new(total / 4, total / 4),
+            deduplication: MemoryBudget::new(total / 4, total / 4),
         }
     }
 
-    /// Memory of a subscriber; none of it yet.
+    /// Returns an empty reservation of a subscriber.
     pub(crate) fn subscriber_memory(&self, principal: &str) -> MemoryReservation {
         self.memory.empty(MemoryAccount::new(AccountKind::Subscribe, principal))
     }
 
-    /// Memory of an agent; none of it yet.
+    /// Returns an empty reservation of an agent.
     pub(crate) fn agent_memory(&self, principal: &str) -> MemoryReservation {
         self.memory.empty(MemoryAccount::new(AccountKind::Produce, principal))
     }
 
-    /// Memory for what an agent sent before; none of it yet.
+    /// Returns an empty reservation for the responses by which duplicate events of an agent are recognized.
     pub(crate) fn remembered_memory(&self, principal: &str) -> MemoryReservation {
-        self.remembered.empty(MemoryAccount::new(AccountKind::Produce, principal))
+        self.deduplication.empty(MemoryAccount::new(AccountKind::Produce, principal))
     }
 
-    /// What a subscription of this principal occupies, or why there is no room for it.
+    /// Reserves the quota slot and the memory of a subscription.
     fn lease(&self, principal: &str, bytes: usize) -> Result<SubscriptionLease, Rejection> {
         let slot = self.subscriptions.acquire(principal).map_err(|error| rejection(error.to_string()))?;
         let mut lease = SubscriptionLease { memory: self.subscriber_memory(principal), _slot: slot };
@@ -97,7 +97,7 @@ impl Admission {
 }
 
 impl ServerContext {
-    /// Serves a subscriber within what its principal may occupy.
+    /// Opens a subscription within the quotas of its principal.
     pub(crate) async fn subscribe(
         &self,
         request: &SubscriptionRequest,
@@ -107,13 +107,13 @@ impl ServerContext {
         let bytes = memory_of_terms(&request.capabilities);
         let lease = self.admission.lease(peer.principal(), bytes).inspect_err(|rejection| {
             self.metrics.refused_subscription();
-            tracing::info!(principal = peer.principal(), reason = %rejection.message, "a subscription was refused");
+            tracing::info!(principal = peer.principal(), reason = %rejection.message, "subscription rejected");
         })?;
         self.producer.subscribe_leased(request, peer.principal(), binding, Box::new(lease)).await
     }
 }
 
-/// What a subscription occupies.
+/// The quota slot and memory of a subscription.
 #[derive(Debug)]
 struct SubscriptionLease {
     memory: MemoryReservation,

@@ -1,52 +1,52 @@
-//! A limited number of places of one kind (subscriptions, agents, sessions, questions), shared among principals.
+//! A quota: a limited number of slots of one kind (subscriptions, agents, sessions, questions), shared among principals.
 //!
-//! Two rules keep one principal from locking others out. A principal holds at most its own limit. And the places that
-//! principals hold beyond their first one may not use up a reserve: while fewer principals hold a place than the reserve
+//! Two rules keep one principal from starving others. A principal holds at most its own limit. And the slots that
+//! principals hold beyond their first one may not use up a reserve: while fewer principals hold a slot than the reserve
 //! has, a principal that holds none always gets one.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many places there are, and how they are shared.
+/// How many slots there are, and how they are shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QuotaLimits {
-    /// Places in all.
+    /// Slots in total.
     pub(crate) capacity: usize,
-    /// Places of one principal.
+    /// Slots of one principal.
     pub(crate) per_principal: usize,
-    /// Places that are kept for the first place of each principal.
+    /// Slots reserved for the first slot of each principal.
     pub(crate) reserve: usize,
 }
 
 impl QuotaLimits {
-    /// Every principal may take every place: for a server that cannot tell its peers apart.
+    /// Any principal may hold every slot: for a server whose peers are all one principal.
     pub(crate) fn shared(capacity: usize) -> QuotaLimits {
         QuotaLimits { capacity, per_principal: capacity, reserve: 0 }
     }
 
-    /// A principal may hold so many places, and a quarter of all places is reserved.
+    /// One principal may hold `per_principal` slots, and a quarter of all slots is reserved.
     pub(crate) fn per_principal(capacity: usize, per_principal: usize) -> QuotaLimits {
         QuotaLimits { capacity, per_principal, reserve: capacity / 4 }
     }
 }
 
-/// Why there is no place.
+/// Why there is no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuotaExhausted {
-    /// The principal holds as many as it may.
+    /// The principal has reached its limit.
     Principal,
-    /// All are taken, or what is left is reserved for principals that hold none.
+    /// All slots are in use, or the rest is reserved for principals that hold none.
     Total,
 }
 
-/// The bookkeeping, without locks or ownership.
+/// The accounting, without locks or ownership.
 #[derive(Debug)]
 struct QuotaUsage {
     limits: QuotaLimits,
-    /// Places that are taken.
+    /// Slots in use.
     used: usize,
-    /// Places by principal; none has zero.
+    /// Slots by principal; no entry is zero.
     held: BTreeMap<String, usize>,
 }
 
@@ -60,7 +60,7 @@ impl QuotaUsage {
         if held >= self.limits.per_principal {
             return Err(QuotaExhausted::Principal);
         }
-        // All places but the first one of each principal.
+        // All slots but the first one of each principal.
         let additional = self.used - self.held.len();
         let may_be_additional = self.limits.capacity.saturating_sub(self.limits.reserve);
         if self.used >= self.limits.capacity || (held > 0 && additional >= may_be_additional) {
@@ -84,11 +84,11 @@ impl QuotaUsage {
     }
 }
 
-/// Places of one kind. Clones share them.
+/// Slots of one kind. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Quota {
     shares: Arc<Mutex<QuotaUsage>>,
-    /// What the places are for, in the plural, as error messages name it.
+    /// What the slots are for, in the plural, for error messages.
     what: &'static str,
     /// The setting that limits one principal.
     setting: &'static str,
@@ -99,7 +99,7 @@ impl Quota {
         Quota { shares: Arc::new(Mutex::new(QuotaUsage::new(limits))), what, setting }
     }
 
-    /// A place for this principal, until it is dropped.
+    /// Acquires a slot for a principal, until it is dropped.
     pub(crate) fn acquire(&self, principal: &str) -> Result<QuotaSlot, QuotaError> {
         let mut shares = self.lock();
         let (what, setting, limits) = (self.what, self.setting, shares.limits);
@@ -108,12 +108,12 @@ impl Quota {
     }
 
     fn lock(&self) -> MutexGuard<'_, QuotaUsage> {
-        // The bookkeeping does not panic halfway.
+        // No code that can panic runs under this lock.
         self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One place of a principal. Dropping it gives it back.
+/// One slot of a principal. Dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct QuotaSlot {
     quota: Quota,
@@ -126,7 +126,7 @@ impl Drop for QuotaSlot {
     }
 }
 
-/// Why there is no place, and what to do about it.
+/// Why there is no slot, and what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QuotaError {
     pub(crate) reason: QuotaExhausted,
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_principal_cannot_hold_more_than_its_limit() {
+    fn principal_cannot_exceed_its_limit() {
         let quota = quota(QuotaLimits::per_principal(100, 10));
         let slots: Vec<QuotaSlot> = (0..10).map(|_| quota.acquire("eve").unwrap()).collect();
         let error = quota.acquire("eve").unwrap_err();
@@ -172,20 +172,20 @@ mod tests {
     }
 
     #[test]
-    fn the_reserve_is_left_for_principals_that_hold_nothing() {
+    fn reserve_is_kept_for_principals_without_a_slot() {
         let quota = quota(QuotaLimits::per_principal(8, 8));
         let mut slots: Vec<QuotaSlot> = Vec::new();
         while let Ok(slot) = quota.acquire("eve") {
             slots.push(slot);
         }
-        assert_eq!(slots.len(), 7, "one first place and six others");
+        assert_eq!(slots.len(), 7, "one first slot and six others");
         assert_eq!(quota.acquire("eve").unwrap_err().reason, QuotaExhausted::Total);
         slots.push(quota.acquire("ada").unwrap());
         assert_eq!(quota.acquire("bob").unwrap_err().to_string(), "All 8 sessions are taken. Try again later.");
     }
 
     #[test]
-    fn a_shared_quota_gives_every_place_to_anyone() {
+    fn shared_quota_gives_every_slot_to_any_principal() {
         let quota = quota(QuotaLimits::shared(3));
         let slots: Vec<QuotaSlot> = (0..3).map(|_| quota.acquire("local").unwrap()).collect();
         assert!(quota.acquire("local").is_err());
@@ -194,10 +194,10 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever others have taken and given back: while fewer principals hold a place than the reserve has, one that
-        /// holds none gets one.
+        /// After any sequence of acquisitions and releases: while fewer principals hold a slot than the reserve has, a
+        /// principal that holds none gets one.
         #[test]
-        fn a_principal_that_holds_nothing_gets_a_place(
+        fn principal_without_a_slot_gets_one(
             steps in prop::collection::vec((any::<bool>(), 0usize..6), 0..400),
             capacity in 24usize..40,
             per_principal in 1usize..40,

@@ -1,7 +1,7 @@
-//! How often one principal may ask for something, and how often one connection may send control frames.
+//! Rate limits: requests and messages per principal, control frames per connection.
 //!
-//! Producing, subscribing and replying have budgets of their own, so that an agent that sends much cannot keep a
-//! listener from answering, even where no credentials are asked for and both are the same principal.
+//! Producing, subscribing and replying have separate rates, so that a busy agent cannot keep a subscriber from replying,
+//! even without credentials, where both are the same principal.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,27 +9,27 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Principals that are remembered for each purpose. Above, those that were quiet longest are forgotten.
+/// Principals with a token bucket, for each purpose. Above that, the least recently active ones are forgotten.
 const MAX_PRINCIPALS: usize = 10_000;
 
-/// A budget holds this many seconds' worth.
+/// The capacity of a token bucket, in seconds of its rate.
 const BURST_SECONDS: f64 = 2.0;
 
-/// How many seconds' worth of messages or control frames a connection may send in a row above its rate. Until then it is
-/// slowed down, then it is closed.
+/// How many seconds' worth of messages or control frames a connection may send above its rate before it is closed. Until
+/// then it is slowed down.
 pub(crate) const EXCESS_SECONDS: u32 = 10;
 
-/// Control frames of one connection in a second: WebSocket pings and pongs, empty messages.
+/// Control frames of one connection per second: WebSocket pings and pongs, empty messages.
 pub(crate) const CONTROL_FRAMES_PER_SECOND: u32 = 50;
 
-/// What a request or message is for.
+/// The purpose of a request or message, which has its own rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestPurpose {
     /// Events of agents.
     Produce,
     /// Subscriptions, streams and everything else that is not one of the others.
     Subscribe,
-    /// What subscribers send: replies, renegotiations, closes.
+    /// Messages of subscribers: replies, renegotiations, closes.
     Reply,
 }
 
@@ -45,7 +45,7 @@ impl TokenBucket {
         TokenBucket { left: BURST_SECONDS * per_second, at: now }
     }
 
-    /// Takes one token, or says when there will be one.
+    /// Takes one token, or returns how long it takes until there is one.
     fn take(&mut self, per_second: f64, now: Instant) -> Result<BucketLevel, Duration> {
         let since = now.saturating_duration_since(self.at).as_secs_f64();
         self.left = (self.left + since * per_second).min(BURST_SECONDS * per_second);
@@ -54,8 +54,8 @@ impl TokenBucket {
             return Err(Duration::from_secs_f64((1.0 - self.left) / per_second));
         }
         self.left -= 1.0;
-        // A peer that is slowed down finds a token now and then; only one that was quiet for a while finds many.
-        Ok(if self.left >= per_second { BucketLevel::Calm } else { BucketLevel::Low })
+        // A peer that is slowed down finds single tokens; only one that was quiet for a while finds many.
+        Ok(if self.left >= per_second { BucketLevel::High } else { BucketLevel::Low })
     }
 }
 
@@ -63,12 +63,12 @@ impl TokenBucket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BucketLevel {
     /// At least one second's worth.
-    Calm,
-    /// Less.
+    High,
+    /// Less than one second's worth.
     Low,
 }
 
-/// A bucket for each principal and purpose.
+/// A token bucket for each principal and purpose.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     per_second: u32,
@@ -76,7 +76,7 @@ pub(crate) struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// A rate of nothing would lock everyone out for good, so it is at least one in a second.
+    /// Creates a limiter with a rate of at least one per second: zero would reject everything forever.
     pub(crate) fn new(per_second: u32) -> RateLimiter {
         RateLimiter { per_second: per_second.max(1), buckets: Default::default() }
     }
@@ -85,7 +85,7 @@ impl RateLimiter {
         self.per_second
     }
 
-    /// Whether this principal may go on now; if not, how long it has to wait at least.
+    /// Takes a token of a principal. Fails with the time until the next one if there is none.
     pub(crate) fn take(&self, principal: &str, purpose: RequestPurpose) -> Result<BucketLevel, Duration> {
         self.take_at(principal, purpose, Instant::now())
     }
@@ -103,8 +103,8 @@ impl RateLimiter {
     }
 }
 
-/// Forgets the half that was quiet longest, so that new principals always find room. Who is forgotten starts again with
-/// a full bucket.
+/// Forgets the least recently active half, so that a new principal always gets a bucket. A forgotten principal starts again
+/// with a full bucket.
 fn forget_least_recent(buckets: &mut HashMap<String, TokenBucket>) {
     let mut times: Vec<Instant> = buckets.values().map(|bucket| bucket.at).collect();
     let half = times.len() / 2;
@@ -118,18 +118,18 @@ fn forget_least_recent(buckets: &mut HashMap<String, TokenBucket>) {
     });
 }
 
-/// What happens to a control frame.
+/// What to do after a control frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ControlFrameAction {
-    /// It is within the rate.
+    /// Continue: it is within the rate.
     Pass,
-    /// Nothing is read for this long.
+    /// Read nothing for this long.
     Pause(Duration),
-    /// The peer goes on in spite of the pauses.
+    /// Close the connection: the peer goes on in spite of the pauses.
     Excessive,
 }
 
-/// The control frames of one connection.
+/// The rate of control frames of one connection.
 #[derive(Debug)]
 pub(crate) struct ControlFrameRate {
     bucket: TokenBucket,
@@ -144,16 +144,16 @@ impl ControlFrameRate {
         }
     }
 
-    /// Allows one frame more, since something was sent that the peer may answer with one.
+    /// Allows one more frame, after a write that the peer may answer with one.
     pub(crate) fn allow_one(&mut self) {
         let most = BURST_SECONDS * f64::from(CONTROL_FRAMES_PER_SECOND);
         self.bucket.left = (self.bucket.left + 1.0).min(most);
     }
 
-    /// Counts a frame that has come.
+    /// Counts a received frame.
     pub(crate) fn count(&mut self) -> ControlFrameAction {
         match self.bucket.take(f64::from(CONTROL_FRAMES_PER_SECOND), Instant::now()) {
-            Ok(BucketLevel::Calm) => {
+            Ok(BucketLevel::High) => {
                 self.in_a_row = 0;
                 ControlFrameAction::Pass
             }
@@ -161,7 +161,7 @@ impl ControlFrameRate {
             Err(_) if self.in_a_row >= EXCESS_SECONDS * CONTROL_FRAMES_PER_SECOND => ControlFrameAction::Excessive,
             Err(_) => {
                 self.in_a_row += 1;
-                // The frame has used what comes in during the pause.
+                // The frame uses the token that is added during the pause.
                 self.bucket.left -= 1.0;
                 ControlFrameAction::Pause(Duration::from_secs(1) / CONTROL_FRAMES_PER_SECOND)
             }
@@ -179,7 +179,7 @@ mod tests {
         let start = Instant::now();
         let taken = |who: &str, at| (0..100).filter(|_| rates.take_at(who, RequestPurpose::Reply, at).is_ok()).count();
         assert_eq!(taken("eve", start), 10, "two seconds' worth");
-        assert!(rates.take_at("ada", RequestPurpose::Reply, start).is_ok(), "another is not held up");
+        assert!(rates.take_at("ada", RequestPurpose::Reply, start).is_ok(), "another principal is not affected");
         assert_eq!(rates.take_at("eve", RequestPurpose::Reply, start), Err(Duration::from_millis(200)));
         assert_eq!(taken("eve", start + Duration::from_secs(1)), 5);
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_newcomers_are_never_refused_for_it() {
+    fn memory_is_bounded_and_new_principals_are_admitted() {
         let rates = RateLimiter::new(1);
         let now = Instant::now();
         for n in 0..3 * MAX_PRINCIPALS {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_keep_sending_are_not_forgotten() {
+    fn active_principals_are_not_forgotten() {
         let rates = RateLimiter::new(1);
         let start = Instant::now();
         for n in 0..MAX_PRINCIPALS {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn control_frames_are_slowed_down_and_then_too_many() {
+    async fn control_frames_are_slowed_down_and_then_excessive() {
         let mut frames = ControlFrameRate::new();
         let start = Instant::now();
         let mut count = 0;

@@ -220,7 +220,7 @@ async fn read_body(
         return Err(UNSUPPORTED_MEDIA_TYPE);
     }
     let memory = app.context.admission.agent_memory(peer.principal());
-    body::collect(app, body::BodyLimits { limit: app.context.limits.message_bytes, memory }, body).await
+    body::collect(app, body::BodyLimits { max_bytes: app.context.limits.message_bytes, memory }, body).await
 }
 
 #[cfg(test)]

@@ -26,10 +26,9 @@ use super::pending::ResponseState;
 use super::post::acquire_lease;
 use super::read_ahead::{AgentMessage, AgentMessages, AgentSocket, ReadAhead};
 use super::registry::{AgentLease, AgentRegistry, ConnectionKind};
-use crate::admission::message_memory::{MessageMemory, MeteredIo, NO_MEMORY};
+use crate::admission::message_memory::{MessageMemory, MeteredIo};
 use crate::admission::rate::{ControlFrameAction, ControlFrameRate};
-use crate::admission::throttle::TOO_MANY_CONTROL_FRAMES;
-use crate::close::Close;
+use crate::close::{Close, Violation};
 use crate::context::{AppState, stopped};
 use crate::http::{HttpProblem, identify};
 use crate::metrics::Transport;
@@ -155,10 +154,10 @@ impl EventReceiver {
                         tokio::time::sleep(pause).await;
                         continue;
                     }
-                    ControlFrameAction::Excessive => return Close::violation(TOO_MANY_CONTROL_FRAMES),
+                    ControlFrameAction::Excessive => return Close::violation(Violation::TooManyControlFrames),
                 },
                 AgentMessage::Closed(Some(Error::Io(error))) if error.kind() == io::ErrorKind::OutOfMemory => {
-                    return Close::violation(NO_MEMORY);
+                    return Close::violation(Violation::OutOfMemory);
                 }
                 AgentMessage::Closed(_) => return disconnected(),
             };

@@ -1,6 +1,7 @@
-//! Who is there, and whether it may come in: bearer tokens, client certificates, hosts and origins.
+//! Authentication: bearer tokens, client certificates, TLS, allowed hosts and origins.
 
 pub(crate) mod credentials;
+mod reload;
 pub(crate) mod tls;
 
 use std::net::{IpAddr, SocketAddr};
@@ -15,7 +16,7 @@ use crate::config::{Config, ConfigError};
 use crate::metrics::Transport;
 use crate::peer::Peer;
 
-/// Who may come in.
+/// Checks credentials, host names and origins.
 #[derive(Debug)]
 pub(crate) struct Authenticator {
     credentials: Arc<Credentials>,
@@ -23,12 +24,12 @@ pub(crate) struct Authenticator {
     origins: Vec<String>,
 }
 
-/// Why someone may not come in. The reason is for logs; the peer is told nothing but the fact.
+/// Why a peer is not authenticated. The reason is for logs only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AuthError {
-    /// It shows no credentials.
+    /// It presented no credentials.
     Missing,
-    /// It shows credentials that do not hold.
+    /// It presented invalid credentials.
     Invalid(&'static str),
 }
 
@@ -41,17 +42,17 @@ impl Authenticator {
         })
     }
 
-    /// Whether everyone on this machine may do everything.
+    /// Returns whether no credentials are required.
     pub(crate) fn is_open(&self) -> bool {
         self.credentials.is_empty()
     }
 
-    /// The credentials that are accepted.
+    /// Returns the accepted credentials.
     pub(crate) fn credentials(&self) -> &Arc<Credentials> {
         &self.credentials
     }
 
-    /// Who this is, by a token or by the certificate that TLS has checked.
+    /// Returns the peer with these credentials: a token, or the certificate that TLS has verified.
     pub(crate) fn identify(
         &self,
         token: Option<&str>,
@@ -61,17 +62,17 @@ impl Authenticator {
         if self.is_open() {
             return Ok(Peer::local(transport));
         }
-        let shown = match (token, certificate) {
+        let presented = match (token, certificate) {
             (Some(token), _) => PresentedCredentials::Token(token.to_owned()),
             (None, Some(certificate)) => PresentedCredentials::Certificate(certificate.clone()),
             (None, None) => return Err(AuthError::Missing),
         };
-        let lease = CredentialLease::accept(&self.credentials, shown).map_err(AuthError::Invalid)?;
+        let lease = CredentialLease::accept(&self.credentials, presented).map_err(AuthError::Invalid)?;
         Ok(Peer { identity: lease.identity(), transport, lease: Some(lease), slot: None })
     }
 
-    /// Whether this server may be called by this name. A page of another site that lets its own name point here
-    /// would otherwise pass for this one (DNS rebinding).
+    /// Returns whether a request may use this host name. Otherwise a web page could point its own name here and pass for
+    /// this server (DNS rebinding).
     pub(crate) fn is_allowed_host(&self, host: &str) -> bool {
         let name = host_name(host).to_lowercase();
         let name = name.trim_end_matches('.');
@@ -80,23 +81,23 @@ impl Authenticator {
             || self.hosts.iter().any(|known| known == name || *known == host.to_lowercase())
     }
 
-    /// Whether a page of this origin may use this server.
+    /// Returns whether web pages of an origin may use this server.
     pub(crate) fn is_allowed_origin(&self, origin: &str, host: Option<&str>) -> bool {
         let own = host.is_some_and(|host| origin.split_once("://").is_some_and(|(_, rest)| rest == host));
         own || self.is_configured_origin(origin)
     }
 
-    /// Whether this origin was configured.
+    /// Returns whether an origin is configured.
     pub(crate) fn is_configured_origin(&self, origin: &str) -> bool {
         self.origins.iter().any(|known| known == origin)
     }
 }
 
-/// A host without its port.
+/// Returns a host without its port.
 fn host_name(host: &str) -> &str {
     match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or(rest),
-        // What is not a port belongs to the name: `localhost:80@elsewhere` is not localhost.
+        // Only digits are a port: `localhost:80@elsewhere` is not localhost.
         None => match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
             _ => host,
@@ -104,21 +105,21 @@ fn host_name(host: &str) -> &str {
     }
 }
 
-/// The bearer token of a request.
+/// Returns the bearer token of a request.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// What is known of a connection before any request.
+/// What is known about a connection before any request.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionInfo {
-    /// Where it comes from.
+    /// The address of the peer.
     pub(crate) address: SocketAddr,
-    /// Who it is by its certificate.
+    /// The client certificate, if it has one.
     pub(crate) certificate: Option<Arc<ClientCertificate>>,
-    /// Its place among all connections.
+    /// Its connection slot.
     pub(crate) slot: Arc<ConnectionSlot>,
 }
 
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn only_known_hosts() {
+    fn only_allowed_hosts_are_accepted() {
         let authenticator = authenticator(&["agents.example"], &[]);
         for known in
             ["localhost", "localhost:80", "127.0.0.1:1", "127.8.8.8", "[::1]:80", "LOCALHOST", "agents.example:443"]
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn only_known_origins() {
+    fn only_allowed_origins_are_accepted() {
         let authenticator = authenticator(&[], &["https://app.example"]);
         assert!(authenticator.is_allowed_origin("http://127.0.0.1:8377", Some("127.0.0.1:8377")), "its own pages");
         assert!(authenticator.is_allowed_origin("https://app.example", Some("127.0.0.1:8377")));
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scheme_is_bearer() {
+    fn only_the_bearer_scheme_is_read() {
         let mut headers = HeaderMap::new();
         assert_eq!(bearer(&headers), None);
         headers.insert(header::AUTHORIZATION, "bearer abc".parse().unwrap());

@@ -1,4 +1,4 @@
-//! Encryption by rustls: TLS 1.2 and 1.3, certificates that are read again when they change, client certificates.
+//! TLS 1.2 and 1.3 by rustls: server certificates that are reloaded when they change, client certificates.
 
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,36 +16,44 @@ use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
 
+use super::reload::ReloadedFile;
 use crate::auth::Authenticator;
-use crate::auth::credentials::ReloadedFile;
 use crate::config::{ConfigError, TlsConfig};
 
-/// The certificate in use, and how to get the next one.
+/// The server certificate, reloaded when its files change.
 #[derive(Debug)]
 pub(crate) struct Certificates {
     files: TlsConfig,
     provider: Arc<CryptoProvider>,
     clients: Option<Arc<ReloadedFile<Arc<dyn ClientCertVerifier>>>>,
-    current: RwLock<(Arc<CertifiedKey>, Changed)>,
+    current: RwLock<LoadedCertificate>,
 }
 
-type Changed = [Option<SystemTime>; 2];
+#[derive(Debug)]
+struct LoadedCertificate {
+    key: Arc<CertifiedKey>,
+    modified: ModifiedTimes,
+}
+
+/// When the certificate and key files were modified.
+type ModifiedTimes = [Option<SystemTime>; 2];
 
 impl Certificates {
     pub(crate) fn load(files: &TlsConfig, authenticator: &Authenticator) -> Result<Arc<Certificates>, ConfigError> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let changed = changed(files);
-        let current = RwLock::new((Arc::new(read(files, &provider)?), changed));
+        let modified = modified(files);
+        let key = Arc::new(read(files, &provider)?);
+        let current = RwLock::new(LoadedCertificate { key, modified });
         let clients = authenticator.credentials().clients();
         Ok(Arc::new(Certificates { files: files.clone(), provider, clients, current }))
     }
 
-    /// How connections are encrypted, with these application protocols.
+    /// Returns the TLS configuration with these ALPN protocols.
     pub(crate) fn server_config(self: &Arc<Self>, protocols: &[&[u8]]) -> Result<Arc<ServerConfig>, ConfigError> {
-        let told = |e: &dyn std::fmt::Display| ConfigError(format!("tls: {e}"));
+        let error = |e: &dyn std::fmt::Display| ConfigError(format!("tls: {e}"));
         let builder = ServerConfig::builder_with_provider(self.provider.clone())
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-            .map_err(|e| told(&e))?;
+            .map_err(|e| error(&e))?;
         let builder = match &self.clients {
             None => builder.with_no_client_auth(),
             Some(clients) => builder.with_client_cert_verifier(Arc::new(CurrentClients(clients.clone()))),
@@ -55,34 +63,35 @@ impl Certificates {
         Ok(Arc::new(config))
     }
 
-    /// Reads the files again if they have changed. Half-written or wrong ones leave the last good ones in use.
+    /// Reloads the files if they have changed. If they are incomplete or invalid, the last good ones stay in use.
     pub(crate) fn refresh(&self) {
-        let now = changed(&self.files);
-        if self.current.read().unwrap_or_else(PoisonError::into_inner).1 == now {
+        let modified = modified(&self.files);
+        if self.current.read().unwrap_or_else(PoisonError::into_inner).modified == modified {
             return;
         }
         match read(&self.files, &self.provider) {
             Ok(key) => {
-                *self.current.write().unwrap_or_else(PoisonError::into_inner) = (Arc::new(key), now);
-                tracing::info!("a new certificate is in use");
+                *self.current.write().unwrap_or_else(PoisonError::into_inner) =
+                    LoadedCertificate { key: Arc::new(key), modified };
+                tracing::info!("reloaded the certificate");
             }
-            Err(error) => tracing::warn!(%error, "the changed certificate cannot be used; the last one stays"),
+            Err(error) => tracing::warn!(%error, "cannot use the changed certificate; keeping the previous one"),
         }
     }
 }
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.current.read().unwrap_or_else(PoisonError::into_inner).0.clone())
+        Some(self.current.read().unwrap_or_else(PoisonError::into_inner).key.clone())
     }
 }
 
-/// Checks clients' certificates by the authorities that are in use now.
+/// Verifies client certificates with the current authorities.
 #[derive(Debug)]
 struct CurrentClients(Arc<ReloadedFile<Arc<dyn ClientCertVerifier>>>);
 
 impl ClientCertVerifier for CurrentClients {
-    /// None are named, since they may change; a client then shows the certificate that it has.
+    /// Returns none, because they may change; a client then presents the certificate that it has.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }
@@ -119,7 +128,7 @@ impl ClientCertVerifier for CurrentClients {
     }
 }
 
-/// What checks clients' certificates by the authorities in a file.
+/// Returns a verifier of client certificates with the authorities of a file.
 pub(crate) fn client_verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path).map_err(|e| format!("cannot read {}: {e}", path.display()))? {
@@ -129,20 +138,20 @@ pub(crate) fn client_verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>
     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().map_err(|e| e.to_string())
 }
 
-fn changed(files: &TlsConfig) -> Changed {
+fn modified(files: &TlsConfig) -> ModifiedTimes {
     [&files.cert, &files.key].map(|path| std::fs::metadata(path).and_then(|m| m.modified()).ok())
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let list = CertificateDer::pem_file_iter(path).map_err(|e| e.to_string())?;
     let list: Vec<_> = list.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
-    if list.is_empty() { Err("there is no certificate in it".to_owned()) } else { Ok(list) }
+    if list.is_empty() { Err("it contains no certificate".to_owned()) } else { Ok(list) }
 }
 
 fn read(files: &TlsConfig, provider: &CryptoProvider) -> Result<CertifiedKey, ConfigError> {
-    let unread = |e: String| ConfigError(format!("tls.cert: cannot read {}: {e}", files.cert.display()));
-    let chain = certificates(&files.cert).map_err(unread)?;
-    let told = |e: &dyn std::fmt::Display| ConfigError(format!("tls.key: cannot use {}: {e}", files.key.display()));
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|e| told(&e))?;
-    CertifiedKey::from_der(chain, key, provider).map_err(|e| told(&e))
+    let read_error = |e: String| ConfigError(format!("tls.cert: cannot read {}: {e}", files.cert.display()));
+    let chain = certificates(&files.cert).map_err(read_error)?;
+    let error = |e: &dyn std::fmt::Display| ConfigError(format!("tls.key: cannot use {}: {e}", files.key.display()));
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|e| error(&e))?;
+    CertifiedKey::from_der(chain, key, provider).map_err(|e| error(&e))
 }

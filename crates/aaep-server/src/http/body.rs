@@ -1,4 +1,4 @@
-//! A request's body, within its bounds of size and time.
+//! Reading a request body within its limits of size, time and memory.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,10 +15,10 @@ use crate::peer::Peer;
 
 const TOO_LARGE: HttpProblem = HttpProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "The message is too large.");
 const NOT_JSON: HttpProblem = HttpProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Send JSON, as application/json.");
-const BROKEN_OFF: HttpProblem = HttpProblem::new(StatusCode::BAD_REQUEST, "The message broke off.");
+const INCOMPLETE: HttpProblem = HttpProblem::new(StatusCode::BAD_REQUEST, "The message is incomplete.");
 const TOO_SLOW: HttpProblem = HttpProblem::new(StatusCode::REQUEST_TIMEOUT, "The message took too long.");
 
-/// Reads a body of JSON. The reservation is for its bytes.
+/// Reads a JSON body within `limits.message_bytes`. The reservation covers its bytes.
 pub(crate) async fn read(
     app: &AppState,
     peer: &Peer,
@@ -26,23 +26,22 @@ pub(crate) async fn read(
     body: Body,
 ) -> Result<(Bytes, MemoryReservation), HttpProblem> {
     let memory = app.context.admission.subscriber_memory(peer.principal());
-    read_within(app, headers, body, BodyLimits { limit: app.context.limits.message_bytes, memory }).await
+    read_within(app, headers, body, BodyLimits { max_bytes: app.context.limits.message_bytes, memory }).await
 }
 
-/// What a body may have.
+/// The limits of a body.
 pub(crate) struct BodyLimits {
-    /// Most bytes.
-    pub(crate) limit: usize,
-    /// Where they are reserved.
+    pub(crate) max_bytes: usize,
+    /// Reserves the bytes as they arrive.
     pub(crate) memory: MemoryReservation,
 }
 
-/// Reads a body of JSON that fits.
+/// Reads a JSON body within the given limits.
 pub(super) async fn read_within(
     app: &AppState,
     headers: &HeaderMap,
     body: Body,
-    room: BodyLimits,
+    limits: BodyLimits,
 ) -> Result<(Bytes, MemoryReservation), HttpProblem> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -50,26 +49,26 @@ pub(super) async fn read_within(
         return Err(NOT_JSON);
     }
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|bytes| bytes > room.limit) {
+    if announced.is_some_and(|bytes| bytes > limits.max_bytes) {
         return Err(TOO_LARGE);
     }
-    collect(app, room, body).await
+    collect(app, limits, body).await
 }
 
-/// Reads a body within the limits of size, time and memory. The memory is reserved as the bytes arrive, so that a peer
-/// that announces much and sends little occupies little.
+/// Reads a body within the limits of size, time and memory. Memory is reserved as the bytes arrive, so that a peer that
+/// declares a large body and sends little reserves little.
 pub(crate) async fn collect(
     app: &AppState,
-    room: BodyLimits,
+    limits: BodyLimits,
     mut body: Body,
 ) -> Result<(Bytes, MemoryReservation), HttpProblem> {
-    let BodyLimits { limit, mut memory } = room;
+    let BodyLimits { max_bytes, mut memory } = limits;
     let reading = async {
         let mut bytes = BytesMut::new();
         while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-            // A body that breaks off is no message.
-            let Ok(data) = frame.map_err(|_| BROKEN_OFF)?.into_data() else { continue };
-            if bytes.len() + data.len() > limit {
+            // A body that ends early is not a message.
+            let Ok(data) = frame.map_err(|_| INCOMPLETE)?.into_data() else { continue };
+            if bytes.len() + data.len() > max_bytes {
                 return Err(TOO_LARGE);
             }
             let length = bytes.len() + data.len();

@@ -1,11 +1,13 @@
-//! What stands before every handler: the name the server is called by, the page that calls, who calls, how often.
+//! Checks before every handler: host, origin, credentials, rate.
 
-use axum::extract::{FromRequestParts, Request, State};
+use aaep_proto::binding::path;
+use axum::extract::{FromRequestParts, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
 
 use super::HttpProblem;
 use crate::admission::rate::RequestPurpose;
@@ -14,9 +16,9 @@ use crate::context::AppState;
 use crate::metrics::Transport;
 use crate::peer::Peer;
 
-/// Answers every request for a subscription by a message of the protocol, whatever is in its way (5.5).
+/// Checks host and origin. Every failed request for a subscription is answered by a protocol message (5.5).
 pub(super) async fn check(state: State<AppState>, request: Request, next: Next) -> Response {
-    let subscribes = request.method() == Method::POST && request.uri().path() == super::SUBSCRIPTIONS;
+    let subscribes = request.method() == Method::POST && request.uri().path() == path::SUBSCRIPTIONS;
     let mut response = check_source(state, request, next).await;
     let Some(problem) = response.extensions_mut().remove::<HttpProblem>().filter(|_| subscribes) else {
         return response;
@@ -30,16 +32,16 @@ pub(super) async fn check(state: State<AppState>, request: Request, next: Next) 
     rejected
 }
 
-/// Host and origin of a request, and the headers that a page of a known origin needs.
+/// Checks the host and origin of a request, and adds the CORS headers for an allowed origin.
 async fn check_source(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let Some(host) = host_of(request.uri(), request.headers()) else {
-        tracing::info!("a request that names more than one host was refused");
-        let detail = "Name one host, in one Host header or in the request's target.";
+        tracing::info!("rejected a request with more than one host name");
+        let detail = "Send one host name, in one Host header or in the request target.";
         return HttpProblem::new(StatusCode::BAD_REQUEST, detail).into_response();
     };
     if !host.as_deref().is_some_and(|host| app.authenticator.is_allowed_host(host)) {
-        tracing::info!(host, "a request for a name that is not ours was refused");
-        let detail = "This server does not go by that name. Add it to the setting hosts.";
+        tracing::info!(host, "rejected a request for an unknown host name");
+        let detail = "Unknown host name. Add it to the setting hosts.";
         return HttpProblem::new(StatusCode::MISDIRECTED_REQUEST, detail).into_response();
     }
     let Some(origin) = request.headers().get(header::ORIGIN).cloned() else {
@@ -47,18 +49,18 @@ async fn check_source(State(app): State<AppState>, request: Request, next: Next)
     };
     let known = origin.to_str().is_ok_and(|origin| app.authenticator.is_allowed_origin(origin, host.as_deref()));
     if !known {
-        tracing::info!(?origin, "a page of a foreign origin was refused");
-        let detail = "Pages of this origin may not use this server. Add it to the setting origins.";
+        tracing::info!(?origin, "rejected a request of an unknown origin");
+        let detail = "Unknown origin. Add it to the setting origins.";
         return HttpProblem::new(StatusCode::FORBIDDEN, detail).into_response();
     }
     let preflight = request.method() == Method::OPTIONS;
     let mut response = if preflight { StatusCode::NO_CONTENT.into_response() } else { next.run(request).await };
-    share(response.headers_mut(), &origin, preflight);
+    add_cors_headers(response.headers_mut(), &origin, preflight);
     response
 }
 
-/// The host that a request is for, if it names one; nothing if it contradicts itself. Whoever stands between the client
-/// and this server may have looked at another of several names than this server does (RFC 9112, 3.2; RFC 9113, 8.3.1).
+/// Returns the host of a request, `Some(None)` if it has none, or `None` if it has several that differ: a proxy may have
+/// checked another of them than this server does (RFC 9112, 3.2; RFC 9113, 8.3.1).
 fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<Option<String>> {
     let mut named = headers.get_all(header::HOST).iter();
     let (host, more) = (named.next(), named.next());
@@ -72,8 +74,8 @@ fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<Option<String>> {
     }
 }
 
-/// Lets the browser hand the answer to the page.
-fn share(headers: &mut header::HeaderMap, origin: &HeaderValue, preflight: bool) {
+/// Adds the headers that let a web page read the response.
+fn add_cors_headers(headers: &mut header::HeaderMap, origin: &HeaderValue, preflight: bool) {
     let fixed = HeaderValue::from_static;
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     headers.append(header::VARY, fixed("Origin"));
@@ -85,7 +87,7 @@ fn share(headers: &mut header::HeaderMap, origin: &HeaderValue, preflight: bool)
     }
 }
 
-/// The caller of an HTTP request, known and within its rate.
+/// Extracts the caller of a request, if it has valid credentials and is within its rate.
 impl FromRequestParts<AppState> for Peer {
     type Rejection = HttpProblem;
 
@@ -98,16 +100,17 @@ impl FromRequestParts<AppState> for Peer {
     }
 }
 
-/// What a request is counted as. Replies are counted when they were read: one to an open question is never refused.
-fn purpose_of(path: &str) -> Option<RequestPurpose> {
-    match path {
-        "/aaep/v1/replies" => None,
-        _ if path.starts_with("/aaep/v1/agent/") => Some(RequestPurpose::Produce),
+/// Returns the rate that a request counts against. Replies are counted after they are read: a reply to an open question is
+/// never rejected.
+fn purpose_of(request_path: &str) -> Option<RequestPurpose> {
+    match request_path {
+        path::REPLIES => None,
+        _ if request_path.starts_with("/aaep/v1/agent/") => Some(RequestPurpose::Produce),
         _ => Some(RequestPurpose::Subscribe),
     }
 }
 
-/// Refuses what is above the rate of its principal.
+/// Rejects a request above the rate of its principal.
 pub(super) fn limit(app: &AppState, peer: &Peer, purpose: RequestPurpose) -> Result<(), HttpProblem> {
     app.context.rates.take(peer.principal(), purpose).map(drop).map_err(|_| {
         app.context.metrics.rate_limited();
@@ -115,20 +118,26 @@ pub(super) fn limit(app: &AppState, peer: &Peer, purpose: RequestPurpose) -> Res
     })
 }
 
-/// Who calls. A page's EventSource and WebSocket cannot send headers, so a GET may bring its token in the address.
+#[derive(Deserialize)]
+struct TokenQuery {
+    access_token: Option<String>,
+}
+
+/// Returns the caller of a request. The EventSource and WebSocket of a web page cannot send headers, so a GET may have its
+/// token in the query.
 pub(crate) fn identify(parts: &Parts, app: &AppState, transport: Transport) -> Result<Peer, HttpProblem> {
-    let query = parts.uri.query().filter(|_| parts.method == Method::GET).unwrap_or_default();
-    let in_query = query.split('&').find_map(|pair| pair.strip_prefix("access_token="));
+    let in_query = if parts.method == Method::GET { Query::<TokenQuery>::try_from_uri(&parts.uri).ok() } else { None };
+    let in_query = in_query.and_then(|Query(query)| query.access_token);
     let connection = parts.extensions.get::<ConnectionInfo>();
     let certificate = connection.and_then(|connection| connection.certificate.as_ref());
-    let token = bearer(&parts.headers).or(in_query);
-    let peer = app.authenticator.identify(token, certificate, transport).map_err(|unknown| {
-        let reason = match unknown {
+    let token = bearer(&parts.headers).or(in_query.as_deref());
+    let peer = app.authenticator.identify(token, certificate, transport).map_err(|error| {
+        let reason = match error {
             AuthError::Missing => "missing",
             AuthError::Invalid(reason) => reason,
         };
         let address = connection.map(|connection| connection.address);
-        tracing::info!(reason, ?address, "credentials were refused");
+        tracing::info!(reason, ?address, "credentials rejected");
         app.context.metrics.unauthenticated();
         HttpProblem::unauthenticated()
     })?;
@@ -151,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_names_one_host() {
+    fn request_has_one_host() {
         let known = |name: &str| Some(Some(name.to_owned()));
         assert_eq!(host("/x", &["localhost:1"]), known("localhost:1"));
         assert_eq!(host("http://localhost/x", &[]), known("localhost"));

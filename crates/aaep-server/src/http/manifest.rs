@@ -1,4 +1,4 @@
-//! What the producer offers, for anyone to read before subscribing; signed for those who ask for that.
+//! The manifest of the producer and the keys that sign it, readable without credentials.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -7,9 +7,9 @@ use axum::response::{IntoResponse, Response};
 use super::HttpProblem;
 use crate::context::AppState;
 
-const SHORT: (header::HeaderName, &str) = (header::CACHE_CONTROL, "max-age=60");
+const CACHE_ONE_MINUTE: (header::HeaderName, &str) = (header::CACHE_CONTROL, "max-age=60");
 
-/// The manifest as JSON, or as a JWS for those who accept `application/jose`.
+/// Returns the manifest as JSON, or as a JWS if the request accepts `application/jose`.
 pub(super) async fn get(State(app): State<AppState>, headers: HeaderMap) -> Result<Response, HttpProblem> {
     let accepts = headers.get(header::ACCEPT).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let vary = (header::VARY, "Accept");
@@ -17,13 +17,13 @@ pub(super) async fn get(State(app): State<AppState>, headers: HeaderMap) -> Resu
         let signed = app.published.signed();
         let detail = "There is no signed manifest. Set manifest.key.";
         let jws = signed.ok_or(HttpProblem::new(axum::http::StatusCode::NOT_ACCEPTABLE, detail))?;
-        return Ok(([(header::CONTENT_TYPE, "application/jose"), SHORT, vary], jws).into_response());
+        return Ok(([(header::CONTENT_TYPE, "application/jose"), CACHE_ONE_MINUTE, vary], jws).into_response());
     }
     let json = app.published.manifest();
-    Ok(([(header::CONTENT_TYPE, "application/json"), SHORT, vary], json).into_response())
+    Ok(([(header::CONTENT_TYPE, "application/json"), CACHE_ONE_MINUTE, vary], json).into_response())
 }
 
-/// The public keys that the manifest is signed with.
+/// Returns the public keys of the signed manifest.
 pub(super) async fn get_keys(State(app): State<AppState>) -> Response {
-    ([(header::CONTENT_TYPE, "application/jwk-set+json"), SHORT], app.published.keys()).into_response()
+    ([(header::CONTENT_TYPE, "application/jwk-set+json"), CACHE_ONE_MINUTE], app.published.keys()).into_response()
 }

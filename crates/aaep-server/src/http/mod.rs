@@ -13,6 +13,7 @@ mod sse;
 mod subscriptions;
 mod websocket;
 
+use aaep_proto::binding::path;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{MethodFilter, MethodRouter, get, on, post};
@@ -23,9 +24,6 @@ use crate::context::AppState;
 pub(crate) use guard::identify;
 pub(crate) use problem::HttpProblem;
 
-/// The path of subscription requests.
-const SUBSCRIPTIONS: &str = "/aaep/v1/subscriptions";
-
 const NOT_FOUND: HttpProblem = HttpProblem::new(StatusCode::NOT_FOUND, "Not found.");
 
 /// Returns the router of all endpoints. The host and origin checks also apply to `more`.
@@ -33,20 +31,20 @@ pub(crate) fn router(app: AppState, transports: &Transports, more: Router) -> Ro
     let mut router = Router::new();
     if transports.sse {
         router = router
-            .route(SUBSCRIPTIONS, only(post(subscriptions::create), "POST"))
-            .route("/aaep/v1/events", only(get(events::stream), "GET"))
-            .route("/aaep/v1/replies", only(post(replies::post), "POST"));
+            .route(path::SUBSCRIPTIONS, only(post(subscriptions::create), "POST"))
+            .route(path::EVENTS, only(get(events::stream), "GET"))
+            .route(path::REPLIES, only(post(replies::post), "POST"));
     }
     if transports.websocket {
         let upgrade = on(MethodFilter::GET.or(MethodFilter::CONNECT), websocket::upgrade);
-        router = router.route("/aaep/v1/ws", only(upgrade, "GET"));
+        router = router.route(path::WEBSOCKET, only(upgrade, "GET"));
     }
     let router = router
-        .route("/.well-known/aaep-manifest.json", only(get(manifest::get), "GET, HEAD"))
-        .route("/.well-known/aaep-keys.json", only(get(manifest::get_keys), "GET, HEAD"))
-        .route("/healthz", only(get(operations::health), "GET, HEAD"))
-        .route("/readyz", only(get(operations::ready), "GET, HEAD"))
-        .route("/metrics", only(get(operations::metrics), "GET, HEAD"))
+        .route(path::MANIFEST, only(get(manifest::get), "GET, HEAD"))
+        .route(path::KEYS, only(get(manifest::get_keys), "GET, HEAD"))
+        .route(path::HEALTH, only(get(operations::health), "GET, HEAD"))
+        .route(path::READINESS, only(get(operations::ready), "GET, HEAD"))
+        .route(path::METRICS, only(get(operations::metrics), "GET, HEAD"))
         .fallback(async || NOT_FOUND)
         .with_state(app.clone())
         .merge(more);

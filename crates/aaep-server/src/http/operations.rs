@@ -1,4 +1,4 @@
-//! For those who run the server: health, readiness, numbers.
+//! Endpoints for operators: health, readiness, metrics.
 
 use aaep_keys::Role;
 use axum::extract::State;
@@ -9,31 +9,31 @@ use super::HttpProblem;
 use crate::context::AppState;
 use crate::peer::Peer;
 
-/// The process works.
+/// Returns that the process is alive.
 pub(super) async fn health() -> &'static str {
     "ok\n"
 }
 
-/// New subscribers are welcome.
+/// Returns whether new subscribers are accepted.
 pub(super) async fn ready(State(app): State<AppState>) -> Response {
-    let measures = app.context.producer.stats().await.filter(|_| !*app.context.stopping.borrow());
-    match measures {
-        None => (StatusCode::SERVICE_UNAVAILABLE, "ending\n").into_response(),
-        Some(measures) if measures.storage_failing => {
-            let text = "the store cannot be written: every question is answered with no\n";
+    let stopping = *app.context.stopping.borrow();
+    let stats = if stopping { None } else { app.context.producer.stats().await };
+    match stats {
+        None => (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response(),
+        Some(stats) if stats.storage_failing => {
+            let text = "storage is failing: every confirmation is rejected until it recovers\n";
             (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
         }
         Some(_) => "ready\n".into_response(),
     }
 }
 
-/// The numbers.
+/// Returns the metrics.
 pub(super) async fn metrics(State(app): State<AppState>, peer: Peer) -> Result<Response, HttpProblem> {
     if !peer.may(Role::Admin) {
         return Err(HttpProblem::forbidden());
     }
-    let measures = app.context.producer.stats().await.ok_or_else(HttpProblem::ended)?;
-    let text =
-        app.context.metrics.render(&measures, &app.context.producer.reply_stats(), &app.context.admission.memory);
+    let stats = app.context.producer.stats().await.ok_or_else(HttpProblem::ended)?;
+    let text = app.context.metrics.render(&stats, &app.context.producer.reply_stats(), &app.context.admission.memory);
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }

@@ -1,4 +1,4 @@
-//! How an HTTP request is refused: a status and a few plain words (RFC 9457).
+//! Problem details of failed HTTP requests (RFC 9457).
 
 use aaep::transport::Rejection;
 use aaep_proto::message::ReasonCode;
@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// A refusal.
+/// A failed request: its status and a detail that says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HttpProblem {
     status: StatusCode,
@@ -29,7 +29,7 @@ impl HttpProblem {
     }
 
     pub(crate) fn forbidden() -> HttpProblem {
-        HttpProblem::new(StatusCode::FORBIDDEN, "These credentials do not allow that.")
+        HttpProblem::new(StatusCode::FORBIDDEN, "These credentials do not permit that.")
     }
 
     pub(crate) fn too_fast() -> HttpProblem {
@@ -45,10 +45,15 @@ impl HttpProblem {
     }
 
     pub(crate) fn not_allowed(allow: &'static str) -> HttpProblem {
-        HttpProblem::with(StatusCode::METHOD_NOT_ALLOWED, "Use another method here.", header::ALLOW, allow)
+        HttpProblem::with(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "Method not allowed. See the Allow header.",
+            header::ALLOW,
+            allow,
+        )
     }
 
-    /// The answer to a request for a subscription, or for other terms, that met this problem.
+    /// Returns this problem as a protocol rejection, for a request for a subscription or for other terms.
     pub(super) fn rejected(self) -> Response {
         let reason_code = match self.status {
             StatusCode::UNAUTHORIZED => ReasonCode::AuthenticationRequired,
@@ -85,7 +90,7 @@ impl IntoResponse for HttpProblem {
         if let Some((name, value)) = &self.header {
             headers.insert(name, value.clone());
         }
-        // The guard answers requests for subscriptions by a message of the protocol instead.
+        // For the guard, which answers requests for subscriptions by a protocol message instead.
         response.extensions_mut().insert(self);
         response
     }

@@ -1,8 +1,9 @@
-//! `POST /aaep/v1/replies`: what a subscriber says beside its stream.
+//! `POST /aaep/v1/replies`: messages of a subscriber with an event stream.
 
 use aaep::message::{Message, ReasonCode};
 use aaep::transport::Rejection;
 use aaep_keys::Role;
+use aaep_proto::binding::path;
 use aaep_proto::inbound::Inbound;
 use axum::body::Body;
 use axum::extract::State;
@@ -17,14 +18,17 @@ use crate::admission::throttle::answers_open_question;
 use crate::context::AppState;
 use crate::peer::Peer;
 
-/// Most bytes of a reply that are read to see whether it answers an open question, when its principal is above its rate.
-const ABOVE_RATE_BYTES: usize = 64 * 1024;
+/// Bytes that are read of a reply whose principal is above its rate, to see whether it answers an open question.
+const MAX_BYTES_ABOVE_RATE: usize = 64 * 1024;
 
-/// What is read from someone who may not reply, to see whether an answer is due: a renegotiation is far smaller.
-const UNKNOWN_SENDER_BYTES: usize = 16 * 1024;
+/// Bytes that are read from a peer without credentials, to see whether a rejection is due. A renegotiation is far smaller.
+const MAX_UNAUTHENTICATED_BYTES: usize = 16 * 1024;
 
-/// Good or bad, a well-formed reply gets the same 204: its sender learns the outcome from the events, and a forger
-/// learns nothing (decision 9). A renegotiation is answered with the new terms, or by a rejection.
+const INVALID: HttpProblem = HttpProblem::new(StatusCode::BAD_REQUEST, "Send a valid reply, renegotiation or close.");
+
+/// Handles a reply, renegotiation or close. Every well-formed reply gets the same 204, accepted or not: its sender learns
+/// the outcome from the events, and a forger learns nothing (decision 9). A renegotiation is answered with the new terms
+/// or a rejection.
 pub(super) async fn post(
     State(app): State<AppState>,
     peer: Result<Peer, HttpProblem>,
@@ -34,39 +38,39 @@ pub(super) async fn post(
     let peer = match peer {
         Ok(peer) => peer,
         Err(problem) => {
-            let room =
-                body::BodyLimits { limit: UNKNOWN_SENDER_BYTES, memory: app.context.admission.subscriber_memory("") };
-            let read = body::read_within(&app, &headers, body, room).await;
-            let asks = read.is_ok_and(|(bytes, _)| asks_for_terms(&Inbound::read(&bytes)));
-            return if asks { Ok(problem.rejected()) } else { Err(problem) };
+            let memory = app.context.admission.subscriber_memory("");
+            let limits = body::BodyLimits { max_bytes: MAX_UNAUTHENTICATED_BYTES, memory };
+            let read = body::read_within(&app, &headers, body, limits).await;
+            return reject_or(problem, read.is_ok_and(|(bytes, _)| requests_terms(&Inbound::read(&bytes))));
         }
     };
-    let within = limit(&app, &peer, RequestPurpose::Reply);
-    let limit = if within.is_ok() { app.context.limits.message_bytes } else { ABOVE_RATE_BYTES };
-    let room = body::BodyLimits { limit, memory: app.context.admission.subscriber_memory(peer.principal()) };
-    let (bytes, _memory) = body::read_within(&app, &headers, body, room)
+    let rate = limit(&app, &peer, RequestPurpose::Reply);
+    let max_bytes = if rate.is_ok() { app.context.limits.message_bytes } else { MAX_BYTES_ABOVE_RATE };
+    let limits = body::BodyLimits { max_bytes, memory: app.context.admission.subscriber_memory(peer.principal()) };
+    let (bytes, _memory) = body::read_within(&app, &headers, body, limits)
         .await
-        .map_err(|problem| within.clone().err().unwrap_or(problem))?;
-    if let Err(problem) = within
-        && !answers_open_question(&app.context, &peer, &bytes)
+        .map_err(|problem| rate.clone().err().unwrap_or(problem))?;
+    let message = Inbound::read(&bytes);
+    if let Err(problem) = rate
+        && !answers_open_question(&app.context, &peer, &message)
     {
-        return if asks_for_terms(&Inbound::read(&bytes)) { Ok(problem.rejected()) } else { Err(problem) };
+        return reject_or(problem, requests_terms(&message));
     }
-    let message = match Inbound::read(&bytes) {
+    let message = match message {
         Inbound::Message(message) if is_from_subscriber(&message) => message,
         invalid => {
             app.context.metrics.malformed();
             return refuse_invalid(&app, &peer, invalid).await;
         }
     };
-    // It may have expired while the body came.
+    // The credentials may have lapsed while the body was received.
     if !peer.is_current() {
         return Err(HttpProblem::unauthenticated());
     }
     let is_reply = matches!(message, Message::ConfirmationReply(_) | Message::ClarificationReply(_));
     let renegotiates = matches!(message, Message::SubscriptionRenegotiate(_));
     if !peer.may(if is_reply { Role::Reply } else { Role::Subscribe }) {
-        return if renegotiates { Ok(HttpProblem::forbidden().rejected()) } else { Err(HttpProblem::forbidden()) };
+        return reject_or(HttpProblem::forbidden(), renegotiates);
     }
     let message = peer.narrow_message(message);
     let answer =
@@ -79,16 +83,16 @@ pub(super) async fn post(
     })
 }
 
-/// Answers what is not valid here. An invalid renegotiation ends its subscription (5.7).
+/// Answers a message that is not valid here. An invalid renegotiation ends its subscription (5.7).
 async fn refuse_invalid(app: &AppState, peer: &Peer, invalid: Inbound) -> Result<Response, HttpProblem> {
     let (named, rejection) = match invalid {
         Inbound::RefusedChange(named, rejection) => (named, rejection),
         Inbound::Request(_) | Inbound::Refused(_) => {
-            let message = format!("type: send a subscription.request to {}.", super::SUBSCRIPTIONS);
+            let message = format!("type: send a subscription.request to {}.", path::SUBSCRIPTIONS);
             (None, Rejection::new(ReasonCode::Unknown, message))
         }
         Inbound::Message(_) | Inbound::Invalid(_) => {
-            return Err(HttpProblem::new(StatusCode::BAD_REQUEST, "Send a valid reply, renegotiation or close."));
+            return Err(INVALID);
         }
     };
     if !peer.may(Role::Subscribe) {
@@ -108,7 +112,12 @@ fn no_subscription() -> Response {
     json(StatusCode::NOT_FOUND, &Rejection::new(ReasonCode::Unknown, message).to_message().into())
 }
 
-fn asks_for_terms(message: &Inbound) -> bool {
+/// Returns the problem as a protocol rejection if the request was for terms (5.5), else as an HTTP problem.
+fn reject_or(problem: HttpProblem, requests_terms: bool) -> Result<Response, HttpProblem> {
+    if requests_terms { Ok(problem.rejected()) } else { Err(problem) }
+}
+
+fn requests_terms(message: &Inbound) -> bool {
     matches!(
         message,
         Inbound::Message(Message::SubscriptionRenegotiate(_))

@@ -1,4 +1,4 @@
-//! Events in the form of server-sent events. All that waits is written at once.
+//! The body of an event stream, in the format of server-sent events. All queued events are written at once.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use aaep::message::{CloseReason, Message};
 use aaep::transport::{Link, Outbound};
-use bytes::{BufMut, Bytes, BytesMut};
+use aaep_proto::binding::{SSE_KEEP_ALIVE, encode_sse_event, encode_sse_message, encode_sse_retry};
+use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep};
 
@@ -20,25 +21,26 @@ use crate::context::ServerContext;
 use crate::metrics::Transport;
 use crate::peer::Peer;
 
-/// Most events in one write.
+/// Events in one write.
 const MAX_BATCH: usize = 128;
 
-/// When a browser should try again after a lost connection, in milliseconds.
-const RETRY_FIELD: &str = "retry: 2000\n\n";
+/// When a browser should reconnect after a lost connection.
+const RETRY_MS: u64 = 2000;
 
 /// The body of an event stream.
 pub(crate) struct EventStream {
     context: Arc<ServerContext>,
     link: Link,
     batch: Vec<Outbound>,
-    /// When to say that the stream is alive; set again by every write.
-    quiet: Pin<Box<Sleep>>,
-    every: Duration,
-    /// Resolves when the reader's credentials are no longer accepted. Without credentials there is nothing to wait for.
+    /// When to write a keep-alive comment. Reset by every write.
+    keep_alive: Pin<Box<Sleep>>,
+    keep_alive_interval: Duration,
+    /// Resolves when the credentials of the reader are no longer accepted. `None` without credentials.
     lapsed: Option<LapsedFuture>,
-    greeted: bool,
+    /// Whether the first bytes were written.
+    started: bool,
     ended: bool,
-    /// The place of the connection that carries the stream.
+    /// Protects the connection from eviction.
     _held: Option<SlotHold>,
 }
 
@@ -46,8 +48,8 @@ type LapsedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl EventStream {
     pub(crate) fn new(context: Arc<ServerContext>, link: Link, peer: Peer) -> EventStream {
-        let every = context.limits.keep_alive();
-        let quiet = Box::pin(tokio::time::sleep(every));
+        let keep_alive_interval = context.limits.keep_alive();
+        let keep_alive = Box::pin(tokio::time::sleep(keep_alive_interval));
         context.metrics.opened(Transport::Sse);
         let held = peer.hold();
         let lapsed = peer.lease.map(|lease| -> LapsedFuture { Box::pin(async move { lease.lapsed().await }) });
@@ -55,18 +57,18 @@ impl EventStream {
             context,
             link,
             batch: Vec::new(),
-            quiet,
-            every,
+            keep_alive,
+            keep_alive_interval,
             lapsed,
-            greeted: false,
+            started: false,
             ended: false,
             _held: held,
         }
     }
 
-    /// The last message to a reader whose credentials are no longer accepted. The subscription stays for a while, so that
-    /// the same principal can go on with new ones.
-    fn dismiss(&mut self) -> Bytes {
+    /// Returns the last message to a reader whose credentials are no longer accepted. The subscription stays resumable, so
+    /// that the same principal can continue with new credentials.
+    fn end_lapsed(&mut self) -> Bytes {
         let close = Close::lapsed();
         self.context.metrics.closed(close.code);
         self.ended = true;
@@ -76,8 +78,8 @@ impl EventStream {
         bytes.freeze()
     }
 
-    /// Frames all that waits.
-    fn frame(&mut self) -> Bytes {
+    /// Encodes all queued items.
+    fn encode_batch(&mut self) -> Bytes {
         self.context.metrics.delivered(Transport::Sse, &self.batch);
         trace_events(&self.batch);
         let size =
@@ -85,7 +87,10 @@ impl EventStream {
         let mut bytes = BytesMut::with_capacity(size.sum());
         for item in self.batch.drain(..) {
             match item {
-                Outbound::Event(event) => put_event(&mut bytes, &event),
+                Outbound::Event(event) => {
+                    let id = event.event().envelope.event_id.as_str();
+                    encode_sse_event(id, event.json(), &mut bytes);
+                }
                 Outbound::Message(message) => put_message(&mut bytes, &message),
                 Outbound::Closed(closing) => {
                     self.context.metrics.closed(Close::of(&closing).code);
@@ -98,18 +103,9 @@ impl EventStream {
     }
 }
 
-fn put_event(bytes: &mut BytesMut, event: &aaep::transport::Frame) {
-    let id = event.event().envelope.event_id.as_str();
-    put(bytes, &[b"event: aaep.event\nid: ", id.as_bytes(), b"\ndata: ", event.json(), b"\n\n"]);
-}
-
 fn put_message(bytes: &mut BytesMut, message: &Message) {
-    let json = serde_json::to_vec(message).unwrap_or_default();
-    put(bytes, &[b"event: aaep.message\ndata: ", &json, b"\n\n"]);
-}
-
-fn put(bytes: &mut BytesMut, parts: &[&[u8]]) {
-    parts.iter().for_each(|part| bytes.put_slice(part));
+    // Messages hold text, numbers and maps with text keys only, so serialization cannot fail.
+    encode_sse_message(&serde_json::to_vec(message).unwrap_or_default(), bytes);
 }
 
 impl Body for EventStream {
@@ -124,22 +120,24 @@ impl Body for EventStream {
         if let Some(lapsed) = &mut this.lapsed
             && lapsed.as_mut().poll(cx).is_ready()
         {
-            return Poll::Ready(Some(Ok(Frame::data(this.dismiss()))));
+            return Poll::Ready(Some(Ok(Frame::data(this.end_lapsed()))));
         }
-        let bytes = if !std::mem::replace(&mut this.greeted, true) {
-            // The first bytes come at once, so that everyone on the way sees that the stream is open.
-            Bytes::from_static(RETRY_FIELD.as_bytes())
+        let bytes = if !std::mem::replace(&mut this.started, true) {
+            // Sent at once, so that the client and every proxy see that the stream is open.
+            let mut bytes = BytesMut::new();
+            encode_sse_retry(RETRY_MS, &mut bytes);
+            bytes.freeze()
         } else {
             match this.link.poll_many(cx, &mut this.batch, MAX_BATCH) {
                 Poll::Ready(0) => return Poll::Ready(None),
-                Poll::Ready(_) => this.frame(),
+                Poll::Ready(_) => this.encode_batch(),
                 Poll::Pending => {
-                    std::task::ready!(this.quiet.as_mut().poll(cx));
-                    Bytes::from_static(b": alive\n\n")
+                    std::task::ready!(this.keep_alive.as_mut().poll(cx));
+                    Bytes::from_static(SSE_KEEP_ALIVE)
                 }
             }
         };
-        this.quiet.as_mut().reset(Instant::now() + this.every);
+        this.keep_alive.as_mut().reset(Instant::now() + this.keep_alive_interval);
         if bytes.is_empty() { Poll::Ready(None) } else { Poll::Ready(Some(Ok(Frame::data(bytes)))) }
     }
 }

@@ -2,6 +2,7 @@
 
 use aaep::message::{Message, ReasonCode};
 use aaep::transport::{Outbound, Rejection, ResumePolicy};
+use aaep_proto::binding::path;
 use aaep_proto::inbound::Inbound;
 use axum::body::Body;
 use axum::extract::State;
@@ -12,7 +13,7 @@ use super::{HttpProblem, body};
 use crate::context::AppState;
 use crate::peer::Peer;
 
-/// Answers 201 with the terms and where the events are, or 4xx with the reason.
+/// Opens a subscription: 201 with its terms and the location of its stream, or 4xx with the rejection.
 pub(super) async fn create(
     State(app): State<AppState>,
     peer: Peer,
@@ -32,23 +33,23 @@ pub(super) async fn create(
         Err(rejection) => return Ok(refuse(&rejection)),
     };
     let Some(Outbound::Message(accepted)) = link.recv().await else { return Err(HttpProblem::ended()) };
-    let location = format!("/aaep/v1/events?subscription_id={}", link.id());
+    let location = path::events_of(link.id().as_str());
     let mut response = json(StatusCode::CREATED, &accepted);
     if let Ok(location) = HeaderValue::from_str(&location) {
         response.headers_mut().insert(header::LOCATION, location);
     }
-    // The link is let go here; the stream takes its place, and nothing is lost in between.
+    // The link is dropped here. The stream resumes the subscription, and nothing is lost in between.
     Ok(response)
 }
 
-/// A message of the handshake as an answer.
+/// Returns a protocol message as a response.
 pub(super) fn json(status: StatusCode, message: &Message) -> Response {
     let body = serde_json::to_vec(message).unwrap_or_default();
     let kind = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
     (status, kind, body).into_response()
 }
 
-/// `subscription.rejected` with the status that fits its reason.
+/// Returns a rejection as a response with the status of its reason.
 pub(super) fn refuse(rejection: &Rejection) -> Response {
     let status = match rejection.reason_code {
         ReasonCode::RateLimit => StatusCode::TOO_MANY_REQUESTS,

@@ -10,6 +10,7 @@ mod unix;
 use std::sync::Arc;
 
 use aaep::transport::ResumePolicy;
+use aaep_proto::binding::TransportKind;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::accept::accept_loop;
@@ -29,7 +30,8 @@ pub(crate) use unix::IpcListener;
 pub use unix::default_path;
 
 /// The name of the transport in the manifest.
-pub(crate) const NAME: &str = if cfg!(windows) { "named-pipe" } else { "unix-socket" };
+pub(crate) const NAME: &str =
+    if cfg!(windows) { TransportKind::NamedPipe.as_str() } else { TransportKind::UnixSocket.as_str() };
 
 /// Serves the connections of an [`IpcListener`].
 struct IpcService(Arc<ServerContext>);

@@ -1,4 +1,4 @@
-//! The stdio binding: JSON-RPC 2.0, one object for each line, for a parent that started this process.
+//! The stdio binding: JSON-RPC 2.0, one object per line, for a parent process that started this one.
 //!
 //! | Method | Kind | From |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | `aaep.close` | notification | both |
 //! | `aaep.ping` | request | both |
 //!
-//! `params` is the message of the protocol itself, and so is the `result` of a request for terms.
+//! `params` is the protocol message itself, and so is the `result` of a request for terms.
 
 mod rpc;
 mod sink;
@@ -18,7 +18,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aaep::transport::ResumePolicy;
-use aaep_proto::id::SubscriptionId;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
@@ -31,10 +30,10 @@ use rpc::PendingResponse;
 use sink::StdioSink;
 use source::StdioSource;
 
-/// Answers that may wait for who does not read them.
+/// Responses that may wait for a peer that does not read them.
 const MAX_QUEUED_RESPONSES: usize = 64;
 
-/// Serves the one who holds the other ends, until one side ends it.
+/// Serves the peer at the other end of two pipes until either side closes, and returns the reason.
 ///
 /// ```
 /// use aaep::Producer;
@@ -42,12 +41,12 @@ const MAX_QUEUED_RESPONSES: usize = 64;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// let context = ServerContext::standalone(Producer::builder("gardener").build());
-/// let mut answer = Vec::new();
+/// let mut response = Vec::new();
 /// let input = &b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"aaep.ping\"}\n"[..];
 /// let (mut parent, child) = tokio::io::duplex(1024);
 /// stdio::serve(&context, input, child).await;
-/// tokio::io::AsyncReadExt::read_to_end(&mut parent, &mut answer).await.expect("memory can be read");
-/// assert_eq!(answer, b"{\"jsonrpc\":\"2.0\",\"result\":{},\"id\":1}\n");
+/// tokio::io::AsyncReadExt::read_to_end(&mut parent, &mut response).await.expect("a duplex stream can be read");
+/// assert_eq!(response, b"{\"jsonrpc\":\"2.0\",\"result\":{},\"id\":1}\n");
 /// # }
 /// ```
 pub async fn serve(
@@ -55,11 +54,11 @@ pub async fn serve(
     input: impl AsyncRead + Unpin + Send,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> Close {
-    let (answers, asked) = mpsc::channel(MAX_QUEUED_RESPONSES);
-    let (lines, said) = mpsc::channel(1);
-    let writer = tokio::spawn(write(output, asked, said));
+    let (responses, queued_responses) = mpsc::channel(MAX_QUEUED_RESPONSES);
+    let (lines, queued_lines) = mpsc::channel(1);
+    let writer = tokio::spawn(write_lines(output, queued_responses, queued_lines));
     let shared = Arc::new(SharedHandshake::default());
-    let source = StdioSource::new(context, input, shared.clone(), answers);
+    let source = StdioSource::new(context, input, shared.clone(), responses);
     let sink = StdioSink::new(lines, shared);
     let mode = SubscribeMode::New(ResumePolicy::Connection);
     let close = serve_connection(context, &Peer::local(Transport::Stdio), mode, source, sink).await;
@@ -70,33 +69,37 @@ pub async fn serve(
     close
 }
 
-/// Writes what both halves have to say, so that the half that hears never waits for a reader.
-async fn write(mut to: impl AsyncWrite + Unpin, mut asked: mpsc::Receiver<Vec<u8>>, mut said: mpsc::Receiver<Vec<u8>>) {
+/// Writes the lines of both halves in one task, so that the read half never waits for a slow peer.
+async fn write_lines(
+    mut output: impl AsyncWrite + Unpin,
+    mut responses: mpsc::Receiver<Vec<u8>>,
+    mut lines: mpsc::Receiver<Vec<u8>>,
+) {
     loop {
         let line = tokio::select! {
             biased;
-            Some(line) = asked.recv() => line,
-            Some(line) = said.recv() => line,
+            Some(line) = responses.recv() => line,
+            Some(line) = lines.recv() => line,
             else => break,
         };
-        if to.write_all(&line).await.is_err() || to.flush().await.is_err() {
+        if output.write_all(&line).await.is_err() || output.flush().await.is_err() {
             return;
         }
     }
-    // Who has gone need not be told.
-    let _ = to.shutdown().await;
+    // The peer may have closed its end already.
+    let _ = output.shutdown().await;
 }
 
-/// What both halves know.
+/// The state of requests for terms, shared by both halves.
 #[derive(Default)]
 struct SharedHandshake(Mutex<HandshakeState>);
 
 #[derive(Default)]
 struct HandshakeState {
-    asked: bool,
-    subscription: Option<SubscriptionId>,
-    /// Requests for terms, in the order in which they are answered.
-    waiting: VecDeque<PendingResponse>,
+    /// Whether a valid `aaep.subscribe` came.
+    requested: bool,
+    /// Responses to requests for terms, in the order in which they are sent.
+    pending: VecDeque<PendingResponse>,
 }
 
 impl SharedHandshake {

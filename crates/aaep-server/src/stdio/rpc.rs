@@ -1,26 +1,25 @@
-//! JSON-RPC 2.0: what a line asks for, and answers to it.
+//! JSON-RPC 2.0: the calls of a line and the responses to them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aaep_proto::message::Message;
-use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-/// Most requests in one batch.
+/// Requests in one batch.
 const MAX_BATCH: usize = 64;
 
-/// Most bytes of a request's id: it is kept until the answer is there.
+/// Bytes of a request's id, which is kept until the response is sent.
 const MAX_ID_BYTES: usize = 256;
 
-/// What went wrong with a request.
+/// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RpcError {
     Parse,
     InvalidRequest(&'static str),
     UnknownMethod,
     InvalidParams,
-    /// The answer is no; its reason comes with it.
+    /// The subscription or its change was rejected. The rejection is the `data` of the error.
     Rejected,
 }
 
@@ -31,7 +30,7 @@ impl RpcError {
             RpcError::InvalidRequest(_) => -32600,
             RpcError::UnknownMethod => -32601,
             RpcError::InvalidParams => -32602,
-            // The first of those that are left to applications.
+            // The first code that is left to applications.
             RpcError::Rejected => -32000,
         }
     }
@@ -47,29 +46,29 @@ impl RpcError {
     }
 }
 
-/// One thing that a line says.
+/// One object of a line.
 #[derive(Debug)]
-pub(super) enum RpcItem {
-    /// Something is asked, with a ticket if an answer is wanted.
-    Call { method: String, params: Bytes, ticket: Option<PendingResponse> },
-    /// An answer to what was asked here.
-    Answer,
-    /// Something wrong, to be told.
-    Wrong(PendingResponse, RpcError),
+pub(super) enum RpcItem<'a> {
+    /// A request, with its response to be sent, or a notification.
+    Call { method: String, params: &'a str, response: Option<PendingResponse> },
+    /// A response to a request of this side.
+    Response,
+    /// An invalid object, to be answered with the error.
+    Invalid(PendingResponse, RpcError),
 }
 
-/// The right to one answer.
+/// The obligation to send one response.
 #[derive(Debug)]
 pub(super) struct PendingResponse {
     id: Box<RawValue>,
     batch: Option<Arc<Mutex<RpcBatch>>>,
 }
 
-/// Answers that go out together.
+/// Responses that are sent together.
 #[derive(Debug, Default)]
 struct RpcBatch {
-    open: usize,
-    answers: Vec<Vec<u8>>,
+    expected: usize,
+    responses: Vec<Vec<u8>>,
 }
 
 #[derive(Deserialize)]
@@ -88,58 +87,63 @@ struct RpcEnvelope<'a> {
     error: Option<Box<RawValue>>,
 }
 
-/// Null is something too.
+/// Tells a field that is null from one that is absent.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// What a line says.
-pub(super) fn read(line: &[u8]) -> Vec<RpcItem> {
-    let alone = |fault| vec![RpcItem::Wrong(PendingResponse::without_id(None), fault)];
-    let Ok(whole) = serde_json::from_slice::<&RawValue>(line) else { return alone(RpcError::Parse) };
-    if !whole.get().starts_with('[') {
-        return vec![entry(whole, None)];
+/// Returns the objects of a line: one, or those of a batch.
+pub(super) fn read(line: &[u8]) -> Vec<RpcItem<'_>> {
+    let failed = |error| vec![RpcItem::Invalid(PendingResponse::without_id(None), error)];
+    let Ok(text) = std::str::from_utf8(line) else { return failed(RpcError::Parse) };
+    if !text.trim_start().starts_with('[') {
+        return vec![read_object(text, None)];
     }
-    let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(whole.get()) else { return alone(RpcError::Parse) };
-    if entries.is_empty() || entries.len() > MAX_BATCH {
-        return alone(RpcError::InvalidRequest("A batch has 1 to 64 requests"));
+    let Ok(objects) = serde_json::from_str::<Vec<&RawValue>>(text) else { return failed(RpcError::Parse) };
+    if objects.is_empty() || objects.len() > MAX_BATCH {
+        return failed(RpcError::InvalidRequest("A batch has 1 to 64 requests"));
     }
     let batch = Arc::new(Mutex::new(RpcBatch::default()));
-    let entries: Vec<RpcItem> = entries.into_iter().map(|one| entry(one, Some(&batch))).collect();
-    let open = entries.iter().filter(|entry| !matches!(entry, RpcItem::Answer | RpcItem::Call { ticket: None, .. }));
-    batch.lock().unwrap_or_else(PoisonError::into_inner).open = open.count();
-    entries
+    let items: Vec<RpcItem<'_>> = objects.into_iter().map(|object| read_object(object.get(), Some(&batch))).collect();
+    let answered =
+        items.iter().filter(|item| !matches!(item, RpcItem::Response | RpcItem::Call { response: None, .. }));
+    batch.lock().unwrap_or_else(PoisonError::into_inner).expected = answered.count();
+    items
 }
 
-fn entry(one: &RawValue, batch: Option<&Arc<Mutex<RpcBatch>>>) -> RpcItem {
-    let wrong = |why| RpcItem::Wrong(PendingResponse::without_id(batch), RpcError::InvalidRequest(why));
-    let Ok(envelope) = serde_json::from_str::<RpcEnvelope<'_>>(one.get()) else {
-        return wrong("A request is an object with jsonrpc, method, params and id");
+fn read_object<'a>(object: &'a str, batch: Option<&Arc<Mutex<RpcBatch>>>) -> RpcItem<'a> {
+    let failed = |error| RpcItem::Invalid(PendingResponse::without_id(batch), error);
+    let invalid = |reason| failed(RpcError::InvalidRequest(reason));
+    let Ok(envelope) = serde_json::from_str::<RpcEnvelope<'_>>(object) else {
+        // Parsed a second time only to tell a syntax error from a wrong type.
+        return match serde_json::from_str::<&RawValue>(object) {
+            Err(_) => failed(RpcError::Parse),
+            Ok(_) => invalid("A request is an object with jsonrpc, method, params and id"),
+        };
     };
     if envelope.jsonrpc.as_deref() != Some("2.0") {
-        return wrong("jsonrpc must be \"2.0\"");
+        return invalid("jsonrpc must be \"2.0\"");
     }
     if envelope.method.is_none() && (envelope.result.is_some() || envelope.error.is_some()) {
-        return RpcItem::Answer;
+        return RpcItem::Response;
     }
     let method = envelope.method.and_then(|method| serde_json::from_str(method.get()).ok());
-    let Some(method) = method else { return wrong("method must be text") };
+    let Some(method) = method else { return invalid("method must be text") };
     let params = envelope.params.map_or("{}", RawValue::get);
     if !params.starts_with(['{', '[']) {
-        return wrong("params must be an object or an array");
+        return invalid("params must be an object or an array");
     }
-    let params = Bytes::copy_from_slice(params.as_bytes());
-    let ticket = match envelope.id {
+    let response = match envelope.id {
         None => None,
         Some(id) if id.get().starts_with(['"', '-', 'n']) || id.get().starts_with(|c: char| c.is_ascii_digit()) => {
             if id.get().len() > MAX_ID_BYTES {
-                return wrong("id is too long");
+                return invalid("id is too long");
             }
             Some(PendingResponse { id, batch: batch.cloned() })
         }
-        Some(_) => return wrong("id must be text, a number or null"),
+        Some(_) => return invalid("id must be text, a number or null"),
     };
-    RpcItem::Call { method, params, ticket }
+    RpcItem::Call { method, params, response }
 }
 
 #[derive(Serialize)]
@@ -165,28 +169,28 @@ impl PendingResponse {
         PendingResponse { id: RawValue::NULL.to_owned(), batch: batch.cloned() }
     }
 
-    /// The line that answers; nothing yet, if others of its batch have no answer.
-    pub(super) fn answer(self, result: impl Serialize) -> Option<Vec<u8>> {
+    /// Returns the line of a successful response, or `None` while other responses of its batch are outstanding.
+    pub(super) fn succeed(self, result: impl Serialize) -> Option<Vec<u8>> {
         let response = RpcResponse { jsonrpc: "2.0", result: Some(result), error: None, id: &self.id };
         self.finish(&response)
     }
 
-    /// The same for what went wrong.
-    pub(super) fn fail(self, fault: RpcError, data: Option<&Message>) -> Option<Vec<u8>> {
-        let error = Some(RpcErrorObject { code: fault.code(), message: fault.message(), data });
+    /// Returns the line of an error response, or `None` while other responses of its batch are outstanding.
+    pub(super) fn fail(self, error: RpcError, data: Option<&Message>) -> Option<Vec<u8>> {
+        let error = Some(RpcErrorObject { code: error.code(), message: error.message(), data });
         self.finish(&RpcResponse { jsonrpc: "2.0", result: None::<()>, error, id: &self.id })
     }
 
     fn finish(&self, response: &RpcResponse<'_, impl Serialize>) -> Option<Vec<u8>> {
-        // Messages hold text, numbers and maps with text keys only: they can always be written.
+        // Messages hold text, numbers and maps with text keys only, so serialization cannot fail.
         let mut line = serde_json::to_vec(response).ok()?;
         if let Some(batch) = &self.batch {
             let mut batch = batch.lock().unwrap_or_else(PoisonError::into_inner);
-            batch.answers.push(line);
-            if batch.answers.len() < batch.open {
+            batch.responses.push(line);
+            if batch.responses.len() < batch.expected {
                 return None;
             }
-            line = [b"[", batch.answers.join(&b","[..]).as_slice(), b"]"].concat();
+            line = [b"[", batch.responses.join(&b","[..]).as_slice(), b"]"].concat();
         }
         line.push(b'\n');
         Some(line)

@@ -1,13 +1,14 @@
-//! The half that hears: lines become messages, and what is no message is answered here.
+//! The read half: JSON-RPC lines become messages; what is not a message is answered here.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aaep::transport::Rejection;
+use aaep_proto::binding::RpcMethod;
 use aaep_proto::inbound::Inbound;
 use aaep_proto::message::{Message, ReasonCode};
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use memchr::memchr;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -15,51 +16,55 @@ use tokio::sync::mpsc;
 
 use super::SharedHandshake;
 use super::rpc::{self, PendingResponse, RpcError, RpcItem};
-use crate::close::TOO_LARGE;
+use crate::close::Violation;
 use crate::connection::{Received, Source};
 use crate::context::ServerContext;
 
-/// Requests for terms that may wait for their answer.
+/// Requests for terms that may wait for their response.
 const MAX_PENDING_RESPONSES: usize = 16;
 
-/// What a line may be longer than its message.
+/// How much longer than its message a line may be.
 const ENVELOPE_BYTES: usize = 1024;
 
-/// Passed on for parameters of `aaep.renegotiate` that are no renegotiation.
+/// Bytes requested per read.
+const READ_BYTES: usize = 4 * 1024;
+
+/// Stands in for parameters of `aaep.renegotiate` that are not a renegotiation.
 const INVALID_RENEGOTIATION: &[u8] = br#"{"type":"subscription.renegotiate"}"#;
 
 /// Reads lines.
 pub(super) struct StdioSource<R> {
-    from: R,
-    limit: usize,
-    /// How long to wait before saying that all is well: a pipe tells when its other end is gone.
-    quiet: Duration,
+    reader: R,
+    max_message_bytes: usize,
+    /// How often to report a quiet peer as alive: a closed pipe is reported by the system, so silence means nothing.
+    alive_interval: Duration,
     shared: Arc<SharedHandshake>,
-    answers: mpsc::Sender<Vec<u8>>,
+    responses: mpsc::Sender<Vec<u8>>,
     buffer: BytesMut,
+    /// How many bytes of the buffer hold no line feed.
     searched: usize,
-    /// Messages of a batch that were not handed on yet.
-    messages: VecDeque<Received>,
+    /// What the last line contained and was not returned yet.
+    received: VecDeque<Received>,
 }
 
 impl<R: AsyncRead + Unpin + Send> Source for StdioSource<R> {
     async fn next(&mut self) -> Received {
         loop {
-            if let Some(received) = self.messages.pop_front() {
+            if let Some(received) = self.received.pop_front() {
                 return received;
             }
             if let Some(at) = memchr(b'\n', &self.buffer[self.searched..]) {
                 let line = self.buffer.split_to(self.searched + at + 1).freeze();
                 self.searched = 0;
-                self.hear(&line);
+                self.handle_line(&line);
                 continue;
             }
             self.searched = self.buffer.len();
-            if self.searched > self.limit + ENVELOPE_BYTES {
-                return Received::Violation(TOO_LARGE);
+            if self.searched > self.max_message_bytes + ENVELOPE_BYTES {
+                return Received::Violation(Violation::MessageTooLarge);
             }
-            self.buffer.reserve(4 * 1024);
-            match tokio::time::timeout(self.quiet, self.from.read_buf(&mut self.buffer)).await {
+            self.buffer.reserve(READ_BYTES);
+            match tokio::time::timeout(self.alive_interval, self.reader.read_buf(&mut self.buffer)).await {
                 Err(_) => return Received::Alive,
                 Ok(Ok(1..)) => {}
                 Ok(_) => return Received::End,
@@ -71,124 +76,130 @@ impl<R: AsyncRead + Unpin + Send> Source for StdioSource<R> {
 impl<R> StdioSource<R> {
     pub(super) fn new(
         context: &ServerContext,
-        from: R,
+        reader: R,
         shared: Arc<SharedHandshake>,
-        answers: mpsc::Sender<Vec<u8>>,
+        responses: mpsc::Sender<Vec<u8>>,
     ) -> StdioSource<R> {
         StdioSource {
-            from,
-            limit: context.limits.message_bytes,
-            quiet: context.limits.silence() / 2,
+            reader,
+            max_message_bytes: context.limits.message_bytes,
+            alive_interval: context.limits.silence() / 2,
             shared,
-            answers,
+            responses,
             buffer: BytesMut::new(),
             searched: 0,
-            messages: VecDeque::new(),
+            received: VecDeque::new(),
         }
     }
 
-    fn hear(&mut self, line: &[u8]) {
+    fn handle_line(&mut self, line: &[u8]) {
         if line.trim_ascii().is_empty() {
-            return self.messages.push_back(Received::Alive);
+            return self.received.push_back(Received::Alive);
         }
-        for entry in rpc::read(line) {
-            match entry {
-                RpcItem::Answer => self.messages.push_back(Received::Alive),
-                RpcItem::Wrong(ticket, fault) => {
-                    tracing::info!(?fault, "a line that is no request was refused");
-                    self.answer(ticket.fail(fault, None));
+        for item in rpc::read(line) {
+            match item {
+                RpcItem::Response => self.received.push_back(Received::Alive),
+                RpcItem::Invalid(response, error) => {
+                    tracing::info!(?error, "rejected an invalid JSON-RPC request");
+                    self.respond(response.fail(error, None));
                 }
-                RpcItem::Call { params, .. } if params.len() > self.limit => {
-                    self.messages.push_back(Received::Violation(TOO_LARGE));
+                RpcItem::Call { params, .. } if params.len() > self.max_message_bytes => {
+                    self.received.push_back(Received::Violation(Violation::MessageTooLarge));
                 }
-                RpcItem::Call { method, params, ticket } => self.call(&method, params, ticket),
+                RpcItem::Call { method, params, response } => self.handle_call(&method, params, response),
             }
         }
     }
 
-    fn call(&mut self, method: &str, params: Bytes, ticket: Option<PendingResponse>) {
-        let result = match method {
-            "aaep.subscribe" | "aaep.renegotiate" => return self.ask(method, params, ticket),
-            "aaep.reply" | "aaep.close" => {
-                let fits = match Inbound::read(&params) {
-                    Inbound::Message(Message::ConfirmationReply(_) | Message::ClarificationReply(_)) => {
-                        method == "aaep.reply"
-                    }
-                    Inbound::Message(Message::SubscriptionClose(_)) => method == "aaep.close",
-                    _ => false,
-                };
-                if self.shared.lock().asked {
-                    // What does not fit is counted and told as on every transport.
-                    let params = if fits { params } else { Bytes::from_static(b"{}") };
-                    self.messages.push_back(Received::Message(params));
-                }
-                if fits { Ok(json!(null)) } else { Err(RpcError::InvalidParams) }
+    fn handle_call(&mut self, method: &str, params: &str, response: Option<PendingResponse>) {
+        let result = match RpcMethod::parse(method) {
+            Some(method @ (RpcMethod::Subscribe | RpcMethod::Renegotiate)) => {
+                return self.request_terms(method, params, response);
             }
-            "aaep.ping" => Ok(json!({})),
+            Some(method @ (RpcMethod::Reply | RpcMethod::Close)) => self.handle_message(method, params),
+            Some(RpcMethod::Ping) => Ok(json!({})),
             _ => Err(RpcError::UnknownMethod),
         };
-        self.messages.push_back(Received::Alive);
-        let Some(ticket) = ticket else { return };
-        self.answer(match result {
-            Ok(result) => ticket.answer(result),
-            Err(fault) => ticket.fail(fault, None),
+        self.received.push_back(Received::Alive);
+        let Some(response) = response else { return };
+        self.respond(match result {
+            Ok(result) => response.succeed(result),
+            Err(error) => response.fail(error, None),
         });
     }
 
-    /// A request for terms. The producer answers it.
-    fn ask(&mut self, method: &str, params: Bytes, ticket: Option<PendingResponse>) {
-        let Some(ticket) = ticket else {
-            return tracing::info!("a request for terms without an id cannot be answered; it was ignored");
+    /// Forwards a reply or close to the subscription, once there is one.
+    fn handle_message(&mut self, method: RpcMethod, params: &str) -> Result<serde_json::Value, RpcError> {
+        let message = Inbound::read(params.as_bytes());
+        let fits = matches!(&message, Inbound::Message(message) if RpcMethod::for_message(message) == Some(method));
+        if self.shared.lock().requested {
+            // A message that does not fit its method counts as malformed, as on every transport.
+            let mismatch =
+                || Inbound::Invalid(Rejection::new(ReasonCode::Unknown, "the message does not fit its method"));
+            self.received.push_back(Received::Parsed(if fits { message } else { mismatch() }));
+        }
+        if fits { Ok(json!(null)) } else { Err(RpcError::InvalidParams) }
+    }
+
+    /// Handles a request for terms. The producer answers it.
+    fn request_terms(&mut self, method: RpcMethod, params: &str, response: Option<PendingResponse>) {
+        let Some(response) = response else {
+            return tracing::info!(%method, "ignored a request for terms without an id: it cannot be answered");
         };
-        let asked = self.shared.lock().asked;
-        match (method, asked, Inbound::read(&params)) {
-            ("aaep.subscribe", false, message) => match message.into_request() {
-                Ok(_) => self.pass_on(ticket, params),
-                Err(rejection) => self.refuse(ticket, RpcError::InvalidParams, &rejection),
+        let requested = self.shared.lock().requested;
+        let message = Inbound::read(params.as_bytes());
+        match (method, requested) {
+            (RpcMethod::Subscribe, false) => match message.into_request() {
+                Ok(request) => self.forward(response, Inbound::Request(request)),
+                Err(rejection) => self.reject(response, RpcError::InvalidParams, &rejection),
             },
-            // From here on the conversation answers everything about terms.
-            ("aaep.subscribe", true, Inbound::Request(_) | Inbound::Refused(_))
-            | ("aaep.renegotiate", true, Inbound::RefusedChange(..)) => self.pass_on(ticket, params),
-            ("aaep.renegotiate", true, Inbound::Message(Message::SubscriptionRenegotiate(_))) => {
-                self.pass_on(ticket, params);
+            (_, false) => {
+                let text = "There is no subscription yet. Send aaep.subscribe first.";
+                let rejection = Rejection::new(ReasonCode::Unknown, text);
+                self.reject(response, RpcError::InvalidRequest("There is no subscription yet"), &rejection);
             }
-            ("aaep.subscribe", true, _) => {
-                let rejection = Rejection::new(ReasonCode::Unknown, "type: must be subscription.request.");
-                self.refuse(ticket, RpcError::InvalidParams, &rejection);
-            }
-            (_, false, _) => {
-                let message = "There is no subscription yet. Send aaep.subscribe first.";
-                let rejection = Rejection::new(ReasonCode::Unknown, message);
-                self.refuse(ticket, RpcError::InvalidRequest("There is no subscription yet"), &rejection);
-            }
-            // What is not even a renegotiation counts as an invalid one.
-            (_, true, _) => self.pass_on(ticket, Bytes::from_static(INVALID_RENEGOTIATION)),
+            (RpcMethod::Subscribe, true) => match message {
+                Inbound::Request(_) | Inbound::Refused(_) => self.forward(response, message),
+                _ => {
+                    let rejection = Rejection::new(ReasonCode::Unknown, "type: must be subscription.request.");
+                    self.reject(response, RpcError::InvalidParams, &rejection);
+                }
+            },
+            (_, true) => match message {
+                Inbound::RefusedChange(..) | Inbound::Message(Message::SubscriptionRenegotiate(_)) => {
+                    self.forward(response, message);
+                }
+                // Anything else counts as an invalid renegotiation.
+                _ => self.forward(response, Inbound::read(INVALID_RENEGOTIATION)),
+            },
         }
     }
 
-    /// Hands a request for terms to the conversation, whose answer goes out for this ticket.
-    fn pass_on(&mut self, ticket: PendingResponse, params: Bytes) {
+    /// Forwards a request for terms to the subscription, whose answer is sent as this response.
+    fn forward(&mut self, response: PendingResponse, message: Inbound) {
         let mut state = self.shared.lock();
-        state.asked = true;
-        if state.waiting.len() >= MAX_PENDING_RESPONSES {
-            return self.messages.push_back(Received::Violation("too many requests wait for an answer"));
+        state.requested = true;
+        if state.pending.len() >= MAX_PENDING_RESPONSES {
+            let violation = Violation::Other("too many requests wait for an answer");
+            return self.received.push_back(Received::Violation(violation));
         }
-        state.waiting.push_back(ticket);
-        self.messages.push_back(Received::Message(params));
+        state.pending.push_back(response);
+        self.received.push_back(Received::Parsed(message));
     }
 
-    fn refuse(&mut self, ticket: PendingResponse, fault: RpcError, rejection: &Rejection) {
-        self.answer(ticket.fail(fault, Some(&rejection.to_message().into())));
+    fn reject(&mut self, response: PendingResponse, error: RpcError, rejection: &Rejection) {
+        self.respond(response.fail(error, Some(&rejection.to_message().into())));
     }
 
-    fn answer(&mut self, line: Option<Vec<u8>>) {
+    fn respond(&mut self, line: Option<Vec<u8>>) {
         let Some(line) = line else { return };
-        match self.answers.try_send(line) {
+        match self.responses.try_send(line) {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Full(_)) => {
-                self.messages.push_back(Received::Violation("too many answers wait to be read"));
+                let violation = Violation::Other("too many answers wait to be read");
+                self.received.push_back(Received::Violation(violation));
             }
-            Err(mpsc::error::TrySendError::Closed(_)) => self.messages.push_back(Received::End),
+            Err(mpsc::error::TrySendError::Closed(_)) => self.received.push_back(Received::End),
         }
     }
 }

@@ -4,6 +4,7 @@ mod socket;
 
 use aaep::transport::{Outbound, ResumePolicy};
 use aaep_proto::binding::CloseCode;
+use aaep_proto::binding::WEBSOCKET_SUBPROTOCOL;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::StatusCode;
@@ -24,9 +25,6 @@ use crate::connection::{Sink, SubscribeMode, serve_connection};
 use crate::context::AppState;
 use crate::metrics::Transport;
 use crate::peer::Peer;
-
-/// The name of the subprotocol. A client that offers none is served as well (decision 24).
-const SUBPROTOCOL: &str = "aaep.v1";
 
 const UPGRADE_REQUIRED: HttpProblem =
     HttpProblem::new(StatusCode::UPGRADE_REQUIRED, "This endpoint is a WebSocket. Request an upgrade, version 13.");
@@ -52,7 +50,8 @@ pub(super) async fn upgrade(State(app): State<AppState>, request: Request) -> Re
             }
         })),
     }
-    response.protocols([SUBPROTOCOL]).on_upgrade(async |_| {})
+    // A client that offers no subprotocol is served as well (decision 24).
+    response.protocols([WEBSOCKET_SUBPROTOCOL]).on_upgrade(async |_| {})
 }
 
 /// A WebSocket connection after its upgrade.

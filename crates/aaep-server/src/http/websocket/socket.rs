@@ -1,5 +1,5 @@
-//! The server's end of a WebSocket. What comes in is read by tungstenite; what goes out, events that are JSON already, only
-//! gets its frame heads here. Message by message through the library it took a third of the server's time.
+//! The server's end of a WebSocket. tungstenite reads; outgoing events, which are JSON already, get their frame heads here.
+//! Sending them through the library, message by message, took a third of the server's time.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, Read, Write};
@@ -17,35 +17,35 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig, WebSocketContext};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use crate::admission::message_memory::{MessageMemory, NO_MEMORY};
-use crate::close::{Close, TOO_LARGE};
+use crate::admission::message_memory::MessageMemory;
+use crate::close::{Close, Violation};
 use crate::connection::{Received, Sink, Source};
 
-/// A read buffer costs memory for as long as a connection is open, and what subscribers say is small.
+/// A read buffer costs memory while a connection is open, and messages of subscribers are small.
 const READ_BUFFER_BYTES: usize = 2 * 1024;
 
-/// What may wait, here and again in tungstenite, before a peer's pings are no longer answered one by one.
+/// Bytes queued here, and again in tungstenite, before pings of the peer are no longer answered one by one.
 const MAX_QUEUED_BYTES: usize = 16 * 1024;
 
-/// How long a peer that was told the end has to end its side. To cut it off sooner could take from it what it was told.
+/// How long to wait for the peer to close its side. Dropping the connection sooner could lose the close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The bytes of a connection, and what the protocol knows of it.
+/// The connection and the state of the WebSocket protocol.
 struct WebSocketState<S> {
     io: S,
     protocol: WebSocketContext,
-    /// Whole frames, those of events and those of the protocol, in the order in which they are written.
+    /// Whole frames, of events and of the protocol, in the order in which they are written.
     out: BytesMut,
-    /// Counts the bytes of the message that is being received.
-    unfinished: MessageMemory,
+    /// Memory of the message that is being received.
+    memory: MessageMemory,
 }
 
-/// The two halves of a socket. One task must hold both.
+/// Returns the two halves of a WebSocket. One task must hold both.
 pub(super) fn halves<S>(
     io: S,
     read: Bytes,
     limit: usize,
-    unfinished: MessageMemory,
+    memory: MessageMemory,
 ) -> (WebSocketSource<S>, WebSocketSink<S>) {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER_BYTES)
@@ -53,13 +53,13 @@ pub(super) fn halves<S>(
         .max_write_buffer_size(MAX_QUEUED_BYTES)
         .max_message_size(Some(limit))
         .max_frame_size(Some(limit));
-    // A copy: it must not keep the large buffer that it was read into.
+    // Copied, so that the large buffer it was read into is freed.
     let protocol = WebSocketContext::from_partially_read(read.to_vec(), Role::Server, Some(config));
-    let shared = Arc::new(Mutex::new(WebSocketState { io, protocol, out: BytesMut::new(), unfinished }));
+    let shared = Arc::new(Mutex::new(WebSocketState { io, protocol, out: BytesMut::new(), memory }));
     (WebSocketSource(shared.clone()), WebSocketSink(shared))
 }
 
-/// Both halves are polled by one task, so that nobody ever waits for the lock.
+/// Both halves are polled by one task, so the lock is never contended.
 fn lock<S>(shared: &Mutex<WebSocketState<S>>) -> MutexGuard<'_, WebSocketState<S>> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -67,43 +67,47 @@ fn lock<S>(shared: &Mutex<WebSocketState<S>>) -> MutexGuard<'_, WebSocketState<S
 impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketState<S> {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
         let WebSocketState { io, protocol, out, .. } = self;
-        let read = protocol.read(&mut SyncIo { io, out, cx, room: MAX_QUEUED_BYTES });
-        // A pong goes at once if it can, else with what goes next.
-        let _ = self.poll_out(cx);
+        let read = protocol.read(&mut SyncIo { io, out, cx, max_queued: MAX_QUEUED_BYTES });
+        // A pong is written at once if possible, else with the next write.
+        let _ = self.poll_write_queued(cx);
         match &read {
-            Ok(Message::Ping(payload) | Message::Pong(payload)) => self.unfinished.skip_control_frame(payload.len()),
-            Ok(_) => self.unfinished.finish(),
+            Ok(Message::Ping(payload) | Message::Pong(payload)) => self.memory.skip_control_frame(payload.len()),
+            Ok(_) => self.memory.finish(),
             Err(_) => {}
         }
         Poll::Ready(match read {
             Ok(Message::Text(text)) => Received::Message(Bytes::from(text)),
-            Ok(Message::Binary(_) | Message::Frame(_)) => Received::Violation("messages are text frames"),
+            Ok(Message::Binary(_) | Message::Frame(_)) => {
+                Received::Violation(Violation::Other("messages are text frames"))
+            }
             Ok(Message::Ping(_) | Message::Pong(_)) => Received::Alive,
             Ok(Message::Close(_)) => Received::End,
             Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
-            Err(Error::Io(error)) if error.kind() == io::ErrorKind::OutOfMemory => Received::Violation(NO_MEMORY),
-            Err(Error::Capacity(_)) => Received::Violation(TOO_LARGE),
-            Err(Error::Utf8(_)) => Received::Violation("the message is not UTF-8"),
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::OutOfMemory => {
+                Received::Violation(Violation::OutOfMemory)
+            }
+            Err(Error::Capacity(_)) => Received::Violation(Violation::MessageTooLarge),
+            Err(Error::Utf8(_)) => Received::Violation(Violation::Other("the message is not UTF-8")),
             Err(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)) => Received::End,
-            Err(Error::Protocol(_)) => Received::Violation("the frame is malformed"),
+            Err(Error::Protocol(_)) => Received::Violation(Violation::Other("the frame is malformed")),
             Err(_) => Received::End,
         })
     }
 
-    /// Puts this, after what the protocol held back, behind all that waits.
-    fn put(&mut self, cx: &mut Context<'_>, message: Option<Message>) -> Result<(), Error> {
+    /// Queues what the protocol held back, and then a message.
+    fn queue(&mut self, cx: &mut Context<'_>, message: Option<Message>) -> Result<(), Error> {
         let WebSocketState { io, protocol, out, .. } = self;
-        let mut wire = SyncIo { io, out, cx, room: usize::MAX };
-        // The first time makes room for a pong that had none, so that it goes the second time and not after a close.
-        protocol.flush(&mut wire)?;
-        protocol.flush(&mut wire)?;
+        let mut sync_io = SyncIo { io, out, cx, max_queued: usize::MAX };
+        // The first flush makes room for a pong that was held back; the second queues it before a close.
+        protocol.flush(&mut sync_io)?;
+        protocol.flush(&mut sync_io)?;
         let Some(message) = message else { return Ok(()) };
-        protocol.write(&mut wire, message)?;
-        protocol.flush(&mut wire)
+        protocol.write(&mut sync_io, message)?;
+        protocol.flush(&mut sync_io)
     }
 
-    /// Writes all that waits.
-    fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Writes all queued frames.
+    fn poll_write_queued(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             while self.out.has_remaining() {
                 let written = ready!(Pin::new(&mut self.io).poll_write(cx, &self.out))?;
@@ -114,8 +118,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketState<S> {
             }
             // An idle connection keeps no buffer.
             self.out = BytesMut::new();
-            // What the protocol had to hold back has room now. If it has ended there is nothing.
-            let _ = self.put(cx, None);
+            // There is room now for what the protocol held back. Fails only if the protocol has ended.
+            let _ = self.queue(cx, None);
             if self.out.is_empty() {
                 return Pin::new(&mut self.io).poll_flush(cx);
             }
@@ -123,13 +127,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketState<S> {
     }
 }
 
-/// A connection as tungstenite sees it: what cannot be done at once would block.
+/// The connection as tungstenite sees it: an operation that is not ready returns `WouldBlock`.
 struct SyncIo<'a, 'b, S> {
     io: &'a mut S,
     out: &'a mut BytesMut,
     cx: &'a mut Context<'b>,
-    /// How much may wait.
-    room: usize,
+    /// Bytes that may be queued.
+    max_queued: usize,
 }
 
 impl<S: AsyncRead + Unpin> Read for SyncIo<'_, '_, S> {
@@ -142,10 +146,10 @@ impl<S: AsyncRead + Unpin> Read for SyncIo<'_, '_, S> {
     }
 }
 
-/// Frames are taken whole, so that none ever comes to stand within another.
+/// Accepts whole frames only, so that frames never interleave.
 impl<S> Write for SyncIo<'_, '_, S> {
     fn write(&mut self, frame: &[u8]) -> io::Result<usize> {
-        if self.out.len() >= self.room {
+        if self.out.len() >= self.max_queued {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         self.out.extend_from_slice(frame);
@@ -157,7 +161,7 @@ impl<S> Write for SyncIo<'_, '_, S> {
     }
 }
 
-/// The half that hears.
+/// The read half.
 pub(super) struct WebSocketSource<S>(Arc<Mutex<WebSocketState<S>>>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Source for WebSocketSource<S> {
@@ -166,25 +170,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Source for WebSocketSource<S> {
     }
 }
 
-/// The half that speaks.
+/// The write half.
 pub(super) struct WebSocketSink<S>(Arc<Mutex<WebSocketState<S>>>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> WebSocketSink<S> {
-    async fn say(&mut self, message: Message) -> io::Result<()> {
+    async fn send_message(&mut self, message: Message) -> io::Result<()> {
         let mut message = Some(message);
         poll_fn(|cx| {
             let mut socket = lock(&self.0);
             if let Some(message) = message.take() {
-                // If the protocol has ended it need not go.
-                let _ = socket.put(cx, Some(message));
+                // Fails only if the protocol has ended.
+                let _ = socket.queue(cx, Some(message));
             }
-            socket.poll_out(cx)
+            socket.poll_write_queued(cx)
         })
         .await
     }
 
-    /// Ends this side, and waits until the peer has ended its own.
-    async fn linger(&mut self) -> io::Result<()> {
+    /// Closes this side, and waits until the peer has closed its own.
+    async fn shut_down(&mut self) -> io::Result<()> {
         poll_fn(|cx| Pin::new(&mut lock(&self.0).io).poll_shutdown(cx)).await?;
         let mut ignored = [0; 256];
         loop {
@@ -201,7 +205,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Sink for WebSocketSink<S> {
     async fn send(&mut self, batch: &[Outbound]) -> io::Result<()> {
         {
             let out = &mut lock(&self.0).out;
-            out.reserve(batch.iter().map(size).sum());
+            out.reserve(batch.iter().map(frame_size).sum());
             for item in batch {
                 match item {
                     Outbound::Event(frame) => put_text(out, frame.json())?,
@@ -210,29 +214,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Sink for WebSocketSink<S> {
                 }
             }
         }
-        poll_fn(|cx| lock(&self.0).poll_out(cx)).await
+        poll_fn(|cx| lock(&self.0).poll_write_queued(cx)).await
     }
 
     async fn ping(&mut self) -> io::Result<()> {
-        self.say(Message::Ping(Bytes::new())).await
+        self.send_message(Message::Ping(Bytes::new())).await
     }
 
     async fn close(&mut self, close: &Close) {
-        // A close frame holds 123 bytes of reason.
+        // A close frame has at most 123 bytes of reason.
         let mut reason = close.reason.clone();
         while reason.len() > 123 {
             reason.pop();
         }
         let frame = CloseFrame { code: close.code.as_u16().into(), reason: reason.into() };
-        // Who has gone need not be told.
-        if self.say(Message::Close(Some(frame))).await.is_ok() {
-            let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.linger()).await;
+        // Fails if the peer has closed the connection.
+        if self.send_message(Message::Close(Some(frame))).await.is_ok() {
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.shut_down()).await;
         }
     }
 }
 
-/// About what an item takes.
-fn size(item: &Outbound) -> usize {
+/// Returns the approximate frame size of an item.
+fn frame_size(item: &Outbound) -> usize {
     match item {
         Outbound::Event(frame) => frame.json().len() + 10,
         Outbound::Message(_) | Outbound::Closed(_) => 0,
@@ -264,23 +268,23 @@ mod tests {
         MessageMemory::new(budget.empty(MemoryAccount::new(AccountKind::Subscribe, "local")))
     }
 
-    /// A peer, and the halves that it speaks with. The wire takes so many bytes before someone must read.
+    /// Returns a client and the halves of its server. The connection buffers `capacity` bytes.
     async fn pair(
-        wire: usize,
+        capacity: usize,
     ) -> (WebSocketStream<DuplexStream>, WebSocketSource<DuplexStream>, WebSocketSink<DuplexStream>) {
-        let (near, far) = duplex(wire);
+        let (near, far) = duplex(capacity);
         let (source, sink) = halves(near, Bytes::new(), LIMIT, unlimited());
         (WebSocketStream::from_raw_socket(far, Role::Client, None).await, source, sink)
     }
 
-    /// A message of about this length.
+    /// Returns a message of about this length.
     fn message(length: usize) -> Outbound {
         let why = "x".repeat(length);
         let json = format!(r#"{{"type":"subscription.close","subscription_id":"sub_1","correlation_id":"{why}"}}"#);
         Outbound::Message(Box::new(Said::parse(json.as_bytes()).unwrap()))
     }
 
-    /// A text frame as a client sends it, with a mask of zeros.
+    /// Returns a text frame of a client, with a mask of zeros.
     fn masked(text: &str) -> Vec<u8> {
         let mut frame = vec![0x81, 0x80 | u8::try_from(text.len()).unwrap(), 0, 0, 0, 0];
         frame.extend_from_slice(text.as_bytes());
@@ -296,9 +300,9 @@ mod tests {
         peer.next().await.unwrap().unwrap().into_text().unwrap().to_string()
     }
 
-    /// The lengths are of all three forms that a frame's head has.
+    /// The lengths cover all three forms of a frame head.
     #[tokio::test]
-    async fn frames_of_every_length_arrive_whole() {
+    async fn frames_of_every_length_are_received() {
         for length in [1, 60_000, 70_000] {
             let (mut peer, _source, mut sink) = pair(256).await;
             let batch = [message(length), message(length)];
@@ -309,9 +313,9 @@ mod tests {
         }
     }
 
-    /// The wire holds less than the message, and the pings come while it is under way.
+    /// The connection buffers less than the message, and the pings arrive while it is written.
     #[tokio::test]
-    async fn a_pong_never_stands_within_another_frame() {
+    async fn pong_never_interleaves_with_another_frame() {
         let (peer, mut source, mut sink) = pair(64).await;
         let (mut speaking, mut reading) = peer.split();
         let pings = async {
@@ -348,9 +352,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_who_pings_and_never_reads_takes_no_memory() {
+    async fn peer_that_pings_and_never_reads_uses_no_memory() {
         let (mut peer, mut source, mut sink) = pair(64).await;
-        // What is written is taken only as fast as the other side hears it, and it answers into a wire that is full.
+        // Each ping is written only when the server reads, and the pongs go into a connection that is full.
         for _ in 0..5_000 {
             let ping = peer.send(Message::Ping(Bytes::from_static(&[7; 120])));
             let (sent, heard) = tokio::join!(ping, source.next());
@@ -370,14 +374,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_who_goes_without_a_word_has_broken_no_rule() {
+    async fn lost_connection_is_an_end_not_a_violation() {
         let (peer, mut source, _sink) = pair(64).await;
         drop(peer);
         assert!(matches!(source.next().await, Received::End));
     }
 
     #[tokio::test]
-    async fn what_came_with_the_request_is_heard() {
+    async fn bytes_read_with_the_request_are_received() {
         let (near, mut far) = duplex(1024);
         let bytes = [masked("early"), masked("la")].concat();
         let (mut source, _sink) = halves(near, Bytes::from(bytes[..15].to_vec()), LIMIT, unlimited());
@@ -387,28 +391,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_breaks_the_rules_is_named() {
+    async fn violations_have_their_reason() {
         let cases: [(&[u8], &str); 5] = [
             (&[0x82, 0x81, 0, 0, 0, 0, b'x'], "messages are text frames"),
             (&[0x81, 0x81, 0, 0, 0, 0, 0xFF], "the message is not UTF-8"),
             (&[0x81, 0x01, b'x'], "the frame is malformed"),
             (&[0xC1, 0x81, 0, 0, 0, 0, b'x'], "the frame is malformed"),
-            (&[0x81, 0xFF, 0, 0, 0, 0, 0, 1, 0x86, 0xA1, 0, 0, 0, 0], TOO_LARGE),
+            (&[0x81, 0xFF, 0, 0, 0, 0, 0, 1, 0x86, 0xA1, 0, 0, 0, 0], Violation::MessageTooLarge.as_str()),
         ];
         for (bytes, expected) in cases {
             let (near, _far) = duplex(1024);
             let (mut source, _sink) = halves(near, Bytes::copy_from_slice(bytes), LIMIT, unlimited());
             let heard = source.next().await;
-            assert!(matches!(heard, Received::Violation(what) if what == expected), "{heard:?} for {bytes:?}");
+            assert!(matches!(heard, Received::Violation(what) if what.as_str() == expected), "{heard:?} for {bytes:?}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_end_is_told_with_its_reason() {
+    async fn close_frame_has_the_reason() {
         let (mut peer, _source, mut sink) = pair(1024).await;
         let close = Close::new(CloseCode::Violation, "ä".repeat(100));
         let (_, heard) = tokio::join!(sink.close(&close), peer.next());
         let Some(Ok(Message::Close(Some(frame)))) = heard else { panic!("{heard:?}") };
-        assert_eq!((u16::from(frame.code), frame.reason.as_str()), (4004, &*"ä".repeat(61)), "whole letters only");
+        assert_eq!((u16::from(frame.code), frame.reason.as_str()), (4004, &*"ä".repeat(61)), "whole characters only");
     }
 }
