@@ -7,7 +7,9 @@
 
 use aaep_proto::id::{EventId, SubscriptionId};
 
-pub use aaep_proto::engine::{JournalEntry, RecoveredState, ReplayItem};
+pub use aaep_proto::engine::{
+    AskedQuestion, JournalEntry, RecoveredState, ReplayItem, ResolvedQuestion, SessionSnapshot, SubscriptionRecord,
+};
 
 /// Called once with whether entries were committed.
 pub type CommitCallback = Box<dyn FnOnce(bool) + Send>;

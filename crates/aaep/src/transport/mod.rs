@@ -23,4 +23,5 @@ pub(crate) use link_tx::LinkTx;
 
 pub use aaep_proto::engine::{CloseInfo, ReplyRejection, ResumePolicy};
 pub use aaep_proto::frame::Frame;
+pub use aaep_proto::inbound::Inbound;
 pub use aaep_proto::negotiate::Rejection;
