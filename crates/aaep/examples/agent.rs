@@ -11,6 +11,7 @@ use aaep::transport::{Link, Outbound};
 use aaep::{Confirmation, Producer, Resolution, Session};
 use serde_json::json;
 
+/// Runs the example.
 #[tokio::main(flavor = "current_thread")]
 pub async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let producer = Producer::builder("banker").name("Banker").language("en".parse()?).build();

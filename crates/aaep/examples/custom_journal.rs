@@ -162,6 +162,7 @@ async fn wait_for_question(link: &mut Link) -> Result<ReplyToken> {
     }
 }
 
+/// Runs the example.
 pub fn main() -> Result<()> {
     let journal = MemoryJournal::default();
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();

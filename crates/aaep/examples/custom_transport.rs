@@ -69,6 +69,7 @@ async fn send(write: &mut (impl AsyncWrite + Unpin), message: &Message) -> Resul
     Ok(write.write_all(&line).await?)
 }
 
+/// Runs the example.
 #[tokio::main(flavor = "current_thread")]
 pub async fn main() -> Result<()> {
     let producer = Producer::builder("gardener").build();

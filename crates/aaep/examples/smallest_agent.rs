@@ -13,6 +13,7 @@ async fn receive(mut link: Link) -> Result<(), Box<dyn std::error::Error + Send 
     }
     Ok(())
 }
+/// Runs the example.
 #[tokio::main(flavor = "current_thread")]
 pub async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let producer = Producer::builder("banker").name("Banker").build();
