@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut announcer = Announcer::new(Profile::preset(SubscriberKind::ScreenReader));
     for (n, line) in bytes.split(|b| *b == b'\n').enumerate() {
         let now = Moment::from_millis(1000 * n as u64);
-        let mut said = announcer.tick(now);
+        let mut said = announcer.handle_timeout(now);
         if let Ok(Message::Event(event)) = Message::parse(line) {
             said.extend(announcer.announce(now, &event));
         }

@@ -8,9 +8,9 @@
 //!
 //! 1. Read or make a [`Profile`]; ask the producer for [`Profile::capabilities`].
 //! 2. Give each event to [`Announcer::announce`] and say what comes out; a [`Pacer`] keeps a voice from falling behind.
-//! 3. Call [`Announcer::tick`] no later than [`Announcer::next_deadline`]: signs of life, reminders, sums of tools.
-//! 4. Tell it what only the connection knows: [`Announcer::remark`], [`Announcer::prompt_ended`].
-//! 5. Answer the user: [`Announcer::catch_up`], [`Announcer::whereabouts`], [`Announcer::waiting`].
+//! 3. Call [`Announcer::handle_timeout`] no later than [`Announcer::next_deadline`]: signs of life, reminders, sums of tools.
+//! 4. Tell it what only the connection knows: [`Announcer::connection_notice`], [`Announcer::prompt_ended`].
+//! 5. Answer the user: [`Announcer::catch_up`], [`Announcer::status`], [`Announcer::waiting`].
 //!
 //! ```
 //! use aaep_announce::{Announcer, Earcon, SubscriberKind, Priority, Profile};
@@ -36,7 +36,7 @@
 //! - **Nothing critical is left out.** Questions, failures and handoffs are said in quiet hours and under low load.
 //! - **A question is exact.** Addresses, paths, commands and numbers of a question are said to the last symbol, hidden
 //!   and look-alike characters are named. Everywhere else they are shortened to what can be listened to.
-//! - **No long speeches.** No utterance is longer than [`Profile::longest_utterance`].
+//! - **No long speeches.** No utterance is longer than [`Profile::max_utterance_words`].
 //! - **No fragments.** Streamed text is held until a sentence, a row, a block of code has ended.
 //! - **Nothing twice in a row** about the same thing, apart from output that repeats itself.
 //! - **Nothing unspeakable.** No control, drawing or zero-width character comes out of [`listenable`].
@@ -58,7 +58,7 @@ mod profile;
 pub mod speakable;
 mod utterance;
 
-pub use announcer::{Announcer, ConnectionNotice, PromptEnd};
+pub use announcer::{Announcer, ConnectionNotice, PromptResolution};
 pub use pacer::Pacer;
 pub use phrases::{Arg, Phrases};
 pub use profile::{CodePolicy, ParseProfileError, Profile, Punctuation, QuietHours, SubscriberKind, TimeOfDay};

@@ -9,12 +9,12 @@ use crate::utterance::{Priority, Utterance};
 use aaep_proto::pace::spoken_words;
 
 /// The most utterances that wait. Beyond, the oldest are handed out, and the voice has to see.
-const WAITING: usize = 256;
+const MAX_WAITING_UTTERANCES: usize = 256;
 
 /// Hands utterances to a voice no faster than it can say them: what was handed out and is not said yet is one unit of
-/// speech at most (see [`Profile::longest_utterance`]). What interrupts goes out at once, with all that belongs to it.
+/// speech at most (see [`Profile::max_utterance_words`]). What interrupts goes out at once, with all that belongs to it.
 ///
-/// Like the announcer it has no clock. It estimates by the user's pace, and learns from [`Pacer::has_said`] where a voice
+/// Like the announcer it has no clock. It estimates by the user's pace, and learns from [`Pacer::speech_finished`] where a voice
 /// tells what it has said.
 ///
 /// ```
@@ -23,9 +23,9 @@ const WAITING: usize = 256;
 /// let profile = Profile { pace_wpm: 180, ..Profile::default() };
 /// let long = Utterance::new("word ".repeat(50), "en", Priority::Message);
 /// let mut pacer = Pacer::new(&profile);
-/// assert_eq!(pacer.say(Moment::from_millis(0), vec![long.clone(), long.clone()], false).len(), 1);
+/// assert_eq!(pacer.push(Moment::from_millis(0), vec![long.clone(), long.clone()], false).len(), 1);
 /// let due = pacer.next_deadline().expect("one waits");
-/// assert_eq!(pacer.tick(due), [long]);
+/// assert_eq!(pacer.handle_timeout(due), [long]);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Pacer {
@@ -39,22 +39,22 @@ pub struct Pacer {
 impl Pacer {
     /// A pacer for this user.
     pub fn new(profile: &Profile) -> Pacer {
-        let (words_per_minute, longest) = (profile.pace_wpm.into(), profile.longest_utterance());
+        let (words_per_minute, longest) = (profile.pace_wpm.into(), profile.max_utterance_words());
         Pacer { words_per_minute, longest, waiting: VecDeque::new(), ends: VecDeque::new() }
     }
 
     /// Goes on for another profile.
     pub fn set_profile(&mut self, profile: &Profile) {
-        (self.words_per_minute, self.longest) = (profile.pace_wpm.into(), profile.longest_utterance());
+        (self.words_per_minute, self.longest) = (profile.pace_wpm.into(), profile.max_utterance_words());
     }
 
     /// Takes what one thing gave to say; answers what goes to the voice now. `at_once` is for what the user asked for.
-    pub fn say(&mut self, now: Moment, said: Vec<Utterance>, at_once: bool) -> Vec<Utterance> {
+    pub fn push(&mut self, now: Moment, said: Vec<Utterance>, at_once: bool) -> Vec<Utterance> {
         let at_once = at_once || said.iter().any(|utterance| utterance.priority == Priority::Important);
         let mut out = Vec::new();
         for utterance in said {
             if at_once {
-                self.hand_out(now, utterance, &mut out);
+                self.release(now, utterance, &mut out);
                 continue;
             }
             if utterance.priority == Priority::Progress {
@@ -62,16 +62,16 @@ impl Pacer {
             }
             self.waiting.push_back(utterance);
         }
-        while self.waiting.len() > WAITING
+        while self.waiting.len() > MAX_WAITING_UTTERANCES
             && let Some(oldest) = self.waiting.pop_front()
         {
-            self.hand_out(now, oldest, &mut out);
+            self.release(now, oldest, &mut out);
         }
-        out.extend(self.tick(now));
+        out.extend(self.handle_timeout(now));
         out
     }
 
-    /// When [`Pacer::tick`] wants to be called, if nothing else happens before.
+    /// When [`Pacer::handle_timeout`] wants to be called, if nothing else happens before.
     pub fn next_deadline(&self) -> Option<Moment> {
         let next = self.waiting.front()?;
         // The longest may wait until the voice is free; shorter ones follow while it speaks.
@@ -81,31 +81,31 @@ impl Pacer {
     }
 
     /// What goes to the voice because time has passed.
-    pub fn tick(&mut self, now: Moment) -> Vec<Utterance> {
+    pub fn handle_timeout(&mut self, now: Moment) -> Vec<Utterance> {
         let mut out = Vec::new();
         while self.next_deadline().is_some_and(|due| due <= now)
             && let Some(next) = self.waiting.pop_front()
         {
-            self.hand_out(now, next, &mut out);
+            self.release(now, next, &mut out);
         }
         out
     }
 
     /// The voice has said an utterance, or left it out: the next begins now.
-    pub fn has_said(&mut self, now: Moment) -> Vec<Utterance> {
+    pub fn speech_finished(&mut self, now: Moment) -> Vec<Utterance> {
         if let Some(end) = self.ends.pop_front() {
-            self.follow(end, now);
+            self.shift(end, now);
         }
-        self.tick(now)
+        self.handle_timeout(now)
     }
 
     /// Takes back what waits about something that is over.
-    pub fn take_back(&mut self, about: &str) {
+    pub fn cancel(&mut self, about: &str) {
         self.waiting.retain(|utterance| utterance.about.as_deref() != Some(about));
     }
 
     /// Forgets everything that waits: the user wants silence.
-    pub fn hush(&mut self) {
+    pub fn clear(&mut self) {
         self.waiting.clear();
         self.ends.clear();
     }
@@ -115,7 +115,7 @@ impl Pacer {
         self.waiting.drain(..).collect()
     }
 
-    fn hand_out(&mut self, now: Moment, utterance: Utterance, out: &mut Vec<Utterance>) {
+    fn release(&mut self, now: Moment, utterance: Utterance, out: &mut Vec<Utterance>) {
         while self.ends.front().is_some_and(|end| *end <= now) {
             self.ends.pop_front();
         }
@@ -124,7 +124,7 @@ impl Pacer {
             // What is being said is cut off; the rest follows.
             let cut = self.ends.pop_front().unwrap_or(now);
             let end = now.plus_micros(length);
-            self.follow(cut, end);
+            self.shift(cut, end);
             self.ends.push_front(end);
         } else {
             let begin = self.ends.back().copied().unwrap_or(now);
@@ -134,7 +134,7 @@ impl Pacer {
     }
 
     /// What was to begin at one moment begins at another.
-    fn follow(&mut self, planned: Moment, now: Moment) {
+    fn shift(&mut self, planned: Moment, now: Moment) {
         self.ends.iter_mut().for_each(|end| *end = now.plus_micros(end.since(planned)));
     }
 
@@ -159,10 +159,10 @@ mod tests {
     fn one_unit_is_ahead_of_the_voice_and_no_more() {
         let mut pacer = pacer();
         let all = vec![words(20, Priority::Message); 6];
-        assert_eq!(pacer.say(Moment::from_millis(0), all, false).len(), 3, "sixty words take twenty seconds");
-        assert_eq!(pacer.tick(Moment::from_millis(6000)).len(), 0);
-        assert_eq!(pacer.tick(Moment::from_millis(7000)).len(), 1);
-        assert_eq!(pacer.tick(Moment::from_millis(60_000)).len(), 2);
+        assert_eq!(pacer.push(Moment::from_millis(0), all, false).len(), 3, "sixty words take twenty seconds");
+        assert_eq!(pacer.handle_timeout(Moment::from_millis(6000)).len(), 0);
+        assert_eq!(pacer.handle_timeout(Moment::from_millis(7000)).len(), 1);
+        assert_eq!(pacer.handle_timeout(Moment::from_millis(60_000)).len(), 2);
         assert_eq!(pacer.next_deadline(), None);
     }
 
@@ -170,10 +170,10 @@ mod tests {
     fn what_interrupts_goes_out_at_once_with_its_details() {
         let mut pacer = pacer();
         let now = Moment::from_millis(0);
-        pacer.say(now, vec![words(50, Priority::Message); 3], false);
+        pacer.push(now, vec![words(50, Priority::Message); 3], false);
         let question = vec![words(5, Priority::Important), words(50, Priority::Message)];
-        assert_eq!(pacer.say(now, question, false).len(), 2);
-        assert_eq!(pacer.say(now, vec![words(9, Priority::Message)], true).len(), 1, "what the user asked for");
+        assert_eq!(pacer.push(now, question, false).len(), 2);
+        assert_eq!(pacer.push(now, vec![words(9, Priority::Message)], true).len(), 1, "what the user asked for");
         assert_eq!(pacer.flush().len(), 2);
     }
 
@@ -181,30 +181,30 @@ mod tests {
     fn a_voice_that_is_faster_is_not_kept_waiting() {
         let mut pacer = pacer();
         let now = Moment::from_millis(1000);
-        assert_eq!(pacer.say(now, vec![words(60, Priority::Message); 2], false).len(), 1);
-        assert_eq!(pacer.has_said(Moment::from_millis(5000)).len(), 1);
+        assert_eq!(pacer.push(now, vec![words(60, Priority::Message); 2], false).len(), 1);
+        assert_eq!(pacer.speech_finished(Moment::from_millis(5000)).len(), 1);
     }
 
     #[test]
     fn newer_progress_takes_the_place_of_older_and_what_is_over_is_taken_back() {
         let mut pacer = pacer();
         let now = Moment::from_millis(0);
-        pacer.say(now, vec![words(60, Priority::Message)], false);
+        pacer.push(now, vec![words(60, Priority::Message)], false);
         for _ in 0..3 {
-            pacer.say(now, vec![words(3, Priority::Progress)], false);
+            pacer.push(now, vec![words(3, Priority::Progress)], false);
         }
         let about = Utterance { about: Some("rpl_1".to_owned()), ..words(3, Priority::Message) };
-        pacer.say(now, vec![about], false);
+        pacer.push(now, vec![about], false);
         assert_eq!(pacer.waiting.len(), 2);
-        pacer.take_back("rpl_1");
+        pacer.cancel("rpl_1");
         assert_eq!(pacer.waiting.len(), 1);
-        pacer.hush();
-        assert_eq!(pacer.say(now, vec![words(60, Priority::Message)], false).len(), 1);
+        pacer.clear();
+        assert_eq!(pacer.push(now, vec![words(60, Priority::Message)], false).len(), 1);
     }
 
     #[test]
     fn who_has_no_pace_gets_everything_at_once() {
         let mut pacer = Pacer::new(&Profile { pace_wpm: 0, ..Profile::default() });
-        assert_eq!(pacer.say(Moment::from_millis(0), vec![words(60, Priority::Message); 9], false).len(), 9);
+        assert_eq!(pacer.push(Moment::from_millis(0), vec![words(60, Priority::Message); 9], false).len(), 9);
     }
 }

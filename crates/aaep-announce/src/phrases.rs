@@ -23,7 +23,7 @@ const FILES: [(&str, &str); 6] = [
 /// let wishes = ["ha".parse()?, "de-AT".parse()?];
 /// let phrases = Phrases::for_languages(&wishes);
 /// assert_eq!(phrases.language(), "de");
-/// assert_eq!(phrases.say("done"), "Fertig.");
+/// assert_eq!(phrases.text("done"), "Fertig.");
 /// # Ok::<(), aaep_proto::language::ParseLanguageTagError>(())
 /// ```
 pub struct Phrases {
@@ -36,7 +36,7 @@ pub struct Phrases {
 /// ```
 /// use aaep_announce::{Arg, Phrases};
 /// let english = Phrases::for_languages(&[]);
-/// assert_eq!(english.say_with("ui-no-question", &[("number", Arg::from(7u64))]), "There is no question 7.");
+/// assert_eq!(english.format("ui-no-question", &[("number", Arg::from(7u64))]), "There is no question 7.");
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'a> {
@@ -76,13 +76,13 @@ impl From<usize> for Arg<'_> {
     }
 }
 
-/// Says a phrase with its values: `say!(phrases, "asks", agent = name, action = text)`.
-macro_rules! say {
+/// Formats a phrase with its values: `phrase!(phrases, "asks", agent = name, action = text)`.
+macro_rules! phrase {
     ($phrases:expr, $id:expr $(, $name:ident = $value:expr)* $(,)?) => {
-        $phrases.say_with($id, &[$( (stringify!($name), $crate::phrases::Arg::from($value)) ),*])
+        $phrases.format($id, &[$( (stringify!($name), $crate::phrases::Arg::from($value)) ),*])
     };
 }
-pub(crate) use say;
+pub(crate) use phrase;
 
 impl Phrases {
     /// The phrases in the first of these languages that we have, or in English.
@@ -126,12 +126,12 @@ impl Phrases {
     }
 
     /// A phrase without values.
-    pub fn say(&self, id: &str) -> String {
-        self.say_with(id, &[])
+    pub fn text(&self, id: &str) -> String {
+        self.format(id, &[])
     }
 
     /// A phrase with its values.
-    pub fn say_with(&self, id: &str, values: &[(&str, Arg<'_>)]) -> String {
+    pub fn format(&self, id: &str, values: &[(&str, Arg<'_>)]) -> String {
         let mut args = FluentArgs::with_capacity(values.len());
         for (name, value) in values {
             match value {
@@ -139,11 +139,11 @@ impl Phrases {
                 Arg::Number(number) => args.set(*name, FluentValue::from(*number)),
             }
         }
-        let own = self.format(id, &args);
-        own.or_else(|| Phrases::english().format(id, &args)).unwrap_or_default()
+        let own = self.try_format(id, &args);
+        own.or_else(|| Phrases::english().try_format(id, &args)).unwrap_or_default()
     }
 
-    fn format(&self, id: &str, args: &FluentArgs<'_>) -> Option<String> {
+    fn try_format(&self, id: &str, args: &FluentArgs<'_>) -> Option<String> {
         let pattern = self.bundle.get_message(id)?.value()?;
         let mut errors = Vec::new();
         let text = self.bundle.format_pattern(pattern, Some(args), &mut errors).into_owned();
@@ -154,15 +154,15 @@ impl Phrases {
     /// said to be longer than it is.
     pub fn duration(&self, seconds: u64) -> String {
         match seconds {
-            60 => say!(self, "minutes", count = 1u64),
-            0..120 => say!(self, "seconds", count = seconds),
-            120..3600 => say!(self, "minutes", count = seconds / 60),
+            60 => phrase!(self, "minutes", count = 1u64),
+            0..120 => phrase!(self, "seconds", count = seconds),
+            120..3600 => phrase!(self, "minutes", count = seconds / 60),
             _ => {
                 let minutes = seconds / 60;
-                let hours = say!(self, "hours", count = minutes / 60);
+                let hours = phrase!(self, "hours", count = minutes / 60);
                 match minutes % 60 {
                     0 => hours,
-                    rest => format!("{hours} {}", say!(self, "minutes", count = rest)),
+                    rest => format!("{hours} {}", phrase!(self, "minutes", count = rest)),
                 }
             }
         }
@@ -235,7 +235,7 @@ mod tests {
                             Arg::Number(n) => args.set(*name, *n),
                         }
                     }
-                    let said = phrases.format(&id, &args).unwrap_or_else(|| panic!("{tag} {id} cannot be said"));
+                    let said = phrases.try_format(&id, &args).unwrap_or_else(|| panic!("{tag} {id} cannot be said"));
                     assert!(
                         !said.is_empty() && !said.contains(['{', '}', '$', '\u{2068}', '\u{2069}']),
                         "{tag}: {said}"
@@ -262,12 +262,12 @@ mod tests {
     #[test]
     fn numbers_take_their_forms() {
         let english = Phrases::english();
-        assert_eq!(say!(english, "tool-calls-failed", count = 14u64, failed = 1u64), "14 tool calls, one failed.");
-        assert_eq!(say!(english, "tool-calls-failed", count = 14u64, failed = 3u64), "14 tool calls, 3 failed.");
+        assert_eq!(phrase!(english, "tool-calls-failed", count = 14u64, failed = 1u64), "14 tool calls, one failed.");
+        assert_eq!(phrase!(english, "tool-calls-failed", count = 14u64, failed = 3u64), "14 tool calls, 3 failed.");
         let arabic = Phrases::exactly("ar").unwrap();
-        assert_eq!(say!(arabic, "minutes", count = 2u64), "دقيقتان");
-        assert_eq!(say!(arabic, "minutes", count = 5u64), "5 دقائق");
-        assert_eq!(say!(arabic, "minutes", count = 50u64), "50 دقيقة");
+        assert_eq!(phrase!(arabic, "minutes", count = 2u64), "دقيقتان");
+        assert_eq!(phrase!(arabic, "minutes", count = 5u64), "5 دقائق");
+        assert_eq!(phrase!(arabic, "minutes", count = 50u64), "50 دقيقة");
     }
 
     #[test]

@@ -11,13 +11,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// The range that the protocol allows for a pace.
-const PACE: std::ops::RangeInclusive<u32> = 50..=1000;
+const PACE_WPM_RANGE: std::ops::RangeInclusive<u32> = 50..=1000;
 /// The range of the factor for more time; see `docs/reference/more-time.md`.
-const TIME_FACTOR: std::ops::RangeInclusive<u32> = 1..=10;
+const TIME_FACTOR_RANGE: std::ops::RangeInclusive<u32> = 1..=10;
 /// The most languages that a subscription may name.
-const LANGUAGES: usize = 32;
+const MAX_LANGUAGES: usize = 32;
 /// The pace for those who have none.
-const USUAL_PACE: u64 = 180;
+const DEFAULT_PACE_WPM: u64 = 180;
 
 /// What kind of listener the utterances are for.
 ///
@@ -181,7 +181,7 @@ impl fmt::Display for ParseProfileError {
             }
             ParseProfileError::TimeFactor(n) => write!(f, "time_factor is 1 to 10, not {n}"),
             ParseProfileError::Word(field, word) => write!(f, "{field} does not know \"{}\"", word.escape_debug()),
-            ParseProfileError::Languages(n) => write!(f, "languages takes 1 to {LANGUAGES} tags, not {n}"),
+            ParseProfileError::Languages(n) => write!(f, "languages takes 1 to {MAX_LANGUAGES} tags, not {n}"),
         }
     }
 }
@@ -204,7 +204,7 @@ impl std::error::Error for ParseProfileError {}
 /// # Ok::<(), toml::de::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Wishes")]
+#[serde(try_from = "ProfileFile")]
 pub struct Profile {
     /// The kind of listener.
     pub kind: SubscriberKind,
@@ -230,7 +230,7 @@ pub struct Profile {
 /// A profile as a file has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wishes {
+struct ProfileFile {
     kind: Option<SubscriberKind>,
     pace_wpm: Option<u32>,
     verbosity: Option<Verbosity>,
@@ -242,10 +242,10 @@ struct Wishes {
     quiet_hours: Option<QuietHours>,
 }
 
-impl TryFrom<Wishes> for Profile {
+impl TryFrom<ProfileFile> for Profile {
     type Error = ParseProfileError;
 
-    fn try_from(wishes: Wishes) -> Result<Profile, ParseProfileError> {
+    fn try_from(wishes: ProfileFile) -> Result<Profile, ParseProfileError> {
         let preset = Profile::preset(wishes.kind.unwrap_or_default());
         let profile = Profile {
             kind: preset.kind,
@@ -275,10 +275,10 @@ impl Profile {
     ///
     /// ```
     /// use aaep_announce::Profile;
-    /// assert_eq!(Profile { pace_wpm: 180, ..Profile::default() }.longest_utterance(), 60);
+    /// assert_eq!(Profile { pace_wpm: 180, ..Profile::default() }.max_utterance_words(), 60);
     /// ```
-    pub fn longest_utterance(&self) -> u64 {
-        let pace = if self.pace_wpm == 0 { USUAL_PACE } else { self.pace_wpm.into() };
+    pub fn max_utterance_words(&self) -> u64 {
+        let pace = if self.pace_wpm == 0 { DEFAULT_PACE_WPM } else { self.pace_wpm.into() };
         (pace * limits::CHUNK_SPEECH_SECONDS / 60).max(15)
     }
 
@@ -307,10 +307,10 @@ impl Profile {
 
     /// Whether all values are in their range.
     pub fn check(&self) -> Result<(), ParseProfileError> {
-        if self.pace_wpm != 0 && !PACE.contains(&self.pace_wpm) {
+        if self.pace_wpm != 0 && !PACE_WPM_RANGE.contains(&self.pace_wpm) {
             return Err(ParseProfileError::Pace(self.pace_wpm));
         }
-        if !TIME_FACTOR.contains(&self.time_factor) {
+        if !TIME_FACTOR_RANGE.contains(&self.time_factor) {
             return Err(ParseProfileError::TimeFactor(self.time_factor));
         }
         if let Verbosity::Other(word) = &self.verbosity {
@@ -320,7 +320,7 @@ impl Profile {
             return Err(ParseProfileError::Word("cognitive_load", word.to_string()));
         }
         match self.languages.len() {
-            1..=LANGUAGES => Ok(()),
+            1..=MAX_LANGUAGES => Ok(()),
             count => Err(ParseProfileError::Languages(count)),
         }
     }
@@ -346,11 +346,11 @@ impl Profile {
         };
         let mut languages: Vec<LanguageTag> = Vec::new();
         for tag in &self.languages {
-            if languages.len() < LANGUAGES && !languages.contains(tag) {
+            if languages.len() < MAX_LANGUAGES && !languages.contains(tag) {
                 languages.push(tag.clone());
             }
         }
-        let factor = self.time_factor.clamp(*TIME_FACTOR.start(), *TIME_FACTOR.end());
+        let factor = self.time_factor.clamp(*TIME_FACTOR_RANGE.start(), *TIME_FACTOR_RANGE.end());
         let more_time = self.can_reply() && factor > 1;
         let fields = CapabilityFields {
             max_events_per_second: rate,
@@ -360,7 +360,7 @@ impl Profile {
             supports_clarification_reply: Some(self.can_reply()),
             coalesce_boundaries: Some(boundaries),
             cognitive_load: Some(self.cognitive_load.clone()),
-            pace_wpm: (self.pace_wpm != 0).then(|| self.pace_wpm.clamp(*PACE.start(), *PACE.end())),
+            pace_wpm: (self.pace_wpm != 0).then(|| self.pace_wpm.clamp(*PACE_WPM_RANGE.start(), *PACE_WPM_RANGE.end())),
             supported_conformance_levels: Some(if self.can_reply() { vec![1, 2, 3] } else { vec![1] }),
             supported_extensions: more_time.then(|| vec![MORE_TIME_URI.to_owned()]),
             ..CapabilityFields::default()

@@ -88,7 +88,7 @@ impl ListenSession {
             return match question.ended {
                 None if self.router.is_open(number) => Ok(number),
                 None => Err(phrase!(self, "ui-on-its-way-already", number = number)),
-                Some(how) => Err(phrase!(self, "ui-over", number = number, how = &self.phrases().say(how))),
+                Some(how) => Err(phrase!(self, "ui-over", number = number, how = &self.phrases().text(how))),
             };
         }
         let mut open = self.questions.open();

@@ -10,7 +10,7 @@ use crate::{Effect, Escaped, Line, LineKind};
 /// Formats a fixed phrase in the user's language: `phrase!(session, "ui-no-question", number = number)`.
 macro_rules! phrase {
     ($session:expr, $id:expr $(, $name:ident = $value:expr)* $(,)?) => {
-        $session.phrases().say_with($id, &[$( (stringify!($name), aaep_announce::Arg::from($value)) ),*])
+        $session.phrases().format($id, &[$( (stringify!($name), aaep_announce::Arg::from($value)) ),*])
     };
 }
 pub(crate) use phrase;
@@ -45,14 +45,14 @@ impl ListenSession {
 
     /// Speaks: at once if the user waits for it, else at the pace of the voice.
     pub(crate) fn speak(&mut self, utterances: Vec<Utterance>, at_once: bool) {
-        let due = self.pacer.say(self.now, utterances, at_once);
+        let due = self.pacer.push(self.now, utterances, at_once);
         self.effects.extend(due.into_iter().map(Effect::Speak));
     }
 
     /// Reports that the voice finished or cancelled an utterance.
     pub fn handle_speech_finished(&mut self, now: Moment) {
         self.observe(now);
-        let due = self.pacer.has_said(now);
+        let due = self.pacer.speech_finished(now);
         self.effects.extend(due.into_iter().map(Effect::Speak));
     }
 
@@ -65,7 +65,7 @@ impl ListenSession {
 
     /// Stops all speech, also that which waits.
     pub(crate) fn silence(&mut self) {
-        self.pacer.hush();
+        self.pacer.clear();
         self.effects.push(Effect::Silence);
     }
 
@@ -112,7 +112,7 @@ impl ListenSession {
 
     /// Prints and speaks a remark of the program itself: the phrase with this id and these values.
     pub fn note_phrase(&mut self, id: &str, values: &[(&str, Arg<'_>)]) {
-        self.note(self.phrases().say_with(id, values));
+        self.note(self.phrases().format(id, values));
     }
 
     /// Prints and speaks a remark about a producer. Notices are in English.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aaep_announce::{Phrases, PromptEnd as AnnouncedEnd};
+use aaep_announce::{Phrases, PromptResolution};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::Event;
 use aaep_proto::subscriber::{Prompt, PromptEnd, PromptId, PromptReplyError};
@@ -47,7 +47,7 @@ impl ListenSession {
             let tag = first.language.parse().ok();
             let languages: Vec<LanguageTag> = tag.into_iter().chain(self.profile.languages.iter().cloned()).collect();
             let values = [("number", number.into()), ("text", first.text.as_str().into())];
-            first.text = Phrases::for_languages(&languages).say_with("ui-number", &values);
+            first.text = Phrases::for_languages(&languages).format("ui-number", &values);
         }
         self.announce(producer, LineKind::Question, Some(number), utterances);
         number
@@ -62,7 +62,7 @@ impl ListenSession {
             None => {
                 // An answer that did not arrive, or another question under the same token.
                 if let Some(token) = token {
-                    let _ = self.producers[producer].announcer.prompt_ended(now, token, AnnouncedEnd::Withdrawn);
+                    let _ = self.producers[producer].announcer.prompt_ended(now, token, PromptResolution::Withdrawn);
                 }
                 self.add_question(now, producer, prompt.event.clone(), deadline)
             }
@@ -92,20 +92,20 @@ impl ListenSession {
     pub(crate) fn prompt_ended(&mut self, now: Moment, producer: usize, id: PromptId, end: PromptEnd) {
         let Some(number) = self.questions.by_prompt(producer, id) else { return };
         let (ended, announced) = match end {
-            PromptEnd::AnsweredHere => ("over-answered", AnnouncedEnd::Answered),
-            PromptEnd::ResolvedElsewhere(_) => ("over-elsewhere", AnnouncedEnd::AnsweredElsewhere),
-            PromptEnd::Expired => ("over-expired", AnnouncedEnd::TimedOut),
-            PromptEnd::Replaced => ("over-replaced", AnnouncedEnd::Withdrawn),
-            PromptEnd::SessionEnded => ("over-session", AnnouncedEnd::Withdrawn),
-            PromptEnd::ConnectionLost => ("over-connection", AnnouncedEnd::Withdrawn),
-            PromptEnd::Cancelled | PromptEnd::Closed => ("over-withdrawn", AnnouncedEnd::Withdrawn),
+            PromptEnd::AnsweredHere => ("over-answered", PromptResolution::Answered),
+            PromptEnd::ResolvedElsewhere(_) => ("over-elsewhere", PromptResolution::AnsweredElsewhere),
+            PromptEnd::Expired => ("over-expired", PromptResolution::TimedOut),
+            PromptEnd::Replaced => ("over-replaced", PromptResolution::Withdrawn),
+            PromptEnd::SessionEnded => ("over-session", PromptResolution::Withdrawn),
+            PromptEnd::ConnectionLost => ("over-connection", PromptResolution::Withdrawn),
+            PromptEnd::Cancelled | PromptEnd::Closed => ("over-withdrawn", PromptResolution::Withdrawn),
         };
         let Some(question) = self.questions.get_mut(number) else { return };
         question.ended = Some(ended);
         let token = question.token().cloned();
         let mut json = question.to_json(now);
         // Programs get the reason in English, whatever the user's language is.
-        json["reason"] = json!(Phrases::for_languages(&[]).say(ended));
+        json["reason"] = json!(Phrases::for_languages(&[]).text(ended));
         match end {
             PromptEnd::AnsweredHere => self.router.answered(number),
             _ => self.router.ended(now, number),
@@ -113,7 +113,7 @@ impl ListenSession {
         self.effects.push(Effect::PrintJson(json));
         let Some(token) = token else { return };
         let key = speech_key(producer, token.as_str());
-        self.pacer.take_back(&key);
+        self.pacer.cancel(&key);
         self.effects.push(Effect::CancelSpeech(key));
         let utterances = self.producers[producer].announcer.prompt_ended(now, &token, announced);
         if end == PromptEnd::Replaced {
@@ -150,6 +150,6 @@ impl ListenSession {
             AnswerError::Refused(PromptReplyError::WrongKind) => "refused-kind",
             AnswerError::SubscriptionEnded => "refused-over",
         };
-        self.respond(phrase!(self, "ui-not-sent-to", number = number, why = &self.phrases().say(why)));
+        self.respond(phrase!(self, "ui-not-sent-to", number = number, why = &self.phrases().text(why)));
     }
 }

@@ -34,7 +34,7 @@ impl ExpectedAnswer {
 
     /// Returns a sentence that describes the expected answer.
     pub(crate) fn describe(self, phrases: &Phrases) -> String {
-        phrases.say_with(self.phrase_id, &[("last", self.choices.into())])
+        phrases.format(self.phrase_id, &[("last", self.choices.into())])
     }
 }
 

@@ -42,7 +42,7 @@ impl ListenSession {
             Command::Repeat(named) => self.repeat(entered, named),
             Command::Details(named) => self.details(entered, named),
             Command::ListQuestions => self.list_questions(entered),
-            Command::Status => self.ask_announcers(|announcer| announcer.whereabouts(entered)),
+            Command::Status => self.ask_announcers(|announcer| announcer.status(entered)),
             Command::CatchUp => self.ask_announcers(|announcer| announcer.catch_up(entered)),
             Command::Walk { back, kind } => self.walk(back, kind),
             Command::Less => self.change_verbosity(false),
@@ -52,7 +52,7 @@ impl ListenSession {
             Command::MoreTime => self.more_time(entered),
             Command::Voice(on) => {
                 // Speech that waits is dropped, so that a voice that is turned on does not catch up.
-                self.pacer.hush();
+                self.pacer.clear();
                 self.effects.push(Effect::SetVoice(on));
             }
             Command::Close { whole } => self.close(whole),
@@ -67,7 +67,7 @@ impl ListenSession {
             Route::NoneOpen => self.respond(phrase!(self, "ui-nothing-waits")),
             Route::Ended(number) => {
                 let how = self.questions.get(number).map_or("over-long-ago", |q| q.ended.unwrap_or("over-on-its-way"));
-                self.respond(phrase!(self, "ui-not-sent-over", number = number, how = &self.phrases().say(how)));
+                self.respond(phrase!(self, "ui-not-sent-over", number = number, how = &self.phrases().text(how)));
                 if self.questions.open().next().is_some() {
                     self.list_questions(entered);
                 }
@@ -142,7 +142,7 @@ impl ListenSession {
             return self.answer(entered, None, TypedAnswer::Words(words));
         }
         let hint = if self.questions.open().next().is_some() { "answer-yes-no" } else { "ui-hint-nothing" };
-        self.respond(phrase!(self, "ui-not-understood", hint = &self.phrases().say(hint)));
+        self.respond(phrase!(self, "ui-not-understood", hint = &self.phrases().text(hint)));
     }
 
     /// Announces an open question again, all of it, and focuses it.
@@ -163,7 +163,7 @@ impl ListenSession {
         match self.questions.get(number).map(|q| q.ended) {
             Some(None) => self.ask_again(now, number),
             Some(Some(how)) => {
-                self.respond(phrase!(self, "ui-over", number = number, how = &self.phrases().say(how)));
+                self.respond(phrase!(self, "ui-over", number = number, how = &self.phrases().text(how)));
             }
             None => self.respond(phrase!(self, "ui-no-question", number = number)),
         }
@@ -231,7 +231,7 @@ impl ListenSession {
             Some(line) => self.repeat_line(line),
             None => {
                 let phrases = self.phrases();
-                let text = phrases.say(if back { "ui-first" } else { "ui-last" });
+                let text = phrases.text(if back { "ui-first" } else { "ui-last" });
                 self.effects.push(Effect::PrintLine(Line::new(LineKind::Reply, text.as_str())));
                 self.speak(vec![Utterance::new(text, phrases.language(), Priority::Message)], true);
             }
@@ -268,7 +268,7 @@ impl ListenSession {
             }
         };
         self.apply_profile();
-        self.respond(self.phrases().say(text));
+        self.respond(self.phrases().text(text));
     }
 
     /// Doubles the time for answers from the next question on. The deadline of an open question cannot change: its

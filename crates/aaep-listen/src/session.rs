@@ -160,10 +160,10 @@ impl ListenSession {
     /// Announces what is due because time has passed.
     pub fn handle_timeout(&mut self, now: Moment) {
         self.observe(now);
-        let due = self.pacer.tick(now);
+        let due = self.pacer.handle_timeout(now);
         self.effects.extend(due.into_iter().map(Effect::Speak));
         for producer in 0..self.producers.len() {
-            let utterances = self.producers[producer].announcer.tick(now);
+            let utterances = self.producers[producer].announcer.handle_timeout(now);
             self.announce(producer, LineKind::Progress, None, utterances);
         }
         self.end_unopened(now);
@@ -259,7 +259,7 @@ impl ListenSession {
     }
 
     fn connection_notice(&mut self, now: Moment, producer: usize, notice: &ConnectionNotice) {
-        let utterances = self.producers[producer].announcer.remark(now, notice);
+        let utterances = self.producers[producer].announcer.connection_notice(now, notice);
         self.announce(producer, LineKind::Note, None, utterances);
     }
 

@@ -5,8 +5,8 @@ use aaep_proto::validate::Deception;
 
 use super::Announcer;
 use super::prompt::deception;
-use super::words::Text;
-use crate::phrases::say;
+use super::words::LocalizedText;
+use crate::phrases::phrase;
 use crate::speakable;
 use crate::utterance::{Earcon, Priority, Utterance};
 
@@ -16,9 +16,9 @@ use crate::utterance::{Earcon, Priority, Utterance};
 /// use aaep_announce::{Announcer, Profile, ConnectionNotice};
 /// use aaep_proto::time::Moment;
 /// let mut announcer = Announcer::new(Profile::default());
-/// let said = announcer.remark(Moment::from_millis(0), &ConnectionNotice::Flood { left_out: 40 });
+/// let said = announcer.connection_notice(Moment::from_millis(0), &ConnectionNotice::Flood { left_out: 40 });
 /// assert_eq!(said[0].text, "40 messages were left out, because too many came at once.");
-/// assert!(announcer.remark(Moment::from_millis(5), &ConnectionNotice::Flood { left_out: 40 }).is_empty());
+/// assert!(announcer.connection_notice(Moment::from_millis(5), &ConnectionNotice::Flood { left_out: 40 }).is_empty());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionNotice {
@@ -56,19 +56,19 @@ pub enum ConnectionNotice {
 impl Announcer {
     /// What is to be said of something that the listener's side noticed. While a connection is lost no signs of life
     /// are given.
-    pub fn remark(&mut self, now: Moment, remark: &ConnectionNotice) -> Vec<Utterance> {
+    pub fn connection_notice(&mut self, now: Moment, remark: &ConnectionNotice) -> Vec<Utterance> {
         let phrases = self.user_phrases();
         let name = |agent: &String| match speakable::name(agent, &self.profile) {
-            name if name.is_empty() => phrases.say("agent-unknown"),
+            name if name.is_empty() => phrases.text("agent-unknown"),
             name => name,
         };
         let text = match remark {
-            ConnectionNotice::Gap => phrases.say("gap"),
-            ConnectionNotice::Flood { left_out } => say!(phrases, "flood", count = *left_out),
-            ConnectionNotice::ConnectionLost { agent } => say!(phrases, "connection-lost", agent = &name(agent)),
-            ConnectionNotice::ConnectionEnded { agent } => say!(phrases, "connection-ended", agent = &name(agent)),
-            ConnectionNotice::ConnectionBack { agent } => say!(phrases, "connection-back", agent = &name(agent)),
-            ConnectionNotice::KeyChanged { agent } => say!(phrases, "key-changed", agent = &name(agent)),
+            ConnectionNotice::Gap => phrases.text("gap"),
+            ConnectionNotice::Flood { left_out } => phrase!(phrases, "flood", count = *left_out),
+            ConnectionNotice::ConnectionLost { agent } => phrase!(phrases, "connection-lost", agent = &name(agent)),
+            ConnectionNotice::ConnectionEnded { agent } => phrase!(phrases, "connection-ended", agent = &name(agent)),
+            ConnectionNotice::ConnectionBack { agent } => phrase!(phrases, "connection-back", agent = &name(agent)),
+            ConnectionNotice::KeyChanged { agent } => phrase!(phrases, "key-changed", agent = &name(agent)),
             ConnectionNotice::HiddenCharacters(found) => deception(phrases, found).text,
         };
         let gone = matches!(remark, ConnectionNotice::ConnectionLost { .. } | ConnectionNotice::ConnectionEnded { .. });
@@ -87,7 +87,7 @@ impl Announcer {
         }
         let critical = matches!(remark, ConnectionNotice::KeyChanged { .. });
         let priority = if critical { Priority::Important } else { Priority::Message };
-        let mut utterance = self.fixed(Text::new(text, phrases.language()), priority);
+        let mut utterance = self.fixed(LocalizedText::new(text, phrases.language()), priority);
         utterance.interrupts = critical;
         let in_order =
             matches!(remark, ConnectionNotice::ConnectionBack { .. } | ConnectionNotice::ConnectionEnded { .. });
@@ -97,7 +97,7 @@ impl Announcer {
     }
 
     /// An utterance about no session in particular.
-    pub(super) fn fixed(&self, text: Text, priority: Priority) -> Utterance {
+    pub(super) fn fixed(&self, text: LocalizedText, priority: Priority) -> Utterance {
         Utterance::new(text.text, text.language, priority)
     }
 }

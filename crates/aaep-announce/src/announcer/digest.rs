@@ -5,10 +5,10 @@ use aaep_proto::id::SessionId;
 use aaep_proto::time::Moment;
 
 use super::Announcer;
-use super::session::{News, Session, State};
+use super::session::{Activity, CatchUpCounts, SessionState};
 use super::tools::tool_count;
-use super::words::Text;
-use crate::phrases::{Phrases, say};
+use super::words::LocalizedText;
+use crate::phrases::{Phrases, phrase};
 use crate::speakable::phrases_for;
 use crate::utterance::{Priority, Utterance};
 
@@ -18,14 +18,14 @@ impl Announcer {
         let phrases = self.user_phrases();
         let mut out = Vec::new();
         for (id, session) in &self.sessions {
-            if session.news.any {
+            if session.unreported.any {
                 out.extend(self.title(session).map(|text| self.about(id, text)));
-                let mut parts = news(&session.news, phrases);
+                let mut parts = unreported(&session.unreported, phrases);
                 if session.ended.is_none() {
                     parts.push(self.doing(id, session, now));
                 }
                 if !parts.is_empty() {
-                    out.push(self.about(id, Text::new(parts.join(" "), phrases.language())));
+                    out.push(self.about(id, LocalizedText::new(parts.join(" "), phrases.language())));
                 }
                 out.extend(session.ended.clone().map(|text| self.about(id, text)));
             }
@@ -34,11 +34,13 @@ impl Announcer {
             out.extend(self.waiting(now));
         }
         if out.is_empty() {
-            out.push(self.fixed(Text::new(phrases.say("nothing-new"), phrases.language()), Priority::Message));
+            out.push(
+                self.fixed(LocalizedText::new(phrases.text("nothing-new"), phrases.language()), Priority::Message),
+            );
         }
         let said = &mut self.said;
         self.sessions.retain(|id, session| {
-            session.news = News::default();
+            session.unreported = CatchUpCounts::default();
             if session.ended.is_some() {
                 said.remove(id.as_str());
             }
@@ -48,19 +50,21 @@ impl Announcer {
     }
 
     /// Which agents are at work, what each does now, and for how long.
-    pub fn whereabouts(&self, now: Moment) -> Vec<Utterance> {
+    pub fn status(&self, now: Moment) -> Vec<Utterance> {
         let phrases = self.user_phrases();
         let mut out = Vec::new();
         for (id, session) in self.sessions.iter().filter(|(_, s)| s.ended.is_none()) {
             out.extend(self.title(session).map(|text| self.about(id, text)));
-            out.push(self.about(id, Text::new(self.doing(id, session, now), phrases.language())));
+            out.push(self.about(id, LocalizedText::new(self.doing(id, session, now), phrases.language())));
         }
         if out.is_empty() {
-            out.push(self.fixed(Text::new(phrases.say("nothing-runs"), phrases.language()), Priority::Message));
+            out.push(
+                self.fixed(LocalizedText::new(phrases.text("nothing-runs"), phrases.language()), Priority::Message),
+            );
         }
         if !self.prompts.is_empty() {
-            let text = say!(phrases, "waiting-count", count = self.prompts.len());
-            out.push(self.fixed(Text::new(text, phrases.language()), Priority::Message));
+            let text = phrase!(phrases, "waiting-count", count = self.prompts.len());
+            out.push(self.fixed(LocalizedText::new(text, phrases.language()), Priority::Message));
         }
         out
     }
@@ -69,60 +73,62 @@ impl Announcer {
     pub fn waiting(&self, now: Moment) -> Vec<Utterance> {
         let phrases = self.user_phrases();
         if self.prompts.is_empty() {
-            return vec![self.fixed(Text::new(phrases.say("nothing-waits"), phrases.language()), Priority::Message)];
+            return vec![
+                self.fixed(LocalizedText::new(phrases.text("nothing-waits"), phrases.language()), Priority::Message),
+            ];
         }
-        let count = say!(phrases, "waiting-count", count = self.prompts.len());
-        let mut out = vec![self.fixed(Text::new(count, phrases.language()), Priority::Message)];
+        let count = phrase!(phrases, "waiting-count", count = self.prompts.len());
+        let mut out = vec![self.fixed(LocalizedText::new(count, phrases.language()), Priority::Message)];
         let mut prompts: Vec<_> = self.prompts.iter().collect();
         prompts.sort_by_key(|(_, prompt)| prompt.deadline);
         for (token, prompt) in prompts {
             let own = phrases_for(&prompt.asked.language, &self.profile.languages);
             let time = own.duration(prompt.deadline.since(now) / 1_000_000);
-            let text = say!(own, "waiting-item", agent = &prompt.agent, action = &prompt.asked.text, time = &time);
-            let mut utterance = self.fixed(Text::new(text, prompt.asked.language.clone()), Priority::Message);
+            let text = phrase!(own, "waiting-item", agent = &prompt.agent, action = &prompt.asked.text, time = &time);
+            let mut utterance = self.fixed(LocalizedText::new(text, prompt.asked.language.clone()), Priority::Message);
             utterance.about = Some(token.as_str().to_owned());
             out.push(utterance);
         }
         out
     }
 
-    fn about(&self, id: &SessionId, text: Text) -> Utterance {
+    fn about(&self, id: &SessionId, text: LocalizedText) -> Utterance {
         let mut utterance = self.fixed(text, Priority::Message);
         utterance.about = Some(id.as_str().to_owned());
         utterance
     }
 
     /// The agent and what it was asked to do.
-    fn title(&self, session: &Session) -> Option<Text> {
+    fn title(&self, session: &SessionState) -> Option<LocalizedText> {
         let title = session.title.as_ref()?;
         let phrases = phrases_for(&title.language, &self.profile.languages);
-        let text = say!(phrases, "agent-says", agent = &session.agent, text = &title.text);
-        Some(Text::new(crate::speakable::sentence(&text), title.language.clone()))
+        let text = phrase!(phrases, "agent-says", agent = &session.agent, text = &title.text);
+        Some(LocalizedText::new(crate::speakable::sentence(&text), title.language.clone()))
     }
 
     /// What a session does now.
-    fn doing(&self, id: &SessionId, session: &Session, now: Moment) -> String {
+    fn doing(&self, id: &SessionId, session: &SessionState, now: Moment) -> String {
         let phrases = self.user_phrases();
         let time = |since: Moment| phrases.duration(now.since(since) / 1_000_000);
         if self.prompts.values().any(|p| p.session == *id) {
-            return phrases.say("now-waiting");
+            return phrases.text("now-waiting");
         }
         match (session.oldest_tool(), session.state) {
-            (Some(tool), _) => say!(phrases, "now-tool", tool = &tool.name, time = &time(tool.since)),
-            (None, State::Thinking) => say!(phrases, "now-thinking", time = &time(session.state_since)),
-            (None, State::Writing) => say!(phrases, "now-writing", time = &time(session.state_since)),
-            (None, _) => say!(phrases, "now-working", time = &time(session.state_since)),
+            (Some(tool), _) => phrase!(phrases, "now-tool", tool = &tool.name, time = &time(tool.since)),
+            (None, Activity::Thinking) => phrase!(phrases, "now-thinking", time = &time(session.state_since)),
+            (None, Activity::Writing) => phrase!(phrases, "now-writing", time = &time(session.state_since)),
+            (None, _) => phrase!(phrases, "now-working", time = &time(session.state_since)),
         }
     }
 }
 
-fn news(news: &News, phrases: &Phrases) -> Vec<String> {
+fn unreported(unreported: &CatchUpCounts, phrases: &Phrases) -> Vec<String> {
     let mut parts = Vec::new();
-    if news.tools > 0 {
-        parts.push(tool_count(phrases, news.tools, news.failed));
+    if unreported.tools > 0 {
+        parts.push(tool_count(phrases, unreported.tools, unreported.failed));
     }
-    if news.words > 0 {
-        parts.push(say!(phrases, "wrote-words", count = news.words));
+    if unreported.words > 0 {
+        parts.push(phrase!(phrases, "wrote-words", count = unreported.words));
     }
     parts
 }

@@ -5,16 +5,16 @@ use aaep_proto::message::{
     SessionErrored, Verbosity,
 };
 
-use super::words::{Text, field, headline};
-use super::{Announcer, Draft, fingerprint};
-use crate::phrases::say;
+use super::words::{LocalizedText, field, headline};
+use super::{Announcer, PendingUtterance, fingerprint};
+use crate::phrases::phrase;
 use crate::speakable::{phrases_for, sentence};
 use crate::utterance::{Earcon, Priority};
 
 impl Announcer {
-    pub(super) fn completed(&mut self, event: &Event, completed: &SessionCompleted) -> Vec<Draft> {
+    pub(super) fn completed(&mut self, event: &Event, completed: &SessionCompleted) -> Vec<PendingUtterance> {
         let about = event.envelope.session_id.as_str();
-        let mut drafts = self.left_over(event);
+        let mut drafts = self.flush_session(event);
         let text = self.summary(event);
         let phrases = match &text {
             Some(text) => phrases_for(&text.language, &self.profile.languages),
@@ -22,57 +22,58 @@ impl Announcer {
         };
         let last = drafts.last().map(|d| fingerprint(&d.utterance.text));
         let known = last.or_else(|| self.said.get(about).copied());
-        let done = phrases.say("done");
+        let done = phrases.text("done");
         let said = match text {
             // The last words were the same: that it is done is all that is new.
             Some(text) if known != Some(fingerprint(&text.text)) => {
-                Text::new(format!("{done} {}", text.text), text.language)
+                LocalizedText::new(format!("{done} {}", text.text), text.language)
             }
-            _ => Text::new(done, phrases.language()),
+            _ => LocalizedText::new(done, phrases.language()),
         };
-        drafts.push(Draft::new(said.clone(), Priority::Message, about).earcon(Earcon::Completed));
+        drafts.push(PendingUtterance::new(said.clone(), Priority::Message, about).earcon(Earcon::Completed));
         let result = completed.output_summary.as_deref().filter(|_| self.profile.verbosity == Verbosity::Detailed);
         let result = result.and_then(|r| field(event, "output_summary", r, &self.profile)).map(|r| self.spoken(&r));
-        drafts.extend(result.map(|text| Draft::new(text, Priority::Message, about)));
+        drafts.extend(result.map(|text| PendingUtterance::new(text, Priority::Message, about)));
         self.end(event, said);
         drafts
     }
 
-    pub(super) fn errored(&mut self, event: &Event, errored: &SessionErrored) -> Vec<Draft> {
+    pub(super) fn errored(&mut self, event: &Event, errored: &SessionErrored) -> Vec<PendingUtterance> {
         let about = event.envelope.session_id.as_str();
-        let rest = self.left_over(event);
+        let rest = self.flush_session(event);
         let text = self.summary(event).unwrap_or_else(|| {
             let code = errored.error_code.as_deref().unwrap_or("unknown").to_ascii_lowercase().replace('_', " ");
-            Text::new(sentence(&code), self.user_phrases().language())
+            LocalizedText::new(sentence(&code), self.user_phrases().language())
         });
         let phrases = phrases_for(&text.language, &self.profile.languages);
         let (short, is_all) = headline(&text.text);
-        let said = Text::new(sentence(&say!(phrases, "failed", text = &short)), text.language.clone());
-        let mut drafts =
-            vec![Draft::new(said.clone(), Priority::Important, about).earcon(Earcon::Failed).interrupting(false)];
+        let said = LocalizedText::new(sentence(&phrase!(phrases, "failed", text = &short)), text.language.clone());
+        let mut drafts = vec![
+            PendingUtterance::new(said.clone(), Priority::Important, about).earcon(Earcon::Failed).interrupting(false),
+        ];
         if !is_all {
-            drafts.push(Draft::new(text, Priority::Message, about));
+            drafts.push(PendingUtterance::new(text, Priority::Message, about));
         }
         let (remedy, retry) = (self.remedy(event, errored), self.retry(errored));
         // That something has to be done leads to what; that trying again helps comes after it.
         let needs_user = errored.error_category == ErrorCategory::RequiresUser;
         let advice = if needs_user { [retry, remedy] } else { [remedy, retry] };
-        drafts.extend(advice.into_iter().flatten().map(|text| Draft::new(text, Priority::Message, about)));
+        drafts.extend(advice.into_iter().flatten().map(|text| PendingUtterance::new(text, Priority::Message, about)));
         drafts.extend(rest);
         self.end(event, said);
         drafts
     }
 
     /// What the user can do.
-    fn remedy(&self, event: &Event, errored: &SessionErrored) -> Option<Text> {
+    fn remedy(&self, event: &Event, errored: &SessionErrored) -> Option<LocalizedText> {
         let hint = errored.remediation_hint.as_deref().filter(|h| !h.trim().is_empty())?;
         let hint = self.spoken(&field(event, "remediation_hint", hint, &self.profile)?);
         let phrases = phrases_for(&hint.language, &self.profile.languages);
-        Some(Text::new(say!(phrases, "failed-remedy", hint = &hint.text), hint.language))
+        Some(LocalizedText::new(phrase!(phrases, "failed-remedy", hint = &hint.text), hint.language))
     }
 
     /// Whether trying again helps.
-    fn retry(&self, errored: &SessionErrored) -> Option<Text> {
+    fn retry(&self, errored: &SessionErrored) -> Option<LocalizedText> {
         let phrases = self.user_phrases();
         let id = match (&errored.error_category, errored.recoverable) {
             _ if self.profile.verbosity == Verbosity::Terse => return None,
@@ -81,12 +82,12 @@ impl Announcer {
             (_, Some(false)) | (ErrorCategory::Permanent, None) => "failed-no-retry",
             _ => return None,
         };
-        Some(Text::new(phrases.say(id), phrases.language()))
+        Some(LocalizedText::new(phrases.text(id), phrases.language()))
     }
 
-    pub(super) fn cancelled(&mut self, event: &Event, cancelled: &SessionCancelled) -> Vec<Draft> {
+    pub(super) fn cancelled(&mut self, event: &Event, cancelled: &SessionCancelled) -> Vec<PendingUtterance> {
         let about = event.envelope.session_id.as_str();
-        let mut drafts = self.left_over(event);
+        let mut drafts = self.flush_session(event);
         let id = match cancelled.cancelled_by {
             CancelledBy::User => "cancelled-user",
             CancelledBy::Producer => "cancelled-producer",
@@ -97,29 +98,29 @@ impl Announcer {
         let said = match self.summary(event) {
             Some(text) => {
                 let phrases = phrases_for(&text.language, &self.profile.languages);
-                Text::new(format!("{} {}", phrases.say(id), text.text), text.language)
+                LocalizedText::new(format!("{} {}", phrases.text(id), text.text), text.language)
             }
-            None => Text::new(self.user_phrases().say(id), self.user_phrases().language()),
+            None => LocalizedText::new(self.user_phrases().text(id), self.user_phrases().language()),
         };
-        drafts.push(Draft::new(said.clone(), Priority::Message, about).earcon(Earcon::Cancelled));
+        drafts.push(PendingUtterance::new(said.clone(), Priority::Message, about).earcon(Earcon::Cancelled));
         let partial = cancelled.partial_result.as_deref().filter(|p| !p.trim().is_empty());
         let partial = partial.filter(|_| self.profile.verbosity != Verbosity::Terse);
         if let Some(partial) = partial.and_then(|p| field(event, "partial_result", p, &self.profile)) {
             let partial = self.spoken(&partial);
             let phrases = phrases_for(&partial.language, &self.profile.languages);
-            let text = Text::new(say!(phrases, "partial-result", text = &partial.text), partial.language);
-            drafts.push(Draft::new(text, Priority::Message, about));
+            let text = LocalizedText::new(phrase!(phrases, "partial-result", text = &partial.text), partial.language);
+            drafts.push(PendingUtterance::new(text, Priority::Message, about));
         }
         self.end(event, said);
         drafts
     }
 
-    pub(super) fn handoff(&mut self, event: &Event, handoff: &HandoffRequested) -> Vec<Draft> {
+    pub(super) fn handoff(&mut self, event: &Event, handoff: &HandoffRequested) -> Vec<PendingUtterance> {
         let about = event.envelope.session_id.as_str();
         let reason = field(event, "reason", &handoff.reason, &self.profile).map(|r| self.spoken(&r));
         let reason = reason
             .or_else(|| self.summary(event))
-            .unwrap_or_else(|| Text::new(String::new(), self.user_phrases().language()));
+            .unwrap_or_else(|| LocalizedText::new(String::new(), self.user_phrases().language()));
         let phrases = phrases_for(&reason.language, &self.profile.languages);
         let id = match handoff.target_kind {
             HandoffTarget::Human => "handoff-human",
@@ -129,40 +130,40 @@ impl Announcer {
         };
         let agent = self.sessions.get(&event.envelope.session_id).map(|s| s.agent.clone()).unwrap_or_default();
         let (short, is_all) = headline(&reason.text);
-        let said = sentence(&say!(phrases, id, agent = &agent, reason = &short));
-        let said = Draft::new(Text::new(said, reason.language.clone()), Priority::Important, about);
+        let said = sentence(&phrase!(phrases, id, agent = &agent, reason = &short));
+        let said = PendingUtterance::new(LocalizedText::new(said, reason.language.clone()), Priority::Important, about);
         let mut drafts = vec![said.earcon(Earcon::Warning).interrupting(true)];
         if !is_all {
-            drafts.push(Draft::new(reason.clone(), Priority::Message, about));
+            drafts.push(PendingUtterance::new(reason.clone(), Priority::Message, about));
         }
         let more = self.summary(event).filter(|text| text.text != reason.text);
-        drafts.extend(more.map(|text| Draft::new(text, Priority::Message, about)));
+        drafts.extend(more.map(|text| PendingUtterance::new(text, Priority::Message, about)));
         if handoff.urgency_for_handoff == Some(RiskLevel::High) {
             let phrases = self.user_phrases();
-            let text = Text::new(phrases.say("handoff-urgent"), phrases.language());
-            drafts.push(Draft::new(text, Priority::Message, about));
+            let text = LocalizedText::new(phrases.text("handoff-urgent"), phrases.language());
+            drafts.push(PendingUtterance::new(text, Priority::Message, about));
         }
         drafts
     }
 
     /// Tools that were not summed up and output that was cut short.
-    fn left_over(&mut self, event: &Event) -> Vec<Draft> {
+    fn flush_session(&mut self, event: &Event) -> Vec<PendingUtterance> {
         let id = &event.envelope.session_id;
-        let mut drafts: Vec<Draft> = self.sum_up_tools(id).into_iter().collect();
+        let mut drafts: Vec<PendingUtterance> = self.sum_up_tools(id).into_iter().collect();
         let outputs = self.sessions.get_mut(id).map(|s| std::mem::take(&mut s.outputs)).unwrap_or_default();
         for output in outputs.into_values() {
             let language = output.language.clone();
-            drafts.extend(self.portions(output.abandon(), &language, id));
+            drafts.extend(self.output_utterances(output.abandon(), &language, id));
         }
         drafts
     }
 
     /// Keeps what is needed to tell of the session later, and no more.
-    fn end(&mut self, event: &Event, said: Text) {
+    fn end(&mut self, event: &Event, said: LocalizedText) {
         let id = &event.envelope.session_id;
         if let Some(session) = self.sessions.get_mut(id) {
             session.tools.clear();
-            session.ended = Some(Text::new(headline(&said.text).0, said.language));
+            session.ended = Some(LocalizedText::new(headline(&said.text).0, said.language));
         }
         self.prompts.retain(|_, prompt| prompt.session != *id);
     }

@@ -19,36 +19,36 @@ use aaep_proto::id::{ReplyToken, SessionId};
 use aaep_proto::message::{
     CognitiveLoad, CoreType, Event, OutputStreaming, Payload, ProgressUpdated, SessionStarted, StateChanged, Urgency,
 };
+use aaep_proto::pace::spoken_words;
 use aaep_proto::time::Moment;
 
 pub use connection_notice::ConnectionNotice;
-pub use prompt::PromptEnd;
+pub use prompt::PromptResolution;
 
-use crate::phrases::{Phrases, say};
+use crate::phrases::{Phrases, phrase};
 use crate::profile::Profile;
 use crate::speakable::{phrases_for, sentence, speakable};
 use crate::utterance::{Earcon, Priority, Utterance};
-use aaep_proto::pace::spoken_words;
-use output::{Output, portions};
-use prompt::Prompt;
-use session::{OUTPUTS, Session, State};
-use words::{Text, headline, summary};
+use output::{StreamedOutput, split_text};
+use prompt::AnnouncedPrompt;
+use session::{Activity, MAX_SESSION_OUTPUTS, SessionState};
+use words::{LocalizedText, headline, summary};
 
 /// The most sessions that are followed at once; beyond, the one that was silent longest is let go.
-const SESSIONS: usize = 64;
+const MAX_SESSIONS: usize = 64;
 /// The most outputs that are unfinished at once, of all sessions.
-const OPEN_OUTPUTS: usize = 64;
+const MAX_OPEN_OUTPUTS: usize = 64;
 /// The most questions that are remembered.
-const PROMPTS: usize = 64;
+const MAX_PROMPTS: usize = 64;
 /// The most things of which the last words are remembered.
-const SAID: usize = 256;
+const MAX_FINGERPRINTS: usize = 256;
 /// A percentage is said again when it grew by this much, or after these seconds.
 const PERCENT_STEP: f64 = 5.0;
-const PERCENT_SECONDS: u64 = 15;
+const PERCENT_INTERVAL_SECS: u64 = 15;
 
 /// Turns events into what is said.
 ///
-/// It has no clock: every input comes with the time. Call [`Announcer::tick`] no later than
+/// It has no clock: every input comes with the time. Call [`Announcer::handle_timeout`] no later than
 /// [`Announcer::next_deadline`], and say whatever comes out.
 ///
 /// ```
@@ -66,8 +66,8 @@ const PERCENT_SECONDS: u64 = 15;
 /// ```
 pub struct Announcer {
     profile: Profile,
-    sessions: BTreeMap<SessionId, Session>,
-    prompts: BTreeMap<ReplyToken, Prompt>,
+    sessions: BTreeMap<SessionId, SessionState>,
+    prompts: BTreeMap<ReplyToken, AnnouncedPrompt>,
     /// The last words about each thing, by their fingerprint, so that nothing is said twice in a row.
     said: BTreeMap<String, u64>,
     /// Until when a voice is busy with what was handed out, as far as can be told.
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Announcer {
 }
 
 /// An utterance on its way out.
-struct Draft {
+struct PendingUtterance {
     utterance: Utterance,
     /// It names the agent already.
     named: bool,
@@ -91,20 +91,20 @@ struct Draft {
     output: bool,
 }
 
-impl Draft {
-    fn new(text: Text, priority: Priority, about: &str) -> Draft {
+impl PendingUtterance {
+    fn new(text: LocalizedText, priority: Priority, about: &str) -> PendingUtterance {
         let mut utterance = Utterance::new(text.text, text.language, priority);
         utterance.about = Some(about.to_owned());
-        Draft { utterance, named: false, output: false }
+        PendingUtterance { utterance, named: false, output: false }
     }
 
-    fn earcon(mut self, earcon: Earcon) -> Draft {
+    fn earcon(mut self, earcon: Earcon) -> PendingUtterance {
         self.utterance.earcon = Some(earcon);
         self
     }
 
     /// Said at once, and other speech stops for it.
-    fn interrupting(mut self, named: bool) -> Draft {
+    fn interrupting(mut self, named: bool) -> PendingUtterance {
         self.utterance.interrupts = true;
         self.named = named;
         self
@@ -170,7 +170,7 @@ impl Announcer {
 
     /// Says what there is of another session's output if too many are unfinished.
     fn make_room(&mut self, now: Moment, event: &Event) -> Vec<Utterance> {
-        if self.sessions.values().map(|s| s.outputs.len()).sum::<usize>() < OPEN_OUTPUTS {
+        if self.sessions.values().map(|s| s.outputs.len()).sum::<usize>() < MAX_OPEN_OUTPUTS {
             return Vec::new();
         }
         let others = self.sessions.iter().filter(|(id, s)| **id != event.envelope.session_id && !s.outputs.is_empty());
@@ -180,7 +180,7 @@ impl Announcer {
         let output = self.sessions.get_mut(&silent).and_then(|s| s.outputs.pop_first());
         let Some((_, output)) = output else { return Vec::new() };
         let language = output.language.clone();
-        let drafts = self.portions(output.abandon(), &language, &silent);
+        let drafts = self.output_utterances(output.abandon(), &language, &silent);
         self.deliver(now, &silent, drafts, false)
     }
 
@@ -193,14 +193,14 @@ impl Announcer {
             Some(session) if session.ended.is_some() && !begins && !critical => return false,
             Some(session) if session.ended.is_none() => {
                 session.last_event = now;
-                session.stalls = 0;
-                session.news.any = true;
+                session.stall_notices = 0;
+                session.unreported.any = true;
                 return true;
             }
             _ => {}
         }
-        self.sessions.insert(id.clone(), Session::new(now, event, &self.profile));
-        if self.sessions.len() > SESSIONS {
+        self.sessions.insert(id.clone(), SessionState::new(now, event, &self.profile));
+        if self.sessions.len() > MAX_SESSIONS {
             let others = self.sessions.iter().filter(|(other, _)| *other != id);
             let idle = others.min_by_key(|(_, s)| (s.ended.is_none(), s.last_event)).map(|(other, _)| other.clone());
             if let Some(idle) = idle {
@@ -212,7 +212,13 @@ impl Announcer {
     }
 
     /// The last step of every utterance: names, repetitions, quiet hours.
-    fn deliver(&mut self, now: Moment, id: &SessionId, drafts: Vec<Draft>, critical: bool) -> Vec<Utterance> {
+    fn deliver(
+        &mut self,
+        now: Moment,
+        id: &SessionId,
+        drafts: Vec<PendingUtterance>,
+        critical: bool,
+    ) -> Vec<Utterance> {
         let mut name = if self.several_agents(id) { self.sessions.get(id).map(|s| s.agent.clone()) } else { None };
         let mut out = Vec::new();
         for draft in drafts {
@@ -222,27 +228,27 @@ impl Announcer {
             }
             if let Some(agent) = name.take().filter(|_| !draft.named) {
                 let phrases = phrases_for(&utterance.language, &self.profile.languages);
-                utterance.text = say!(phrases, "agent-says", agent = &agent, text = &utterance.text);
+                utterance.text = phrase!(phrases, "agent-says", agent = &agent, text = &utterance.text);
             }
             if draft.output || self.is_news(&utterance) {
                 self.count_time(now, &utterance);
-                out.extend(self.bearable(utterance));
+                out.extend(self.split_long(utterance));
             }
         }
         let heard = out.iter().any(|u| u.priority >= Priority::Progress);
         if let Some(session) = self.sessions.get_mut(id).filter(|_| heard) {
             session.last_said = now;
-            session.beats = 0;
+            session.heartbeats = 0;
         }
         out
     }
 
     /// A long text as several utterances, each of whole sentences. The sound comes with the first.
-    fn bearable(&self, utterance: Utterance) -> Vec<Utterance> {
-        if spoken_words(&utterance.text) <= self.profile.longest_utterance() {
+    fn split_long(&self, utterance: Utterance) -> Vec<Utterance> {
+        if spoken_words(&utterance.text) <= self.profile.max_utterance_words() {
             return vec![utterance];
         }
-        let texts = portions(vec![utterance.text.clone()], &utterance.language, &self.profile);
+        let texts = split_text(vec![utterance.text.clone()], &utterance.language, &self.profile);
         let mut earcon = utterance.earcon;
         texts.into_iter().map(|text| Utterance { text, earcon: earcon.take(), ..utterance.clone() }).collect()
     }
@@ -254,7 +260,7 @@ impl Announcer {
         if self.said.get(&about) == Some(&print) {
             return false;
         }
-        if self.said.len() >= SAID && !self.said.contains_key(&about) {
+        if self.said.len() >= MAX_FINGERPRINTS && !self.said.contains_key(&about) {
             self.said.pop_first();
         }
         self.said.insert(about, print);
@@ -281,52 +287,54 @@ impl Announcer {
     }
 
     /// A text of an event in words that can be said.
-    fn spoken(&self, text: &Text) -> Text {
-        Text::new(speakable(&text.text, "text/plain", &text.language, &self.profile), text.language.clone())
+    fn spoken(&self, text: &LocalizedText) -> LocalizedText {
+        LocalizedText::new(speakable(&text.text, "text/plain", &text.language, &self.profile), text.language.clone())
     }
 
     /// The event's summary in words that can be said.
-    fn summary(&self, event: &Event) -> Option<Text> {
+    fn summary(&self, event: &Event) -> Option<LocalizedText> {
         summary(event, &self.profile).map(|text| self.spoken(&text)).filter(|text| !text.text.is_empty())
     }
 
-    fn wants_little(&self) -> bool {
+    fn is_low_load(&self) -> bool {
         self.profile.cognitive_load == CognitiveLoad::Low
     }
 
-    fn started(&mut self, now: Moment, event: &Event, started: &SessionStarted) -> Vec<Draft> {
+    fn started(&mut self, now: Moment, event: &Event, started: &SessionStarted) -> Vec<PendingUtterance> {
         let text = self.summary(event);
         let Some(session) = self.sessions.get_mut(&event.envelope.session_id) else { return Vec::new() };
-        session.title = text.clone().map(|t| Text::new(headline(&t.text).0, t.language));
-        session.enter(now, State::Working);
+        session.title = text.clone().map(|t| LocalizedText::new(headline(&t.text).0, t.language));
+        session.enter(now, Activity::Working);
         session.expect(now, started.expected_duration_ms);
         let about = event.envelope.session_id.as_str();
-        text.map(|text| Draft::new(text, Priority::Message, about).earcon(Earcon::Started)).into_iter().collect()
+        text.map(|text| PendingUtterance::new(text, Priority::Message, about).earcon(Earcon::Started))
+            .into_iter()
+            .collect()
     }
 
-    fn state_changed(&mut self, now: Moment, event: &Event, change: &StateChanged) -> Vec<Draft> {
+    fn state_changed(&mut self, now: Moment, event: &Event, change: &StateChanged) -> Vec<PendingUtterance> {
         if let Some(session) = self.sessions.get_mut(&event.envelope.session_id) {
-            session.enter(now, State::named(&change.to_state));
+            session.enter(now, Activity::named(&change.to_state));
             session.expect(now, change.expected_duration_ms);
         }
         let about = event.envelope.session_id.as_str();
         if let Some(text) = self.outcome(event) {
-            return vec![Draft::new(text, Priority::Message, about)];
+            return vec![PendingUtterance::new(text, Priority::Message, about)];
         }
         let priority = priority_of(event);
-        let text = self.summary(event).filter(|_| !self.wants_little());
-        text.map(|text| Draft::new(text, priority, about)).into_iter().collect()
+        let text = self.summary(event).filter(|_| !self.is_low_load());
+        text.map(|text| PendingUtterance::new(text, priority, about)).into_iter().collect()
     }
 
-    fn progress(&mut self, now: Moment, event: &Event, updated: &ProgressUpdated) -> Vec<Draft> {
+    fn progress(&mut self, now: Moment, event: &Event, updated: &ProgressUpdated) -> Vec<PendingUtterance> {
         let about = event.envelope.session_id.as_str();
         let counts_down = prompt::consent(event).is_some();
         let percent = updated.progress.percent.map(|p| p.0).filter(|p| p.is_finite());
-        let little = self.wants_little();
+        let little = self.is_low_load();
         let Some(session) = self.sessions.get_mut(&event.envelope.session_id) else { return Vec::new() };
         session.expect(now, updated.eta_ms);
         if let (Some(new), Some((old, at)), false) = (percent, session.progress, counts_down) {
-            let soon = now.since(at) < PERCENT_SECONDS * 1_000_000;
+            let soon = now.since(at) < PERCENT_INTERVAL_SECS * 1_000_000;
             if soon && (new - old).abs() < PERCENT_STEP && new < 100.0 {
                 return Vec::new();
             }
@@ -338,45 +346,45 @@ impl Announcer {
             session.progress = Some((percent, now));
         }
         let text = self.summary(event).or_else(|| self.progress_words(event, updated));
-        text.map(|text| Draft::new(text, Priority::Progress, about)).into_iter().collect()
+        text.map(|text| PendingUtterance::new(text, Priority::Progress, about)).into_iter().collect()
     }
 
     /// Words for progress that has none of its own.
-    fn progress_words(&self, event: &Event, updated: &ProgressUpdated) -> Option<Text> {
+    fn progress_words(&self, event: &Event, updated: &ProgressUpdated) -> Option<LocalizedText> {
         let phrases = self.user_phrases();
         let mut parts = Vec::new();
         match (updated.progress.step, updated.progress.total_steps) {
-            (Some(step), Some(total)) => parts.push(say!(phrases, "step", step = step, total = total)),
-            (Some(step), None) => parts.push(say!(phrases, "step-alone", step = step)),
+            (Some(step), Some(total)) => parts.push(phrase!(phrases, "step", step = step, total = total)),
+            (Some(step), None) => parts.push(phrase!(phrases, "step-alone", step = step)),
             _ => {}
         }
         if let Some(percent) = updated.progress.percent.map(|p| p.0).filter(|p| p.is_finite()) {
-            parts.push(say!(phrases, "percent", percent = percent.clamp(0.0, 100.0).round() as u64));
+            parts.push(phrase!(phrases, "percent", percent = percent.clamp(0.0, 100.0).round() as u64));
         }
         let described = updated.progress.description.as_deref().filter(|d| !d.trim().is_empty());
         if let Some(description) = described {
             let language = words::primary(event, &self.profile).to_string();
             if parts.is_empty() {
-                return Some(self.spoken(&Text::new(description, language)));
+                return Some(self.spoken(&LocalizedText::new(description, language)));
             }
-            parts.push(self.spoken(&Text::new(description, language)).text);
+            parts.push(self.spoken(&LocalizedText::new(description, language)).text);
         }
-        (!parts.is_empty()).then(|| Text::new(parts.join(" "), phrases.language()))
+        (!parts.is_empty()).then(|| LocalizedText::new(parts.join(" "), phrases.language()))
     }
 
-    fn output(&mut self, now: Moment, event: &Event, chunk: &OutputStreaming) -> Vec<Draft> {
+    fn output(&mut self, now: Moment, event: &Event, chunk: &OutputStreaming) -> Vec<PendingUtterance> {
         let id = &event.envelope.session_id;
         let language = chunk.language.clone().unwrap_or_else(|| words::primary(event, &self.profile)).to_string();
-        let whole = self.wants_little();
+        let whole = self.is_low_load();
         let mut drafts = Vec::new();
         let key = chunk.output_id.as_ref().map_or_else(String::new, |id| id.as_str().to_owned());
         let Some(session) = self.sessions.get_mut(id) else { return drafts };
-        session.enter(now, State::Writing);
+        session.enter(now, Activity::Writing);
         let mut ended = Vec::new();
-        if session.outputs.len() >= OUTPUTS && !session.outputs.contains_key(&key) {
+        if session.outputs.len() >= MAX_SESSION_OUTPUTS && !session.outputs.contains_key(&key) {
             ended.extend(session.outputs.pop_first().map(|(_, output)| output));
         }
-        let fresh = || Output::new(chunk, language.clone(), &self.profile, whole);
+        let fresh = || StreamedOutput::new(chunk, language.clone(), &self.profile, whole);
         let mut output = session.outputs.remove(&key).unwrap_or_else(fresh);
         if output.language != language {
             let next = fresh().after(&output);
@@ -386,47 +394,49 @@ impl Announcer {
         if !chunk.complete {
             session.outputs.insert(key, output);
         }
-        session.news.words += spoken_words(&chunk.chunk);
+        session.unreported.words += spoken_words(&chunk.chunk);
         for output in ended {
             let language = output.language.clone();
-            drafts.extend(self.portions(output.abandon(), &language, id));
+            drafts.extend(self.output_utterances(output.abandon(), &language, id));
         }
         if ready.gap {
-            let text = Text::new(self.user_phrases().say("gap-text"), self.user_phrases().language());
-            drafts.push(Draft::new(text, Priority::Message, id.as_str()));
+            let text = LocalizedText::new(self.user_phrases().text("gap-text"), self.user_phrases().language());
+            drafts.push(PendingUtterance::new(text, Priority::Message, id.as_str()));
         }
-        drafts.extend(self.portions(ready.units, &language, id));
+        drafts.extend(self.output_utterances(ready.units, &language, id));
         if !drafts.is_empty() {
             drafts.splice(0..0, self.sum_up_tools(id));
         }
         drafts
     }
 
-    fn portions(&self, units: Vec<String>, language: &str, id: &SessionId) -> Vec<Draft> {
-        let portions = portions(units, language, &self.profile).into_iter();
-        let draft =
-            |text| Draft { output: true, ..Draft::new(Text::new(text, language), Priority::Message, id.as_str()) };
-        portions.map(draft).collect()
+    fn output_utterances(&self, units: Vec<String>, language: &str, id: &SessionId) -> Vec<PendingUtterance> {
+        let split_text = split_text(units, language, &self.profile).into_iter();
+        let draft = |text| PendingUtterance {
+            output: true,
+            ..PendingUtterance::new(LocalizedText::new(text, language), Priority::Message, id.as_str())
+        };
+        split_text.map(draft).collect()
     }
 
     /// An event of a type that nobody here knows: its own summary has to do.
-    fn other(&mut self, event: &Event, critical: bool) -> Vec<Draft> {
+    fn other(&mut self, event: &Event, critical: bool) -> Vec<PendingUtterance> {
         let Some(text) = self.summary(event) else { return Vec::new() };
         let about = event.envelope.session_id.as_str();
         if !critical {
-            let wanted = !self.wants_little();
-            return wanted.then(|| Draft::new(text, priority_of(event), about)).into_iter().collect();
+            let wanted = !self.is_low_load();
+            return wanted.then(|| PendingUtterance::new(text, priority_of(event), about)).into_iter().collect();
         }
         self.headline_and_rest(text, about)
     }
 
     /// A critical text: its beginning at once, all of it after that if there is more.
-    fn headline_and_rest(&self, text: Text, about: &str) -> Vec<Draft> {
+    fn headline_and_rest(&self, text: LocalizedText, about: &str) -> Vec<PendingUtterance> {
         let (short, is_all) = headline(&text.text);
-        let short = Text::new(sentence(&short), text.language.clone());
-        let mut drafts = vec![Draft::new(short, Priority::Important, about).interrupting(false)];
+        let short = LocalizedText::new(sentence(&short), text.language.clone());
+        let mut drafts = vec![PendingUtterance::new(short, Priority::Important, about).interrupting(false)];
         if !is_all {
-            drafts.push(Draft::new(text, Priority::Message, about));
+            drafts.push(PendingUtterance::new(text, Priority::Message, about));
         }
         drafts
     }

@@ -3,17 +3,17 @@
 use aaep_proto::escape::Escapes;
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{Boundary, OutputStreaming};
+use aaep_proto::pace::spoken_words;
 use aaep_proto::shaping::text::{BoundarySet, Cursor, OutputText};
 
 use crate::profile::Profile;
-use crate::speakable::{Blocks, Style, is_sentence, sentence};
-use aaep_proto::pace::spoken_words;
+use crate::speakable::{Blocks, SpeechStyle, is_sentence, sentence};
 
 /// The most bytes that wait for the end of an output when the user wants it whole.
-const WHOLE: usize = 16 * 1024;
+const MAX_HELD_BYTES: usize = 16 * 1024;
 
 /// One output while it comes in.
-pub(super) struct Output {
+pub(super) struct StreamedOutput {
     pub(super) language: String,
     /// Takes out what was meant for a terminal.
     escapes: Escapes,
@@ -29,29 +29,37 @@ pub(super) struct Output {
 
 /// What a chunk brought.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Ready {
+pub(super) struct ReadyText {
     /// Sentences that can be said.
     pub(super) units: Vec<String>,
     /// Text before these is missing.
     pub(super) gap: bool,
 }
 
-impl Output {
-    pub(super) fn new(chunk: &OutputStreaming, language: String, profile: &Profile, whole: bool) -> Output {
+impl StreamedOutput {
+    pub(super) fn new(chunk: &OutputStreaming, language: String, profile: &Profile, whole: bool) -> StreamedOutput {
         let content_type = chunk.content_type.as_deref().unwrap_or("text/plain");
-        let blocks = Blocks::new(content_type, Style::new(&language, profile));
-        Output { language, escapes: Escapes::default(), blocks, loose: None, position: None, held: Vec::new(), whole }
+        let blocks = Blocks::new(content_type, SpeechStyle::new(&language, profile));
+        StreamedOutput {
+            language,
+            escapes: Escapes::default(),
+            blocks,
+            loose: None,
+            position: None,
+            held: Vec::new(),
+            whole,
+        }
     }
 
     /// Goes on where another one ends, in another language.
-    pub(super) fn after(mut self, other: &Output) -> Output {
+    pub(super) fn after(mut self, other: &StreamedOutput) -> StreamedOutput {
         self.position = other.position;
         self
     }
 
     /// Takes a chunk. One that came before is left out; a chunk that is missing is noticed.
-    pub(super) fn push(&mut self, chunk: &OutputStreaming) -> Ready {
-        let mut ready = Ready::default();
+    pub(super) fn push(&mut self, chunk: &OutputStreaming) -> ReadyText {
+        let mut ready = ReadyText::default();
         let known = self.position.unwrap_or(chunk.position);
         let again = known.saturating_sub(chunk.position);
         let text = chunk.chunk.char_indices().nth(again as usize).map_or("", |(at, _)| &chunk.chunk[at..]);
@@ -93,10 +101,10 @@ impl Output {
         units
     }
 
-    fn hold(&mut self, ready: &mut Ready, complete: bool) {
+    fn hold(&mut self, ready: &mut ReadyText, complete: bool) {
         self.held.append(&mut ready.units);
         let bytes: usize = self.held.iter().map(String::len).sum();
-        if complete || bytes > WHOLE {
+        if complete || bytes > MAX_HELD_BYTES {
             ready.units = std::mem::take(&mut self.held);
         }
     }
@@ -129,27 +137,27 @@ impl Output {
 }
 
 /// Sentences as utterances that are short enough to be listened to in one go, each made of whole sentences.
-pub(super) fn portions(units: Vec<String>, language: &str, profile: &Profile) -> Vec<String> {
-    let most = profile.longest_utterance();
-    let mut portions: Vec<String> = Vec::new();
+pub(super) fn split_text(units: Vec<String>, language: &str, profile: &Profile) -> Vec<String> {
+    let most = profile.max_utterance_words();
+    let mut split_text: Vec<String> = Vec::new();
     let mut words = most;
     for unit in units {
         for part in sentences(&unit, language, most) {
             let count = spoken_words(&part);
-            match portions.last_mut() {
+            match split_text.last_mut() {
                 Some(last) if words + count <= most => {
                     last.push(' ');
                     last.push_str(&part);
                     words += count;
                 }
                 _ => {
-                    portions.push(part);
+                    split_text.push(part);
                     words = count;
                 }
             }
         }
     }
-    portions
+    split_text
 }
 
 /// The sentences of a text; one that takes minutes is cut between words.
@@ -232,13 +240,13 @@ mod tests {
     /// What each chunk makes ready.
     fn run(chunks: &[(&str, Option<&str>)]) -> Vec<String> {
         let profile = Profile::default();
-        let mut output: Option<Output> = None;
+        let mut output: Option<StreamedOutput> = None;
         let mut position = 0;
         let mut said = Vec::new();
         for (i, (text, hint)) in chunks.iter().enumerate() {
             let chunk = chunk(text, position, *hint, i + 1 == chunks.len());
             position += text.chars().count() as u64;
-            let output = output.get_or_insert_with(|| Output::new(&chunk, "en".into(), &profile, false));
+            let output = output.get_or_insert_with(|| StreamedOutput::new(&chunk, "en".into(), &profile, false));
             said.push(output.push(&chunk).units.join(" "));
         }
         said
@@ -278,9 +286,9 @@ mod tests {
     fn what_came_before_is_left_out_and_what_is_missing_is_noticed() {
         let profile = Profile::default();
         let first = chunk("One. ", 0, Some("sentence"), false);
-        let mut output = Output::new(&first, "en".into(), &profile, false);
+        let mut output = StreamedOutput::new(&first, "en".into(), &profile, false);
         assert_eq!(output.push(&first).units, ["One."]);
-        assert_eq!(output.push(&first), Ready::default());
+        assert_eq!(output.push(&first), ReadyText::default());
         assert_eq!(output.push(&chunk("e. Two. ", 2, Some("sentence"), false)).units, ["Two."]);
         let after = output.push(&chunk("Four. ", 20, Some("sentence"), false));
         assert!(after.gap && after.units == ["Four."]);
@@ -289,17 +297,17 @@ mod tests {
     #[test]
     fn who_joins_in_the_middle_is_told_of_no_gap() {
         let joined = chunk("the rest.", 500, Some("sentence"), true);
-        let mut output = Output::new(&joined, "en".into(), &Profile::default(), false);
-        assert_eq!(output.push(&joined), Ready { units: vec!["the rest.".into()], gap: false });
+        let mut output = StreamedOutput::new(&joined, "en".into(), &Profile::default(), false);
+        assert_eq!(output.push(&joined), ReadyText { units: vec!["the rest.".into()], gap: false });
     }
 
     #[test]
     fn an_output_that_is_wanted_whole_comes_whole_or_in_bounded_parts() {
         let first = chunk("One. ", 0, Some("sentence"), false);
-        let mut output = Output::new(&first, "en".into(), &Profile::default(), true);
+        let mut output = StreamedOutput::new(&first, "en".into(), &Profile::default(), true);
         assert_eq!(output.push(&first).units, [""; 0]);
         assert_eq!(output.push(&chunk("Two.", 5, Some("sentence"), true)).units, ["One.", "Two."]);
-        let mut output = Output::new(&first, "en".into(), &Profile::default(), true);
+        let mut output = StreamedOutput::new(&first, "en".into(), &Profile::default(), true);
         let mut position = 0;
         let mut released = 0;
         for _ in 0..4000 {
@@ -311,7 +319,7 @@ mod tests {
 
     #[test]
     fn text_without_end_stays_bounded() {
-        let mut output = Output::new(&chunk("", 0, None, false), "en".into(), &Profile::default(), false);
+        let mut output = StreamedOutput::new(&chunk("", 0, None, false), "en".into(), &Profile::default(), false);
         let mut position = 0;
         let mut said = 0;
         for _ in 0..5000 {
@@ -325,15 +333,15 @@ mod tests {
     fn long_text_is_said_in_portions_of_whole_sentences() {
         let profile = Profile::default();
         let text = "This sentence has exactly seven words here. ".repeat(30);
-        let said = portions(vec![text], "en", &profile);
+        let said = split_text(vec![text], "en", &profile);
         assert!(said.len() > 3 && said.iter().all(|p| spoken_words(p) <= 60 && p.ends_with("here.")), "{said:?}");
-        let endless = portions(vec!["word ".repeat(1000)], "en", &profile);
+        let endless = split_text(vec!["word ".repeat(1000)], "en", &profile);
         assert!(endless.iter().all(|p| spoken_words(p) <= 60 && is_sentence(p)));
         let winding = format!("{}this is where it pauses, {}", "word ".repeat(40), "word ".repeat(70));
-        let said = portions(vec![winding], "en", &profile);
+        let said = split_text(vec![winding], "en", &profile);
         assert!(said[0].ends_with("where it pauses…") && said.iter().all(|p| spoken_words(p) <= 60), "{said:?}");
-        let dense = portions(vec!["漢".repeat(1000)], "zh", &profile);
+        let dense = split_text(vec!["漢".repeat(1000)], "zh", &profile);
         assert!(dense.len() > 3 && dense.iter().all(|p| spoken_words(p) <= 60), "{dense:?}");
-        assert_eq!(portions(vec!["A.".into(), "B.".into()], "en", &profile), ["A. B."]);
+        assert_eq!(split_text(vec!["A.".into(), "B.".into()], "en", &profile), ["A. B."]);
     }
 }

@@ -11,23 +11,23 @@ use aaep_proto::validate::{Deception, find_deception_in};
 use serde_json::{Map, Value};
 
 use super::session::agent_name;
-use super::words::{Text, field, headline};
-use super::{Announcer, Draft, PROMPTS};
-use crate::phrases::{Phrases, say};
+use super::words::{LocalizedText, field, headline};
+use super::{Announcer, MAX_PROMPTS, PendingUtterance};
+use crate::phrases::{Phrases, phrase};
 use crate::profile::SubscriberKind;
-use crate::speakable::{self, exactly, phrases_for, sentence};
+use crate::speakable::{self, phrases_for, sentence, speakable_exact};
 use crate::utterance::{Earcon, Priority, Utterance};
 
 /// The most warnings about one question, and the most entries of its context.
-const WARNINGS: usize = 3;
-const ENTRIES: usize = 8;
+const MAX_WARNINGS: usize = 3;
+const MAX_CONTEXT_ENTRIES: usize = 8;
 
 /// A question that waits for an answer.
-pub(super) struct Prompt {
+pub(super) struct AnnouncedPrompt {
     pub(super) session: SessionId,
     pub(super) agent: String,
     /// What is asked, as it was said.
-    pub(super) asked: Text,
+    pub(super) asked: LocalizedText,
     pub(super) deadline: Moment,
     /// What happens without an answer; nothing for a clarification.
     pub(super) default: Option<Decision>,
@@ -40,15 +40,15 @@ pub(super) struct Prompt {
 /// How a question ended, as far as the listener's side knows.
 ///
 /// ```
-/// use aaep_announce::{Announcer, Profile, PromptEnd};
+/// use aaep_announce::{Announcer, Profile, PromptResolution};
 /// use aaep_proto::time::Moment;
 /// let mut announcer = Announcer::new(Profile::default());
-/// let said = announcer.prompt_ended(Moment::from_millis(0), &"rpl_1".parse()?, PromptEnd::Answered);
+/// let said = announcer.prompt_ended(Moment::from_millis(0), &"rpl_1".parse()?, PromptResolution::Answered);
 /// assert!(said.is_empty(), "nobody asked that");
 /// # Ok::<(), aaep_proto::id::ParseIdError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PromptEnd {
+pub enum PromptResolution {
     /// The user answered here.
     Answered,
     /// Somebody answered elsewhere.
@@ -60,7 +60,12 @@ pub enum PromptEnd {
 }
 
 impl Announcer {
-    pub(super) fn confirmation(&mut self, now: Moment, event: &Event, asked: &AwaitingConfirmation) -> Vec<Draft> {
+    pub(super) fn confirmation(
+        &mut self,
+        now: Moment,
+        event: &Event,
+        asked: &AwaitingConfirmation,
+    ) -> Vec<PendingUtterance> {
         let profile = &self.profile;
         let action = self.exact(field(event, "action", &asked.action, profile), event);
         let consequence = self.exact(field(event, "consequence", &asked.consequence, profile), event);
@@ -85,16 +90,21 @@ impl Announcer {
         self.put(&mut drafts, about, self.context(context, event));
         let phrases = self.user_phrases();
         let mut nature: Vec<String> = Vec::new();
-        nature.extend(undo(asked).map(|id| phrases.say(id)));
-        nature.extend(risk(asked.risk_level.as_ref()).map(|id| phrases.say(id)));
+        nature.extend(undo(asked).map(|id| phrases.text(id)));
+        nature.extend(risk(asked.risk_level.as_ref()).map(|id| phrases.text(id)));
         let default = if asked.default_decision == Decision::Accept { "default-accept" } else { "default-reject" };
-        let terms = self.terms(asked.timeout_seconds, phrases.say(default), &["yes-no"]);
-        let text = |parts: Vec<String>| Text::new(parts.join(" "), phrases.language());
+        let terms = self.terms(asked.timeout_seconds, phrases.text(default), &["yes-no"]);
+        let text = |parts: Vec<String>| LocalizedText::new(parts.join(" "), phrases.language());
         self.put(&mut drafts, about, vec![text(nature), text(terms)]);
         drafts
     }
 
-    pub(super) fn clarification(&mut self, now: Moment, event: &Event, asked: &AwaitingClarification) -> Vec<Draft> {
+    pub(super) fn clarification(
+        &mut self,
+        now: Moment,
+        event: &Event,
+        asked: &AwaitingClarification,
+    ) -> Vec<PendingUtterance> {
         let question = self.exact(field(event, "question", &asked.question, &self.profile), event);
         let choices = asked.choices.as_deref().unwrap_or_default();
         let mut hidden = vec![asked.question.as_str()];
@@ -118,25 +128,28 @@ impl Announcer {
         let phrases = self.user_phrases();
         let default = match default_of(asked, choices) {
             Some(response) => {
-                let response = exactly(&response, &question.language, &self.profile);
-                say!(phrases, "default-response", response = &response)
+                let response = speakable_exact(&response, &question.language, &self.profile);
+                phrase!(phrases, "default-response", response = &response)
             }
-            None => phrases.say("default-goes-on"),
+            None => phrases.text("default-goes-on"),
         };
         let terms = self.terms(asked.timeout_seconds, default, &answers(asked));
-        self.put(&mut drafts, about, vec![Text::new(terms.join(" "), phrases.language())]);
+        self.put(&mut drafts, about, vec![LocalizedText::new(terms.join(" "), phrases.language())]);
         drafts
     }
 
-    fn put(&self, drafts: &mut Vec<Draft>, about: &str, texts: Vec<Text>) {
-        drafts
-            .extend(texts.into_iter().map(|text| Draft { named: true, ..Draft::new(text, Priority::Message, about) }));
+    fn put(&self, drafts: &mut Vec<PendingUtterance>, about: &str, texts: Vec<LocalizedText>) {
+        drafts.extend(
+            texts
+                .into_iter()
+                .map(|text| PendingUtterance { named: true, ..PendingUtterance::new(text, Priority::Message, about) }),
+        );
     }
 
     /// A text that is decided about: nothing of it is left out.
-    fn exact(&self, text: Option<Text>, event: &Event) -> Text {
-        let text = text.unwrap_or_else(|| Text::new("", super::words::primary(event, &self.profile).as_str()));
-        Text::new(exactly(&text.text, &text.language, &self.profile), text.language)
+    fn exact(&self, text: Option<LocalizedText>, event: &Event) -> LocalizedText {
+        let text = text.unwrap_or_else(|| LocalizedText::new("", super::words::primary(event, &self.profile).as_str()));
+        LocalizedText::new(speakable_exact(&text.text, &text.language, &self.profile), text.language)
     }
 
     /// Remembers the question and makes its headline; nothing if it is known already.
@@ -145,21 +158,21 @@ impl Announcer {
         now: Moment,
         event: &Event,
         (token, seconds, default): (&ReplyToken, u32, Option<Decision>),
-        asked: &Text,
-    ) -> Option<Vec<Draft>> {
+        asked: &LocalizedText,
+    ) -> Option<Vec<PendingUtterance>> {
         let deadline = now.plus_seconds(seconds.into());
         if let Some(known) = self.prompts.get_mut(token) {
             known.deadline = deadline;
             return None;
         }
         let agent = agent_name(event, &self.profile);
-        let short = Text::new(headline(&asked.text).0, asked.language.clone());
+        let short = LocalizedText::new(headline(&asked.text).0, asked.language.clone());
         let said = self.headline_of(&agent, &short, "asks", token);
-        if self.prompts.len() >= PROMPTS {
+        if self.prompts.len() >= MAX_PROMPTS {
             let oldest = self.prompts.iter().min_by_key(|(_, p)| p.deadline).map(|(token, _)| token.clone());
             oldest.and_then(|token| self.prompts.remove(&token));
         }
-        let prompt = Prompt {
+        let prompt = AnnouncedPrompt {
             session: event.envelope.session_id.clone(),
             agent,
             asked: short,
@@ -173,14 +186,17 @@ impl Announcer {
         Some(vec![said])
     }
 
-    fn headline_of(&self, agent: &str, asked: &Text, id: &str, token: &ReplyToken) -> Draft {
+    fn headline_of(&self, agent: &str, asked: &LocalizedText, id: &str, token: &ReplyToken) -> PendingUtterance {
         let phrases = phrases_for(&asked.language, &self.profile.languages);
-        let text = Text::new(sentence(&say!(phrases, id, agent = agent, action = &asked.text)), asked.language.clone());
-        Draft::new(text, Priority::Important, token.as_str()).earcon(Earcon::Prompt).interrupting(true)
+        let text = LocalizedText::new(
+            sentence(&phrase!(phrases, id, agent = agent, action = &asked.text)),
+            asked.language.clone(),
+        );
+        PendingUtterance::new(text, Priority::Important, token.as_str()).earcon(Earcon::Prompt).interrupting(true)
     }
 
     /// A question that was handed over again: said again only after the connection was lost.
-    fn ask_again(&mut self, token: &ReplyToken) -> Vec<Draft> {
+    fn ask_again(&mut self, token: &ReplyToken) -> Vec<PendingUtterance> {
         let Some(prompt) = self.prompts.get_mut(token).filter(|p| p.interrupted) else { return Vec::new() };
         prompt.interrupted = false;
         let (agent, asked) = (prompt.agent.clone(), prompt.asked.clone());
@@ -188,7 +204,7 @@ impl Announcer {
     }
 
     /// What is hidden in a question, in words.
-    fn warnings(&self, event: &Event, texts: &[&str]) -> Vec<Text> {
+    fn warnings(&self, event: &Event, texts: &[&str]) -> Vec<LocalizedText> {
         let language = super::words::primary(event, &self.profile);
         let name = event.envelope.producer.agent_name.as_deref();
         let mut warnings = Vec::new();
@@ -200,7 +216,7 @@ impl Announcer {
                 if !warnings.contains(&said) {
                     warnings.push(said);
                 }
-                if warnings.len() >= WARNINGS {
+                if warnings.len() >= MAX_WARNINGS {
                     return warnings;
                 }
                 rest = match found {
@@ -213,7 +229,7 @@ impl Announcer {
     }
 
     /// What the agent says besides, entry by entry.
-    fn context(&self, context: Option<&Map<String, Value>>, event: &Event) -> Vec<Text> {
+    fn context(&self, context: Option<&Map<String, Value>>, event: &Event) -> Vec<LocalizedText> {
         let language = super::words::primary(event, &self.profile);
         let Some(context) = context.filter(|_| self.profile.verbosity != Verbosity::Terse) else { return Vec::new() };
         let entry = |(name, value): (&String, &Value)| {
@@ -224,57 +240,57 @@ impl Announcer {
             };
             let phrases = phrases_for(language.as_str(), &self.profile.languages);
             let name = speakable::name(name, &self.profile);
-            let value = exactly(&value, language.as_str(), &self.profile);
-            Some(sentence(&say!(phrases, "context-entry", name = &name, value = &value)))
+            let value = speakable_exact(&value, language.as_str(), &self.profile);
+            Some(sentence(&phrase!(phrases, "context-entry", name = &name, value = &value)))
         };
-        let entries: Vec<String> = context.iter().filter_map(entry).take(ENTRIES).collect();
-        if entries.is_empty() { Vec::new() } else { vec![Text::new(entries.join(" "), language.as_str())] }
+        let entries: Vec<String> = context.iter().filter_map(entry).take(MAX_CONTEXT_ENTRIES).collect();
+        if entries.is_empty() { Vec::new() } else { vec![LocalizedText::new(entries.join(" "), language.as_str())] }
     }
 
-    fn choices(&self, choices: &[Choice], language: &str) -> Vec<Text> {
+    fn choices(&self, choices: &[Choice], language: &str) -> Vec<LocalizedText> {
         if choices.is_empty() {
             return Vec::new();
         }
         let phrases = phrases_for(language, &self.profile.languages);
-        let mut parts = vec![say!(phrases, "choices", count = choices.len())];
+        let mut parts = vec![phrase!(phrases, "choices", count = choices.len())];
         for (i, choice) in choices.iter().enumerate() {
-            let label = exactly(&choice.label, language, &self.profile);
-            parts.push(sentence(&say!(phrases, "choice", number = i + 1, label = &label)));
+            let label = speakable_exact(&choice.label, language, &self.profile);
+            parts.push(sentence(&phrase!(phrases, "choice", number = i + 1, label = &label)));
         }
-        vec![Text::new(parts.join(" "), language)]
+        vec![LocalizedText::new(parts.join(" "), language)]
     }
 
     /// The time, what happens after it, and how to answer.
     fn terms(&self, seconds: u32, default: String, answers: &[&str]) -> Vec<String> {
         let phrases = self.user_phrases();
         let time = phrases.duration(seconds.into());
-        let mut parts = vec![say!(phrases, "time-to-answer", time = &time), default];
+        let mut parts = vec![phrase!(phrases, "time-to-answer", time = &time), default];
         if self.profile.can_reply() {
             let verb = if self.profile.kind == SubscriberKind::VoiceControl { "say" } else { "answer" };
-            parts.extend(answers.iter().map(|way| phrases.say(&format!("{verb}-{way}"))));
+            parts.extend(answers.iter().map(|way| phrases.text(&format!("{verb}-{way}"))));
         }
         parts
     }
 
     /// A question is over. What was to be said about it (see [`Utterance::about`]) can be taken back.
-    pub fn prompt_ended(&mut self, now: Moment, token: &ReplyToken, how: PromptEnd) -> Vec<Utterance> {
+    pub fn prompt_ended(&mut self, now: Moment, token: &ReplyToken, how: PromptResolution) -> Vec<Utterance> {
         let Some(prompt) = self.prompts.remove(token) else { return Vec::new() };
         self.said.remove(token.as_str());
-        self.be_patient(now, &prompt.session);
+        self.restart_silence(now, &prompt.session);
         let phrases = self.user_phrases();
         let id = match how {
-            PromptEnd::Answered => "answer-sent",
-            PromptEnd::AnsweredElsewhere => "answered-elsewhere",
-            PromptEnd::TimedOut => timed_out(&prompt),
-            PromptEnd::Withdrawn => "outcome-withdrawn",
+            PromptResolution::Answered => "answer-sent",
+            PromptResolution::AnsweredElsewhere => "answered-elsewhere",
+            PromptResolution::TimedOut => timed_out(&prompt),
+            PromptResolution::Withdrawn => "outcome-withdrawn",
         };
-        let text = Text::new(phrases.say(id), phrases.language());
-        let draft = Draft::new(text, Priority::Message, prompt.session.as_str());
+        let text = LocalizedText::new(phrases.text(id), phrases.language());
+        let draft = PendingUtterance::new(text, Priority::Message, prompt.session.as_str());
         self.deliver(now, &prompt.session, vec![draft], true)
     }
 
     /// The end of a question as a state change tells it, in the user's language where we have the words.
-    pub(super) fn outcome(&mut self, event: &Event) -> Option<Text> {
+    pub(super) fn outcome(&mut self, event: &Event) -> Option<LocalizedText> {
         let consent = consent(event)?;
         let token: ReplyToken = consent.get("reply_token")?.as_str()?.parse().ok()?;
         let outcome = consent.get("outcome")?.as_str()?;
@@ -292,7 +308,7 @@ impl Announcer {
             ("cancelled" | "superseded", _) => "outcome-withdrawn",
             _ => return own,
         };
-        Some(Text::new(phrases.say(id), phrases.language()))
+        Some(LocalizedText::new(phrases.text(id), phrases.language()))
     }
 }
 
@@ -301,7 +317,7 @@ pub(super) fn consent(event: &Event) -> Option<&Map<String, Value>> {
     event.envelope.extensions.as_ref()?.get(CONSENT_PREFIX)?.as_object()
 }
 
-pub(super) fn timed_out(prompt: &Prompt) -> &'static str {
+pub(super) fn timed_out(prompt: &AnnouncedPrompt) -> &'static str {
     match prompt.default {
         Some(Decision::Accept) => "outcome-timed-out-done",
         Some(_) => "outcome-timed-out-not-done",
@@ -353,21 +369,21 @@ fn answers(asked: &AwaitingClarification) -> Vec<&'static str> {
 }
 
 /// A deception in words.
-pub(super) fn deception(phrases: &Phrases, found: &Deception) -> Text {
+pub(super) fn deception(phrases: &Phrases, found: &Deception) -> LocalizedText {
     let code = |c: char| format!("U+{:04X}", c as u32);
     let said = match found {
-        Deception::Hidden(c) => say!(phrases, "hidden-character", code = &code(*c)),
-        Deception::Direction(c) => say!(phrases, "direction-character", code = &code(*c)),
+        Deception::Hidden(c) => phrase!(phrases, "hidden-character", code = &code(*c)),
+        Deception::Direction(c) => phrase!(phrases, "direction-character", code = &code(*c)),
         Deception::LookAlike(word) => {
             let strange = |c: char| {
                 c.is_alphabetic() && !c.is_ascii() && !matches!(c, '\u{C0}'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}')
             };
             let letters = word.chars().enumerate().filter(|(_, c)| strange(*c)).take(4);
             let letters: Vec<String> =
-                letters.map(|(i, c)| say!(phrases, "letter", number = i + 1, code = &code(c))).collect();
+                letters.map(|(i, c)| phrase!(phrases, "letter", number = i + 1, code = &code(c))).collect();
             let word: String = word.chars().filter(|c| !speakable::is_unspeakable(*c)).take(40).collect();
-            say!(phrases, "look-alike", word = &word, letters = &letters.join(", "))
+            phrase!(phrases, "look-alike", word = &word, letters = &letters.join(", "))
         }
     };
-    Text::new(said, phrases.language())
+    LocalizedText::new(said, phrases.language())
 }

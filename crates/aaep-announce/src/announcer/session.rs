@@ -5,74 +5,74 @@ use std::collections::BTreeMap;
 use aaep_proto::message::{Event, state};
 use aaep_proto::time::Moment;
 
-use super::output::Output;
-use super::words::Text;
+use super::output::StreamedOutput;
+use super::words::LocalizedText;
 use crate::phrases::Phrases;
 use crate::profile::Profile;
 use crate::speakable;
 
 /// The most tools and outputs that are open at once in one session.
-const TOOLS: usize = 64;
-pub(super) const OUTPUTS: usize = 16;
+const MAX_OPEN_TOOLS: usize = 64;
+pub(super) const MAX_SESSION_OUTPUTS: usize = 16;
 
 /// A session.
-pub(super) struct Session {
+pub(super) struct SessionState {
     pub(super) agent_id: String,
     /// The agent's name as it is said.
     pub(super) agent: String,
     /// What it is about, short.
-    pub(super) title: Option<Text>,
-    pub(super) state: State,
+    pub(super) title: Option<LocalizedText>,
+    pub(super) state: Activity,
     pub(super) state_since: Moment,
-    pub(super) tools: BTreeMap<String, Tool>,
-    pub(super) run: Run,
-    pub(super) outputs: BTreeMap<String, Output>,
+    pub(super) tools: BTreeMap<String, RunningTool>,
+    pub(super) run: ToolRun,
+    pub(super) outputs: BTreeMap<String, StreamedOutput>,
     /// When anything came from the agent.
     pub(super) last_event: Moment,
     /// When anything was said of the session.
     pub(super) last_said: Moment,
     /// Signs of life since then.
-    pub(super) beats: u32,
+    pub(super) heartbeats: u32,
     /// Remarks that nothing comes any more.
-    pub(super) stalls: u32,
+    pub(super) stall_notices: u32,
     /// By when the agent expects to have something new.
     pub(super) expected: Moment,
     /// The last percentage that was said, and when.
     pub(super) progress: Option<(f64, Moment)>,
-    pub(super) news: News,
+    pub(super) unreported: CatchUpCounts,
     /// The words of its end.
-    pub(super) ended: Option<Text>,
+    pub(super) ended: Option<LocalizedText>,
 }
 
 /// What an agent is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum Activity {
     Idle,
     Thinking,
     Writing,
     Working,
 }
 
-impl State {
-    pub(super) fn named(name: &str) -> State {
+impl Activity {
+    pub(super) fn named(name: &str) -> Activity {
         match name {
-            state::IDLE => State::Idle,
-            state::THINKING | "planning" | "reasoning" => State::Thinking,
-            state::WRITING_OUTPUT => State::Writing,
-            _ => State::Working,
+            state::IDLE => Activity::Idle,
+            state::THINKING | "planning" | "reasoning" => Activity::Thinking,
+            state::WRITING_OUTPUT => Activity::Writing,
+            _ => Activity::Working,
         }
     }
 }
 
 /// A tool that runs.
-pub(super) struct Tool {
+pub(super) struct RunningTool {
     pub(super) name: String,
     pub(super) since: Moment,
 }
 
 /// Tool calls that follow on each other.
 #[derive(Default)]
-pub(super) struct Run {
+pub(super) struct ToolRun {
     pub(super) count: u64,
     pub(super) failed: u64,
     pub(super) since: Moment,
@@ -81,37 +81,37 @@ pub(super) struct Run {
 
 /// What happened since the user was brought up to date.
 #[derive(Default)]
-pub(super) struct News {
+pub(super) struct CatchUpCounts {
     pub(super) any: bool,
     pub(super) tools: u64,
     pub(super) failed: u64,
     pub(super) words: u64,
 }
 
-impl Session {
-    pub(super) fn new(now: Moment, event: &Event, profile: &Profile) -> Session {
+impl SessionState {
+    pub(super) fn new(now: Moment, event: &Event, profile: &Profile) -> SessionState {
         let producer = &event.envelope.producer;
-        Session {
+        SessionState {
             agent_id: producer.agent_id.chars().take(128).collect(),
             agent: agent_name(event, profile),
             title: None,
-            state: State::Working,
+            state: Activity::Working,
             state_since: now,
             tools: BTreeMap::new(),
-            run: Run::default(),
+            run: ToolRun::default(),
             outputs: BTreeMap::new(),
             last_event: now,
             last_said: now,
-            beats: 0,
-            stalls: 0,
+            heartbeats: 0,
+            stall_notices: 0,
             expected: now,
             progress: None,
-            news: News { any: true, ..News::default() },
+            unreported: CatchUpCounts { any: true, ..CatchUpCounts::default() },
             ended: None,
         }
     }
 
-    pub(super) fn enter(&mut self, now: Moment, state: State) {
+    pub(super) fn enter(&mut self, now: Moment, state: Activity) {
         if self.state != state {
             self.state = state;
             self.state_since = now;
@@ -130,14 +130,14 @@ impl Session {
         }
         self.run.count += 1;
         self.run.last = now;
-        self.news.tools += 1;
-        if self.tools.len() < TOOLS {
-            self.tools.insert(key, Tool { name, since: now });
+        self.unreported.tools += 1;
+        if self.tools.len() < MAX_OPEN_TOOLS {
+            self.tools.insert(key, RunningTool { name, since: now });
         }
     }
 
     /// The tool that runs longest.
-    pub(super) fn oldest_tool(&self) -> Option<&Tool> {
+    pub(super) fn oldest_tool(&self) -> Option<&RunningTool> {
         self.tools.values().min_by_key(|tool| tool.since)
     }
 }
@@ -148,5 +148,5 @@ pub(super) fn agent_name(event: &Event, profile: &Profile) -> String {
     let name = producer.agent_name.as_deref().map(|n| speakable::name(n, profile)).filter(|n| !n.is_empty());
     let id = || speakable::name(&producer.agent_id.replace('-', " "), profile);
     let found = name.unwrap_or_else(id);
-    if found.is_empty() { Phrases::for_languages(&profile.languages).say("agent-unknown") } else { found }
+    if found.is_empty() { Phrases::for_languages(&profile.languages).text("agent-unknown") } else { found }
 }

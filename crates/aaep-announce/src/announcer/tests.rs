@@ -47,7 +47,7 @@ impl Listener {
             }
             self.seconds = self.seconds.max(due);
             let now = self.now();
-            said.extend(self.announcer.tick(now).into_iter().map(|u| (self.seconds, u.text)));
+            said.extend(self.announcer.handle_timeout(now).into_iter().map(|u| (self.seconds, u.text)));
             ticks += 1;
             assert!(ticks < 1000, "a deadline that does not go away");
         }
@@ -188,15 +188,19 @@ fn the_same_question_is_said_once_and_again_only_after_the_connection_was_lost()
     let mut listener = reader();
     listener.hear("awaiting.confirmation", transfer());
     assert!(listener.hear("awaiting.confirmation", transfer()).is_empty());
-    let lost = listener.announcer.remark(listener.now(), &ConnectionNotice::ConnectionLost { agent: "Bank".into() });
+    let lost = listener
+        .announcer
+        .connection_notice(listener.now(), &ConnectionNotice::ConnectionLost { agent: "Bank".into() });
     assert_eq!(texts(&lost), ["The connection to Bank is lost."]);
-    let ended = listener.announcer.remark(listener.now(), &ConnectionNotice::ConnectionEnded { agent: "Bank".into() });
+    let ended = listener
+        .announcer
+        .connection_notice(listener.now(), &ConnectionNotice::ConnectionEnded { agent: "Bank".into() });
     assert_eq!(
         (texts(&ended), ended[0].earcon),
         (vec!["Bank has ended the connection."], None),
         "nothing to worry about"
     );
-    listener.announcer.remark(listener.now(), &ConnectionNotice::ConnectionBack { agent: "Bank".into() });
+    listener.announcer.connection_notice(listener.now(), &ConnectionNotice::ConnectionBack { agent: "Bank".into() });
     let again = listener.hear("awaiting.confirmation", transfer());
     assert_eq!(texts(&again), ["Bank still asks: Move $500.00 from savings to checking."]);
 }
@@ -222,10 +226,10 @@ fn a_question_that_ends_is_told_once_in_the_users_language() {
 #[test]
 fn the_listeners_side_can_end_a_question() {
     for (how, text) in [
-        (PromptEnd::Answered, "Your answer was sent."),
-        (PromptEnd::AnsweredElsewhere, "The question was answered elsewhere."),
-        (PromptEnd::TimedOut, "No answer came in time. It will not be done."),
-        (PromptEnd::Withdrawn, "The question was withdrawn."),
+        (PromptResolution::Answered, "Your answer was sent."),
+        (PromptResolution::AnsweredElsewhere, "The question was answered elsewhere."),
+        (PromptResolution::TimedOut, "No answer came in time. It will not be done."),
+        (PromptResolution::Withdrawn, "The question was withdrawn."),
     ] {
         let mut listener = reader();
         listener.hear("awaiting.confirmation", transfer());
@@ -382,9 +386,9 @@ fn signs_of_life_decay_and_a_stall_is_remarked_upon() {
 fn there_are_no_signs_of_life_after_the_end_or_without_a_connection() {
     let mut listener = reader();
     listener.hear("session.started", json!({"summary_normal": "Testing."}));
-    listener.announcer.remark(Moment::default(), &ConnectionNotice::ConnectionLost { agent: "Bank".into() });
+    listener.announcer.connection_notice(Moment::default(), &ConnectionNotice::ConnectionLost { agent: "Bank".into() });
     assert_eq!(listener.pass(4000), []);
-    listener.announcer.remark(listener.now(), &ConnectionNotice::ConnectionBack { agent: "Bank".into() });
+    listener.announcer.connection_notice(listener.now(), &ConnectionNotice::ConnectionBack { agent: "Bank".into() });
     assert!(listener.pass(30)[0].1.starts_with("Still working"));
     listener.hear("session.completed", json!({"summary_normal": "Done."}));
     assert_eq!(listener.announcer.next_deadline(), None);
@@ -449,7 +453,7 @@ fn quiet_hours_let_only_what_is_critical_through() {
 fn the_digest_sums_up_and_forgets() {
     let mut listener = reader();
     assert_eq!(texts(&listener.announcer.catch_up(listener.now())), ["Nothing new."]);
-    assert_eq!(texts(&listener.announcer.whereabouts(listener.now())), ["Nothing is running."]);
+    assert_eq!(texts(&listener.announcer.status(listener.now())), ["Nothing is running."]);
     listener.hear("session.started", json!({"summary_normal": "Paying your bills."}));
     for call in ["call_1", "call_2", "call_3"] {
         listener.hear("tool.invoked", json!({"tool": "pay_bill", "tool_call_id": call, "summary_normal": "Paying."}));
@@ -458,7 +462,7 @@ fn the_digest_sums_up_and_forgets() {
     listener.hear("output.streaming", json!({"chunk": "Two are paid.", "position": 0, "complete": true}));
     listener.seconds += 180;
     assert_eq!(
-        texts(&listener.announcer.whereabouts(listener.now())),
+        texts(&listener.announcer.status(listener.now())),
         ["Bank: Paying your bills.", "Now working on pay bill, for 3 minutes."]
     );
     let first = listener.announcer.catch_up(listener.now());
@@ -519,13 +523,13 @@ fn an_output_may_change_its_language() {
 fn remarks_are_said_once_and_a_changed_key_interrupts() {
     let mut announcer = Announcer::new(Profile::default());
     let now = Moment::default();
-    assert_eq!(texts(&announcer.remark(now, &ConnectionNotice::Gap)), ["Warning: some messages were lost."]);
-    assert!(announcer.remark(now, &ConnectionNotice::Gap).is_empty());
-    let key = announcer.remark(now, &ConnectionNotice::KeyChanged { agent: "Ba\u{200B}nk".into() });
+    assert_eq!(texts(&announcer.connection_notice(now, &ConnectionNotice::Gap)), ["Warning: some messages were lost."]);
+    assert!(announcer.connection_notice(now, &ConnectionNotice::Gap).is_empty());
+    let key = announcer.connection_notice(now, &ConnectionNotice::KeyChanged { agent: "Ba\u{200B}nk".into() });
     assert!(key[0].text.starts_with("Warning: Bank shows a different key") && key[0].interrupts);
     assert_eq!(key[0].earcon, Some(Earcon::Warning));
     let hidden = aaep_proto::validate::Deception::Hidden('\u{200B}');
-    let said = announcer.remark(now, &ConnectionNotice::HiddenCharacters(hidden));
+    let said = announcer.connection_notice(now, &ConnectionNotice::HiddenCharacters(hidden));
     assert_eq!(texts(&said), ["Warning: this text has a hidden character, U+200B."]);
 }
 
@@ -539,8 +543,8 @@ fn agents_that_break_rules_cannot_grow_memory() {
         question["reply_token"] = json!(format!("rpl_{i}"));
         listener.hear_from(&agent, "awaiting.confirmation", question);
     }
-    assert!(listener.announcer.sessions.len() <= SESSIONS && listener.announcer.prompts.len() <= PROMPTS);
-    assert!(listener.announcer.said.len() <= SAID);
+    assert!(listener.announcer.sessions.len() <= MAX_SESSIONS && listener.announcer.prompts.len() <= MAX_PROMPTS);
+    assert!(listener.announcer.said.len() <= MAX_FINGERPRINTS);
     for i in 0..2000 {
         let call = format!("call_{i}");
         listener.hear("tool.invoked", json!({"tool": "t", "tool_call_id": call, "summary_normal": "T."}));
@@ -551,7 +555,7 @@ fn agents_that_break_rules_cannot_grow_memory() {
         );
     }
     let session = &listener.announcer.sessions[&"sess_Bank".parse().unwrap()];
-    assert!(session.tools.len() <= 64 && session.outputs.len() <= OUTPUTS);
+    assert!(session.tools.len() <= 64 && session.outputs.len() <= MAX_SESSION_OUTPUTS);
 }
 
 #[test]

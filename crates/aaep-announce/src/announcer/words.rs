@@ -6,23 +6,23 @@ use aaep_proto::message::{CognitiveLoad, Event, Payload, Verbosity};
 use crate::profile::Profile;
 
 /// The most characters of a headline: it is never interrupted, so it must be short.
-const HEADLINE: usize = 160;
+const MAX_HEADLINE_CHARS: usize = 160;
 
 /// A text of an event and its language.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Text {
+pub(super) struct LocalizedText {
     pub(super) text: String,
     pub(super) language: String,
 }
 
-impl Text {
-    pub(super) fn new(text: impl Into<String>, language: impl Into<String>) -> Text {
-        Text { text: text.into(), language: language.into() }
+impl LocalizedText {
+    pub(super) fn new(text: impl Into<String>, language: impl Into<String>) -> LocalizedText {
+        LocalizedText { text: text.into(), language: language.into() }
     }
 }
 
 /// The summary that fits the user, if the event has any.
-pub(super) fn summary(event: &Event, profile: &Profile) -> Option<Text> {
+pub(super) fn summary(event: &Event, profile: &Profile) -> Option<LocalizedText> {
     let [terse, normal, detailed] = summaries(event);
     let (terse, normal, detailed) =
         (("summary_terse", terse), ("summary_normal", normal), ("summary_detailed", detailed));
@@ -35,7 +35,7 @@ pub(super) fn summary(event: &Event, profile: &Profile) -> Option<Text> {
 }
 
 /// One field in the language that fits the user.
-pub(super) fn field(event: &Event, name: &str, value: &str, profile: &Profile) -> Option<Text> {
+pub(super) fn field(event: &Event, name: &str, value: &str, profile: &Profile) -> Option<LocalizedText> {
     pick(event, &[(name, Some(value))], profile)
 }
 
@@ -73,10 +73,10 @@ pub(super) fn primary(event: &Event, profile: &Profile) -> LanguageTag {
 }
 
 /// Of these fields, in the order in which they are liked, the one in the language that is liked best.
-fn pick(event: &Event, fields: &[(&str, Option<&str>)], profile: &Profile) -> Option<Text> {
+fn pick(event: &Event, fields: &[(&str, Option<&str>)], profile: &Profile) -> Option<LocalizedText> {
     let primary = primary(event, profile);
     let fallback = event.envelope.localization_hints.as_ref().and_then(|h| h.fallback_chain.as_deref()).unwrap_or(&[]);
-    let mut best: Option<(usize, Text)> = None;
+    let mut best: Option<(usize, LocalizedText)> = None;
     for (name, value) in fields {
         let Some(value) = value.filter(|v| !v.trim().is_empty()) else { continue };
         let mut offered = vec![primary.clone()];
@@ -88,7 +88,7 @@ fn pick(event: &Event, fields: &[(&str, Option<&str>)], profile: &Profile) -> Op
             continue;
         }
         let text = if language == primary { Some(value) } else { event.text_in(name, &language) };
-        best = Some((rank, Text::new(text.unwrap_or(value), language.as_str())));
+        best = Some((rank, LocalizedText::new(text.unwrap_or(value), language.as_str())));
     }
     best.map(|(_, text)| text)
 }
@@ -104,7 +104,7 @@ fn variants<'e>(event: &'e Event, name: &'e str) -> impl Iterator<Item = Languag
 
 /// The start of a spoken text that is short enough for a headline, and whether that is all of it.
 pub(super) fn headline(text: &str) -> (String, bool) {
-    let Some((end, _)) = text.char_indices().nth(HEADLINE) else { return (text.to_owned(), true) };
+    let Some((end, _)) = text.char_indices().nth(MAX_HEADLINE_CHARS) else { return (text.to_owned(), true) };
     let start = &text[..end];
     let sentence = start.rmatch_indices(['.', '!', '?', '。', '؟', '।']).map(|(i, mark)| i + mark.len()).find(|i| {
         // Not inside a number or a name, and worth hearing.
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn an_event_of_an_extension_falls_back_to_its_summary() {
         let event = event(json!({"type": "x:y", "summary_normal": "Buzz.", "summary_normal_fr": "Bzz."}));
-        assert_eq!(summary(&event, &profile(&["fr"], Verbosity::Normal)), Some(Text::new("Bzz.", "fr")));
-        assert_eq!(summary(&event, &profile(&["yo"], Verbosity::Terse)), Some(Text::new("Buzz.", "en")));
+        assert_eq!(summary(&event, &profile(&["fr"], Verbosity::Normal)), Some(LocalizedText::new("Bzz.", "fr")));
+        assert_eq!(summary(&event, &profile(&["yo"], Verbosity::Terse)), Some(LocalizedText::new("Buzz.", "en")));
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
         let long = format!("Pay 3.50 to Ada, please. {}", "And more words follow here ".repeat(10));
         assert_eq!(headline(&long), ("Pay 3.50 to Ada, please.".to_owned(), false));
         let (cut, whole) = headline(&"word ".repeat(100));
-        assert!(cut.chars().count() <= HEADLINE + 1 && cut.ends_with("word…") && !whole);
-        assert!(headline(&"漢".repeat(500)).0.chars().count() <= HEADLINE + 1);
+        assert!(cut.chars().count() <= MAX_HEADLINE_CHARS + 1 && cut.ends_with("word…") && !whole);
+        assert!(headline(&"漢".repeat(500)).0.chars().count() <= MAX_HEADLINE_CHARS + 1);
     }
 }

@@ -3,14 +3,14 @@
 use super::code::{CodeBlock, of_media_type};
 use super::inline::inline;
 use super::table::{Table, is_row};
-use super::{Style, glyphs, sentence};
+use super::{SpeechStyle, glyphs, sentence};
 
 /// The most bytes of a line or a paragraph that wait for their end.
-const WAITING: usize = 16 * 1024;
+const MAX_WAITING_BYTES: usize = 16 * 1024;
 
 /// Turns lines into sentences. What is a block (code, a table, changes) is said when it has ended.
 pub(crate) struct Blocks {
-    style: Style,
+    style: SpeechStyle,
     mode: Mode,
     /// A line that has not ended.
     line: String,
@@ -30,11 +30,11 @@ enum Mode {
 }
 
 impl Blocks {
-    pub(crate) fn new(content_type: &str, style: Style) -> Blocks {
+    pub(crate) fn new(content_type: &str, style: SpeechStyle) -> Blocks {
         let markdown = matches!(content_type, "text/markdown" | "text/x-markdown");
         let mode = of_media_type(content_type).map_or(Mode::Prose, |info| Mode::Whole(CodeBlock::new(info)));
         Blocks {
-            style: Style { markdown, ..style },
+            style: SpeechStyle { markdown, ..style },
             mode,
             line: String::new(),
             at_start: true,
@@ -46,7 +46,7 @@ impl Blocks {
     pub(crate) fn push(&mut self, text: &str, units: &mut Vec<String>) {
         for piece in text.split_inclusive('\n') {
             self.line.push_str(piece);
-            if piece.ends_with('\n') || self.line.len() > WAITING {
+            if piece.ends_with('\n') || self.line.len() > MAX_WAITING_BYTES {
                 self.end_line(units);
                 self.at_start = piece.ends_with('\n');
             }
@@ -86,8 +86,8 @@ impl Blocks {
         let whole = matches!(self.mode, Mode::Whole(_));
         match std::mem::replace(&mut self.mode, Mode::Prose) {
             Mode::Prose => {}
-            Mode::Table(table) => table.say(self.style, units),
-            Mode::Fence(_, _, code) | Mode::Diff(code) | Mode::Whole(code) => code.say(self.style, units),
+            Mode::Table(table) => table.speak(self.style, units),
+            Mode::Fence(_, _, code) | Mode::Diff(code) | Mode::Whole(code) => code.speak(self.style, units),
         }
         if whole {
             self.mode = Mode::Whole(CodeBlock::new(""));
@@ -160,7 +160,7 @@ impl Blocks {
     fn add_item(&mut self, item: &str, units: &mut Vec<String>) {
         let task = [("[x] ", "glyph-task-done"), ("[X] ", "glyph-task-done"), ("[ ] ", "glyph-task-open")];
         match task.iter().find_map(|(mark, id)| Some((item.strip_prefix(mark)?, id))) {
-            Some((rest, id)) => self.add(&format!("{}: {rest}", self.style.phrases.say(id)), units),
+            Some((rest, id)) => self.add(&format!("{}: {rest}", self.style.phrases.text(id)), units),
             None => self.add(item, units),
         }
     }
@@ -170,7 +170,7 @@ impl Blocks {
             self.paragraph.push(' ');
         }
         self.paragraph.push_str(text);
-        if self.paragraph.len() > WAITING {
+        if self.paragraph.len() > MAX_WAITING_BYTES {
             self.end_paragraph(units);
         }
     }

@@ -1,11 +1,11 @@
 //! Code: the names of symbols and programming languages, blocks of code and of changes.
 
-use super::{Style, tidy};
-use crate::phrases::{Phrases, say};
+use super::{SpeechStyle, tidy};
+use crate::phrases::{Phrases, phrase};
 use crate::profile::{CodePolicy, Punctuation};
 
 /// The most bytes of a block that are kept for reading it aloud.
-const KEPT: usize = 8192;
+const MAX_CODE_BYTES: usize = 8192;
 
 /// The phrase for an ASCII mark.
 pub(super) fn symbol(c: char) -> Option<&'static str> {
@@ -53,7 +53,7 @@ pub(super) fn named(text: &str, phrases: &Phrases) -> String {
         match symbol(c) {
             Some(id) => {
                 out.push(' ');
-                out.push_str(&phrases.say(id));
+                out.push_str(&phrases.text(id));
                 out.push(' ');
             }
             None => out.push(c),
@@ -63,7 +63,7 @@ pub(super) fn named(text: &str, phrases: &Phrases) -> String {
 }
 
 /// A piece of code inside a sentence, or one line of it.
-pub(super) fn spoken(text: &str, style: Style) -> String {
+pub(super) fn spoken(text: &str, style: SpeechStyle) -> String {
     if style.exact || style.punctuation == Punctuation::All {
         return named(text, style.phrases);
     }
@@ -80,7 +80,7 @@ pub(super) fn spoken(text: &str, style: Style) -> String {
             '_' if inside => out.push(' '),
             '.' | '-' | ',' | '\'' if inside => out.push(c),
             c => match symbol(c) {
-                Some(id) => out.push_str(&format!(" {} ", style.phrases.say(id))),
+                Some(id) => out.push_str(&format!(" {} ", style.phrases.text(id))),
                 None => out.push(c),
             },
         }
@@ -163,7 +163,7 @@ impl CodeBlock {
         matches!(self.info.to_ascii_lowercase().as_str(), "diff" | "patch" | "udiff")
     }
 
-    pub(super) fn push_line(&mut self, line: &str, style: Style) {
+    pub(super) fn push_line(&mut self, line: &str, style: SpeechStyle) {
         self.lines += 1;
         match line.as_bytes() {
             [b'+', b'+', b'+', b' ', ..] => {
@@ -176,7 +176,7 @@ impl CodeBlock {
             _ => {}
         }
         if style.exact || style.code == CodePolicy::Read {
-            if self.text.len() + line.len() < KEPT {
+            if self.text.len() + line.len() < MAX_CODE_BYTES {
                 self.text.push_str(line);
                 self.text.push('\n');
             } else {
@@ -186,7 +186,7 @@ impl CodeBlock {
     }
 
     /// The block as sentences.
-    pub(super) fn say(&self, style: Style, units: &mut Vec<String>) {
+    pub(super) fn speak(&self, style: SpeechStyle, units: &mut Vec<String>) {
         let read = style.exact || style.code == CodePolicy::Read;
         if self.lines == 0 || (style.code == CodePolicy::Skip && !style.exact) {
             return;
@@ -196,26 +196,26 @@ impl CodeBlock {
             let lines = self.text.lines().map(|line| spoken(line, style));
             units.extend(lines.filter(|line| !line.is_empty()).map(|line| super::sentence(&line)));
             if !self.whole {
-                units.push(style.phrases.say("text-cut"));
+                units.push(style.phrases.text("text-cut"));
             }
         }
     }
 
-    fn title(&self, style: Style) -> String {
+    fn title(&self, style: SpeechStyle) -> String {
         let phrases = style.phrases;
         if self.is_diff() {
             let (added, removed) = (self.added, self.removed);
             return match &self.file {
                 Some(file) => {
                     let file = super::word::path(file, style);
-                    say!(phrases, "diff-file", file = &file, added = added, removed = removed)
+                    phrase!(phrases, "diff-file", file = &file, added = added, removed = removed)
                 }
-                None => say!(phrases, "diff", added = added, removed = removed),
+                None => phrase!(phrases, "diff", added = added, removed = removed),
             };
         }
         match language_name(&self.info) {
-            Some(language) => say!(phrases, "code-block", language = &language, lines = self.lines),
-            None => say!(phrases, "code-block-plain", lines = self.lines),
+            Some(language) => phrase!(phrases, "code-block", language = &language, lines = self.lines),
+            None => phrase!(phrases, "code-block-plain", lines = self.lines),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::phrases::Phrases;
 
 /// What becomes of a character.
-enum Fate<'p> {
+enum GlyphAction<'p> {
     Keep,
     Drop,
     Space,
@@ -20,25 +20,26 @@ pub(super) fn clean(text: &str, phrases: &Phrases) -> String {
     // Whether the last thing said was a picture: of a row of pictures one is enough.
     let mut after_emoji = false;
     for c in text.chars() {
-        let fate = fate(c);
-        match &fate {
-            Fate::Keep => out.push(c),
-            Fate::Drop => continue,
-            Fate::Space => push_space(&mut out),
-            Fate::Pause => push_pause(&mut out),
-            Fate::Word(id) => {
+        let glyph_action = glyph_action(c);
+        match &glyph_action {
+            GlyphAction::Keep => out.push(c),
+            GlyphAction::Drop => continue,
+            GlyphAction::Space => push_space(&mut out),
+            GlyphAction::Pause => push_pause(&mut out),
+            GlyphAction::Word(id) => {
                 push_space(&mut out);
-                out.push_str(&phrases.say(id));
+                out.push_str(&phrases.text(id));
                 out.push(' ');
             }
-            Fate::Emoji if after_emoji => continue,
-            Fate::Emoji => {
+            GlyphAction::Emoji if after_emoji => continue,
+            GlyphAction::Emoji => {
                 push_space(&mut out);
                 out.push(c);
                 out.push(' ');
             }
         }
-        after_emoji = matches!(fate, Fate::Emoji) || (after_emoji && (c == ' ' || matches!(fate, Fate::Space)));
+        after_emoji = matches!(glyph_action, GlyphAction::Emoji)
+            || (after_emoji && (c == ' ' || matches!(glyph_action, GlyphAction::Space)));
     }
     out
 }
@@ -59,31 +60,31 @@ fn push_pause(out: &mut String) {
     push_space(out);
 }
 
-fn fate(c: char) -> Fate<'static> {
+fn glyph_action(c: char) -> GlyphAction<'static> {
     match c {
-        '\n' => Fate::Keep,
-        ' '..='~' => Fate::Keep,
-        '\t' | '\r' | '\u{B}' | '\u{C}' | '\u{85}' | '\u{2028}' | '\u{2029}' => Fate::Space,
-        '✓' | '✔' | '✅' | '☑' => Fate::Word("glyph-check"),
-        '✗' | '✘' | '❌' | '✖' | '❎' | '☒' => Fate::Word("glyph-cross"),
-        '⚠' => Fate::Word("glyph-warning"),
-        '→' | '⇒' | '➜' | '➔' | '➡' | '⟶' | '↦' => Fate::Word("glyph-arrow"),
-        '\u{2010}' | '\u{2011}' => Fate::Keep,
+        '\n' => GlyphAction::Keep,
+        ' '..='~' => GlyphAction::Keep,
+        '\t' | '\r' | '\u{B}' | '\u{C}' | '\u{85}' | '\u{2028}' | '\u{2029}' => GlyphAction::Space,
+        '✓' | '✔' | '✅' | '☑' => GlyphAction::Word("glyph-check"),
+        '✗' | '✘' | '❌' | '✖' | '❎' | '☒' => GlyphAction::Word("glyph-cross"),
+        '⚠' => GlyphAction::Word("glyph-warning"),
+        '→' | '⇒' | '➜' | '➔' | '➡' | '⟶' | '↦' => GlyphAction::Word("glyph-arrow"),
+        '\u{2010}' | '\u{2011}' => GlyphAction::Keep,
         '\u{2502}' | '\u{2503}' | '\u{2551}' | '\u{2022}' | '\u{2023}' | '\u{25E6}' | '\u{2043}' | '\u{2219}' => {
-            Fate::Pause
+            GlyphAction::Pause
         }
         // Persian writes some words in two parts with this between; a space reads the same.
-        '\u{200C}' => Fate::Space,
+        '\u{200C}' => GlyphAction::Space,
         c if is_unspeakable(c) => {
             if is_zero_width(c) || c.is_control() {
-                Fate::Drop
+                GlyphAction::Drop
             } else {
-                Fate::Space
+                GlyphAction::Space
             }
         }
-        c if is_emoji(c) => Fate::Emoji,
-        c if c.is_whitespace() => Fate::Space,
-        _ => Fate::Keep,
+        c if is_emoji(c) => GlyphAction::Emoji,
+        c if c.is_whitespace() => GlyphAction::Space,
+        _ => GlyphAction::Keep,
     }
 }
 

@@ -2,16 +2,16 @@
 
 use super::code::{named, spoken};
 use super::word::{host, url, word};
-use super::{Style, tidy};
-use crate::phrases::say;
+use super::{SpeechStyle, tidy};
+use crate::phrases::phrase;
 
 /// Code in a sentence that is longer than this is named by its length.
-const LONG_CODE: usize = 80;
+const MAX_READ_CODE_CHARS: usize = 80;
 /// How far the end of a link or a piece of code is looked for.
-const FAR: usize = 2048;
+const MAX_MARKUP_BYTES: usize = 2048;
 
 /// A line in words.
-pub(super) fn inline(text: &str, style: Style) -> String {
+pub(super) fn inline(text: &str, style: SpeechStyle) -> String {
     let mut out = String::with_capacity(text.len());
     let mut before = ' ';
     let mut rest = text;
@@ -36,7 +36,7 @@ fn starts_word(before: char) -> bool {
 }
 
 /// Markup at this place, if there is any: says it and answers how many bytes it takes.
-fn special(rest: &str, before: char, style: Style, out: &mut String) -> Option<usize> {
+fn special(rest: &str, before: char, style: SpeechStyle, out: &mut String) -> Option<usize> {
     if rest.starts_with('`') {
         return code_span(rest, style, out);
     }
@@ -73,16 +73,16 @@ fn push(out: &mut String, text: &str) {
     }
 }
 
-fn code_span(rest: &str, style: Style, out: &mut String) -> Option<usize> {
+fn code_span(rest: &str, style: SpeechStyle, out: &mut String) -> Option<usize> {
     let ticks = rest.bytes().take_while(|b| *b == b'`').count();
     let (fence, body) = rest.split_at(ticks);
-    let near = &body[..floor(body, FAR)];
+    let near = &body[..floor(body, MAX_MARKUP_BYTES)];
     let Some(end) = near.find(fence) else { return Some(ticks) };
     let code = &near[..end];
     let length = code.chars().count();
-    if length > LONG_CODE && !style.exact {
+    if length > MAX_READ_CODE_CHARS && !style.exact {
         let start: String = code.split_whitespace().next().unwrap_or_default().chars().take(20).collect();
-        push(out, &say!(style.phrases, "long-code", count = length, start = &spoken(&start, style)));
+        push(out, &phrase!(style.phrases, "long-code", count = length, start = &spoken(&start, style)));
     } else {
         push(out, &spoken(code, style));
         // What follows the code belongs to the sentence: no space before its comma.
@@ -110,7 +110,7 @@ fn address(rest: &str, before: char) -> Option<usize> {
 
 /// The parts of `[text](target)` and its length.
 fn bracketed(rest: &str) -> Option<(&str, &str, usize)> {
-    let near = &rest[..floor(rest, FAR)];
+    let near = &rest[..floor(rest, MAX_MARKUP_BYTES)];
     let mut depth = 0usize;
     let close = near.char_indices().find_map(|(i, c)| {
         match c {
@@ -131,7 +131,7 @@ fn bracketed(rest: &str) -> Option<(&str, &str, usize)> {
     Some((text, "", close + 1 + 1 + reference + 1))
 }
 
-fn link(rest: &str, style: Style, out: &mut String) -> Option<usize> {
+fn link(rest: &str, style: SpeechStyle, out: &mut String) -> Option<usize> {
     if rest.starts_with("[^") {
         // A footnote's number says nothing where it stands.
         return rest[..floor(rest, 40)].find(']').map(|end| end + 1);
@@ -139,27 +139,27 @@ fn link(rest: &str, style: Style, out: &mut String) -> Option<usize> {
     let (text, target, length) = bracketed(rest)?;
     let text = inline(text, style);
     match host(target) {
-        Some(host) if text.is_empty() => push(out, &say!(style.phrases, "link", host = &host)),
-        Some(host) => push(out, &say!(style.phrases, "link-text", text = &text, host = &host)),
+        Some(host) if text.is_empty() => push(out, &phrase!(style.phrases, "link", host = &host)),
+        Some(host) => push(out, &phrase!(style.phrases, "link-text", text = &text, host = &host)),
         None => push(out, &text),
     }
     out.truncate(out.trim_end().len());
     Some(length)
 }
 
-fn image(rest: &str, style: Style, out: &mut String) -> Option<usize> {
+fn image(rest: &str, style: SpeechStyle, out: &mut String) -> Option<usize> {
     let (text, _, length) = bracketed(&rest[1..])?;
     let text = inline(text, style);
     let said =
-        if text.is_empty() { style.phrases.say("image-plain") } else { say!(style.phrases, "image", text = &text) };
+        if text.is_empty() { style.phrases.text("image-plain") } else { phrase!(style.phrases, "image", text = &text) };
     push(out, &said);
     out.truncate(out.trim_end().len());
     Some(length + 1)
 }
 
 /// `<https://…>` is an address, `<b>` is markup.
-fn tag(rest: &str, style: Style, out: &mut String) -> Option<usize> {
-    let near = &rest[1..floor(rest, FAR).max(1)];
+fn tag(rest: &str, style: SpeechStyle, out: &mut String) -> Option<usize> {
+    let near = &rest[1..floor(rest, MAX_MARKUP_BYTES).max(1)];
     let end = near.find('>')?;
     let inside = &near[..end];
     if inside.contains("://") && !inside.contains(char::is_whitespace) {
@@ -182,7 +182,7 @@ fn entity(rest: &str, out: &mut String) -> Option<usize> {
 }
 
 /// The length of marks that only make text bold, slanted or struck out.
-fn emphasis(rest: &str, before: char, style: Style) -> Option<usize> {
+fn emphasis(rest: &str, before: char, style: SpeechStyle) -> Option<usize> {
     let mark = rest.chars().next()?;
     let length = rest.chars().take_while(|c| *c == mark).count();
     let after = rest[length..].chars().next().unwrap_or(' ');
@@ -198,7 +198,7 @@ fn emphasis(rest: &str, before: char, style: Style) -> Option<usize> {
 }
 
 /// Takes a word up to the next space or markup.
-fn take_word(rest: &str, style: Style, out: &mut String) -> usize {
+fn take_word(rest: &str, style: SpeechStyle, out: &mut String) -> usize {
     let mut end = rest.len();
     for (i, c) in rest.char_indices().skip(1) {
         let markup =
@@ -223,7 +223,7 @@ fn take_word(rest: &str, style: Style, out: &mut String) -> usize {
 }
 
 /// Marks without letters where nothing may be swallowed; what only ends a sentence stays as it is.
-fn lone_marks(token: &str, style: Style) -> String {
+fn lone_marks(token: &str, style: SpeechStyle) -> String {
     if token.chars().all(|c| matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '-')) {
         return token.to_owned();
     }

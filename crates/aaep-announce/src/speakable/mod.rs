@@ -21,7 +21,7 @@ use crate::phrases::Phrases;
 use crate::profile::{CodePolicy, Profile, Punctuation};
 
 /// The most characters that one call yields; what is longer is cut and said to go on.
-pub const LONGEST: usize = 20_000;
+pub const MAX_CHARS: usize = 20_000;
 
 /// The text in words that can be said, as whole sentences.
 ///
@@ -34,13 +34,13 @@ pub const LONGEST: usize = 20_000;
 /// );
 /// ```
 pub fn speakable(text: &str, content_type: &str, language: &str, profile: &Profile) -> String {
-    render(text, content_type, Style::new(language, profile))
+    render(text, content_type, SpeechStyle::new(language, profile))
 }
 
 /// The same for what somebody has to decide about: nothing is shortened, every symbol of an address, a path or a
 /// command is named.
-pub(crate) fn exactly(text: &str, language: &str, profile: &Profile) -> String {
-    render(text, "text/plain", Style { exact: true, ..Style::new(language, profile) })
+pub(crate) fn speakable_exact(text: &str, language: &str, profile: &Profile) -> String {
+    render(text, "text/plain", SpeechStyle { exact: true, ..SpeechStyle::new(language, profile) })
 }
 
 /// A name, such as an agent's: one line, short, nothing hidden.
@@ -50,13 +50,13 @@ pub(crate) fn exactly(text: &str, language: &str, profile: &Profile) -> String {
 /// assert_eq!(name("\u{1b}[31mbank\u{1b}[0m\nhelper", &Profile::default()), "bank helper");
 /// ```
 pub fn name(text: &str, profile: &Profile) -> String {
-    let style = Style::new("", profile);
+    let style = SpeechStyle::new("", profile);
     let cleaned = glyphs::clean(&without_escapes(text), style.phrases).replace('_', " ");
     let short: String = cleaned.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(80).collect();
     short.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != ')').to_owned()
 }
 
-fn render(text: &str, content_type: &str, style: Style) -> String {
+fn render(text: &str, content_type: &str, style: SpeechStyle) -> String {
     let mut units = Vec::new();
     let mut blocks = Blocks::new(content_type, style);
     blocks.push(&without_escapes(text), &mut units);
@@ -66,7 +66,7 @@ fn render(text: &str, content_type: &str, style: Style) -> String {
 
 /// How text is to be said.
 #[derive(Clone, Copy)]
-pub(crate) struct Style {
+pub(crate) struct SpeechStyle {
     phrases: &'static Phrases,
     punctuation: Punctuation,
     code: CodePolicy,
@@ -78,15 +78,15 @@ pub(crate) struct Style {
     markdown: bool,
 }
 
-impl Style {
+impl SpeechStyle {
     /// How this profile wants text of this language said.
-    pub(crate) fn new(language: &str, profile: &Profile) -> Style {
+    pub(crate) fn new(language: &str, profile: &Profile) -> SpeechStyle {
         let detail = match profile.verbosity {
             Verbosity::Terse => 0,
             Verbosity::Detailed => 2,
             _ => 1,
         };
-        Style {
+        SpeechStyle {
             phrases: phrases_for(language, &profile.languages),
             punctuation: profile.punctuation,
             code: profile.code,
@@ -99,15 +99,15 @@ impl Style {
 
 /// The phrases to put around text of this language: its own if the user understands it, so that one voice can say
 /// all of it, otherwise the user's.
-pub(crate) fn phrases_for(language: &str, wishes: &[LanguageTag]) -> &'static Phrases {
+pub(crate) fn phrases_for(language: &str, languages: &[LanguageTag]) -> &'static Phrases {
     let primary = |tag: &str| tag.split('-').next().unwrap_or(tag).to_ascii_lowercase();
-    let understood = wishes.iter().any(|w| primary(w.as_str()) == primary(language));
+    let understood = languages.iter().any(|w| primary(w.as_str()) == primary(language));
     let own = if understood { Phrases::for_tag(language) } else { None };
-    own.unwrap_or_else(|| Phrases::for_languages(wishes))
+    own.unwrap_or_else(|| Phrases::for_languages(languages))
 }
 
 /// Marks that end a sentence in some script.
-const ENDS: [char; 14] = ['.', '!', '?', ':', '…', '。', '！', '？', '؟', '۔', '।', '։', '።', '‽'];
+const SENTENCE_ENDS: [char; 14] = ['.', '!', '?', ':', '…', '。', '！', '？', '؟', '۔', '।', '։', '።', '‽'];
 
 /// Marks that may follow the end of a sentence.
 const CLOSERS: [char; 7] = ['"', '\'', ')', ']', '”', '’', '»'];
@@ -118,21 +118,21 @@ pub(crate) fn sentence(text: &str) -> String {
     let bare = text.trim_end_matches(CLOSERS);
     match bare.chars().last() {
         None => String::new(),
-        Some(c) if ENDS.contains(&c) => text.to_owned(),
+        Some(c) if SENTENCE_ENDS.contains(&c) => text.to_owned(),
         Some(_) => format!("{text}."),
     }
 }
 
 /// Whether the text ends like a sentence.
 pub(crate) fn is_sentence(text: &str) -> bool {
-    text.trim_end_matches(CLOSERS).ends_with(ENDS)
+    text.trim_end_matches(CLOSERS).ends_with(SENTENCE_ENDS)
 }
 
 /// The text cut between words if it is too long, with a remark that it goes on.
 fn bounded(text: String, phrases: &Phrases) -> String {
-    let Some((end, _)) = text.char_indices().nth(LONGEST - 200) else { return text };
+    let Some((end, _)) = text.char_indices().nth(MAX_CHARS - 200) else { return text };
     let cut = text[..end].rfind(char::is_whitespace).unwrap_or(end);
-    format!("{} {}", sentence(&text[..cut]), phrases.say("text-cut"))
+    format!("{} {}", sentence(&text[..cut]), phrases.text("text-cut"))
 }
 
 /// Joins words with single spaces and none before marks.

@@ -1,8 +1,8 @@
 //! Tables, said row by row with the names of their columns.
 
 use super::inline::inline;
-use super::{Style, sentence};
-use crate::phrases::say;
+use super::{SpeechStyle, sentence};
+use crate::phrases::phrase;
 
 /// The most columns, rows and characters of a cell that are kept.
 const COLUMNS: usize = 16;
@@ -46,10 +46,10 @@ impl Table {
     }
 
     /// The table as sentences.
-    pub(super) fn say(&self, style: Style, units: &mut Vec<String>) {
+    pub(super) fn speak(&self, style: SpeechStyle, units: &mut Vec<String>) {
         let columns = self.header.iter().chain(&self.rows).map(Vec::len).max().unwrap_or(0);
         if self.header.is_some() || self.count > 1 {
-            units.push(say!(style.phrases, "table", columns = columns, rows = self.count));
+            units.push(phrase!(style.phrases, "table", columns = columns, rows = self.count));
         }
         let most = match style.detail {
             _ if style.exact => ROWS,
@@ -65,11 +65,11 @@ impl Table {
         }
         let said = most.min(self.rows.len());
         if self.count > said {
-            units.push(say!(style.phrases, "table-more", count = self.count - said));
+            units.push(phrase!(style.phrases, "table-more", count = self.count - said));
         }
     }
 
-    fn row(&self, row: &[String], style: Style) -> String {
+    fn row(&self, row: &[String], style: SpeechStyle) -> String {
         let mut parts = Vec::new();
         for (i, cell) in row.iter().enumerate() {
             let value = inline(cell, style);
@@ -77,7 +77,7 @@ impl Table {
                 continue;
             }
             match self.header.as_ref().and_then(|h| h.get(i)).map(|h| inline(h, style)).filter(|h| !h.is_empty()) {
-                Some(name) => parts.push(say!(style.phrases, "context-entry", name = &name, value = &value)),
+                Some(name) => parts.push(phrase!(style.phrases, "context-entry", name = &name, value = &value)),
                 None => parts.push(value),
             }
         }

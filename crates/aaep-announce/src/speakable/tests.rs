@@ -246,13 +246,13 @@ fn what_is_decided_about_is_said_exactly() {
         ("Add -5 degrees", "Add -5 degrees."),
         ("rm -r * now", "rm dash r star now."),
     ] {
-        assert_eq!(exactly(text, "en", &profile), said, "{text:?}");
+        assert_eq!(speakable_exact(text, "en", &profile), said, "{text:?}");
     }
 }
 
 #[test]
 fn streamed_blocks_wait_for_their_end() {
-    let style = Style::new("en", &Profile::default());
+    let style = SpeechStyle::new("en", &Profile::default());
     let mut blocks = Blocks::new("text/markdown", style);
     let mut said = Vec::new();
     let mut step = |text: &str| {
@@ -375,10 +375,10 @@ proptest! {
         let content_type = ["text/plain", "text/markdown", "application/json", "nonsense"][kind];
         let said = speakable(&text, content_type, "en", &profile);
         prop_assert!(!said.chars().any(|c| is_unspeakable(c) || c == '\n'), "{said:?}");
-        prop_assert!(said.chars().count() <= LONGEST);
+        prop_assert!(said.chars().count() <= MAX_CHARS);
         prop_assert!(said.is_empty() || is_sentence(&said), "{said:?}");
         prop_assert_eq!(said.trim(), &said);
-        let said = exactly(&text, "en", &profile);
+        let said = speakable_exact(&text, "en", &profile);
         prop_assert!(!said.chars().any(|c| is_unspeakable(c) || c == '\n'), "{said:?}");
     }
 
@@ -393,7 +393,7 @@ proptest! {
         let painted: String = words.iter().zip(&orders).map(|(word, order)| format!("{order}{word}{order} ")).collect();
         let say = |text: &str| speakable(text, "text/plain", "en", &profile);
         prop_assert_eq!(say(&painted), say(&plain));
-        prop_assert_eq!(exactly(&painted, "en", &profile), exactly(&plain, "en", &profile));
+        prop_assert_eq!(speakable_exact(&painted, "en", &profile), speakable_exact(&plain, "en", &profile));
         prop_assert_eq!(name(&painted, &profile), name(&plain, &profile));
         let places: Vec<usize> = painted.char_indices().map(|(at, _)| at).collect();
         let (first, second) = painted.split_at(places[cut.index(places.len())]);
@@ -404,7 +404,7 @@ proptest! {
 
     #[test]
     fn how_text_is_cut_into_lines_does_not_grow_memory(line in "[a-z|`# ]{1,30}", times in 1000..4000usize) {
-        let mut blocks = Blocks::new("text/markdown", Style::new("en", &Profile::default()));
+        let mut blocks = Blocks::new("text/markdown", SpeechStyle::new("en", &Profile::default()));
         let mut units = Vec::new();
         for _ in 0..times {
             blocks.push(&line, &mut units);

@@ -1,15 +1,15 @@
 //! Single words: addresses, paths, names of programs, long numbers and codes.
 
-use super::Style;
+use super::SpeechStyle;
 use super::code::{named, symbol};
-use crate::phrases::say;
+use crate::phrases::phrase;
 use crate::profile::Punctuation;
 
 /// Words of ASCII longer than this are codes, whatever they look like.
 const LONG: usize = 60;
 
 /// One word of prose, with the marks around it.
-pub(super) fn word(token: &str, style: Style) -> String {
+pub(super) fn word(token: &str, style: SpeechStyle) -> String {
     let opening = |c: char| matches!(c, '(' | '[' | '{' | '"' | '\'' | '“' | '‘' | '«' | '„');
     let closing =
         |c: char| matches!(c, ')' | ']' | '}' | '"' | '\'' | '”' | '’' | '»' | '.' | ',' | ';' | ':' | '!' | '?' | '…');
@@ -33,8 +33,8 @@ pub(super) fn word(token: &str, style: Style) -> String {
             let ends: String = after
                 .chars()
                 .map(|c| match c {
-                    '.' => format!(" {}", style.phrases.say("symbol-period")),
-                    c => symbol(c).map_or_else(|| c.to_string(), |id| format!(" {}", style.phrases.say(id))),
+                    '.' => format!(" {}", style.phrases.text("symbol-period")),
+                    c => symbol(c).map_or_else(|| c.to_string(), |id| format!(" {}", style.phrases.text(id))),
                 })
                 .collect();
             format!("{} {}{ends}", named(before, style.phrases), core_word(core, style))
@@ -47,7 +47,7 @@ fn is_melody(c: char) -> bool {
     matches!(c, '.' | ',' | '\'' | '-' | ':' | '%' | '$')
 }
 
-fn core_word(core: &str, style: Style) -> String {
+fn core_word(core: &str, style: SpeechStyle) -> String {
     if core.is_empty() {
         return String::new();
     }
@@ -78,7 +78,7 @@ fn is_rule(core: &str) -> bool {
 }
 
 /// Nothing shortened: marks that a voice may swallow are named.
-fn exact_word(core: &str, style: Style) -> String {
+fn exact_word(core: &str, style: SpeechStyle) -> String {
     let telling = |c: char| "/\\_@#&*+=<>|~^{}[]`".contains(c);
     let is_option = core.starts_with('-') && core.len() > 1 && !core[1..].starts_with(|c: char| c.is_ascii_digit());
     if core.contains(telling) || is_option || style.punctuation == Punctuation::All {
@@ -91,13 +91,13 @@ fn exact_word(core: &str, style: Style) -> String {
 }
 
 /// Digits without a separator, in groups that can be followed. Amounts with separators are left alone.
-fn number(core: &str, style: Style) -> Option<String> {
+fn number(core: &str, style: SpeechStyle) -> Option<String> {
     if core.len() < 7 || !core.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
     if core.len() > 15 && !style.exact {
         let ending = in_groups(&core[core.len() - 4..], 1);
-        return Some(say!(style.phrases, "long-number", count = core.len(), ending = &ending));
+        return Some(phrase!(style.phrases, "long-number", count = core.len(), ending = &ending));
     }
     Some(in_groups(core, 3))
 }
@@ -116,14 +116,14 @@ fn code_like(core: &str) -> bool {
     digits + letters == body.len() && digits >= 2 && letters >= 1 && (hex && body.len() >= 12 || body.len() >= 24)
 }
 
-fn long_code(core: &str, style: Style) -> Option<String> {
+fn long_code(core: &str, style: SpeechStyle) -> Option<String> {
     let is_long = core.len() > LONG && core.is_ascii();
     if !code_like(core) && !is_long {
         return None;
     }
     let start: String = core.chars().filter(|c| c.is_alphanumeric()).take(4).collect();
     let count = core.chars().count();
-    Some(say!(style.phrases, "long-code", count = count, start = &in_groups(&start, 1)))
+    Some(phrase!(style.phrases, "long-code", count = count, start = &in_groups(&start, 1)))
 }
 
 /// Whether a word names a place in a file system. `and/or`, `km/h` and dates do not.
@@ -142,7 +142,7 @@ fn is_path(core: &str) -> bool {
 }
 
 /// A path: the file and where it is, or everything if nothing may be shortened.
-pub(super) fn path(text: &str, style: Style) -> String {
+pub(super) fn path(text: &str, style: SpeechStyle) -> String {
     let text = text.trim();
     if style.exact || style.detail == 2 {
         return match style.punctuation {
@@ -155,14 +155,14 @@ pub(super) fn path(text: &str, style: Style) -> String {
     match parts.as_slice() {
         [] => named(text, style.phrases),
         [.., folder, file] if style.detail > 0 && !folder.ends_with(':') => {
-            say!(style.phrases, "file-in", file = &clean(file), folder = &clean(folder))
+            phrase!(style.phrases, "file-in", file = &clean(file), folder = &clean(folder))
         }
         [.., file] => clean(file),
     }
 }
 
 /// An address on the web: where it leads to. What stands before an `@` is no place but a trick.
-pub(super) fn url(text: &str, style: Style) -> String {
+pub(super) fn url(text: &str, style: SpeechStyle) -> String {
     if style.exact {
         return named(text, style.phrases);
     }
@@ -173,9 +173,9 @@ pub(super) fn url(text: &str, style: Style) -> String {
     let host: String = host.strip_prefix("www.").unwrap_or(host).chars().take(100).collect();
     if style.detail == 2 && place.len() > 1 {
         let place: String = place.chars().take(200).collect();
-        return format!("{} {}", say!(style.phrases, "link", host = &host), named(&place, style.phrases));
+        return format!("{} {}", phrase!(style.phrases, "link", host = &host), named(&place, style.phrases));
     }
-    say!(style.phrases, "link", host = &host)
+    phrase!(style.phrases, "link", host = &host)
 }
 
 /// The place that an address leads to, for a link with a text of its own.

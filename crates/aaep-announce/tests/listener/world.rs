@@ -115,7 +115,7 @@ impl World {
 
     fn say(&mut self, said: Vec<Utterance>) {
         let now = self.moment();
-        for utterance in self.pacer.say(now, said, false) {
+        for utterance in self.pacer.push(now, said, false) {
             self.voice.take(self.millis, utterance);
         }
     }
@@ -130,14 +130,14 @@ impl World {
             let dues = [engine, announcer, pacer].into_iter().flatten();
             let Some(next) = dues.min().filter(|next| *next <= end) else { break };
             self.millis = self.millis.max(next);
-            for utterance in self.pacer.tick(self.moment()) {
+            for utterance in self.pacer.handle_timeout(self.moment()) {
                 self.voice.take(self.millis, utterance);
             }
             if engine.is_some_and(|at| at <= self.millis) {
                 self.act(|engine, cx| engine.handle_timeout(cx));
             }
             if announcer.is_some_and(|at| at <= self.millis) {
-                let said = self.announcer.tick(self.moment());
+                let said = self.announcer.handle_timeout(self.moment());
                 self.say(said);
             }
         }

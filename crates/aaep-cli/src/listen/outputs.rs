@@ -85,20 +85,20 @@ impl Outputs {
     /// Turns the voice on or off, and returns a sentence about the result.
     pub(crate) async fn set_voice(&mut self, on: bool, phrases: &Phrases) -> String {
         match (on, &self.voice) {
-            (true, Some(_)) => phrases.say("ui-voice-on-already"),
+            (true, Some(_)) => phrases.text("ui-voice-on-already"),
             (true, None) => match Voice::connect(self.voice_config.clone()).await {
                 Ok(voice) => {
                     self.voice = Some(voice);
-                    phrases.say("ui-voice-on")
+                    phrases.text("ui-voice-on")
                 }
-                Err(error) => phrases.say_with("ui-no-voice", &[("why", error.to_string().as_str().into())]),
+                Err(error) => phrases.format("ui-no-voice", &[("why", error.to_string().as_str().into())]),
             },
             (false, Some(voice)) => {
                 voice.stop();
                 self.voice = None;
-                phrases.say("ui-voice-off")
+                phrases.text("ui-voice-off")
             }
-            (false, None) => phrases.say("ui-voice-off-already"),
+            (false, None) => phrases.text("ui-voice-off-already"),
         }
     }
 }
