@@ -1,16 +1,17 @@
-//! What a listener hears: events and a user's profile become utterances.
+//! Announcements: events and a user's profile become utterances.
 //!
 //! Agents write for the eye: Markdown, tables, spinners, tokens. People who listen need whole sentences, few of them,
-//! in their language, and every question with all that is needed to decide. This crate makes the second out of the
-//! first. It is as pure as the core: no clock, no I/O. Time comes in as an argument, words come out.
+//! in their language, and every question with all that is needed to decide. This crate turns the first into the second.
+//! It is as pure as the core: no clock, no I/O. Events and time are arguments, utterances are results.
 //!
 //! # The loop
 //!
 //! 1. Read or make a [`Profile`]; ask the producer for [`Profile::capabilities`].
-//! 2. Give each event to [`Announcer::announce`] and say what comes out; a [`Pacer`] keeps a voice from falling behind.
-//! 3. Call [`Announcer::handle_timeout`] no later than [`Announcer::next_deadline`]: signs of life, reminders, sums of tools.
-//! 4. Tell it what only the connection knows: [`Announcer::connection_notice`], [`Announcer::prompt_ended`].
-//! 5. Answer the user: [`Announcer::catch_up`], [`Announcer::status`], [`Announcer::waiting`].
+//! 2. Pass each event to [`Announcer::announce`] and speak the result; a [`Pacer`] keeps a voice from falling behind.
+//! 3. Call [`Announcer::handle_timeout`] no later than [`Announcer::next_deadline`]: heartbeats,
+//!    reminders, sums of tool calls.
+//! 4. Report what only the connection knows: [`Announcer::connection_notice`], [`Announcer::prompt_ended`].
+//! 5. Respond to the user: [`Announcer::catch_up`], [`Announcer::status`], [`Announcer::open_questions`].
 //!
 //! ```
 //! use aaep_announce::{Announcer, Earcon, SubscriberKind, Priority, Profile};
@@ -31,25 +32,26 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! - **Nothing critical is left out.** Questions, failures and handoffs are said in quiet hours and under low load.
-//! - **A question is exact.** Addresses, paths, commands and numbers of a question are said to the last symbol, hidden
-//!   and look-alike characters are named. Everywhere else they are shortened to what can be listened to.
+//! - **Nothing critical is left out.** Questions, failures and handoffs are announced in quiet hours and under low load.
+//! - **A question is exact.** Addresses, paths, commands and numbers of a question are spoken to the last symbol, hidden
+//!   and look-alike characters are named. Everywhere else they are shortened.
 //! - **No long speeches.** No utterance is longer than [`Profile::max_utterance_words`].
 //! - **No fragments.** Streamed text is held until a sentence, a row, a block of code has ended.
 //! - **Nothing twice in a row** about the same thing, apart from output that repeats itself.
-//! - **Nothing unspeakable.** No control, drawing or zero-width character comes out of [`listenable`].
+//! - **Nothing unspeakable.** No control, drawing or zero-width character is in a result of [`speakable`].
 //! - **Bounded.** Sessions, questions, tools, outputs and texts have bounds, whatever an agent sends.
 //! - **One language per utterance**: that of the text it carries. Fixed phrases come in the user's first language that
 //!   `locales/` has; all but English wait for review by native speakers.
 //!
-//! # The rooms
+//! # Modules
 //!
-//! - [`Profile`]: what the user wants. [`Phrases`]: fixed words, by Fluent.
-//! - [`listenable`]: text to words: glyphs, blocks, lines, words, code.
-//! - `announcer/`: the state machine. `words.rs` picks the text, `output.rs` holds streams, `prompt.rs` puts questions,
-//!   `tools.rs` sums up, `endings.rs` ends, `pulse.rs` breaks the silence, `digest.rs` answers the user.
+//! - [`Profile`]: the wishes of the user. [`Phrases`]: fixed phrases, by Fluent.
+//! - [`speakable`]: glyphs, blocks, lines, words and code, made speakable.
+//! - `announcer/`: the state machine. `words.rs` selects the text, `output.rs` holds streams, `prompt.rs` announces
+//!   questions, `tools.rs` sums tool calls up, `endings.rs` announces ends, `heartbeat.rs` breaks the silence,
+//!   `digest.rs` responds to the user.
 
 mod announcer;
 mod pacer;

@@ -1,4 +1,4 @@
-//! How much speech is handed out ahead of the voice: a question must not wait behind minutes of it.
+//! Limits how much speech is passed to the voice ahead of time: a question must not wait behind minutes of it.
 
 use std::collections::VecDeque;
 
@@ -8,14 +8,14 @@ use crate::profile::Profile;
 use crate::utterance::{Priority, Utterance};
 use aaep_proto::pace::spoken_words;
 
-/// The most utterances that wait. Beyond, the oldest are handed out, and the voice has to see.
+/// The most utterances that wait. Above it, the oldest are released early.
 const MAX_WAITING_UTTERANCES: usize = 256;
 
-/// Hands utterances to a voice no faster than it can say them: what was handed out and is not said yet is one unit of
-/// speech at most (see [`Profile::max_utterance_words`]). What interrupts goes out at once, with all that belongs to it.
+/// Releases utterances to a voice no faster than it can speak them: released utterances that were not spoken yet have at
+/// most [`Profile::max_utterance_words`]. Important utterances are released at once, with all that belongs to them.
 ///
-/// Like the announcer it has no clock. It estimates by the user's pace, and learns from [`Pacer::speech_finished`] where a voice
-/// tells what it has said.
+/// Like the announcer it has no clock. It estimates by the user's pace; a voice that reports what it has spoken corrects
+/// the estimate by [`Pacer::speech_finished`].
 ///
 /// ```
 /// use aaep_announce::{Pacer, Priority, Profile, Utterance};
@@ -32,23 +32,24 @@ pub struct Pacer {
     words_per_minute: u64,
     longest: u64,
     waiting: VecDeque<Utterance>,
-    /// When the voice will have said each utterance that it has, as far as can be told.
+    /// When the voice will have spoken each released utterance, by estimate.
     ends: VecDeque<Moment>,
 }
 
 impl Pacer {
-    /// A pacer for this user.
+    /// Creates a pacer for this user.
     pub fn new(profile: &Profile) -> Pacer {
         let (words_per_minute, longest) = (profile.pace_wpm.into(), profile.max_utterance_words());
         Pacer { words_per_minute, longest, waiting: VecDeque::new(), ends: VecDeque::new() }
     }
 
-    /// Goes on for another profile.
+    /// Replaces the profile.
     pub fn set_profile(&mut self, profile: &Profile) {
         (self.words_per_minute, self.longest) = (profile.pace_wpm.into(), profile.max_utterance_words());
     }
 
-    /// Takes what one thing gave to say; answers what goes to the voice now. `at_once` is for what the user asked for.
+    /// Adds the utterances of one announcement and returns those that go to the voice now. `at_once` is for responses to
+    /// the user, who waits for them.
     pub fn push(&mut self, now: Moment, said: Vec<Utterance>, at_once: bool) -> Vec<Utterance> {
         let at_once = at_once || said.iter().any(|utterance| utterance.priority == Priority::Important);
         let mut out = Vec::new();
@@ -71,16 +72,16 @@ impl Pacer {
         out
     }
 
-    /// When [`Pacer::handle_timeout`] wants to be called, if nothing else happens before.
+    /// Returns when [`Pacer::handle_timeout`] is due, or `None` if nothing waits.
     pub fn next_deadline(&self) -> Option<Moment> {
         let next = self.waiting.front()?;
-        // The longest may wait until the voice is free; shorter ones follow while it speaks.
+        // The longest utterance waits until the voice is free; shorter ones follow while it speaks.
         let room = self.longest.saturating_sub(spoken_words(&next.text));
         let busy_until = self.ends.back().copied().unwrap_or_default();
         Some(Moment::from_micros(busy_until.micros().saturating_sub(self.micros(room))))
     }
 
-    /// What goes to the voice because time has passed.
+    /// Returns the utterances that go to the voice because time has passed.
     pub fn handle_timeout(&mut self, now: Moment) -> Vec<Utterance> {
         let mut out = Vec::new();
         while self.next_deadline().is_some_and(|due| due <= now)
@@ -91,7 +92,7 @@ impl Pacer {
         out
     }
 
-    /// The voice has said an utterance, or left it out: the next begins now.
+    /// Reports that the voice finished or skipped an utterance, and returns those that go to it now.
     pub fn speech_finished(&mut self, now: Moment) -> Vec<Utterance> {
         if let Some(end) = self.ends.pop_front() {
             self.shift(end, now);
@@ -99,18 +100,18 @@ impl Pacer {
         self.handle_timeout(now)
     }
 
-    /// Takes back what waits about something that is over.
+    /// Drops waiting utterances with this [`Utterance::about`].
     pub fn cancel(&mut self, about: &str) {
         self.waiting.retain(|utterance| utterance.about.as_deref() != Some(about));
     }
 
-    /// Forgets everything that waits: the user wants silence.
+    /// Drops all waiting utterances, because the user wants silence.
     pub fn clear(&mut self) {
         self.waiting.clear();
         self.ends.clear();
     }
 
-    /// Everything that waits, for who ends.
+    /// Returns all waiting utterances, at the end of the program.
     pub fn flush(&mut self) -> Vec<Utterance> {
         self.waiting.drain(..).collect()
     }
@@ -121,7 +122,7 @@ impl Pacer {
         }
         let length = self.micros(spoken_words(&utterance.text));
         if utterance.interrupts {
-            // What is being said is cut off; the rest follows.
+            // The current utterance is cut off; the rest follows.
             let cut = self.ends.pop_front().unwrap_or(now);
             let end = now.plus_micros(length);
             self.shift(cut, end);
@@ -133,7 +134,7 @@ impl Pacer {
         out.push(utterance);
     }
 
-    /// What was to begin at one moment begins at another.
+    /// Moves the estimates: what was planned to begin at one moment begins at another.
     fn shift(&mut self, planned: Moment, now: Moment) {
         self.ends.iter_mut().for_each(|end| *end = now.plus_micros(end.since(planned)));
     }
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn one_unit_is_ahead_of_the_voice_and_no_more() {
+    fn released_speech_is_bounded_by_one_long_utterance() {
         let mut pacer = pacer();
         let all = vec![words(20, Priority::Message); 6];
         assert_eq!(pacer.push(Moment::from_millis(0), all, false).len(), 3, "sixty words take twenty seconds");
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_interrupts_goes_out_at_once_with_its_details() {
+    fn important_announcement_is_released_at_once_with_its_details() {
         let mut pacer = pacer();
         let now = Moment::from_millis(0);
         pacer.push(now, vec![words(50, Priority::Message); 3], false);
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_voice_that_is_faster_is_not_kept_waiting() {
+    fn reported_speech_releases_the_next_utterance_early() {
         let mut pacer = pacer();
         let now = Moment::from_millis(1000);
         assert_eq!(pacer.push(now, vec![words(60, Priority::Message); 2], false).len(), 1);
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_progress_takes_the_place_of_older_and_what_is_over_is_taken_back() {
+    fn newer_progress_replaces_older_and_cancelled_subjects_are_dropped() {
         let mut pacer = pacer();
         let now = Moment::from_millis(0);
         pacer.push(now, vec![words(60, Priority::Message)], false);
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_pace_gets_everything_at_once() {
+    fn without_a_pace_everything_is_released_at_once() {
         let mut pacer = Pacer::new(&Profile { pace_wpm: 0, ..Profile::default() });
         assert_eq!(pacer.push(Moment::from_millis(0), vec![words(60, Priority::Message); 9], false).len(), 9);
     }

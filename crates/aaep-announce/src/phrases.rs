@@ -1,4 +1,4 @@
-//! The fixed phrases, in the languages that we have them in.
+//! The fixed phrases, in all languages of `locales/`.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,7 @@ use aaep_proto::language::{LanguageTag, choose};
 use fluent_bundle::concurrent::FluentBundle;
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue};
 
-/// The languages and their files; English comes first and stands in for what others lack.
+/// The languages and their files. English comes first and replaces phrases that another language lacks.
 const FILES: [(&str, &str); 6] = [
     ("en", include_str!("../locales/en.ftl")),
     ("es", include_str!("../locales/es.ftl")),
@@ -20,8 +20,8 @@ const FILES: [(&str, &str); 6] = [
 ///
 /// ```
 /// use aaep_announce::Phrases;
-/// let wishes = ["ha".parse()?, "de-AT".parse()?];
-/// let phrases = Phrases::for_languages(&wishes);
+/// let languages = ["ha".parse()?, "de-AT".parse()?];
+/// let phrases = Phrases::for_languages(&languages);
 /// assert_eq!(phrases.language(), "de");
 /// assert_eq!(phrases.text("done"), "Fertig.");
 /// # Ok::<(), aaep_proto::language::ParseLanguageTagError>(())
@@ -31,7 +31,7 @@ pub struct Phrases {
     bundle: FluentBundle<FluentResource>,
 }
 
-/// A value that is put into a phrase.
+/// A value in a phrase.
 ///
 /// ```
 /// use aaep_announce::{Arg, Phrases};
@@ -40,9 +40,9 @@ pub struct Phrases {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'a> {
-    /// Words.
+    /// A text.
     Text(&'a str),
-    /// A number, by which some words change.
+    /// A number. Some languages have plural forms by it.
     Number(u64),
 }
 
@@ -85,52 +85,52 @@ macro_rules! phrase {
 pub(crate) use phrase;
 
 impl Phrases {
-    /// The phrases in the first of these languages that we have, or in English.
-    pub fn for_languages(wishes: &[LanguageTag]) -> &'static Phrases {
+    /// Returns the phrases in the first of these languages that there is, or in English.
+    pub fn for_languages(languages: &[LanguageTag]) -> &'static Phrases {
         let offered: Vec<LanguageTag> = FILES.iter().filter_map(|(tag, _)| tag.parse().ok()).collect();
-        let tag = choose(wishes, &offered, &[]).map_or("en", LanguageTag::as_str);
-        Phrases::exactly(tag).unwrap_or_else(Phrases::english)
+        let tag = choose(languages, &offered, &[]).map_or("en", LanguageTag::as_str);
+        Phrases::in_language(tag).unwrap_or_else(Phrases::english)
     }
 
-    /// The phrases for text in this language, if we have them.
+    /// Returns the phrases in this language, if there are any.
     pub(crate) fn for_tag(tag: &str) -> Option<&'static Phrases> {
         let primary = tag.split('-').next().unwrap_or(tag);
-        Phrases::exactly(&primary.to_ascii_lowercase())
+        Phrases::in_language(&primary.to_ascii_lowercase())
     }
 
-    fn exactly(language: &str) -> Option<&'static Phrases> {
-        static BOOKS: [OnceLock<Phrases>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
-        let place = FILES.iter().position(|(tag, _)| *tag == language)?;
-        let (tag, text) = FILES[place];
-        Some(BOOKS[place].get_or_init(|| Phrases::read(tag, text)))
+    fn in_language(language: &str) -> Option<&'static Phrases> {
+        static LOADED: [OnceLock<Phrases>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
+        let index = FILES.iter().position(|(tag, _)| *tag == language)?;
+        let (tag, text) = FILES[index];
+        Some(LOADED[index].get_or_init(|| Phrases::read(tag, text)))
     }
 
     fn english() -> &'static Phrases {
-        Phrases::exactly("en").expect("English is the first file")
+        Phrases::in_language("en").expect("English is the first file")
     }
 
     fn read(language: &'static str, text: &str) -> Phrases {
         let tag = language.parse().expect("the tags of FILES are language tags");
         let mut bundle = FluentBundle::new_concurrent(vec![tag]);
-        // Isolation marks are for the eye; a voice may spell them out.
+        // A voice may spell isolation marks out.
         bundle.set_use_isolating(false);
-        // What cannot be read is left out and English stands in; a test shows that all can be read.
+        // Messages that cannot be parsed are replaced by English; a test proves that all can be.
         let resource = FluentResource::try_new(text.to_owned()).unwrap_or_else(|(partial, _)| partial);
         bundle.add_resource_overriding(resource);
         Phrases { language, bundle }
     }
 
-    /// The language of these phrases.
+    /// Returns the language of these phrases.
     pub fn language(&self) -> &'static str {
         self.language
     }
 
-    /// A phrase without values.
+    /// Returns the phrase with this id, which has no values.
     pub fn text(&self, id: &str) -> String {
         self.format(id, &[])
     }
 
-    /// A phrase with its values.
+    /// Returns the phrase with this id, with these values in it. Returns an empty text if there is no such phrase.
     pub fn format(&self, id: &str, values: &[(&str, Arg<'_>)]) -> String {
         let mut args = FluentArgs::with_capacity(values.len());
         for (name, value) in values {
@@ -150,8 +150,7 @@ impl Phrases {
         errors.is_empty().then_some(text)
     }
 
-    /// A length of time, in the largest units that matter: a listener needs no seconds after minutes. It is never
-    /// said to be longer than it is.
+    /// Returns a length of time in the largest units that matter, rounded down: a listener needs no seconds after minutes.
     pub fn duration(&self, seconds: u64) -> String {
         match seconds {
             60 => phrase!(self, "minutes", count = 1u64),
@@ -216,9 +215,9 @@ mod tests {
     }
 
     #[test]
-    fn every_message_can_be_said_in_every_language() {
+    fn every_message_can_be_formatted_in_every_language() {
         for (tag, text) in FILES {
-            let phrases = Phrases::exactly(tag).unwrap();
+            let phrases = Phrases::in_language(tag).unwrap();
             for (id, variables) in messages(text) {
                 for number in [0u64, 1, 2, 3, 11, 100] {
                     let numeric = ["count", "failed", "lines", "rows", "added"];
@@ -248,9 +247,9 @@ mod tests {
     }
 
     #[test]
-    fn the_users_first_language_that_we_have_is_spoken() {
-        let say = |wishes: &[&str]| {
-            let tags: Vec<LanguageTag> = wishes.iter().map(|w| w.parse().unwrap()).collect();
+    fn first_available_language_of_the_user_is_used() {
+        let say = |languages: &[&str]| {
+            let tags: Vec<LanguageTag> = languages.iter().map(|w| w.parse().unwrap()).collect();
             Phrases::for_languages(&tags).language()
         };
         assert_eq!(say(&["fr-CA", "en"]), "fr");
@@ -260,18 +259,18 @@ mod tests {
     }
 
     #[test]
-    fn numbers_take_their_forms() {
+    fn numbers_take_their_plural_forms() {
         let english = Phrases::english();
         assert_eq!(phrase!(english, "tool-calls-failed", count = 14u64, failed = 1u64), "14 tool calls, one failed.");
         assert_eq!(phrase!(english, "tool-calls-failed", count = 14u64, failed = 3u64), "14 tool calls, 3 failed.");
-        let arabic = Phrases::exactly("ar").unwrap();
+        let arabic = Phrases::in_language("ar").unwrap();
         assert_eq!(phrase!(arabic, "minutes", count = 2u64), "دقيقتان");
         assert_eq!(phrase!(arabic, "minutes", count = 5u64), "5 دقائق");
         assert_eq!(phrase!(arabic, "minutes", count = 50u64), "50 دقيقة");
     }
 
     #[test]
-    fn time_is_said_in_few_units() {
+    fn durations_have_few_units() {
         let english = Phrases::english();
         for (seconds, said) in [
             (1, "1 second"),

@@ -1,4 +1,4 @@
-//! What a user wants to hear, and how.
+//! The profile of a user: what is announced, and how.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,10 +16,10 @@ const PACE_WPM_RANGE: std::ops::RangeInclusive<u32> = 50..=1000;
 const TIME_FACTOR_RANGE: std::ops::RangeInclusive<u32> = 1..=10;
 /// The most languages that a subscription may name.
 const MAX_LANGUAGES: usize = 32;
-/// The pace for those who have none.
+/// The pace that is assumed for profiles without one.
 const DEFAULT_PACE_WPM: u64 = 180;
 
-/// What kind of listener the utterances are for.
+/// The kind of subscriber that utterances are for.
 ///
 /// ```
 /// use aaep_announce::{SubscriberKind, Profile};
@@ -28,20 +28,20 @@ const DEFAULT_PACE_WPM: u64 = 180;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubscriberKind {
-    /// Speech by a screen reader or a voice of our own.
+    /// Speech by a screen reader or by a voice of the program itself.
     #[default]
     ScreenReader,
-    /// A braille display: little room, read at the user's own pace.
+    /// A braille display: few cells, read at the user's own pace.
     Braille,
-    /// Captions beside other things: everything, nothing to answer.
+    /// Captions: everything is shown, no questions are answered.
     Captions,
-    /// The user speaks and hears short answers.
+    /// Voice control: the user speaks and gets short announcements.
     VoiceControl,
-    /// A file that is read later: everything, nothing to answer.
+    /// A log: everything is written, no questions are answered.
     Logger,
 }
 
-/// How much punctuation is said.
+/// How much punctuation is spoken.
 ///
 /// ```
 /// use aaep_announce::{SubscriberKind, Profile, Punctuation, speakable::speakable};
@@ -52,16 +52,16 @@ pub enum SubscriberKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Punctuation {
-    /// Only what gives a sentence its melody.
+    /// Only marks that give a sentence its melody.
     None,
-    /// Symbols of code, addresses and paths are named, the rest is left to the voice.
+    /// Symbols of code, addresses and paths are named; the voice decides about the rest.
     #[default]
     Some,
     /// Every mark is named.
     All,
 }
 
-/// What becomes of blocks of code.
+/// How blocks of code are announced.
 ///
 /// ```
 /// use aaep_announce::{CodePolicy, SubscriberKind, Profile, speakable::speakable};
@@ -74,12 +74,12 @@ pub enum Punctuation {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CodePolicy {
-    /// Its language and length are named.
+    /// By its language and length.
     #[default]
     Name,
-    /// It is read line by line.
+    /// Line by line.
     Read,
-    /// Nothing is said of it.
+    /// Not at all.
     Skip,
 }
 
@@ -95,7 +95,7 @@ pub enum CodePolicy {
 pub struct TimeOfDay(u16);
 
 impl TimeOfDay {
-    /// Minutes since midnight.
+    /// Returns the minutes since midnight.
     pub fn minutes(self) -> u16 {
         self.0
     }
@@ -132,7 +132,7 @@ impl<'de> Deserialize<'de> for TimeOfDay {
     }
 }
 
-/// A part of the day in which only questions, failures and handoffs are said. It may cross midnight.
+/// A part of the day in which only critical events are announced. It may cross midnight.
 ///
 /// ```
 /// use aaep_announce::QuietHours;
@@ -144,31 +144,32 @@ impl<'de> Deserialize<'de> for TimeOfDay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuietHours {
-    /// When it begins.
+    /// When it starts.
     pub from: TimeOfDay,
-    /// When it is over.
+    /// When it ends.
     pub to: TimeOfDay,
 }
 
 impl QuietHours {
-    /// Whether this time of day lies in it. Equal ends mean no quiet time at all.
+    /// Returns whether this time of day is in it. If start and end are equal, none is.
     pub fn contains(self, at: TimeOfDay) -> bool {
         if self.from <= self.to { self.from <= at && at < self.to } else { at >= self.from || at < self.to }
     }
 }
 
-/// Why a profile cannot be used.
+/// Why a profile is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ParseProfileError {
     /// Not a time of day.
     Time,
-    /// Not a pace that can be spoken.
+    /// The pace is out of range.
     Pace(u32),
-    /// Not a factor for more time.
+    /// The factor for more time is out of range.
     TimeFactor(u32),
-    /// Not a word that is known here.
+    /// A field has an unknown value.
     Word(&'static str, String),
-    /// None, or more than can be asked for.
+    /// There are no languages, or too many.
     Languages(usize),
 }
 
@@ -188,7 +189,7 @@ impl fmt::Display for ParseProfileError {
 
 impl std::error::Error for ParseProfileError {}
 
-/// What a user wants to hear, and how. Whatever a file leaves out is as the preset of its kind says.
+/// What a user wants announced, and how. Fields that a file leaves out have the values of [`Profile::preset`].
 ///
 /// ```
 /// use aaep_announce::{SubscriberKind, Profile};
@@ -206,28 +207,28 @@ impl std::error::Error for ParseProfileError {}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "ProfileFile")]
 pub struct Profile {
-    /// The kind of listener.
+    /// The kind of subscriber.
     pub kind: SubscriberKind,
-    /// Words per minute that the user takes in; 0 if there is no such pace.
+    /// The pace in words per minute. 0 if there is none.
     pub pace_wpm: u32,
-    /// How much is said.
+    /// How long announcements are.
     pub verbosity: Verbosity,
-    /// How much the user wants to be told at all.
+    /// How many events are announced.
     pub cognitive_load: CognitiveLoad,
-    /// Languages in the order in which the user likes them.
+    /// The languages of the user, the preferred one first.
     pub languages: Vec<LanguageTag>,
-    /// How much punctuation is said.
+    /// How much punctuation is spoken.
     pub punctuation: Punctuation,
-    /// What becomes of blocks of code.
+    /// How blocks of code are announced.
     pub code: CodePolicy,
-    /// Timeouts are to be multiplied by this, 1 to 10.
+    /// The factor for the timeouts of questions, 1 to 10.
     pub time_factor: u32,
-    /// When only what is critical is said.
+    /// When only critical events are announced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHours>,
 }
 
-/// A profile as a file has it.
+/// The fields of a profile file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ProfileFile {
@@ -245,18 +246,18 @@ struct ProfileFile {
 impl TryFrom<ProfileFile> for Profile {
     type Error = ParseProfileError;
 
-    fn try_from(wishes: ProfileFile) -> Result<Profile, ParseProfileError> {
-        let preset = Profile::preset(wishes.kind.unwrap_or_default());
+    fn try_from(file: ProfileFile) -> Result<Profile, ParseProfileError> {
+        let preset = Profile::preset(file.kind.unwrap_or_default());
         let profile = Profile {
             kind: preset.kind,
-            pace_wpm: wishes.pace_wpm.unwrap_or(preset.pace_wpm),
-            verbosity: wishes.verbosity.unwrap_or(preset.verbosity),
-            cognitive_load: wishes.cognitive_load.unwrap_or(preset.cognitive_load),
-            languages: wishes.languages.unwrap_or(preset.languages),
-            punctuation: wishes.punctuation.unwrap_or(preset.punctuation),
-            code: wishes.code.unwrap_or(preset.code),
-            time_factor: wishes.time_factor.unwrap_or(preset.time_factor),
-            quiet_hours: wishes.quiet_hours,
+            pace_wpm: file.pace_wpm.unwrap_or(preset.pace_wpm),
+            verbosity: file.verbosity.unwrap_or(preset.verbosity),
+            cognitive_load: file.cognitive_load.unwrap_or(preset.cognitive_load),
+            languages: file.languages.unwrap_or(preset.languages),
+            punctuation: file.punctuation.unwrap_or(preset.punctuation),
+            code: file.code.unwrap_or(preset.code),
+            time_factor: file.time_factor.unwrap_or(preset.time_factor),
+            quiet_hours: file.quiet_hours,
         };
         profile.check()?;
         Ok(profile)
@@ -270,8 +271,8 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// The most words of one utterance: what a voice at the user's pace says in twenty seconds, and never so few that
-    /// sentences fall apart. A question must not wait behind more.
+    /// Returns the most words of one utterance: what a voice at the user's pace speaks in twenty seconds, so that a question
+    /// does not wait longer, but never so few that sentences fall apart.
     ///
     /// ```
     /// use aaep_announce::Profile;
@@ -282,12 +283,12 @@ impl Profile {
         (pace * limits::CHUNK_SPEECH_SECONDS / 60).max(15)
     }
 
-    /// What suits a kind of listener.
+    /// Returns the default profile for a kind of subscriber.
     pub fn preset(kind: SubscriberKind) -> Profile {
         let (pace_wpm, verbosity, load) = match kind {
             SubscriberKind::ScreenReader => (180, Verbosity::Normal, CognitiveLoad::Medium),
             SubscriberKind::VoiceControl => (200, Verbosity::Terse, CognitiveLoad::Medium),
-            // About what a practised reader takes in from a display.
+            // About the pace of a practised reader.
             SubscriberKind::Braille => (100, Verbosity::Normal, CognitiveLoad::Low),
             SubscriberKind::Captions => (0, Verbosity::Detailed, CognitiveLoad::Medium),
             SubscriberKind::Logger => (0, Verbosity::Detailed, CognitiveLoad::High),
@@ -305,7 +306,7 @@ impl Profile {
         }
     }
 
-    /// Whether all values are in their range.
+    /// Checks that all values are in range.
     pub fn check(&self) -> Result<(), ParseProfileError> {
         if self.pace_wpm != 0 && !PACE_WPM_RANGE.contains(&self.pace_wpm) {
             return Err(ParseProfileError::Pace(self.pace_wpm));
@@ -325,17 +326,17 @@ impl Profile {
         }
     }
 
-    /// Whether this listener can answer questions.
+    /// Returns whether this kind of subscriber answers questions.
     pub fn can_reply(&self) -> bool {
         !matches!(self.kind, SubscriberKind::Captions | SubscriberKind::Logger)
     }
 
-    /// Whether only what is critical is to be said at this time of the user's day.
+    /// Returns whether only critical events are announced at this time of the user's day.
     pub fn is_quiet_at(&self, at: TimeOfDay) -> bool {
         self.quiet_hours.is_some_and(|hours| hours.contains(at))
     }
 
-    /// What to ask a producer for.
+    /// Returns the capabilities to request from a producer.
     pub fn capabilities(&self) -> Capabilities {
         let (rate, boundaries) = match self.kind {
             SubscriberKind::ScreenReader => (Some(4), vec![Boundary::Sentence, Boundary::Completion]),
@@ -367,9 +368,9 @@ impl Profile {
         };
         let mut capabilities = Capabilities { fields, ..Capabilities::default() };
         if more_time {
-            let mut wish = Map::new();
-            wish.insert("factor".to_owned(), Value::from(factor));
-            capabilities.extensions.insert(MORE_TIME_PREFIX.to_owned(), wish);
+            let mut request = Map::new();
+            request.insert("factor".to_owned(), Value::from(factor));
+            capabilities.extensions.insert(MORE_TIME_PREFIX.to_owned(), request);
         }
         capabilities
     }
@@ -380,14 +381,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_may_leave_everything_out() {
+    fn empty_file_is_the_default_profile() {
         assert_eq!(toml::from_str::<Profile>("").unwrap(), Profile::preset(SubscriberKind::ScreenReader));
         let braille = toml::from_str::<Profile>("kind = \"braille\"").unwrap();
         assert_eq!(braille, Profile::preset(SubscriberKind::Braille));
     }
 
     #[test]
-    fn every_preset_survives_a_file_and_is_valid() {
+    fn every_preset_is_valid_and_survives_serialization() {
         for kind in [
             SubscriberKind::ScreenReader,
             SubscriberKind::Braille,
@@ -404,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_a_file_are_named() {
+    fn errors_in_a_file_name_the_mistake() {
         for (text, part) in [
             ("pace_wpm = 20", "pace_wpm"),
             ("time_factor = 11", "time_factor"),
@@ -424,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn the_request_is_valid_and_granted() {
+    fn requested_capabilities_are_valid_and_granted() {
         use aaep_proto::message::{Message, SubscriptionRequest};
         use aaep_proto::negotiate::{Offer, negotiate};
         for kind in [

@@ -1,4 +1,4 @@
-//! Remarks about the connection itself.
+//! Announcements about the connection itself.
 
 use aaep_proto::time::Moment;
 use aaep_proto::validate::Deception;
@@ -10,7 +10,7 @@ use crate::phrases::phrase;
 use crate::speakable;
 use crate::utterance::{Earcon, Priority, Utterance};
 
-/// Something that the listener's side noticed and the user should know.
+/// A notice of the subscriber's side that the user should know.
 ///
 /// ```
 /// use aaep_announce::{Announcer, Profile, ConnectionNotice};
@@ -24,38 +24,37 @@ use crate::utterance::{Earcon, Priority, Utterance};
 pub enum ConnectionNotice {
     /// Events are missing.
     Gap,
-    /// Too much came; so many events were not announced.
+    /// Events were left out because too many came.
     Flood {
-        /// How many.
+        /// How many events were left out.
         left_out: u64,
     },
     /// The connection to an agent is lost.
     ConnectionLost {
-        /// Its name.
+        /// The name of the agent.
         agent: String,
     },
-    /// An agent has ended the connection in good order.
+    /// An agent closed the connection.
     ConnectionEnded {
-        /// Its name.
+        /// The name of the agent.
         agent: String,
     },
     /// The connection to an agent is back.
     ConnectionBack {
-        /// Its name.
+        /// The name of the agent.
         agent: String,
     },
     /// An agent signs with another key than before.
     KeyChanged {
-        /// Its name.
+        /// The name of the agent.
         agent: String,
     },
-    /// A text hides something.
+    /// A text contains characters that deceive.
     HiddenCharacters(Deception),
 }
 
 impl Announcer {
-    /// What is to be said of something that the listener's side noticed. While a connection is lost no signs of life
-    /// are given.
+    /// Announces a notice of the subscriber's side. While the connection is lost there are no heartbeats.
     pub fn connection_notice(&mut self, now: Moment, remark: &ConnectionNotice) -> Vec<Utterance> {
         let phrases = self.user_phrases();
         let name = |agent: &String| match speakable::name(agent, &self.profile) {
@@ -80,7 +79,7 @@ impl Announcer {
             ConnectionNotice::ConnectionBack { .. } => {
                 self.connected = true;
                 for session in self.sessions.values_mut() {
-                    (session.last_event, session.last_said) = (now, now);
+                    (session.last_event, session.last_announced) = (now, now);
                 }
             }
             _ => {}
@@ -92,11 +91,11 @@ impl Announcer {
         let in_order =
             matches!(remark, ConnectionNotice::ConnectionBack { .. } | ConnectionNotice::ConnectionEnded { .. });
         utterance.earcon = (!in_order).then_some(Earcon::Warning);
-        let wanted = self.is_news(&utterance) && (critical || !self.quiet || gone);
+        let wanted = self.is_new(&utterance) && (critical || !self.quiet || gone);
         if wanted { vec![utterance] } else { Vec::new() }
     }
 
-    /// An utterance about no session in particular.
+    /// Creates an utterance that belongs to no session.
     pub(super) fn fixed(&self, text: LocalizedText, priority: Priority) -> Utterance {
         Utterance::new(text.text, text.language, priority)
     }

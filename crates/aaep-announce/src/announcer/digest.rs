@@ -1,5 +1,5 @@
-//! Answers to what users ask: what did I miss, where am I, what waits for me. They depend on nothing but what was
-//! announced, so the same events give the same words.
+//! Responses to the user: what happened, what the agents do, which questions are open. They depend only on events, so
+//! the same events give the same text.
 
 use aaep_proto::id::SessionId;
 use aaep_proto::time::Moment;
@@ -13,7 +13,7 @@ use crate::speakable::phrases_for;
 use crate::utterance::{Priority, Utterance};
 
 impl Announcer {
-    /// What happened since the user was last brought up to date, session by session, and what waits for them.
+    /// Sums up what happened since the user last caught up, session by session, and lists the open questions.
     pub fn catch_up(&mut self, now: Moment) -> Vec<Utterance> {
         let phrases = self.user_phrases();
         let mut out = Vec::new();
@@ -22,7 +22,7 @@ impl Announcer {
                 out.extend(self.title(session).map(|text| self.about(id, text)));
                 let mut parts = unreported(&session.unreported, phrases);
                 if session.ended.is_none() {
-                    parts.push(self.doing(id, session, now));
+                    parts.push(self.activity(id, session, now));
                 }
                 if !parts.is_empty() {
                     out.push(self.about(id, LocalizedText::new(parts.join(" "), phrases.language())));
@@ -31,31 +31,31 @@ impl Announcer {
             }
         }
         if !self.prompts.is_empty() {
-            out.extend(self.waiting(now));
+            out.extend(self.open_questions(now));
         }
         if out.is_empty() {
             out.push(
                 self.fixed(LocalizedText::new(phrases.text("nothing-new"), phrases.language()), Priority::Message),
             );
         }
-        let said = &mut self.said;
+        let fingerprints = &mut self.fingerprints;
         self.sessions.retain(|id, session| {
             session.unreported = CatchUpCounts::default();
             if session.ended.is_some() {
-                said.remove(id.as_str());
+                fingerprints.remove(id.as_str());
             }
             session.ended.is_none()
         });
         out
     }
 
-    /// Which agents are at work, what each does now, and for how long.
+    /// Describes which agents are at work, what each does now, and for how long.
     pub fn status(&self, now: Moment) -> Vec<Utterance> {
         let phrases = self.user_phrases();
         let mut out = Vec::new();
         for (id, session) in self.sessions.iter().filter(|(_, s)| s.ended.is_none()) {
             out.extend(self.title(session).map(|text| self.about(id, text)));
-            out.push(self.about(id, LocalizedText::new(self.doing(id, session, now), phrases.language())));
+            out.push(self.about(id, LocalizedText::new(self.activity(id, session, now), phrases.language())));
         }
         if out.is_empty() {
             out.push(
@@ -69,8 +69,8 @@ impl Announcer {
         out
     }
 
-    /// The questions that wait for an answer, the most pressing one first.
-    pub fn waiting(&self, now: Moment) -> Vec<Utterance> {
+    /// Lists the open questions, the one with the earliest deadline first.
+    pub fn open_questions(&self, now: Moment) -> Vec<Utterance> {
         let phrases = self.user_phrases();
         if self.prompts.is_empty() {
             return vec![
@@ -98,7 +98,7 @@ impl Announcer {
         utterance
     }
 
-    /// The agent and what it was asked to do.
+    /// Returns the agent and what it was asked to do.
     fn title(&self, session: &SessionState) -> Option<LocalizedText> {
         let title = session.title.as_ref()?;
         let phrases = phrases_for(&title.language, &self.profile.languages);
@@ -106,8 +106,8 @@ impl Announcer {
         Some(LocalizedText::new(crate::speakable::sentence(&text), title.language.clone()))
     }
 
-    /// What a session does now.
-    fn doing(&self, id: &SessionId, session: &SessionState, now: Moment) -> String {
+    /// Returns a sentence about what a session does now.
+    fn activity(&self, id: &SessionId, session: &SessionState, now: Moment) -> String {
         let phrases = self.user_phrases();
         let time = |since: Moment| phrases.duration(now.since(since) / 1_000_000);
         if self.prompts.values().any(|p| p.session == *id) {

@@ -1,4 +1,4 @@
-//! How sessions end, and how they are handed over.
+//! The ends of sessions, and handoffs.
 
 use aaep_proto::message::{
     CancelledBy, ErrorCategory, Event, HandoffRequested, HandoffTarget, RiskLevel, SessionCancelled, SessionCompleted,
@@ -21,10 +21,10 @@ impl Announcer {
             None => self.user_phrases(),
         };
         let last = drafts.last().map(|d| fingerprint(&d.utterance.text));
-        let known = last.or_else(|| self.said.get(about).copied());
+        let known = last.or_else(|| self.fingerprints.get(about).copied());
         let done = phrases.text("done");
         let said = match text {
-            // The last words were the same: that it is done is all that is new.
+            // The text was announced before: only that the session is done is new.
             Some(text) if known != Some(fingerprint(&text.text)) => {
                 LocalizedText::new(format!("{done} {}", text.text), text.language)
             }
@@ -55,7 +55,7 @@ impl Announcer {
             drafts.push(PendingUtterance::new(text, Priority::Message, about));
         }
         let (remedy, retry) = (self.remedy(event, errored), self.retry(errored));
-        // That something has to be done leads to what; that trying again helps comes after it.
+        // That the user has to act comes before what to do; that a retry helps comes after it.
         let needs_user = errored.error_category == ErrorCategory::RequiresUser;
         let advice = if needs_user { [retry, remedy] } else { [remedy, retry] };
         drafts.extend(advice.into_iter().flatten().map(|text| PendingUtterance::new(text, Priority::Message, about)));
@@ -64,7 +64,7 @@ impl Announcer {
         drafts
     }
 
-    /// What the user can do.
+    /// Returns what the user can do.
     fn remedy(&self, event: &Event, errored: &SessionErrored) -> Option<LocalizedText> {
         let hint = errored.remediation_hint.as_deref().filter(|h| !h.trim().is_empty())?;
         let hint = self.spoken(&field(event, "remediation_hint", hint, &self.profile)?);
@@ -72,7 +72,7 @@ impl Announcer {
         Some(LocalizedText::new(phrase!(phrases, "failed-remedy", hint = &hint.text), hint.language))
     }
 
-    /// Whether trying again helps.
+    /// Returns whether a retry helps, as the id of a phrase.
     fn retry(&self, errored: &SessionErrored) -> Option<LocalizedText> {
         let phrases = self.user_phrases();
         let id = match (&errored.error_category, errored.recoverable) {
@@ -146,7 +146,7 @@ impl Announcer {
         drafts
     }
 
-    /// Tools that were not summed up and output that was cut short.
+    /// Announces tool calls that were not summed up and output that was not complete.
     fn flush_session(&mut self, event: &Event) -> Vec<PendingUtterance> {
         let id = &event.envelope.session_id;
         let mut drafts: Vec<PendingUtterance> = self.sum_up_tools(id).into_iter().collect();
@@ -158,7 +158,7 @@ impl Announcer {
         drafts
     }
 
-    /// Keeps what is needed to tell of the session later, and no more.
+    /// Marks the session as ended, and drops what [`Announcer::catch_up`] does not need.
     fn end(&mut self, event: &Event, said: LocalizedText) {
         let id = &event.envelope.session_id;
         if let Some(session) = self.sessions.get_mut(id) {

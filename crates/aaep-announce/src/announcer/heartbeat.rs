@@ -1,4 +1,4 @@
-//! Signs of life in silence, and a remark when nothing comes any more.
+//! Heartbeats in silence, reminders of questions, and announcements that an agent may be stuck.
 
 use aaep_proto::id::{ReplyToken, SessionId};
 use aaep_proto::time::Moment;
@@ -11,32 +11,34 @@ use crate::phrases::{Phrases, phrase};
 use crate::profile::SubscriberKind;
 use crate::utterance::{Earcon, Priority, Utterance};
 
-/// Silence before the first sign of life, in seconds; each further one waits twice as long, up to the longest.
+/// Silence before the first heartbeat. Each further one waits twice as long.
 const FIRST_HEARTBEAT_SECS: u64 = 20;
+/// Silence before the first heartbeat for users with low cognitive load.
 const FIRST_HEARTBEAT_LOW_LOAD_SECS: u64 = 60;
+/// The longest interval between heartbeats, and between reminders.
 const MAX_INTERVAL_SECS: u64 = 600;
-/// Seconds before the user is reminded of a question.
+/// Time before the first reminder of a question. Each further one waits twice as long.
 const REMINDER_SECS: u64 = 60;
-/// Seconds without any event before the agent may be stuck; each further remark waits four times as long.
+/// Time without any event after which the agent may be stuck. Each further announcement waits four times as long.
 const STALL_SECS: u64 = 120;
-/// Seconds without a tool before a run of tools is summed up.
+/// Time without a tool call after which a run of tool calls is summed up.
 const TOOL_RUN_IDLE_SECS: u64 = 10;
-/// Seconds after a question's deadline in which its agent may say how it ended.
+/// Time after the deadline of a question in which its agent may report how it was resolved.
 const RESOLUTION_GRACE_SECS: u64 = 10;
 
 impl Announcer {
-    /// When [`Announcer::handle_timeout`] wants to be called, if nothing else happens before.
+    /// Returns when [`Announcer::handle_timeout`] is due, or `None` if nothing waits for time.
     pub fn next_deadline(&self) -> Option<Moment> {
         let sessions = self.sessions.iter().filter(|(_, s)| s.ended.is_none());
         let of_session = |(id, session): (&SessionId, &SessionState)| {
-            let pulse = self.announces_unprompted().then(|| self.heartbeat_or_stall_due(id, session));
-            [run_due(session), pulse].into_iter().flatten().min()
+            let due = self.announces_unprompted().then(|| self.heartbeat_or_stall_due(id, session));
+            [run_due(session), due].into_iter().flatten().min()
         };
         let prompts = self.prompts.values().map(|prompt| self.prompt_due(prompt));
         sessions.filter_map(of_session).chain(prompts).min()
     }
 
-    /// What is to be said because time has passed.
+    /// Announces what is due because time has passed.
     pub fn handle_timeout(&mut self, now: Moment) -> Vec<Utterance> {
         let mut out = Vec::new();
         let tokens: Vec<ReplyToken> = self.prompts.keys().cloned().collect();
@@ -50,7 +52,7 @@ impl Announcer {
         out
     }
 
-    /// A log needs no signs of life, and a lost connection is remarked upon once.
+    /// Returns whether heartbeats and reminders are announced: not in a log, nor while the connection is lost.
     fn announces_unprompted(&self) -> bool {
         self.connected && !self.quiet && self.profile.kind != SubscriberKind::Logger
     }
@@ -61,7 +63,7 @@ impl Announcer {
 
     fn heartbeat_or_stall_due(&self, id: &SessionId, session: &SessionState) -> Moment {
         let stall = stall_due(session);
-        // While the user is asked, the agent waits for them and not they for it.
+        // While a question is open, the agent waits for the user.
         if self.waits_for_user(id) {
             return Moment::from_micros(u64::MAX);
         }
@@ -74,7 +76,7 @@ impl Announcer {
     fn heartbeat_due(&self, session: &SessionState) -> Moment {
         let first = if self.is_low_load() { FIRST_HEARTBEAT_LOW_LOAD_SECS } else { FIRST_HEARTBEAT_SECS };
         let gap = first.saturating_mul(1 << session.heartbeats.min(10)).min(MAX_INTERVAL_SECS);
-        session.last_said.max(self.busy_until).plus_seconds(gap)
+        session.last_announced.max(self.busy_until).plus_seconds(gap)
     }
 
     fn prompt_due(&self, prompt: &AnnouncedPrompt) -> Moment {
@@ -98,7 +100,7 @@ impl Announcer {
         let (text, priority, about) = if now >= prompt.deadline.plus_seconds(RESOLUTION_GRACE_SECS) {
             let text = phrases.text(timed_out(prompt));
             self.prompts.remove(token);
-            self.said.remove(token.as_str());
+            self.fingerprints.remove(token.as_str());
             self.restart_silence(now, &session);
             (text, Priority::Message, session.as_str())
         } else {
@@ -108,10 +110,10 @@ impl Announcer {
             (phrase!(phrases, "still-waiting", time = &phrases.duration(left)), Priority::Message, token.as_str())
         };
         let draft = PendingUtterance::new(LocalizedText::new(text, phrases.language()), priority, about);
-        self.deliver(now, &session, vec![draft], true)
+        self.finish(now, &session, vec![draft], true)
     }
 
-    /// The agent waited for the user until now: its silence counts from here.
+    /// Counts the silence of the agent from now, because it waited for the user before.
     pub(super) fn restart_silence(&mut self, now: Moment, id: &SessionId) {
         if let Some(session) = self.sessions.get_mut(id) {
             session.last_event = session.last_event.max(now);
@@ -121,18 +123,18 @@ impl Announcer {
     fn session_timeout(&mut self, now: Moment, id: &SessionId) -> Vec<Utterance> {
         let Some(session) = self.sessions.get(id).filter(|s| s.ended.is_none()) else { return Vec::new() };
         let mut drafts = Vec::new();
-        let (run, heartbeats) = (run_due(session).is_some_and(|due| due <= now), self.announces_unprompted());
-        let pulse = heartbeats && self.heartbeat_or_stall_due(id, session) <= now;
+        let run = run_due(session).is_some_and(|due| due <= now);
+        let due = self.announces_unprompted() && self.heartbeat_or_stall_due(id, session) <= now;
         if run {
             drafts.extend(self.sum_up_tools(id));
-            return self.deliver(now, id, drafts, false);
+            return self.finish(now, id, drafts, false);
         }
-        if !pulse {
+        if !due {
             return Vec::new();
         }
         let phrases = self.user_phrases();
         let Some(session) = self.sessions.get_mut(id) else { return Vec::new() };
-        let counts = (session.heartbeats, session.stall_notices);
+        let (heartbeats, stall_notices) = (session.heartbeats, session.stall_notices);
         let draft = if stall_due(session) <= now {
             session.stall_notices += 1;
             let time = phrases.duration(now.since(session.last_event) / 1_000_000);
@@ -144,17 +146,17 @@ impl Announcer {
             }
         } else {
             PendingUtterance::new(
-                LocalizedText::new(still(session, now, phrases), phrases.language()),
+                LocalizedText::new(still_busy(session, now, phrases), phrases.language()),
                 Priority::Progress,
                 id.as_str(),
             )
         };
-        let stalled = session.stall_notices > counts.1;
-        let out = self.deliver(now, id, vec![draft], false);
+        let stalled = session.stall_notices > stall_notices;
+        let out = self.finish(now, id, vec![draft], false);
         if let Some(session) = self.sessions.get_mut(id) {
-            // Signs of life decay: saying one is no reason to start again.
-            session.heartbeats = if stalled { counts.0 } else { counts.0 + 1 };
-            session.last_said = now;
+            // `finish` resets the count for every announcement, but heartbeats must become rarer.
+            session.heartbeats = if stalled { heartbeats } else { heartbeats + 1 };
+            session.last_announced = now;
         }
         out
     }
@@ -167,12 +169,12 @@ fn run_due(session: &SessionState) -> Option<Moment> {
 
 fn stall_due(session: &SessionState) -> Moment {
     let expected = session.expected.since(session.last_event) / 1_000_000;
-    let patience = STALL_SECS.max(2 * expected).saturating_mul(1 << (2 * session.stall_notices.min(5)));
-    session.last_event.plus_seconds(patience)
+    let timeout = STALL_SECS.max(2 * expected).saturating_mul(1 << (2 * session.stall_notices.min(5)));
+    session.last_event.plus_seconds(timeout)
 }
 
-/// What goes on, and for how long.
-fn still(session: &SessionState, now: Moment, phrases: &Phrases) -> String {
+/// Returns a sentence about what the agent still does, and for how long.
+fn still_busy(session: &SessionState, now: Moment, phrases: &Phrases) -> String {
     let time = |since: Moment| phrases.duration(now.since(since) / 1_000_000);
     match (session.oldest_tool(), session.state) {
         _ if Announcer::is_long(&session.run) => phrase!(phrases, "still-working", time = &time(session.run.since)),

@@ -34,22 +34,23 @@ use prompt::AnnouncedPrompt;
 use session::{Activity, MAX_SESSION_OUTPUTS, SessionState};
 use words::{LocalizedText, headline, summary};
 
-/// The most sessions that are followed at once; beyond, the one that was silent longest is let go.
+/// The most sessions that are followed at once. Above it, the one that was silent longest is dropped.
 const MAX_SESSIONS: usize = 64;
-/// The most outputs that are unfinished at once, of all sessions.
+/// The most unfinished outputs of all sessions.
 const MAX_OPEN_OUTPUTS: usize = 64;
-/// The most questions that are remembered.
+/// The most open questions.
 const MAX_PROMPTS: usize = 64;
-/// The most things of which the last words are remembered.
+/// The most subjects whose last announcement is remembered.
 const MAX_FINGERPRINTS: usize = 256;
-/// A percentage is said again when it grew by this much, or after these seconds.
+/// A percentage is announced again when it changed by this much.
 const PERCENT_STEP: f64 = 5.0;
+/// A percentage is announced again after this time, however little it changed.
 const PERCENT_INTERVAL_SECS: u64 = 15;
 
-/// Turns events into what is said.
+/// Turns events into utterances.
 ///
 /// It has no clock: every input comes with the time. Call [`Announcer::handle_timeout`] no later than
-/// [`Announcer::next_deadline`], and say whatever comes out.
+/// [`Announcer::next_deadline`], and speak what it returns.
 ///
 /// ```
 /// use aaep_announce::{Announcer, Earcon, Profile};
@@ -68,9 +69,9 @@ pub struct Announcer {
     profile: Profile,
     sessions: BTreeMap<SessionId, SessionState>,
     prompts: BTreeMap<ReplyToken, AnnouncedPrompt>,
-    /// The last words about each thing, by their fingerprint, so that nothing is said twice in a row.
-    said: BTreeMap<String, u64>,
-    /// Until when a voice is busy with what was handed out, as far as can be told.
+    /// The fingerprint of the last announcement about each subject, so that nothing is announced twice in a row.
+    fingerprints: BTreeMap<String, u64>,
+    /// Until when a voice is busy with the utterances so far, by estimate.
     busy_until: Moment,
     quiet: bool,
     connected: bool,
@@ -82,12 +83,12 @@ impl std::fmt::Debug for Announcer {
     }
 }
 
-/// An utterance on its way out.
+/// An utterance before names, repetitions and quiet hours were considered.
 struct PendingUtterance {
     utterance: Utterance,
-    /// It names the agent already.
+    /// Whether it names the agent already.
     named: bool,
-    /// The agent's own output, which may well repeat itself.
+    /// Whether it is output of the agent, which may repeat itself.
     output: bool,
 }
 
@@ -103,7 +104,7 @@ impl PendingUtterance {
         self
     }
 
-    /// Said at once, and other speech stops for it.
+    /// Makes other speech stop for this utterance.
     fn interrupting(mut self, named: bool) -> PendingUtterance {
         self.utterance.interrupts = true;
         self.named = named;
@@ -112,43 +113,43 @@ impl PendingUtterance {
 }
 
 impl Announcer {
-    /// An announcer for this user.
+    /// Creates an announcer for this user.
     pub fn new(profile: Profile) -> Announcer {
         Announcer {
             profile,
             sessions: BTreeMap::new(),
             prompts: BTreeMap::new(),
-            said: BTreeMap::new(),
+            fingerprints: BTreeMap::new(),
             busy_until: Moment::default(),
             quiet: false,
             connected: true,
         }
     }
 
-    /// The user's profile.
+    /// Returns the user's profile.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// Takes another profile; it holds for what is announced from now on.
+    /// Replaces the profile, for announcements from now on.
     pub fn set_profile(&mut self, profile: Profile) {
         self.profile = profile;
     }
 
-    /// Whether only what is critical is said; the caller knows the time of day, see [`Profile::is_quiet_at`]. What is
-    /// left out can be heard by [`Announcer::catch_up`].
+    /// Sets whether only critical events are announced. The caller knows the time of day, see [`Profile::is_quiet_at`].
+    /// [`Announcer::catch_up`] sums up what was left out.
     pub fn set_quiet(&mut self, quiet: bool) {
         self.quiet = quiet;
     }
 
-    /// What is to be said of an event.
+    /// Announces an event.
     pub fn announce(&mut self, now: Moment, event: &Event) -> Vec<Utterance> {
         let id = event.envelope.session_id.clone();
         let critical = event.is_critical();
         if !self.admit(now, event, critical) {
             return Vec::new();
         }
-        let mut out = self.make_room(now, event);
+        let mut out = self.release_excess_output(now, event);
         let drafts = match &event.payload {
             Payload::SessionStarted(started) => self.started(now, event, started),
             Payload::SessionCompleted(completed) => self.completed(event, completed),
@@ -164,12 +165,12 @@ impl Announcer {
             Payload::AwaitingClarification(question) => self.clarification(now, event, question),
             Payload::Extension { .. } => self.other(event, critical),
         };
-        out.extend(self.deliver(now, &id, drafts, critical));
+        out.extend(self.finish(now, &id, drafts, critical));
         out
     }
 
-    /// Says what there is of another session's output if too many are unfinished.
-    fn make_room(&mut self, now: Moment, event: &Event) -> Vec<Utterance> {
+    /// Releases the output of another session as it is, if too many are unfinished.
+    fn release_excess_output(&mut self, now: Moment, event: &Event) -> Vec<Utterance> {
         if self.sessions.values().map(|s| s.outputs.len()).sum::<usize>() < MAX_OPEN_OUTPUTS {
             return Vec::new();
         }
@@ -181,11 +182,11 @@ impl Announcer {
         let Some((_, output)) = output else { return Vec::new() };
         let language = output.language.clone();
         let drafts = self.output_utterances(output.abandon(), &language, &silent);
-        self.deliver(now, &silent, drafts, false)
+        self.finish(now, &silent, drafts, false)
     }
 
-    /// Makes room for the event's session. What comes after the end of a session is not worth hearing, unless it is
-    /// critical or a new beginning.
+    /// Adds or updates the session of an event. Returns `false` for events after the end of a session, unless they are
+    /// critical or start it again.
     fn admit(&mut self, now: Moment, event: &Event, critical: bool) -> bool {
         let id = &event.envelope.session_id;
         let begins = event.core_type() == Some(CoreType::SessionStarted);
@@ -205,20 +206,14 @@ impl Announcer {
             let idle = others.min_by_key(|(_, s)| (s.ended.is_none(), s.last_event)).map(|(other, _)| other.clone());
             if let Some(idle) = idle {
                 self.sessions.remove(&idle);
-                self.said.remove(idle.as_str());
+                self.fingerprints.remove(idle.as_str());
             }
         }
         true
     }
 
-    /// The last step of every utterance: names, repetitions, quiet hours.
-    fn deliver(
-        &mut self,
-        now: Moment,
-        id: &SessionId,
-        drafts: Vec<PendingUtterance>,
-        critical: bool,
-    ) -> Vec<Utterance> {
+    /// Completes utterances: adds names, drops repetitions, respects quiet hours, splits long texts.
+    fn finish(&mut self, now: Moment, id: &SessionId, drafts: Vec<PendingUtterance>, critical: bool) -> Vec<Utterance> {
         let mut name = if self.several_agents(id) { self.sessions.get(id).map(|s| s.agent.clone()) } else { None };
         let mut out = Vec::new();
         for draft in drafts {
@@ -226,24 +221,26 @@ impl Announcer {
             if utterance.text.is_empty() || (self.quiet && !critical) {
                 continue;
             }
-            if let Some(agent) = name.take().filter(|_| !draft.named) {
+            if let Some(agent) = name.take()
+                && !draft.named
+            {
                 let phrases = phrases_for(&utterance.language, &self.profile.languages);
                 utterance.text = phrase!(phrases, "agent-says", agent = &agent, text = &utterance.text);
             }
-            if draft.output || self.is_news(&utterance) {
+            if draft.output || self.is_new(&utterance) {
                 self.count_time(now, &utterance);
                 out.extend(self.split_long(utterance));
             }
         }
-        let heard = out.iter().any(|u| u.priority >= Priority::Progress);
-        if let Some(session) = self.sessions.get_mut(id).filter(|_| heard) {
-            session.last_said = now;
+        let announced = out.iter().any(|u| u.priority >= Priority::Progress);
+        if announced && let Some(session) = self.sessions.get_mut(id) {
+            session.last_announced = now;
             session.heartbeats = 0;
         }
         out
     }
 
-    /// A long text as several utterances, each of whole sentences. The sound comes with the first.
+    /// Splits a long utterance into several, each of whole sentences. The sound goes with the first.
     fn split_long(&self, utterance: Utterance) -> Vec<Utterance> {
         if spoken_words(&utterance.text) <= self.profile.max_utterance_words() {
             return vec![utterance];
@@ -253,17 +250,17 @@ impl Announcer {
         texts.into_iter().map(|text| Utterance { text, earcon: earcon.take(), ..utterance.clone() }).collect()
     }
 
-    /// Whether these are not the last words about the same thing.
-    fn is_news(&mut self, utterance: &Utterance) -> bool {
+    /// Returns whether the last announcement about the same subject was another one, and remembers this one.
+    fn is_new(&mut self, utterance: &Utterance) -> bool {
         let about = utterance.about.clone().unwrap_or_default();
         let print = fingerprint(&utterance.text);
-        if self.said.get(&about) == Some(&print) {
+        if self.fingerprints.get(&about) == Some(&print) {
             return false;
         }
-        if self.said.len() >= MAX_FINGERPRINTS && !self.said.contains_key(&about) {
-            self.said.pop_first();
+        if self.fingerprints.len() >= MAX_FINGERPRINTS && !self.fingerprints.contains_key(&about) {
+            self.fingerprints.pop_first();
         }
-        self.said.insert(about, print);
+        self.fingerprints.insert(about, print);
         true
     }
 
@@ -275,7 +272,7 @@ impl Announcer {
         }
     }
 
-    /// Whether more than one agent is at work, so that each has to be named.
+    /// Returns whether more than one agent is at work, so that each has to be named.
     fn several_agents(&self, with: &SessionId) -> bool {
         let at_work = self.sessions.iter().filter(|(id, s)| s.ended.is_none() || *id == with);
         let mut agents = at_work.map(|(_, s)| &s.agent_id);
@@ -286,12 +283,12 @@ impl Announcer {
         Phrases::for_languages(&self.profile.languages)
     }
 
-    /// A text of an event in words that can be said.
+    /// Makes a text of an event speakable.
     fn spoken(&self, text: &LocalizedText) -> LocalizedText {
         LocalizedText::new(speakable(&text.text, "text/plain", &text.language, &self.profile), text.language.clone())
     }
 
-    /// The event's summary in words that can be said.
+    /// Returns the summary of an event, made speakable.
     fn summary(&self, event: &Event) -> Option<LocalizedText> {
         summary(event, &self.profile).map(|text| self.spoken(&text)).filter(|text| !text.text.is_empty())
     }
@@ -314,7 +311,7 @@ impl Announcer {
 
     fn state_changed(&mut self, now: Moment, event: &Event, change: &StateChanged) -> Vec<PendingUtterance> {
         if let Some(session) = self.sessions.get_mut(&event.envelope.session_id) {
-            session.enter(now, Activity::named(&change.to_state));
+            session.enter(now, Activity::from_state(&change.to_state));
             session.expect(now, change.expected_duration_ms);
         }
         let about = event.envelope.session_id.as_str();
@@ -330,7 +327,7 @@ impl Announcer {
         let about = event.envelope.session_id.as_str();
         let counts_down = prompt::consent(event).is_some();
         let percent = updated.progress.percent.map(|p| p.0).filter(|p| p.is_finite());
-        let little = self.is_low_load();
+        let low_load = self.is_low_load();
         let Some(session) = self.sessions.get_mut(&event.envelope.session_id) else { return Vec::new() };
         session.expect(now, updated.eta_ms);
         if let (Some(new), Some((old, at)), false) = (percent, session.progress, counts_down) {
@@ -339,18 +336,18 @@ impl Announcer {
                 return Vec::new();
             }
         }
-        if little && !counts_down {
+        if low_load && !counts_down {
             return Vec::new();
         }
         if let Some(percent) = percent {
             session.progress = Some((percent, now));
         }
-        let text = self.summary(event).or_else(|| self.progress_words(event, updated));
+        let text = self.summary(event).or_else(|| self.progress_text(event, updated));
         text.map(|text| PendingUtterance::new(text, Priority::Progress, about)).into_iter().collect()
     }
 
-    /// Words for progress that has none of its own.
-    fn progress_words(&self, event: &Event, updated: &ProgressUpdated) -> Option<LocalizedText> {
+    /// Returns a text for progress without a summary.
+    fn progress_text(&self, event: &Event, updated: &ProgressUpdated) -> Option<LocalizedText> {
         let phrases = self.user_phrases();
         let mut parts = Vec::new();
         match (updated.progress.step, updated.progress.total_steps) {
@@ -387,7 +384,7 @@ impl Announcer {
         let fresh = || StreamedOutput::new(chunk, language.clone(), &self.profile, whole);
         let mut output = session.outputs.remove(&key).unwrap_or_else(fresh);
         if output.language != language {
-            let next = fresh().after(&output);
+            let next = fresh().continuing(&output);
             ended.push(std::mem::replace(&mut output, next));
         }
         let ready = output.push(chunk);
@@ -419,7 +416,7 @@ impl Announcer {
         split_text.map(draft).collect()
     }
 
-    /// An event of a type that nobody here knows: its own summary has to do.
+    /// Announces an event of an extension by its summary.
     fn other(&mut self, event: &Event, critical: bool) -> Vec<PendingUtterance> {
         let Some(text) = self.summary(event) else { return Vec::new() };
         let about = event.envelope.session_id.as_str();
@@ -430,7 +427,7 @@ impl Announcer {
         self.headline_and_rest(text, about)
     }
 
-    /// A critical text: its beginning at once, all of it after that if there is more.
+    /// Announces a critical text: its headline at once, then all of it if there is more.
     fn headline_and_rest(&self, text: LocalizedText, about: &str) -> Vec<PendingUtterance> {
         let (short, is_all) = headline(&text.text);
         let short = LocalizedText::new(sentence(&short), text.language.clone());
@@ -442,7 +439,7 @@ impl Announcer {
     }
 }
 
-/// Stands for a text of any length. Who makes two that share one only hears less of themselves.
+/// Returns a hash of a text. An agent that provokes a collision only suppresses its own announcement.
 fn fingerprint(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! Streamed output: held until it is something that can be listened to.
+//! Streamed output: held until it is complete sentences.
 
 use aaep_proto::escape::Escapes;
 use aaep_proto::language::LanguageTag;
@@ -12,27 +12,28 @@ use crate::speakable::{Blocks, SpeechStyle, is_sentence, sentence};
 /// The most bytes that wait for the end of an output when the user wants it whole.
 const MAX_HELD_BYTES: usize = 16 * 1024;
 
-/// One output while it comes in.
+/// One output while its chunks come in.
 pub(super) struct StreamedOutput {
     pub(super) language: String,
-    /// Takes out what was meant for a terminal.
+    /// Removes control sequences of terminals.
     escapes: Escapes,
     blocks: Blocks,
     /// Finds sentences where the producer did not mark them.
-    loose: Option<(OutputText, Cursor)>,
-    /// How many characters have come.
+    unmarked: Option<(OutputText, Cursor)>,
+    /// How many characters were received.
     position: Option<u64>,
-    /// Sentences that wait because the user wants the output whole.
+    /// Sentences that wait for the end of the output.
     held: Vec<String>,
+    /// Whether the output is announced only when it is complete.
     whole: bool,
 }
 
-/// What a chunk brought.
+/// The text that a chunk made ready to announce.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ReadyText {
-    /// Sentences that can be said.
+    /// Complete sentences.
     pub(super) units: Vec<String>,
-    /// Text before these is missing.
+    /// Whether text before them is missing.
     pub(super) gap: bool,
 }
 
@@ -44,20 +45,20 @@ impl StreamedOutput {
             language,
             escapes: Escapes::default(),
             blocks,
-            loose: None,
+            unmarked: None,
             position: None,
             held: Vec::new(),
             whole,
         }
     }
 
-    /// Goes on where another one ends, in another language.
-    pub(super) fn after(mut self, other: &StreamedOutput) -> StreamedOutput {
+    /// Continues at the position of an output in another language.
+    pub(super) fn continuing(mut self, other: &StreamedOutput) -> StreamedOutput {
         self.position = other.position;
         self
     }
 
-    /// Takes a chunk. One that came before is left out; a chunk that is missing is noticed.
+    /// Adds a chunk. Text that was received before is skipped; missing text is reported.
     pub(super) fn push(&mut self, chunk: &OutputStreaming) -> ReadyText {
         let mut ready = ReadyText::default();
         let known = self.position.unwrap_or(chunk.position);
@@ -71,12 +72,12 @@ impl StreamedOutput {
         let marked =
             matches!(chunk.coalesce_hint, Some(Boundary::Sentence | Boundary::Paragraph | Boundary::Completion));
         let text = self.escapes.push(text);
-        // The producer's word is good only where the text bears it out.
+        // A boundary that the producer claims counts only if the text ends like one.
         let ends = marked && (text.ends_with('\n') || is_sentence(text.trim_end()));
-        if ends && self.loose.is_none() {
+        if ends && self.unmarked.is_none() {
             self.blocks.push(&text, &mut ready.units);
         } else {
-            self.push_loose(&text, ends, &mut ready.units);
+            self.push_unmarked(&text, ends, &mut ready.units);
         }
         if chunk.complete {
             self.end(&mut ready.units);
@@ -87,14 +88,14 @@ impl StreamedOutput {
         ready
     }
 
-    /// Says what is left, whole or not.
+    /// Releases the rest, complete or not.
     pub(super) fn end(&mut self, units: &mut Vec<String>) {
         let rest = self.escapes.finish();
-        self.push_loose(&rest, true, units);
+        self.push_unmarked(&rest, true, units);
         self.blocks.finish(units);
     }
 
-    /// What still waits at an early end.
+    /// Returns the text that still waits when the output ends early.
     pub(super) fn abandon(mut self) -> Vec<String> {
         let mut units = std::mem::take(&mut self.held);
         self.end(&mut units);
@@ -109,14 +110,14 @@ impl StreamedOutput {
         }
     }
 
-    /// Text of which nobody knows where it may be cut.
-    fn push_loose(&mut self, text: &str, ends: bool, units: &mut Vec<String>) {
-        if text.is_empty() && self.loose.is_none() {
+    /// Adds text whose boundaries the producer did not mark.
+    fn push_unmarked(&mut self, text: &str, ends: bool, units: &mut Vec<String>) {
+        if text.is_empty() && self.unmarked.is_none() {
             return;
         }
         let language: Option<LanguageTag> = self.language.parse().ok();
         let fresh = || (OutputText::new("text/markdown", language.as_ref(), false), Cursor::default());
-        let (output, cursor) = self.loose.get_or_insert_with(fresh);
+        let (output, cursor) = self.unmarked.get_or_insert_with(fresh);
         let cutting = BoundarySet::at(&[Boundary::Sentence, Boundary::Completion]);
         let mut rest = text;
         while !rest.is_empty() {
@@ -131,12 +132,12 @@ impl StreamedOutput {
             while let Some(piece) = output.next_piece(cursor, cutting) {
                 self.blocks.push(&piece.text, units);
             }
-            self.loose = None;
+            self.unmarked = None;
         }
     }
 }
 
-/// Sentences as utterances that are short enough to be listened to in one go, each made of whole sentences.
+/// Joins sentences into texts of at most [`Profile::max_utterance_words`], each made of whole sentences.
 pub(super) fn split_text(units: Vec<String>, language: &str, profile: &Profile) -> Vec<String> {
     let most = profile.max_utterance_words();
     let mut split_text: Vec<String> = Vec::new();
@@ -160,7 +161,7 @@ pub(super) fn split_text(units: Vec<String>, language: &str, profile: &Profile) 
     split_text
 }
 
-/// The sentences of a text; one that takes minutes is cut between words.
+/// Returns the sentences of a text. Sentences that are too long are cut between words.
 fn sentences(text: &str, language: &str, most: u64) -> Vec<String> {
     if spoken_words(text) <= most {
         return vec![text.to_owned()];
@@ -184,7 +185,8 @@ fn sentences(text: &str, language: &str, most: u64) -> Vec<String> {
     parts.iter().flat_map(|part| clauses(part, most)).filter(|part| !part.is_empty()).collect()
 }
 
-/// A sentence in parts of so many words at most, cut after a mark that lets a voice pause if there is one far enough on.
+/// Cuts a sentence into parts of at most this many words: after a mark that makes a voice pause, if there is one in the
+/// second half of the part.
 fn clauses(text: &str, most: u64) -> Vec<String> {
     let mut parts = Vec::new();
     let mut words: Vec<&str> = Vec::new();
@@ -208,7 +210,7 @@ fn clauses(text: &str, most: u64) -> Vec<String> {
     parts
 }
 
-/// A word, or so much of it at a time as can be said in one go where words are not written apart.
+/// Cuts a run of characters of a script without spaces into pieces of at most this many words.
 fn pieces(word: &str, most: u64) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = word;
@@ -237,8 +239,8 @@ mod tests {
         }
     }
 
-    /// What each chunk makes ready.
-    fn run(chunks: &[(&str, Option<&str>)]) -> Vec<String> {
+    /// Returns the text that each chunk makes ready.
+    fn ready_texts(chunks: &[(&str, Option<&str>)]) -> Vec<String> {
         let profile = Profile::default();
         let mut output: Option<StreamedOutput> = None;
         let mut position = 0;
@@ -253,19 +255,19 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_never_said_alone() {
+    fn tokens_are_held_until_a_sentence_is_complete() {
         let none = Some("none");
         assert_eq!(
-            run(&[("He", none), ("llo wor", none), ("ld. How a", none), ("re you", Some("word")), ("?", None)]),
+            ready_texts(&[("He", none), ("llo wor", none), ("ld. How a", none), ("re you", Some("word")), ("?", None)]),
             ["", "", "Hello world.", "", "How are you?"]
         );
     }
 
     #[test]
-    fn what_was_meant_for_a_terminal_goes_also_in_pieces() {
+    fn control_sequences_are_removed_also_across_chunks() {
         let none = Some("none");
         assert_eq!(
-            run(&[
+            ready_texts(&[
                 ("\u{1b}[3", none),
                 ("2mAll good.\u{1b}[0m Title:", none),
                 (" \u{1b}]0;Secret. Really", none),
@@ -276,14 +278,17 @@ mod tests {
     }
 
     #[test]
-    fn marked_sentences_are_said_at_once_and_fragments_that_claim_to_be_are_not() {
+    fn marked_sentences_are_released_at_once_and_marked_fragments_are_not() {
         let sentence = Some("sentence");
-        assert_eq!(run(&[("One. ", sentence), ("Two.", sentence), ("", sentence)]), ["One.", "Two.", ""]);
-        assert_eq!(run(&[("Wor", sentence), ("ld is", sentence), (" big.", sentence)]), ["", "", "World is big."]);
+        assert_eq!(ready_texts(&[("One. ", sentence), ("Two.", sentence), ("", sentence)]), ["One.", "Two.", ""]);
+        assert_eq!(
+            ready_texts(&[("Wor", sentence), ("ld is", sentence), (" big.", sentence)]),
+            ["", "", "World is big."]
+        );
     }
 
     #[test]
-    fn what_came_before_is_left_out_and_what_is_missing_is_noticed() {
+    fn repeated_text_is_skipped_and_missing_text_is_reported() {
         let profile = Profile::default();
         let first = chunk("One. ", 0, Some("sentence"), false);
         let mut output = StreamedOutput::new(&first, "en".into(), &profile, false);
@@ -295,14 +300,14 @@ mod tests {
     }
 
     #[test]
-    fn who_joins_in_the_middle_is_told_of_no_gap() {
+    fn joining_midstream_reports_no_gap() {
         let joined = chunk("the rest.", 500, Some("sentence"), true);
         let mut output = StreamedOutput::new(&joined, "en".into(), &Profile::default(), false);
         assert_eq!(output.push(&joined), ReadyText { units: vec!["the rest.".into()], gap: false });
     }
 
     #[test]
-    fn an_output_that_is_wanted_whole_comes_whole_or_in_bounded_parts() {
+    fn whole_output_is_held_within_a_bound() {
         let first = chunk("One. ", 0, Some("sentence"), false);
         let mut output = StreamedOutput::new(&first, "en".into(), &Profile::default(), true);
         assert_eq!(output.push(&first).units, [""; 0]);
@@ -318,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_end_stays_bounded() {
+    fn text_without_sentences_is_held_within_a_bound() {
         let mut output = StreamedOutput::new(&chunk("", 0, None, false), "en".into(), &Profile::default(), false);
         let mut position = 0;
         let mut said = 0;
@@ -330,18 +335,37 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_said_in_portions_of_whole_sentences() {
-        let profile = Profile::default();
-        let text = "This sentence has exactly seven words here. ".repeat(30);
-        let said = split_text(vec![text], "en", &profile);
-        assert!(said.len() > 3 && said.iter().all(|p| spoken_words(p) <= 60 && p.ends_with("here.")), "{said:?}");
-        let endless = split_text(vec!["word ".repeat(1000)], "en", &profile);
-        assert!(endless.iter().all(|p| spoken_words(p) <= 60 && is_sentence(p)));
-        let winding = format!("{}this is where it pauses, {}", "word ".repeat(40), "word ".repeat(70));
-        let said = split_text(vec![winding], "en", &profile);
-        assert!(said[0].ends_with("where it pauses…") && said.iter().all(|p| spoken_words(p) <= 60), "{said:?}");
-        let dense = split_text(vec!["漢".repeat(1000)], "zh", &profile);
-        assert!(dense.len() > 3 && dense.iter().all(|p| spoken_words(p) <= 60), "{dense:?}");
+    fn long_text_is_split_between_sentences_into_at_most_sixty_words() {
+        let profile = Profile { pace_wpm: 180, ..Profile::default() };
+        let count = |text: &String| text.split(' ').count();
+        let sentence = "This sentence has exactly seven words here.";
+        let split = split_text(vec![[sentence; 30].join(" ")], "en", &profile);
+        // Eight sentences of seven words fit into sixty words, nine do not.
+        assert_eq!(split.iter().map(count).collect::<Vec<_>>(), [56, 56, 56, 42]);
+        assert_eq!(split.join(" "), [sentence; 30].join(" "));
         assert_eq!(split_text(vec!["A.".into(), "B.".into()], "en", &profile), ["A. B."]);
+    }
+
+    #[test]
+    fn long_sentence_is_split_between_words_and_at_a_pause_if_there_is_one() {
+        let profile = Profile { pace_wpm: 180, ..Profile::default() };
+        let count = |text: &String| text.split(' ').count();
+        let endless = split_text(vec![["word"; 1000].join(" ")], "en", &profile);
+        assert!(endless.iter().all(|part| count(part) <= 60 && is_sentence(part)), "{endless:?}");
+        assert_eq!(endless.iter().map(count).sum::<usize>(), 1000, "no word is lost");
+        let paused = format!("{} this is where it pauses, {}", ["word"; 40].join(" "), ["word"; 70].join(" "));
+        let split = split_text(vec![paused], "en", &profile);
+        assert_eq!(split[0], format!("{} this is where it pauses…", ["word"; 40].join(" ")));
+        assert!(split.iter().all(|part| count(part) <= 60), "{split:?}");
+    }
+
+    #[test]
+    fn long_text_without_spaces_is_split_by_characters() {
+        let profile = Profile { pace_wpm: 180, ..Profile::default() };
+        let split = split_text(vec!["漢".repeat(1000)], "zh", &profile);
+        let characters = |text: &String| text.chars().filter(|c| *c == '漢').count();
+        assert_eq!(split.iter().map(characters).sum::<usize>(), 1000, "no character is lost");
+        // Sixty words are at most 180 such characters.
+        assert!(split.iter().all(|part| characters(part) <= 180), "{split:?}");
     }
 }

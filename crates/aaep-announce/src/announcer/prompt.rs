@@ -1,4 +1,4 @@
-//! Questions: a short headline at once, then everything that is needed to decide.
+//! Questions: a short headline at once, then everything that the user needs to decide.
 
 use aaep_proto::confirm::CONSENT_PREFIX;
 use aaep_proto::id::{ReplyToken, SessionId};
@@ -18,45 +18,53 @@ use crate::profile::SubscriberKind;
 use crate::speakable::{self, phrases_for, sentence, speakable_exact};
 use crate::utterance::{Earcon, Priority, Utterance};
 
-/// The most warnings about one question, and the most entries of its context.
+/// The most warnings about one question.
 const MAX_WARNINGS: usize = 3;
+/// The most entries of the context of a question.
 const MAX_CONTEXT_ENTRIES: usize = 8;
 
-/// A question that waits for an answer.
+/// An open question that was announced.
 pub(super) struct AnnouncedPrompt {
     pub(super) session: SessionId,
     pub(super) agent: String,
-    /// What is asked, as it was said.
+    /// The headline, as it was announced.
     pub(super) asked: LocalizedText,
     pub(super) deadline: Moment,
-    /// What happens without an answer; nothing for a clarification.
+    /// The default decision. `None` for a clarification.
     pub(super) default: Option<Decision>,
     pub(super) since: Moment,
     pub(super) reminders: u32,
-    /// The connection was lost since: if the question comes again, it is worth hearing again.
+    /// Whether the connection was lost since. Then the question is announced again when it comes again.
     pub(super) interrupted: bool,
 }
 
-/// How a question ended, as far as the listener's side knows.
+/// How a question was resolved, as far as the subscriber's side knows.
 ///
 /// ```
 /// use aaep_announce::{Announcer, Profile, PromptResolution};
 /// use aaep_proto::time::Moment;
 /// let mut announcer = Announcer::new(Profile::default());
 /// let said = announcer.prompt_ended(Moment::from_millis(0), &"rpl_1".parse()?, PromptResolution::Answered);
-/// assert!(said.is_empty(), "nobody asked that");
+/// assert!(said.is_empty(), "there is no such question");
 /// # Ok::<(), aaep_proto::id::ParseIdError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PromptResolution {
     /// The user answered here.
     Answered,
-    /// Somebody answered elsewhere.
+    /// The question was answered elsewhere.
     AnsweredElsewhere,
     /// Nobody answered in time.
     TimedOut,
-    /// The agent took it back.
+    /// The agent withdrew the question.
     Withdrawn,
+}
+
+/// The parts of a question that a confirmation and a clarification share.
+struct Asking<'a> {
+    token: &'a ReplyToken,
+    seconds: u32,
+    default: Option<Decision>,
 }
 
 impl Announcer {
@@ -76,18 +84,22 @@ impl Announcer {
         );
         let default = Some(asked.default_decision.clone());
         let about = asked.reply_token.as_str();
-        let Some(mut drafts) = self.open(now, event, (&asked.reply_token, asked.timeout_seconds, default), &action)
-        else {
-            return self.ask_again(&asked.reply_token);
+        let Some(mut drafts) = self.open(
+            now,
+            event,
+            Asking { token: &asked.reply_token, seconds: asked.timeout_seconds, default },
+            &action,
+        ) else {
+            return self.announce_again(&asked.reply_token);
         };
-        self.put(&mut drafts, about, self.warnings(event, &hidden));
+        self.push_texts(&mut drafts, about, self.warnings(event, &hidden));
         if !headline(&action.text).1 {
-            self.put(&mut drafts, about, vec![action.clone()]);
+            self.push_texts(&mut drafts, about, vec![action.clone()]);
         }
         if consequence.text != action.text {
-            self.put(&mut drafts, about, vec![consequence]);
+            self.push_texts(&mut drafts, about, vec![consequence]);
         }
-        self.put(&mut drafts, about, self.context(context, event));
+        self.push_texts(&mut drafts, about, self.context(context, event));
         let phrases = self.user_phrases();
         let mut nature: Vec<String> = Vec::new();
         nature.extend(undo(asked).map(|id| phrases.text(id)));
@@ -95,7 +107,7 @@ impl Announcer {
         let default = if asked.default_decision == Decision::Accept { "default-accept" } else { "default-reject" };
         let terms = self.terms(asked.timeout_seconds, phrases.text(default), &["yes-no"]);
         let text = |parts: Vec<String>| LocalizedText::new(parts.join(" "), phrases.language());
-        self.put(&mut drafts, about, vec![text(nature), text(terms)]);
+        self.push_texts(&mut drafts, about, vec![text(nature), text(terms)]);
         drafts
     }
 
@@ -111,20 +123,24 @@ impl Announcer {
         hidden.extend(asked.context.as_deref().into_iter().chain(asked.default_response.as_deref()));
         hidden.extend(choices.iter().flat_map(|c| [c.label.as_str(), c.value.as_str()]));
         let about = asked.reply_token.as_str();
-        let Some(mut drafts) = self.open(now, event, (&asked.reply_token, asked.timeout_seconds, None), &question)
-        else {
-            return self.ask_again(&asked.reply_token);
+        let Some(mut drafts) = self.open(
+            now,
+            event,
+            Asking { token: &asked.reply_token, seconds: asked.timeout_seconds, default: None },
+            &question,
+        ) else {
+            return self.announce_again(&asked.reply_token);
         };
-        self.put(&mut drafts, about, self.warnings(event, &hidden));
+        self.push_texts(&mut drafts, about, self.warnings(event, &hidden));
         if !headline(&question.text).1 {
-            self.put(&mut drafts, about, vec![question.clone()]);
+            self.push_texts(&mut drafts, about, vec![question.clone()]);
         }
         let context =
             asked.context.as_deref().filter(|c| !c.trim().is_empty() && self.profile.verbosity != Verbosity::Terse);
         if let Some(context) = context.and_then(|c| field(event, "context", c, &self.profile)) {
-            self.put(&mut drafts, about, vec![self.spoken(&context)]);
+            self.push_texts(&mut drafts, about, vec![self.spoken(&context)]);
         }
-        self.put(&mut drafts, about, self.choices(choices, &question.language));
+        self.push_texts(&mut drafts, about, self.choices(choices, &question.language));
         let phrases = self.user_phrases();
         let default = match default_of(asked, choices) {
             Some(response) => {
@@ -134,11 +150,11 @@ impl Announcer {
             None => phrases.text("default-goes-on"),
         };
         let terms = self.terms(asked.timeout_seconds, default, &answers(asked));
-        self.put(&mut drafts, about, vec![LocalizedText::new(terms.join(" "), phrases.language())]);
+        self.push_texts(&mut drafts, about, vec![LocalizedText::new(terms.join(" "), phrases.language())]);
         drafts
     }
 
-    fn put(&self, drafts: &mut Vec<PendingUtterance>, about: &str, texts: Vec<LocalizedText>) {
+    fn push_texts(&self, drafts: &mut Vec<PendingUtterance>, about: &str, texts: Vec<LocalizedText>) {
         drafts.extend(
             texts
                 .into_iter()
@@ -146,20 +162,21 @@ impl Announcer {
         );
     }
 
-    /// A text that is decided about: nothing of it is left out.
+    /// Makes a text that the user decides about speakable, with nothing left out.
     fn exact(&self, text: Option<LocalizedText>, event: &Event) -> LocalizedText {
         let text = text.unwrap_or_else(|| LocalizedText::new("", super::words::primary(event, &self.profile).as_str()));
         LocalizedText::new(speakable_exact(&text.text, &text.language, &self.profile), text.language)
     }
 
-    /// Remembers the question and makes its headline; nothing if it is known already.
+    /// Adds a question and returns its headline. Returns `None` if the question is known already.
     fn open(
         &mut self,
         now: Moment,
         event: &Event,
-        (token, seconds, default): (&ReplyToken, u32, Option<Decision>),
+        asking: Asking<'_>,
         asked: &LocalizedText,
     ) -> Option<Vec<PendingUtterance>> {
+        let Asking { token, seconds, default } = asking;
         let deadline = now.plus_seconds(seconds.into());
         if let Some(known) = self.prompts.get_mut(token) {
             known.deadline = deadline;
@@ -195,15 +212,15 @@ impl Announcer {
         PendingUtterance::new(text, Priority::Important, token.as_str()).earcon(Earcon::Prompt).interrupting(true)
     }
 
-    /// A question that was handed over again: said again only after the connection was lost.
-    fn ask_again(&mut self, token: &ReplyToken) -> Vec<PendingUtterance> {
+    /// Handles a question that came again. It is announced again only after the connection was lost.
+    fn announce_again(&mut self, token: &ReplyToken) -> Vec<PendingUtterance> {
         let Some(prompt) = self.prompts.get_mut(token).filter(|p| p.interrupted) else { return Vec::new() };
         prompt.interrupted = false;
         let (agent, asked) = (prompt.agent.clone(), prompt.asked.clone());
         vec![self.headline_of(&agent, &asked, "still-asks", token)]
     }
 
-    /// What is hidden in a question, in words.
+    /// Returns warnings about deceptive characters in the texts of a question.
     fn warnings(&self, event: &Event, texts: &[&str]) -> Vec<LocalizedText> {
         let language = super::words::primary(event, &self.profile);
         let name = event.envelope.producer.agent_name.as_deref();
@@ -228,7 +245,7 @@ impl Announcer {
         warnings
     }
 
-    /// What the agent says besides, entry by entry.
+    /// Returns the context of a question, entry by entry.
     fn context(&self, context: Option<&Map<String, Value>>, event: &Event) -> Vec<LocalizedText> {
         let language = super::words::primary(event, &self.profile);
         let Some(context) = context.filter(|_| self.profile.verbosity != Verbosity::Terse) else { return Vec::new() };
@@ -260,7 +277,7 @@ impl Announcer {
         vec![LocalizedText::new(parts.join(" "), language)]
     }
 
-    /// The time, what happens after it, and how to answer.
+    /// Returns the time to answer, what happens after it, and how to answer.
     fn terms(&self, seconds: u32, default: String, answers: &[&str]) -> Vec<String> {
         let phrases = self.user_phrases();
         let time = phrases.duration(seconds.into());
@@ -272,10 +289,10 @@ impl Announcer {
         parts
     }
 
-    /// A question is over. What was to be said about it (see [`Utterance::about`]) can be taken back.
+    /// Announces that a question was resolved. Speech about it that waits (see [`Utterance::about`]) can be cancelled.
     pub fn prompt_ended(&mut self, now: Moment, token: &ReplyToken, how: PromptResolution) -> Vec<Utterance> {
         let Some(prompt) = self.prompts.remove(token) else { return Vec::new() };
-        self.said.remove(token.as_str());
+        self.fingerprints.remove(token.as_str());
         self.restart_silence(now, &prompt.session);
         let phrases = self.user_phrases();
         let id = match how {
@@ -286,16 +303,16 @@ impl Announcer {
         };
         let text = LocalizedText::new(phrases.text(id), phrases.language());
         let draft = PendingUtterance::new(text, Priority::Message, prompt.session.as_str());
-        self.deliver(now, &prompt.session, vec![draft], true)
+        self.finish(now, &prompt.session, vec![draft], true)
     }
 
-    /// The end of a question as a state change tells it, in the user's language where we have the words.
+    /// Returns the resolution of a question that a state change reports, in the user's language if there is a phrase.
     pub(super) fn outcome(&mut self, event: &Event) -> Option<LocalizedText> {
         let consent = consent(event)?;
         let token: ReplyToken = consent.get("reply_token")?.as_str()?.parse().ok()?;
         let outcome = consent.get("outcome")?.as_str()?;
         let prompt = self.prompts.remove(&token);
-        self.said.remove(token.as_str());
+        self.fingerprints.remove(token.as_str());
         let own = self.summary(event);
         let phrases = self.user_phrases();
         let native = own.as_ref().is_some_and(|text| text.language.split('-').next() == Some(phrases.language()));
@@ -312,7 +329,7 @@ impl Announcer {
     }
 }
 
-/// What our own producer adds to events about questions.
+/// Returns the extension that producers of this project add to events about questions.
 pub(super) fn consent(event: &Event) -> Option<&Map<String, Value>> {
     event.envelope.extensions.as_ref()?.get(CONSENT_PREFIX)?.as_object()
 }

@@ -1,4 +1,4 @@
-//! What is remembered of a session, all of it bounded.
+//! The state of a session. All of it is bounded.
 
 use std::collections::BTreeMap;
 
@@ -11,40 +11,41 @@ use crate::phrases::Phrases;
 use crate::profile::Profile;
 use crate::speakable;
 
-/// The most tools and outputs that are open at once in one session.
+/// The most tool calls that are followed at once in one session.
 const MAX_OPEN_TOOLS: usize = 64;
+/// The most unfinished outputs of one session.
 pub(super) const MAX_SESSION_OUTPUTS: usize = 16;
 
-/// A session.
+/// What the announcer knows of one session.
 pub(super) struct SessionState {
     pub(super) agent_id: String,
-    /// The agent's name as it is said.
+    /// The agent's name as it is spoken.
     pub(super) agent: String,
-    /// What it is about, short.
+    /// The first sentence of its first summary.
     pub(super) title: Option<LocalizedText>,
     pub(super) state: Activity,
     pub(super) state_since: Moment,
     pub(super) tools: BTreeMap<String, RunningTool>,
     pub(super) run: ToolRun,
     pub(super) outputs: BTreeMap<String, StreamedOutput>,
-    /// When anything came from the agent.
+    /// When the last event came.
     pub(super) last_event: Moment,
-    /// When anything was said of the session.
-    pub(super) last_said: Moment,
-    /// Signs of life since then.
+    /// When the session was last announced.
+    pub(super) last_announced: Moment,
+    /// How many heartbeats were announced since then.
     pub(super) heartbeats: u32,
-    /// Remarks that nothing comes any more.
+    /// How often the user was told that no events come.
     pub(super) stall_notices: u32,
-    /// By when the agent expects to have something new.
+    /// When the agent expects to have something new.
     pub(super) expected: Moment,
-    /// The last percentage that was said, and when.
+    /// The last percentage that was announced, and when.
     pub(super) progress: Option<(f64, Moment)>,
     pub(super) unreported: CatchUpCounts,
-    /// The words of its end.
+    /// The announcement of its end. `None` while it runs.
     pub(super) ended: Option<LocalizedText>,
 }
 
-/// What an agent is doing.
+/// What an agent does, as far as it matters for announcements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
     Idle,
@@ -54,7 +55,8 @@ pub(super) enum Activity {
 }
 
 impl Activity {
-    pub(super) fn named(name: &str) -> Activity {
+    /// Returns the activity for a state of the protocol.
+    pub(super) fn from_state(name: &str) -> Activity {
         match name {
             state::IDLE => Activity::Idle,
             state::THINKING | "planning" | "reasoning" => Activity::Thinking,
@@ -64,13 +66,13 @@ impl Activity {
     }
 }
 
-/// A tool that runs.
+/// A tool call that runs.
 pub(super) struct RunningTool {
     pub(super) name: String,
     pub(super) since: Moment,
 }
 
-/// Tool calls that follow on each other.
+/// Consecutive tool calls, to sum them up.
 #[derive(Default)]
 pub(super) struct ToolRun {
     pub(super) count: u64,
@@ -79,7 +81,7 @@ pub(super) struct ToolRun {
     pub(super) last: Moment,
 }
 
-/// What happened since the user was brought up to date.
+/// What happened since the user last caught up.
 #[derive(Default)]
 pub(super) struct CatchUpCounts {
     pub(super) any: bool,
@@ -101,7 +103,7 @@ impl SessionState {
             run: ToolRun::default(),
             outputs: BTreeMap::new(),
             last_event: now,
-            last_said: now,
+            last_announced: now,
             heartbeats: 0,
             stall_notices: 0,
             expected: now,
@@ -136,13 +138,13 @@ impl SessionState {
         }
     }
 
-    /// The tool that runs longest.
+    /// Returns the tool call that has run longest.
     pub(super) fn oldest_tool(&self) -> Option<&RunningTool> {
         self.tools.values().min_by_key(|tool| tool.since)
     }
 }
 
-/// The name of the agent behind an event, fit to be said.
+/// Returns the name of the agent of an event as it is spoken.
 pub(super) fn agent_name(event: &Event, profile: &Profile) -> String {
     let producer = &event.envelope.producer;
     let name = producer.agent_name.as_deref().map(|n| speakable::name(n, profile)).filter(|n| !n.is_empty());

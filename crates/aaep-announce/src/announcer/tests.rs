@@ -214,7 +214,7 @@ fn a_question_that_ends_is_told_once_in_the_users_language() {
     let mut listener = reader();
     listener.hear("awaiting.confirmation", transfer());
     assert_eq!(texts(&listener.hear("state.changed", outcome("rejected"))), ["Rejected. It will not be done."]);
-    assert_eq!(texts(&listener.announcer.waiting(listener.now())), ["Nothing waits for your answer."]);
+    assert_eq!(texts(&listener.announcer.open_questions(listener.now())), ["Nothing waits for your answer."]);
     let german = Profile { languages: vec!["de".parse().unwrap()], ..Profile::default() };
     let mut listener = Listener::new(german);
     listener.hear("awaiting.confirmation", transfer());
@@ -544,7 +544,7 @@ fn agents_that_break_rules_cannot_grow_memory() {
         listener.hear_from(&agent, "awaiting.confirmation", question);
     }
     assert!(listener.announcer.sessions.len() <= MAX_SESSIONS && listener.announcer.prompts.len() <= MAX_PROMPTS);
-    assert!(listener.announcer.said.len() <= MAX_FINGERPRINTS);
+    assert!(listener.announcer.fingerprints.len() <= MAX_FINGERPRINTS);
     for i in 0..2000 {
         let call = format!("call_{i}");
         listener.hear("tool.invoked", json!({"tool": "t", "tool_call_id": call, "summary_normal": "T."}));

@@ -1,4 +1,4 @@
-//! Tools: the first are told one by one, many are summed up.
+//! Tool calls: the first ones are announced singly, many are summed up.
 
 use aaep_proto::id::SessionId;
 use aaep_proto::message::{Event, ToolCompleted, ToolInvoked, ToolStatus};
@@ -12,41 +12,41 @@ use crate::speakable::{self, phrases_for};
 use crate::utterance::Priority;
 use aaep_proto::message::Verbosity;
 
-/// So many calls of a run are told one by one, and so many failures.
+/// How many calls of a run are announced singly, and how many failures.
 const MAX_SINGLE_CALLS: u64 = 2;
 
 impl Announcer {
     pub(super) fn tool_invoked(&mut self, now: Moment, event: &Event, tool: &ToolInvoked) -> Vec<PendingUtterance> {
         let id = &event.envelope.session_id;
         let (text, name) = (self.summary(event), speakable::name(&tool.tool, &self.profile));
-        let little = self.is_low_load();
+        let low_load = self.is_low_load();
         let Some(session) = self.sessions.get_mut(id) else { return Vec::new() };
         session.enter(now, Activity::Working);
         session.expect(now, tool.expected_duration_ms);
         session.open_tool(now, key(tool.tool_call_id.as_ref().map(|id| id.as_str()), &tool.tool), name);
-        let told = session.run.count <= MAX_SINGLE_CALLS && !little;
-        text.filter(|_| told)
-            .map(|text| PendingUtterance::new(text, priority_of(event), id.as_str()))
-            .into_iter()
-            .collect()
+        let announced = session.run.count <= MAX_SINGLE_CALLS && !low_load;
+        match text {
+            Some(text) if announced => vec![PendingUtterance::new(text, priority_of(event), id.as_str())],
+            _ => Vec::new(),
+        }
     }
 
     pub(super) fn tool_completed(&mut self, now: Moment, event: &Event, tool: &ToolCompleted) -> Vec<PendingUtterance> {
         let id = &event.envelope.session_id;
         let failed = tool.status != ToolStatus::Success;
         let terse = self.profile.verbosity == Verbosity::Terse;
-        let little = self.is_low_load();
+        let low_load = self.is_low_load();
         let Some(session) = self.sessions.get_mut(id) else { return Vec::new() };
         session.tools.remove(&key(tool.tool_call_id.as_ref().map(|id| id.as_str()), &tool.tool));
         session.run.last = now;
         session.run.failed += u64::from(failed);
         session.unreported.failed += u64::from(failed);
-        let told = if failed {
+        let announced = if failed {
             session.run.failed <= MAX_SINGLE_CALLS
         } else {
             session.run.count <= MAX_SINGLE_CALLS && !terse
         };
-        if !told || little {
+        if !announced || low_load {
             return Vec::new();
         }
         let text = if failed { Some(self.failure(event, tool)) } else { self.summary(event) };
@@ -75,20 +75,20 @@ impl Announcer {
         }
     }
 
-    /// Ends a run of tool calls: says how many there were if they were not told one by one.
+    /// Ends a run of tool calls. Returns how many there were, if they were not announced singly.
     pub(super) fn sum_up_tools(&mut self, id: &SessionId) -> Option<PendingUtterance> {
         let phrases = self.user_phrases();
-        let little = self.is_low_load();
+        let low_load = self.is_low_load();
         let session = self.sessions.get_mut(id)?;
         let run = std::mem::take(&mut session.run);
-        if run.count <= MAX_SINGLE_CALLS || little {
+        if run.count <= MAX_SINGLE_CALLS || low_load {
             return None;
         }
         let text = tool_count(phrases, run.count, run.failed);
         Some(PendingUtterance::new(LocalizedText::new(text, phrases.language()), Priority::Message, id.as_str()))
     }
 
-    /// Whether a run waits to be summed up.
+    /// Returns whether a run has to be summed up.
     pub(super) fn is_long(run: &ToolRun) -> bool {
         run.count > MAX_SINGLE_CALLS
     }

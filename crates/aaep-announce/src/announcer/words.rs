@@ -1,11 +1,11 @@
-//! Which of an event's texts is said: the user's language first, then the length they like.
+//! Selects the text of an event to announce: first by the user's languages, then by verbosity.
 
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{CognitiveLoad, Event, Payload, Verbosity};
 
 use crate::profile::Profile;
 
-/// The most characters of a headline: it is never interrupted, so it must be short.
+/// The most characters of a headline. It cannot be interrupted, so it must be short.
 const MAX_HEADLINE_CHARS: usize = 160;
 
 /// A text of an event and its language.
@@ -21,7 +21,7 @@ impl LocalizedText {
     }
 }
 
-/// The summary that fits the user, if the event has any.
+/// Returns the summary that suits the user, if the event has any.
 pub(super) fn summary(event: &Event, profile: &Profile) -> Option<LocalizedText> {
     let [terse, normal, detailed] = summaries(event);
     let (terse, normal, detailed) =
@@ -34,7 +34,7 @@ pub(super) fn summary(event: &Event, profile: &Profile) -> Option<LocalizedText>
     pick(event, &order, profile)
 }
 
-/// One field in the language that fits the user.
+/// Returns a field in the language that suits the user.
 pub(super) fn field(event: &Event, name: &str, value: &str, profile: &Profile) -> Option<LocalizedText> {
     pick(event, &[(name, Some(value))], profile)
 }
@@ -66,13 +66,13 @@ fn summaries(event: &Event) -> [Option<&str>; 3] {
     }
 }
 
-/// The language that the event's texts are in; where none is named, the user's own voice has to do.
+/// Returns the language of the texts of an event, or the user's first one if the event names none.
 pub(super) fn primary(event: &Event, profile: &Profile) -> LanguageTag {
     let named = event.envelope.localization_hints.as_ref().and_then(|h| h.primary_language.clone());
     named.or_else(|| profile.languages.first().cloned()).unwrap_or_else(|| "en".parse().expect("en is a language tag"))
 }
 
-/// Of these fields, in the order in which they are liked, the one in the language that is liked best.
+/// Returns the field in the language that the user prefers. Of several in one language the first counts.
 fn pick(event: &Event, fields: &[(&str, Option<&str>)], profile: &Profile) -> Option<LocalizedText> {
     let primary = primary(event, profile);
     let fallback = event.envelope.localization_hints.as_ref().and_then(|h| h.fallback_chain.as_deref()).unwrap_or(&[]);
@@ -81,8 +81,8 @@ fn pick(event: &Event, fields: &[(&str, Option<&str>)], profile: &Profile) -> Op
         let Some(value) = value.filter(|v| !v.trim().is_empty()) else { continue };
         let mut offered = vec![primary.clone()];
         offered.extend(variants(event, name));
-        let wishes = profile.languages.iter().chain(fallback);
-        let found = wishes.enumerate().find_map(|(rank, wish)| Some((rank, wish.find(&offered)?.clone())));
+        let preferred = profile.languages.iter().chain(fallback);
+        let found = preferred.enumerate().find_map(|(rank, tag)| Some((rank, tag.find(&offered)?.clone())));
         let (rank, language) = found.unwrap_or((usize::MAX, primary.clone()));
         if best.as_ref().is_some_and(|(known, _)| *known <= rank) {
             continue;
@@ -93,7 +93,7 @@ fn pick(event: &Event, fields: &[(&str, Option<&str>)], profile: &Profile) -> Op
     best.map(|(_, text)| text)
 }
 
-/// The languages that a field has variants in.
+/// Returns the languages that a field has variants in.
 fn variants<'e>(event: &'e Event, name: &'e str) -> impl Iterator<Item = LanguageTag> + 'e {
     event
         .extra
@@ -102,12 +102,12 @@ fn variants<'e>(event: &'e Event, name: &'e str) -> impl Iterator<Item = Languag
         .filter_map(move |(key, _)| LanguageTag::from_field_suffix(key.strip_prefix(name)?.strip_prefix('_')?))
 }
 
-/// The start of a spoken text that is short enough for a headline, and whether that is all of it.
+/// Returns the start of a text that is short enough for a headline, and whether that is all of it.
 pub(super) fn headline(text: &str) -> (String, bool) {
     let Some((end, _)) = text.char_indices().nth(MAX_HEADLINE_CHARS) else { return (text.to_owned(), true) };
     let start = &text[..end];
     let sentence = start.rmatch_indices(['.', '!', '?', '。', '؟', '।']).map(|(i, mark)| i + mark.len()).find(|i| {
-        // Not inside a number or a name, and worth hearing.
+        // Not inside a number or a name, and long enough to make sense.
         *i > 20 && text[*i..].starts_with(char::is_whitespace)
     });
     match sentence {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_language_comes_before_the_length_they_like() {
+    fn language_takes_precedence_over_verbosity() {
         let event = event(json!({"summary_terse": "T", "summary_normal": "N", "summary_detailed": "D",
             "summary_normal_de": "N de", "summary_terse_es_419": "T es"}));
         for (languages, verbosity, text, language) in [
@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_an_extension_falls_back_to_its_summary() {
+    fn extension_event_is_announced_by_its_summary() {
         let event = event(json!({"type": "x:y", "summary_normal": "Buzz.", "summary_normal_fr": "Bzz."}));
         assert_eq!(summary(&event, &profile(&["fr"], Verbosity::Normal)), Some(LocalizedText::new("Bzz.", "fr")));
         assert_eq!(summary(&event, &profile(&["yo"], Verbosity::Terse)), Some(LocalizedText::new("Buzz.", "en")));
     }
 
     #[test]
-    fn headlines_are_short_and_end_at_a_sentence_if_they_can() {
+    fn headlines_are_short_and_end_at_a_sentence_if_possible() {
         assert_eq!(headline("Short."), ("Short.".to_owned(), true));
         let long = format!("Pay 3.50 to Ada, please. {}", "And more words follow here ".repeat(10));
         assert_eq!(headline(&long), ("Pay 3.50 to Ada, please.".to_owned(), false));

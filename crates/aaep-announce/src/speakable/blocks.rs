@@ -1,14 +1,14 @@
-//! Lines: paragraphs, headings, lists, tables, code and changes. Works on whole text and on text that streams in.
+//! Lines: paragraphs, headings, lists, tables, code and diffs. Works on whole text and on streamed text.
 
 use super::code::{CodeBlock, of_media_type};
 use super::inline::inline;
 use super::table::{Table, is_row};
 use super::{SpeechStyle, glyphs, sentence};
 
-/// The most bytes of a line or a paragraph that wait for their end.
+/// The most bytes of a line or a paragraph that wait for its end.
 const MAX_WAITING_BYTES: usize = 16 * 1024;
 
-/// Turns lines into sentences. What is a block (code, a table, changes) is said when it has ended.
+/// Turns lines into sentences. A block (code, a table, a diff) is released when it has ended.
 pub(crate) struct Blocks {
     style: SpeechStyle,
     mode: Mode,
@@ -21,11 +21,11 @@ pub(crate) struct Blocks {
 
 enum Mode {
     Prose,
-    /// Between fences: the mark, how often it stands, the code.
+    /// Fenced code: the mark of the fence, its length, the code.
     Fence(char, usize, CodeBlock),
     Table(Table),
     Diff(CodeBlock),
-    /// All of the text is code.
+    /// The whole text is code.
     Whole(CodeBlock),
 }
 
@@ -42,7 +42,7 @@ impl Blocks {
         }
     }
 
-    /// Takes text that may be said up to its end. Blocks that have not ended wait.
+    /// Adds text and releases all of it, apart from blocks that have not ended.
     pub(crate) fn push(&mut self, text: &str, units: &mut Vec<String>) {
         for piece in text.split_inclusive('\n') {
             self.line.push_str(piece);
@@ -65,7 +65,7 @@ impl Blocks {
         }
     }
 
-    /// Says all that is left.
+    /// Releases the rest.
     pub(crate) fn finish(&mut self, units: &mut Vec<String>) {
         if !self.line.is_empty() {
             self.end_line(units);
@@ -75,13 +75,13 @@ impl Blocks {
         self.at_start = true;
     }
 
-    /// How many bytes wait, for the tests of bounds.
+    /// Returns how many bytes wait.
     #[cfg(test)]
     pub(super) fn waiting_bytes(&self) -> usize {
         self.line.len() + self.paragraph.len()
     }
 
-    /// Ends the block, if one is open, and says it.
+    /// Ends the open block, if there is one, and releases it.
     fn leave(&mut self, units: &mut Vec<String>) {
         let whole = matches!(self.mode, Mode::Whole(_));
         match std::mem::replace(&mut self.mode, Mode::Prose) {
@@ -178,14 +178,14 @@ impl Blocks {
     fn end_paragraph(&mut self, units: &mut Vec<String>) {
         let text = std::mem::take(&mut self.paragraph);
         let said = sentence(&inline(&text, self.style));
-        // Marks alone are not worth a breath.
+        // Marks alone are not spoken.
         if said.chars().any(|c| !c.is_ascii_punctuation() && !c.is_whitespace()) {
             units.push(said);
         }
     }
 }
 
-/// Whether a line that has not ended may turn out to begin a block.
+/// Returns whether a line that has not ended may start a block.
 fn may_begin_block(line: &str) -> bool {
     let line = line.trim_start();
     ["```", "~~~", "|", "diff --git", "@@ -"].iter().any(|start| line.starts_with(start))
@@ -199,7 +199,7 @@ fn fence(line: &str) -> Option<(char, usize, &str)> {
     (length >= 3 && !info.contains('`')).then_some((mark, length, info))
 }
 
-/// A line drawn with marks, or under a heading.
+/// Returns whether a line is a rule, or underlines a heading.
 fn is_rule(line: &str) -> bool {
     let mut marks = line.chars().filter(|c| !c.is_whitespace());
     let first = marks.next().unwrap_or(' ');
@@ -208,7 +208,7 @@ fn is_rule(line: &str) -> bool {
         && marks.all(|c| c == first || c == '+' || c == '|')
 }
 
-/// The line with a bullet that is drawn turned into one that is typed: drawings are taken out next.
+/// Replaces a drawn bullet by a typed one, because drawings are removed next.
 fn without_bullet(line: &str) -> std::borrow::Cow<'_, str> {
     let trimmed = line.trim_start();
     let rest = trimmed.strip_prefix(['•', '◦', '‣', '▪', '▸', '►', '●', '○', '■', '▶', '⁃']);
@@ -218,7 +218,7 @@ fn without_bullet(line: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// The item of a list, with its number if it has one.
+/// Returns the item of a list, with its number if it has one.
 fn item(line: &str) -> Option<(Option<&str>, &str)> {
     for bullet in ["- ", "* ", "+ ", "– ", "· "] {
         if let Some(rest) = line.strip_prefix(bullet) {

@@ -1,13 +1,13 @@
-//! Code: the names of symbols and programming languages, blocks of code and of changes.
+//! Code: the names of symbols and of programming languages, blocks of code and diffs.
 
 use super::{SpeechStyle, tidy};
 use crate::phrases::{Phrases, phrase};
 use crate::profile::{CodePolicy, Punctuation};
 
-/// The most bytes of a block that are kept for reading it aloud.
+/// The most bytes of a block that are kept to read it aloud.
 const MAX_CODE_BYTES: usize = 8192;
 
-/// The phrase for an ASCII mark.
+/// Returns the id of the phrase for an ASCII mark.
 pub(super) fn symbol(c: char) -> Option<&'static str> {
     Some(match c {
         '.' => "symbol-dot",
@@ -46,7 +46,7 @@ pub(super) fn symbol(c: char) -> Option<&'static str> {
     })
 }
 
-/// Every mark by its name.
+/// Replaces every mark by its name.
 pub(super) fn named(text: &str, phrases: &Phrases) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     for c in text.chars() {
@@ -62,7 +62,7 @@ pub(super) fn named(text: &str, phrases: &Phrases) -> String {
     tidy(&out)
 }
 
-/// A piece of code inside a sentence, or one line of it.
+/// Makes code inside a sentence, or one line of code, speakable.
 pub(super) fn spoken(text: &str, style: SpeechStyle) -> String {
     if style.exact || style.punctuation == Punctuation::All {
         return named(text, style.phrases);
@@ -89,7 +89,7 @@ pub(super) fn spoken(text: &str, style: SpeechStyle) -> String {
     tidy(&out)
 }
 
-/// The spoken name of a programming language, from the word after a fence or a media type.
+/// Returns the spoken name of a programming language, from the word after a fence or a media type.
 fn language_name(info: &str) -> Option<String> {
     let word = info.trim().split([' ', ',', '{', ':']).next().unwrap_or_default().trim_start_matches('.');
     let word = word.to_ascii_lowercase();
@@ -129,7 +129,7 @@ fn language_name(info: &str) -> Option<String> {
     Some(known.to_owned())
 }
 
-/// The language that a media type names, if its text is code and not prose.
+/// Returns the programming language of a media type. Returns `None` if its text is prose.
 pub(super) fn of_media_type(content_type: &str) -> Option<&str> {
     let subtype = content_type.split_once('/')?.1;
     match content_type {
@@ -148,7 +148,7 @@ pub(super) struct CodeBlock {
     added: u64,
     removed: u64,
     file: Option<String>,
-    /// The text, for those who want it read; cut at a bound.
+    /// The text, up to a bound, for users who want it read.
     text: String,
     whole: bool,
 }
@@ -185,7 +185,7 @@ impl CodeBlock {
         }
     }
 
-    /// The block as sentences.
+    /// Adds the block as sentences.
     pub(super) fn speak(&self, style: SpeechStyle, units: &mut Vec<String>) {
         let read = style.exact || style.code == CodePolicy::Read;
         if self.lines == 0 || (style.code == CodePolicy::Skip && !style.exact) {

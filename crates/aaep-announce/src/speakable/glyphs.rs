@@ -1,23 +1,23 @@
-//! Characters that no voice can say, or that say nothing.
+//! Characters that no voice can speak, or that mean nothing when spoken.
 
 use crate::phrases::Phrases;
 
-/// What becomes of a character.
+/// What to do with a character.
 enum GlyphAction<'p> {
     Keep,
     Drop,
     Space,
-    /// A pause, as between the cells of a drawn table.
+    /// Replace it by a pause, as between the cells of a drawn table.
     Pause,
-    /// A word for it, by the id of its phrase.
+    /// Replace it by the phrase with this id.
     Word(&'p str),
     Emoji,
 }
 
-/// Replaces what cannot be said. Line breaks stay, other white space becomes a plain space.
+/// Replaces characters that cannot be spoken. Line breaks stay, other white space becomes a plain space.
 pub(super) fn clean(text: &str, phrases: &Phrases) -> String {
     let mut out = String::with_capacity(text.len());
-    // Whether the last thing said was a picture: of a row of pictures one is enough.
+    // Whether the last word was for an emoji: of a row of emoji one is enough.
     let mut after_emoji = false;
     for c in text.chars() {
         let glyph_action = glyph_action(c);
@@ -50,7 +50,7 @@ fn push_space(out: &mut String) {
     }
 }
 
-/// A comma, unless something there already makes the voice pause.
+/// Adds a comma, unless the text already makes the voice pause.
 fn push_pause(out: &mut String) {
     let said = out.trim_end_matches(' ').len();
     if out[..said].ends_with(|c: char| c.is_alphanumeric()) {
@@ -73,7 +73,7 @@ fn glyph_action(c: char) -> GlyphAction<'static> {
         '\u{2502}' | '\u{2503}' | '\u{2551}' | '\u{2022}' | '\u{2023}' | '\u{25E6}' | '\u{2043}' | '\u{2219}' => {
             GlyphAction::Pause
         }
-        // Persian writes some words in two parts with this between; a space reads the same.
+        // Persian joins the parts of some words by this; a space sounds the same.
         '\u{200C}' => GlyphAction::Space,
         c if is_unspeakable(c) => {
             if is_zero_width(c) || c.is_control() {
@@ -88,7 +88,8 @@ fn glyph_action(c: char) -> GlyphAction<'static> {
     }
 }
 
-/// Whether a voice can make nothing of the character: controls, what has no width, drawings, spinners, private use.
+/// Returns whether a voice cannot speak the character: control characters, characters without width, drawings, spinners,
+/// private use.
 ///
 /// ```
 /// use aaep_announce::speakable::is_unspeakable;

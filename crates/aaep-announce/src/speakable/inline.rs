@@ -1,16 +1,16 @@
-//! What stands inside a line: emphasis, code, links, addresses, words.
+//! The parts of a line: emphasis, code, links, addresses, words.
 
 use super::code::{named, spoken};
 use super::word::{host, url, word};
 use super::{SpeechStyle, tidy};
 use crate::phrases::phrase;
 
-/// Code in a sentence that is longer than this is named by its length.
+/// Longer code inside a sentence is announced by its length.
 const MAX_READ_CODE_CHARS: usize = 80;
-/// How far the end of a link or a piece of code is looked for.
+/// How far the end of a link or of code is searched for.
 const MAX_MARKUP_BYTES: usize = 2048;
 
-/// A line in words.
+/// Makes a line speakable.
 pub(super) fn inline(text: &str, style: SpeechStyle) -> String {
     let mut out = String::with_capacity(text.len());
     let mut before = ' ';
@@ -35,7 +35,7 @@ fn starts_word(before: char) -> bool {
     before.is_whitespace() || matches!(before, '*' | '_' | '~' | '`' | ')' | ']' | '>' | '(')
 }
 
-/// Markup at this place, if there is any: says it and answers how many bytes it takes.
+/// Handles markup at this place and returns how many bytes it has. Returns `None` if there is none.
 fn special(rest: &str, before: char, style: SpeechStyle, out: &mut String) -> Option<usize> {
     if rest.starts_with('`') {
         return code_span(rest, style, out);
@@ -85,13 +85,13 @@ fn code_span(rest: &str, style: SpeechStyle, out: &mut String) -> Option<usize> 
         push(out, &phrase!(style.phrases, "long-code", count = length, start = &spoken(&start, style)));
     } else {
         push(out, &spoken(code, style));
-        // What follows the code belongs to the sentence: no space before its comma.
+        // The sentence goes on after the code: no space before its comma.
         out.truncate(out.trim_end().len());
     }
     Some(ticks + end + ticks)
 }
 
-/// The length of a web address that begins here.
+/// Returns the length of a web address that starts here.
 fn address(rest: &str, before: char) -> Option<usize> {
     if before.is_alphanumeric() {
         return None;
@@ -108,7 +108,7 @@ fn address(rest: &str, before: char) -> Option<usize> {
     (found.len() > scheme.len()).then_some(found.len())
 }
 
-/// The parts of `[text](target)` and its length.
+/// Returns the text and the target of `[text](target)`, and its length.
 fn bracketed(rest: &str) -> Option<(&str, &str, usize)> {
     let near = &rest[..floor(rest, MAX_MARKUP_BYTES)];
     let mut depth = 0usize;
@@ -133,7 +133,7 @@ fn bracketed(rest: &str) -> Option<(&str, &str, usize)> {
 
 fn link(rest: &str, style: SpeechStyle, out: &mut String) -> Option<usize> {
     if rest.starts_with("[^") {
-        // A footnote's number says nothing where it stands.
+        // The number of a footnote means nothing inside a sentence.
         return rest[..floor(rest, 40)].find(']').map(|end| end + 1);
     }
     let (text, target, length) = bracketed(rest)?;
@@ -157,7 +157,7 @@ fn image(rest: &str, style: SpeechStyle, out: &mut String) -> Option<usize> {
     Some(length + 1)
 }
 
-/// `<https://…>` is an address, `<b>` is markup.
+/// Handles `<https://…>`, which is an address, and `<b>`, which is markup.
 fn tag(rest: &str, style: SpeechStyle, out: &mut String) -> Option<usize> {
     let near = &rest[1..floor(rest, MAX_MARKUP_BYTES).max(1)];
     let end = near.find('>')?;
@@ -181,7 +181,7 @@ fn entity(rest: &str, out: &mut String) -> Option<usize> {
     Some(name.len())
 }
 
-/// The length of marks that only make text bold, slanted or struck out.
+/// Returns the length of marks for bold, italic or struck out text.
 fn emphasis(rest: &str, before: char, style: SpeechStyle) -> Option<usize> {
     let mark = rest.chars().next()?;
     let length = rest.chars().take_while(|c| *c == mark).count();
@@ -197,7 +197,7 @@ fn emphasis(rest: &str, before: char, style: SpeechStyle) -> Option<usize> {
     is_emphasis.then_some(length)
 }
 
-/// Takes a word up to the next space or markup.
+/// Makes the word up to the next space or markup speakable, and returns its length.
 fn take_word(rest: &str, style: SpeechStyle, out: &mut String) -> usize {
     let mut end = rest.len();
     for (i, c) in rest.char_indices().skip(1) {
@@ -222,7 +222,7 @@ fn take_word(rest: &str, style: SpeechStyle, out: &mut String) -> usize {
     end
 }
 
-/// Marks without letters where nothing may be swallowed; what only ends a sentence stays as it is.
+/// Names marks without letters. Marks that only end a sentence stay as they are.
 fn lone_marks(token: &str, style: SpeechStyle) -> String {
     if token.chars().all(|c| matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '-')) {
         return token.to_owned();
@@ -230,7 +230,7 @@ fn lone_marks(token: &str, style: SpeechStyle) -> String {
     named(token, style.phrases)
 }
 
-/// The largest place to split at that is no further than this and inside no character.
+/// Returns the largest index up to this one that is between two characters.
 fn floor(text: &str, most: usize) -> usize {
     if text.len() <= most { text.len() } else { (0..=most).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0) }
 }

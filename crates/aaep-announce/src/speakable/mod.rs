@@ -1,7 +1,8 @@
-//! Text made fit to be heard: Markdown, code, addresses, tables, numbers and drawings turned into words.
+//! Makes text speakable: turns Markdown, code, addresses, tables, numbers and drawings into words.
 //!
-//! Before all, what was meant for a terminal goes. The steps: `glyphs` takes out what cannot be said, `blocks` looks at lines (code, tables, changes, lists, headings),
-//! `inline` at what stands inside a line, `word` at single words, `code` at symbols and programs.
+//! First, control sequences of terminals are removed. Then `glyphs` replaces characters that cannot be spoken, `blocks`
+//! handles lines (code, tables, changes, paragraphs), `inline` the markup inside a line, `word` single words, and `code`
+//! symbols and programs.
 
 mod blocks;
 mod code;
@@ -20,10 +21,10 @@ pub use glyphs::is_unspeakable;
 use crate::phrases::Phrases;
 use crate::profile::{CodePolicy, Profile, Punctuation};
 
-/// The most characters that one call yields; what is longer is cut and said to go on.
+/// The most characters that one call returns. Longer text is cut, with a remark that it goes on.
 pub const MAX_CHARS: usize = 20_000;
 
-/// The text in words that can be said, as whole sentences.
+/// Returns the text in speakable words, as whole sentences.
 ///
 /// ```
 /// use aaep_announce::{Profile, speakable::speakable};
@@ -37,13 +38,13 @@ pub fn speakable(text: &str, content_type: &str, language: &str, profile: &Profi
     render(text, content_type, SpeechStyle::new(language, profile))
 }
 
-/// The same for what somebody has to decide about: nothing is shortened, every symbol of an address, a path or a
-/// command is named.
+/// Returns a text that the user decides about in speakable words: nothing is shortened, and every symbol of an address, a
+/// path or a command is named.
 pub(crate) fn speakable_exact(text: &str, language: &str, profile: &Profile) -> String {
     render(text, "text/plain", SpeechStyle { exact: true, ..SpeechStyle::new(language, profile) })
 }
 
-/// A name, such as an agent's: one line, short, nothing hidden.
+/// Returns a name, such as that of an agent, as one short line without hidden characters.
 ///
 /// ```
 /// use aaep_announce::{Profile, speakable::name};
@@ -64,22 +65,22 @@ fn render(text: &str, content_type: &str, style: SpeechStyle) -> String {
     bounded(units.join(" "), style.phrases)
 }
 
-/// How text is to be said.
+/// How text is made speakable.
 #[derive(Clone, Copy)]
 pub(crate) struct SpeechStyle {
     phrases: &'static Phrases,
     punctuation: Punctuation,
     code: CodePolicy,
-    /// 0 is terse, 1 normal, 2 detailed.
+    /// The verbosity: 0 is terse, 1 normal, 2 detailed.
     detail: u8,
-    /// Nothing may be shortened.
+    /// Whether nothing may be shortened.
     exact: bool,
-    /// Headings, links and emphasis are markup.
+    /// Whether headings, links and emphasis are markup.
     markdown: bool,
 }
 
 impl SpeechStyle {
-    /// How this profile wants text of this language said.
+    /// Creates the style of a profile for text in this language.
     pub(crate) fn new(language: &str, profile: &Profile) -> SpeechStyle {
         let detail = match profile.verbosity {
             Verbosity::Terse => 0,
@@ -97,8 +98,8 @@ impl SpeechStyle {
     }
 }
 
-/// The phrases to put around text of this language: its own if the user understands it, so that one voice can say
-/// all of it, otherwise the user's.
+/// Returns the phrases to put around text in this language: in the same language if the user understands it, so that one
+/// voice can speak all of it, else in the user's.
 pub(crate) fn phrases_for(language: &str, languages: &[LanguageTag]) -> &'static Phrases {
     let primary = |tag: &str| tag.split('-').next().unwrap_or(tag).to_ascii_lowercase();
     let understood = languages.iter().any(|w| primary(w.as_str()) == primary(language));
@@ -106,13 +107,13 @@ pub(crate) fn phrases_for(language: &str, languages: &[LanguageTag]) -> &'static
     own.unwrap_or_else(|| Phrases::for_languages(languages))
 }
 
-/// Marks that end a sentence in some script.
+/// Marks that end a sentence, of all scripts.
 const SENTENCE_ENDS: [char; 14] = ['.', '!', '?', ':', '…', '。', '！', '？', '؟', '۔', '।', '։', '።', '‽'];
 
 /// Marks that may follow the end of a sentence.
 const CLOSERS: [char; 7] = ['"', '\'', ')', ']', '”', '’', '»'];
 
-/// The text with a mark at its end, so that a voice lets its tone fall.
+/// Returns the text with a mark at its end, so that a voice lowers its tone.
 pub(crate) fn sentence(text: &str) -> String {
     let text = text.trim().trim_end_matches([',', ';', '-', '–', '—']).trim_end();
     let bare = text.trim_end_matches(CLOSERS);
@@ -123,19 +124,19 @@ pub(crate) fn sentence(text: &str) -> String {
     }
 }
 
-/// Whether the text ends like a sentence.
+/// Returns whether the text ends like a sentence.
 pub(crate) fn is_sentence(text: &str) -> bool {
     text.trim_end_matches(CLOSERS).ends_with(SENTENCE_ENDS)
 }
 
-/// The text cut between words if it is too long, with a remark that it goes on.
+/// Cuts a text that is too long between words, and adds a remark that it goes on.
 fn bounded(text: String, phrases: &Phrases) -> String {
     let Some((end, _)) = text.char_indices().nth(MAX_CHARS - 200) else { return text };
     let cut = text[..end].rfind(char::is_whitespace).unwrap_or(end);
     format!("{} {}", sentence(&text[..cut]), phrases.text("text-cut"))
 }
 
-/// Joins words with single spaces and none before marks.
+/// Joins words with single spaces, and without a space before marks.
 fn tidy(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {

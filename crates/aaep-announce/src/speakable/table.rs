@@ -1,4 +1,4 @@
-//! Tables, said row by row with the names of their columns.
+//! Tables, row by row with the names of their columns.
 
 use super::inline::inline;
 use super::{SpeechStyle, sentence};
@@ -13,11 +13,11 @@ const CELL: usize = 300;
 pub(super) struct Table {
     header: Option<Vec<String>>,
     rows: Vec<Vec<String>>,
-    /// Rows that came, kept or not.
+    /// How many rows came, kept or not.
     count: usize,
 }
 
-/// Whether the line could be the row of a table.
+/// Returns whether the line could be a row of a table.
 pub(super) fn is_row(line: &str) -> bool {
     let line = line.trim();
     line.len() > 1 && line.starts_with('|') && line[1..].contains('|')
@@ -32,7 +32,7 @@ impl Table {
         let cells = cells(line);
         let is_rule = cells.iter().all(|c| !c.is_empty() && c.chars().all(|c| matches!(c, '-' | ':' | '=')));
         if is_rule {
-            // What stands above the rule names the columns.
+            // The row above the rule names the columns.
             if self.header.is_none() && self.count == 1 {
                 self.header = self.rows.pop();
                 self.count = 0;
@@ -45,7 +45,7 @@ impl Table {
         }
     }
 
-    /// The table as sentences.
+    /// Adds the table as sentences.
     pub(super) fn speak(&self, style: SpeechStyle, units: &mut Vec<String>) {
         let columns = self.header.iter().chain(&self.rows).map(Vec::len).max().unwrap_or(0);
         if self.header.is_some() || self.count > 1 {

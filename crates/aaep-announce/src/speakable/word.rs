@@ -8,7 +8,7 @@ use crate::profile::Punctuation;
 /// Words of ASCII longer than this are codes, whatever they look like.
 const LONG: usize = 60;
 
-/// One word of prose, with the marks around it.
+/// Makes one word of prose speakable, with the marks around it.
 pub(super) fn word(token: &str, style: SpeechStyle) -> String {
     let opening = |c: char| matches!(c, '(' | '[' | '{' | '"' | '\'' | '“' | '‘' | '«' | '„');
     let closing =
@@ -42,7 +42,7 @@ pub(super) fn word(token: &str, style: SpeechStyle) -> String {
     }
 }
 
-/// Marks inside words that change how they are said.
+/// Marks inside words that change how they are spoken.
 fn is_melody(c: char) -> bool {
     matches!(c, '.' | ',' | '\'' | '-' | ':' | '%' | '$')
 }
@@ -70,14 +70,14 @@ fn core_word(core: &str, style: SpeechStyle) -> String {
     if bare.trim_matches('_').contains('_') && !bare.contains('@') { bare.replace('_', " ") } else { bare.to_owned() }
 }
 
-/// A row of the same mark: a line drawn with letters.
+/// Returns whether a word is a row of the same mark: a drawn line.
 fn is_rule(core: &str) -> bool {
     let mut chars = core.chars();
     let first = chars.next().unwrap_or(' ');
     core.len() >= 3 && matches!(first, '-' | '=' | '*' | '_' | '#' | '~' | '+' | '.') && chars.all(|c| c == first)
 }
 
-/// Nothing shortened: marks that a voice may swallow are named.
+/// Makes a word speakable without shortening it: marks that a voice may skip are named.
 fn exact_word(core: &str, style: SpeechStyle) -> String {
     let telling = |c: char| "/\\_@#&*+=<>|~^{}[]`".contains(c);
     let is_option = core.starts_with('-') && core.len() > 1 && !core[1..].starts_with(|c: char| c.is_ascii_digit());
@@ -90,7 +90,7 @@ fn exact_word(core: &str, style: SpeechStyle) -> String {
     }
 }
 
-/// Digits without a separator, in groups that can be followed. Amounts with separators are left alone.
+/// Groups long runs of digits. Amounts with separators stay as they are.
 fn number(core: &str, style: SpeechStyle) -> Option<String> {
     if core.len() < 7 || !core.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -107,7 +107,7 @@ fn in_groups(text: &str, size: usize) -> String {
     chars.chunks(size).map(|group| group.iter().collect::<String>()).collect::<Vec<_>>().join(" ")
 }
 
-/// Hashes, identifiers, tokens: letters and digits that are no word.
+/// Returns whether a word is a hash, an identifier or a token: letters and digits that are not a word.
 fn code_like(core: &str) -> bool {
     let body: Vec<u8> = core.bytes().filter(|b| *b != b'-').collect();
     let digits = body.iter().filter(|b| b.is_ascii_digit()).count();
@@ -126,7 +126,7 @@ fn long_code(core: &str, style: SpeechStyle) -> Option<String> {
     Some(phrase!(style.phrases, "long-code", count = count, start = &in_groups(&start, 1)))
 }
 
-/// Whether a word names a place in a file system. `and/or`, `km/h` and dates do not.
+/// Returns whether a word is a path of a file system. `and/or`, `km/h` and dates do not.
 fn is_path(core: &str) -> bool {
     let (back, forth) = (core.contains('\\'), core.contains('/'));
     if !(back || forth) || core.len() > 1024 {
@@ -141,7 +141,7 @@ fn is_path(core: &str) -> bool {
     (rooted && core.len() > 2) || drive || extension
 }
 
-/// A path: the file and where it is, or everything if nothing may be shortened.
+/// Makes a path speakable: the file and its directory, or all of it if nothing may be shortened.
 pub(super) fn path(text: &str, style: SpeechStyle) -> String {
     let text = text.trim();
     if style.exact || style.detail == 2 {
@@ -161,7 +161,7 @@ pub(super) fn path(text: &str, style: SpeechStyle) -> String {
     }
 }
 
-/// An address on the web: where it leads to. What stands before an `@` is no place but a trick.
+/// Makes a web address speakable by its host. Text before an `@` is not the host, but a trick to hide it.
 pub(super) fn url(text: &str, style: SpeechStyle) -> String {
     if style.exact {
         return named(text, style.phrases);
@@ -178,7 +178,7 @@ pub(super) fn url(text: &str, style: SpeechStyle) -> String {
     phrase!(style.phrases, "link", host = &host)
 }
 
-/// The place that an address leads to, for a link with a text of its own.
+/// Returns the host of an address, for a link that has a text.
 pub(super) fn host(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("://")?;
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
