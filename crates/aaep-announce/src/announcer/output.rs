@@ -365,7 +365,7 @@ mod tests {
         let split = split_text(vec!["漢".repeat(1000)], "zh", &profile);
         let characters = |text: &String| text.chars().filter(|c| *c == '漢').count();
         assert_eq!(split.iter().map(characters).sum::<usize>(), 1000, "no character is lost");
-        // Sixty words are at most 180 such characters.
-        assert!(split.iter().all(|part| characters(part) <= 180), "{split:?}");
+        // Two such characters count as one word.
+        assert!(split.iter().all(|part| characters(part) <= 120), "{split:?}");
     }
 }

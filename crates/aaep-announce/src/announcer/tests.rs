@@ -3,23 +3,23 @@ use serde_json::{Value, json};
 use super::*;
 use crate::profile::SubscriberKind;
 
-/// A listener with a clock that moves by hand.
-struct Listener {
+/// An announcer with a clock that tests advance.
+struct AnnouncerHarness {
     announcer: Announcer,
     seconds: u64,
     count: u64,
 }
 
-impl Listener {
-    fn new(profile: Profile) -> Listener {
-        Listener { announcer: Announcer::new(profile), seconds: 0, count: 0 }
+impl AnnouncerHarness {
+    fn new(profile: Profile) -> AnnouncerHarness {
+        AnnouncerHarness { announcer: Announcer::new(profile), seconds: 0, count: 0 }
     }
 
     fn now(&self) -> Moment {
         Moment::default().plus_seconds(self.seconds)
     }
 
-    fn hear_from(&mut self, agent: &str, kind: &str, fields: Value) -> Vec<Utterance> {
+    fn announce_from(&mut self, agent: &str, kind: &str, fields: Value) -> Vec<Utterance> {
         self.count += 1;
         let mut value = json!({"@context": "https://aaep-protocol.org/context/v1", "type": format!("aaep:agent.{kind}"),
             "event_id": format!("evt_{}", self.count), "session_id": format!("sess_{agent}"),
@@ -31,15 +31,15 @@ impl Listener {
         self.announcer.announce(now, &event)
     }
 
-    fn hear(&mut self, kind: &str, fields: Value) -> Vec<Utterance> {
-        self.hear_from("Bank", kind, fields)
+    fn announce(&mut self, kind: &str, fields: Value) -> Vec<Utterance> {
+        self.announce_from("Bank", kind, fields)
     }
 
-    /// Lets time pass and ticks at every deadline; what was said, with the time.
-    fn pass(&mut self, seconds: u64) -> Vec<(u64, String)> {
+    /// Advances the clock, handles every deadline, and returns the announcements with their times.
+    fn advance(&mut self, seconds: u64) -> Vec<(u64, String)> {
         let end = self.seconds + seconds;
         let mut said = Vec::new();
-        let mut ticks = 0;
+        let mut timeouts = 0;
         while let Some(due) = self.announcer.next_deadline() {
             let due = due.micros().div_ceil(1_000_000);
             if due > end {
@@ -48,16 +48,16 @@ impl Listener {
             self.seconds = self.seconds.max(due);
             let now = self.now();
             said.extend(self.announcer.handle_timeout(now).into_iter().map(|u| (self.seconds, u.text)));
-            ticks += 1;
-            assert!(ticks < 1000, "a deadline that does not go away");
+            timeouts += 1;
+            assert!(timeouts < 1000, "a deadline that does not go away");
         }
         self.seconds = end;
         said
     }
 }
 
-fn reader() -> Listener {
-    Listener::new(Profile::default())
+fn harness() -> AnnouncerHarness {
+    AnnouncerHarness::new(Profile::default())
 }
 
 fn texts(said: &[Utterance]) -> Vec<&str> {
@@ -71,8 +71,8 @@ fn transfer() -> Value {
 }
 
 #[test]
-fn a_confirmation_is_a_headline_and_then_everything_to_decide_by() {
-    let said = reader().hear("awaiting.confirmation", transfer());
+fn confirmation_is_a_headline_followed_by_all_details() {
+    let said = harness().announce("awaiting.confirmation", transfer());
     assert_eq!(
         texts(&said),
         [
@@ -90,10 +90,10 @@ fn a_confirmation_is_a_headline_and_then_everything_to_decide_by() {
 }
 
 #[test]
-fn a_long_action_is_short_first_and_whole_after() {
+fn long_action_is_shortened_in_the_headline_and_then_announced_in_full() {
     let mut question = transfer();
     question["action"] = json!(format!("Delete {} now", "/home/ada/a_file.txt and ".repeat(20)));
-    let said = reader().hear("awaiting.confirmation", question);
+    let said = harness().announce("awaiting.confirmation", question);
     assert!(said[0].text.chars().count() < 200 && said[0].text.ends_with('…'), "{}", said[0].text);
     let whole: Vec<&str> = said[1..].iter().map(|part| part.text.trim_end_matches('…')).collect();
     assert_eq!(whole.join(" ").matches("slash home slash ada slash a underscore file dot txt").count(), 20);
@@ -101,10 +101,10 @@ fn a_long_action_is_short_first_and_whole_after() {
 }
 
 #[test]
-fn what_is_hidden_in_a_question_is_said_before_its_details() {
+fn hidden_characters_in_a_question_are_announced_before_its_details() {
     let mut question = transfer();
     question["action"] = json!("Pay p\u{430}ypal \u{200B}now\u{202E}");
-    let said = reader().hear("awaiting.confirmation", question);
+    let said = harness().announce("awaiting.confirmation", question);
     assert_eq!(
         texts(&said)[..4],
         [
@@ -117,14 +117,14 @@ fn what_is_hidden_in_a_question_is_said_before_its_details() {
 }
 
 #[test]
-fn whether_it_can_be_undone_is_said_only_if_the_agent_stated_it() {
+fn reversibility_is_announced_only_if_the_agent_stated_it() {
     let heard = |stated: Option<bool>| {
         let mut question = transfer();
         match stated {
             Some(stated) => question["irreversible"] = json!(stated),
             None => drop(question.as_object_mut().unwrap().remove("irreversible")),
         }
-        texts(&reader().hear("awaiting.confirmation", question))[2].to_owned()
+        texts(&harness().announce("awaiting.confirmation", question))[2].to_owned()
     };
     assert_eq!(heard(Some(true)), "This cannot be undone. High risk.");
     assert_eq!(heard(Some(false)), "This can be undone. High risk.");
@@ -132,31 +132,32 @@ fn whether_it_can_be_undone_is_said_only_if_the_agent_stated_it() {
 }
 
 #[test]
-fn context_and_ways_to_undo_are_said() {
+fn context_and_reversibility_are_announced() {
     let mut question = transfer();
     question["irreversible"] = json!(false);
     question["reversibility"] = json!("reversible_with_effort");
     question["risk_level"] = json!("low");
     question["default_decision"] = json!("accept");
     question["extra_context"] = json!({"to_account": "12345678", "fee": 2, "nested": {"x": 1}});
-    let said = reader().hear("awaiting.confirmation", question.clone());
+    let said = harness().announce("awaiting.confirmation", question.clone());
     assert_eq!(texts(&said)[2], "fee: 2. to account: 123 456 78.");
     assert_eq!(texts(&said)[3], "This can be undone with effort. Low risk.");
     assert!(texts(&said)[4].contains("Without an answer it will be done."));
-    let voice =
-        Listener::new(Profile::preset(SubscriberKind::VoiceControl)).hear("awaiting.confirmation", question.clone());
+    let voice = AnnouncerHarness::new(Profile::preset(SubscriberKind::VoiceControl))
+        .announce("awaiting.confirmation", question.clone());
     assert!(voice.last().unwrap().text.ends_with("Say yes or no."));
-    let captions = Listener::new(Profile::preset(SubscriberKind::Captions)).hear("awaiting.confirmation", question);
+    let captions =
+        AnnouncerHarness::new(Profile::preset(SubscriberKind::Captions)).announce("awaiting.confirmation", question);
     assert!(captions.last().unwrap().text.ends_with("it will be done."));
 }
 
 #[test]
-fn all_four_kinds_of_clarification_tell_how_to_answer() {
+fn every_kind_of_clarification_says_how_to_answer() {
     let ask = |fields: Value| {
         let mut question =
             json!({"question": "Which one?", "reply_token": "rpl_2", "timeout_seconds": 90, "urgency": "critical"});
         question.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        reader().hear("awaiting.clarification", question)
+        harness().announce("awaiting.clarification", question)
     };
     let time = "You have 90 seconds to answer.";
     for (kind, how) in [
@@ -184,66 +185,64 @@ fn all_four_kinds_of_clarification_tell_how_to_answer() {
 }
 
 #[test]
-fn the_same_question_is_said_once_and_again_only_after_the_connection_was_lost() {
-    let mut listener = reader();
-    listener.hear("awaiting.confirmation", transfer());
-    assert!(listener.hear("awaiting.confirmation", transfer()).is_empty());
-    let lost = listener
-        .announcer
-        .connection_notice(listener.now(), &ConnectionNotice::ConnectionLost { agent: "Bank".into() });
+fn repeated_question_is_announced_again_only_after_a_lost_connection() {
+    let mut harness = harness();
+    harness.announce("awaiting.confirmation", transfer());
+    assert!(harness.announce("awaiting.confirmation", transfer()).is_empty());
+    let lost =
+        harness.announcer.connection_notice(harness.now(), &ConnectionNotice::ConnectionLost { agent: "Bank".into() });
     assert_eq!(texts(&lost), ["The connection to Bank is lost."]);
-    let ended = listener
-        .announcer
-        .connection_notice(listener.now(), &ConnectionNotice::ConnectionEnded { agent: "Bank".into() });
+    let ended =
+        harness.announcer.connection_notice(harness.now(), &ConnectionNotice::ConnectionEnded { agent: "Bank".into() });
     assert_eq!(
         (texts(&ended), ended[0].earcon),
         (vec!["Bank has ended the connection."], None),
         "nothing to worry about"
     );
-    listener.announcer.connection_notice(listener.now(), &ConnectionNotice::ConnectionBack { agent: "Bank".into() });
-    let again = listener.hear("awaiting.confirmation", transfer());
+    harness.announcer.connection_notice(harness.now(), &ConnectionNotice::ConnectionBack { agent: "Bank".into() });
+    let again = harness.announce("awaiting.confirmation", transfer());
     assert_eq!(texts(&again), ["Bank still asks: Move $500.00 from savings to checking."]);
 }
 
 #[test]
-fn a_question_that_ends_is_told_once_in_the_users_language() {
+fn resolution_is_announced_once_in_the_users_language() {
     let outcome = |outcome: &str| {
         json!({"from_state": "awaiting_input", "to_state": "thinking", "summary_normal": "Rejected. It will not be done.",
             "extensions": {"consent": {"reply_token": "rpl_1", "outcome": outcome}}})
     };
-    let mut listener = reader();
-    listener.hear("awaiting.confirmation", transfer());
-    assert_eq!(texts(&listener.hear("state.changed", outcome("rejected"))), ["Rejected. It will not be done."]);
-    assert_eq!(texts(&listener.announcer.open_questions(listener.now())), ["Nothing waits for your answer."]);
+    let mut harness = harness();
+    harness.announce("awaiting.confirmation", transfer());
+    assert_eq!(texts(&harness.announce("state.changed", outcome("rejected"))), ["Rejected. It will not be done."]);
+    assert_eq!(texts(&harness.announcer.open_questions(harness.now())), ["Nothing waits for your answer."]);
     let german = Profile { languages: vec!["de".parse().unwrap()], ..Profile::default() };
-    let mut listener = Listener::new(german);
-    listener.hear("awaiting.confirmation", transfer());
-    let said = listener.hear("state.changed", outcome("timed_out"));
+    let mut harness = AnnouncerHarness::new(german);
+    harness.announce("awaiting.confirmation", transfer());
+    let said = harness.announce("state.changed", outcome("timed_out"));
     assert_eq!(texts(&said), ["Keine Antwort kam rechtzeitig. Es wird nicht getan."]);
     assert_eq!(said[0].language, "de");
 }
 
 #[test]
-fn the_listeners_side_can_end_a_question() {
+fn subscriber_side_can_resolve_a_question() {
     for (how, text) in [
         (PromptResolution::Answered, "Your answer was sent."),
         (PromptResolution::AnsweredElsewhere, "The question was answered elsewhere."),
         (PromptResolution::TimedOut, "No answer came in time. It will not be done."),
         (PromptResolution::Withdrawn, "The question was withdrawn."),
     ] {
-        let mut listener = reader();
-        listener.hear("awaiting.confirmation", transfer());
-        let (now, token) = (listener.now(), "rpl_1".parse().unwrap());
-        assert_eq!(texts(&listener.announcer.prompt_ended(now, &token, how)), [text]);
-        assert!(listener.announcer.prompt_ended(now, &token, how).is_empty());
+        let mut harness = harness();
+        harness.announce("awaiting.confirmation", transfer());
+        let (now, token) = (harness.now(), "rpl_1".parse().unwrap());
+        assert_eq!(texts(&harness.announcer.prompt_ended(now, &token, how)), [text]);
+        assert!(harness.announcer.prompt_ended(now, &token, how).is_empty());
     }
 }
 
 #[test]
-fn a_question_is_brought_to_mind_and_its_end_is_noticed_without_its_agent() {
-    let mut listener = reader();
-    listener.hear("awaiting.confirmation", transfer());
-    let said = listener.pass(140);
+fn question_has_reminders_and_its_timeout_is_announced_without_the_agent() {
+    let mut harness = harness();
+    harness.announce("awaiting.confirmation", transfer());
+    let said = harness.advance(140);
     let expected = [
         (60, "Your answer is still needed. 1 minute left.".to_owned()),
         (130, "No answer came in time. It will not be done.".to_owned()),
@@ -252,10 +251,10 @@ fn a_question_is_brought_to_mind_and_its_end_is_noticed_without_its_agent() {
 }
 
 #[test]
-fn the_three_endings_can_be_told_apart() {
-    let done = reader().hear("session.completed", json!({"summary_normal": "Your plan is ready."}));
+fn completed_errored_and_cancelled_sessions_sound_different() {
+    let done = harness().announce("session.completed", json!({"summary_normal": "Your plan is ready."}));
     assert_eq!((texts(&done), done[0].earcon), (vec!["Done. Your plan is ready."], Some(Earcon::Completed)));
-    let failed = reader().hear(
+    let failed = harness().announce(
         "session.errored",
         json!({"summary_normal": "The bank does not answer.", "error_category": "transient",
             "remediation_hint": "Check your network.", "urgency": "critical"}),
@@ -266,7 +265,7 @@ fn the_three_endings_can_be_told_apart() {
     );
     assert_eq!((failed[0].priority, failed[0].interrupts), (Priority::Important, true));
     assert_eq!(failed[0].earcon, Some(Earcon::Failed));
-    let cancelled = reader().hear(
+    let cancelled = harness().announce(
         "session.cancelled",
         json!({"summary_normal": "You pressed escape.", "cancelled_by": "user", "partial_result": "Two of three files."}),
     );
@@ -275,19 +274,19 @@ fn the_three_endings_can_be_told_apart() {
 }
 
 #[test]
-fn a_summary_that_was_just_heard_is_not_said_again() {
-    let mut listener = reader();
-    listener.hear("tool.completed", json!({"tool": "a", "status": "success", "summary_normal": "All is well."}));
-    assert_eq!(texts(&listener.hear("session.completed", json!({"summary_normal": "All is well."}))), ["Done."]);
-    let mut listener = reader();
+fn summary_equal_to_the_last_announcement_is_not_repeated() {
+    let mut harness = harness();
+    harness.announce("tool.completed", json!({"tool": "a", "status": "success", "summary_normal": "All is well."}));
+    assert_eq!(texts(&harness.announce("session.completed", json!({"summary_normal": "All is well."}))), ["Done."]);
+    let mut harness = self::harness();
     let state = || json!({"from_state": "idle", "to_state": "thinking", "summary_normal": "Thinking about it."});
-    assert_eq!(listener.hear("state.changed", state()).len(), 1);
-    assert_eq!(listener.hear("state.changed", state()).len(), 0);
+    assert_eq!(harness.announce("state.changed", state()).len(), 1);
+    assert_eq!(harness.announce("state.changed", state()).len(), 0);
 }
 
 #[test]
-fn a_handoff_names_who_takes_over() {
-    let said = reader().hear(
+fn handoff_names_the_target() {
+    let said = harness().announce(
         "handoff.requested",
         json!({"reason": "I may not sign this.", "target_kind": "human", "summary_normal": "Ada will call you.",
             "urgency_for_handoff": "high", "urgency": "critical"}),
@@ -300,29 +299,29 @@ fn a_handoff_names_who_takes_over() {
 }
 
 #[test]
-fn agents_are_named_when_several_are_at_work() {
-    let mut listener = reader();
+fn agents_are_named_if_several_are_at_work() {
+    let mut harness = harness();
     assert_eq!(
-        texts(&listener.hear_from("Bank", "session.started", json!({"summary_normal": "Paying."}))),
+        texts(&harness.announce_from("Bank", "session.started", json!({"summary_normal": "Paying."}))),
         ["Paying."]
     );
-    let said = listener.hear_from("Post", "session.started", json!({"summary_normal": "Sending."}));
+    let said = harness.announce_from("Post", "session.started", json!({"summary_normal": "Sending."}));
     assert_eq!(texts(&said), ["Post: Sending."]);
-    let said = listener.hear_from("Bank", "tool.invoked", json!({"tool": "t", "summary_normal": "Looking."}));
+    let said = harness.announce_from("Bank", "tool.invoked", json!({"tool": "t", "summary_normal": "Looking."}));
     assert_eq!(texts(&said), ["Bank: Looking."]);
-    let said = listener.hear_from("Post", "session.completed", json!({"summary_normal": "Sent."}));
+    let said = harness.announce_from("Post", "session.completed", json!({"summary_normal": "Sent."}));
     assert_eq!(texts(&said), ["Post: Done. Sent."]);
-    let said = listener.hear_from("Bank", "session.completed", json!({"summary_normal": "Paid."}));
+    let said = harness.announce_from("Bank", "session.completed", json!({"summary_normal": "Paid."}));
     assert_eq!(texts(&said), ["Done. Paid."]);
 }
 
 #[test]
-fn many_tools_are_summed_up() {
-    let mut listener = reader();
+fn many_tool_calls_are_summed_up() {
+    let mut harness = harness();
     let mut said = Vec::new();
     for i in 0..14 {
         let call = format!("call_{i}");
-        said.extend(listener.hear(
+        said.extend(harness.announce(
             "tool.invoked",
             json!({"tool": "read_file", "tool_call_id": call, "summary_normal": format!("Reading file {i}.")}),
         ));
@@ -332,35 +331,37 @@ fn many_tools_are_summed_up() {
             }
             _ => json!({"tool": "read_file", "tool_call_id": call, "status": "success"}),
         };
-        said.extend(listener.hear("tool.completed", end));
+        said.extend(harness.announce("tool.completed", end));
     }
     assert_eq!(texts(&said), ["Reading file 0.", "Reading file 1.", "read file failed: No such file."]);
-    assert_eq!(listener.pass(12), [(10, "14 tool calls, one failed.".to_owned())]);
-    let done = listener.hear("session.completed", json!({"summary_normal": "Read."}));
+    assert_eq!(harness.advance(12), [(10, "14 tool calls, one failed.".to_owned())]);
+    let done = harness.announce("session.completed", json!({"summary_normal": "Read."}));
     assert_eq!(texts(&done), ["Done. Read."]);
 }
 
 #[test]
-fn tools_are_summed_up_before_the_output_that_follows() {
-    let mut listener = reader();
+fn tool_calls_are_summed_up_before_the_output_that_follows() {
+    let mut harness = harness();
     for i in 0..4 {
         let call = format!("call_{i}");
-        listener
-            .hear("tool.invoked", json!({"tool": "t", "tool_call_id": call, "summary_normal": format!("Step {i}.")}));
-        listener.hear("tool.completed", json!({"tool": "t", "tool_call_id": call, "status": "success"}));
+        harness.announce(
+            "tool.invoked",
+            json!({"tool": "t", "tool_call_id": call, "summary_normal": format!("Step {i}.")}),
+        );
+        harness.announce("tool.completed", json!({"tool": "t", "tool_call_id": call, "status": "success"}));
     }
-    let said = listener.hear("output.streaming", json!({"chunk": "Here it is.", "position": 0, "complete": true}));
+    let said = harness.announce("output.streaming", json!({"chunk": "Here it is.", "position": 0, "complete": true}));
     assert_eq!(texts(&said), ["4 tool calls.", "Here it is."]);
 }
 
 #[test]
-fn signs_of_life_decay_and_a_stall_is_remarked_upon() {
-    let mut listener = reader();
-    listener.hear("session.started", json!({"summary_normal": "Testing."}));
+fn heartbeats_become_rarer_and_a_stall_is_announced() {
+    let mut harness = harness();
+    harness.announce("session.started", json!({"summary_normal": "Testing."}));
     let tool = json!({"tool": "run_tests", "tool_call_id": "call_1", "summary_normal": "Running the tests.",
         "expected_duration_ms": 600_000});
-    listener.hear("tool.invoked", tool);
-    let said = listener.pass(1000);
+    harness.announce("tool.invoked", tool);
+    let said = harness.advance(1000);
     assert_eq!(
         said.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(),
         [
@@ -373,71 +374,71 @@ fn signs_of_life_decay_and_a_stall_is_remarked_upon() {
     );
     let gaps: Vec<u64> = said.windows(2).map(|w| w[1].0 - w[0].0).collect();
     assert!(gaps.windows(2).all(|w| w[0] < w[1]), "{gaps:?}");
-    let mut stuck = reader();
-    stuck.hear("state.changed", json!({"from_state": "idle", "to_state": "thinking"}));
-    let said = stuck.pass(200);
+    let mut stuck = self::harness();
+    stuck.announce("state.changed", json!({"from_state": "idle", "to_state": "thinking"}));
+    let said = stuck.advance(200);
     assert_eq!(said.last().unwrap(), &(120, "No sign of life from Bank for 2 minutes. It may be stuck.".to_owned()));
     assert_eq!(said.len(), 3, "{said:?}");
-    stuck.hear("state.changed", json!({"from_state": "thinking", "to_state": "calling_tool"}));
-    assert!(stuck.pass(25)[0].1.starts_with("Still working"));
+    stuck.announce("state.changed", json!({"from_state": "thinking", "to_state": "calling_tool"}));
+    assert!(stuck.advance(25)[0].1.starts_with("Still working"));
 }
 
 #[test]
-fn there_are_no_signs_of_life_after_the_end_or_without_a_connection() {
-    let mut listener = reader();
-    listener.hear("session.started", json!({"summary_normal": "Testing."}));
-    listener.announcer.connection_notice(Moment::default(), &ConnectionNotice::ConnectionLost { agent: "Bank".into() });
-    assert_eq!(listener.pass(4000), []);
-    listener.announcer.connection_notice(listener.now(), &ConnectionNotice::ConnectionBack { agent: "Bank".into() });
-    assert!(listener.pass(30)[0].1.starts_with("Still working"));
-    listener.hear("session.completed", json!({"summary_normal": "Done."}));
-    assert_eq!(listener.announcer.next_deadline(), None);
-    let mut logger = Listener::new(Profile::preset(SubscriberKind::Logger));
-    logger.hear("session.started", json!({"summary_normal": "Testing."}));
-    assert_eq!(logger.pass(4000), []);
+fn no_heartbeats_after_the_end_or_without_a_connection() {
+    let mut harness = harness();
+    harness.announce("session.started", json!({"summary_normal": "Testing."}));
+    harness.announcer.connection_notice(Moment::default(), &ConnectionNotice::ConnectionLost { agent: "Bank".into() });
+    assert_eq!(harness.advance(4000), []);
+    harness.announcer.connection_notice(harness.now(), &ConnectionNotice::ConnectionBack { agent: "Bank".into() });
+    assert!(harness.advance(30)[0].1.starts_with("Still working"));
+    harness.announce("session.completed", json!({"summary_normal": "Done."}));
+    assert_eq!(harness.announcer.next_deadline(), None);
+    let mut logger = AnnouncerHarness::new(Profile::preset(SubscriberKind::Logger));
+    logger.announce("session.started", json!({"summary_normal": "Testing."}));
+    assert_eq!(logger.advance(4000), []);
 }
 
 #[test]
-fn progress_is_said_in_steps_and_as_progress() {
-    let mut listener = reader();
+fn progress_is_announced_in_steps_with_progress_priority() {
+    let mut harness = harness();
     let percent = |p: u64| json!({"progress": {"percent": p}, "urgency": "background"});
-    let said = listener.hear("progress.updated", percent(10));
+    let said = harness.announce("progress.updated", percent(10));
     assert_eq!((texts(&said), said[0].priority), (vec!["10 percent."], Priority::Progress));
-    assert!(listener.hear("progress.updated", percent(12)).is_empty());
-    assert_eq!(texts(&listener.hear("progress.updated", percent(15))), ["15 percent."]);
-    listener.seconds += 20;
-    assert_eq!(texts(&listener.hear("progress.updated", percent(16))), ["16 percent."]);
-    assert_eq!(texts(&listener.hear("progress.updated", percent(100))), ["100 percent."]);
+    assert!(harness.announce("progress.updated", percent(12)).is_empty());
+    assert_eq!(texts(&harness.announce("progress.updated", percent(15))), ["15 percent."]);
+    harness.seconds += 20;
+    assert_eq!(texts(&harness.announce("progress.updated", percent(16))), ["16 percent."]);
+    assert_eq!(texts(&harness.announce("progress.updated", percent(100))), ["100 percent."]);
     let steps = json!({"progress": {"step": 2, "total_steps": 5, "description": "Sorting"}});
-    assert_eq!(texts(&listener.hear("progress.updated", steps)), ["Step 2 of 5. Sorting."]);
+    assert_eq!(texts(&harness.announce("progress.updated", steps)), ["Step 2 of 5. Sorting."]);
     let left = json!({"progress": {"description": "x"}, "summary_normal": "30 seconds left to answer.", "urgency": "background",
         "extensions": {"consent": {"reply_token": "rpl_1", "seconds_left": 30}}});
-    assert_eq!(texts(&listener.hear("progress.updated", left)), ["30 seconds left to answer."]);
+    assert_eq!(texts(&harness.announce("progress.updated", left)), ["30 seconds left to answer."]);
 }
 
 #[test]
-fn background_is_a_notification_and_low_load_leaves_it_out() {
+fn background_event_is_a_notification_and_omitted_under_low_load() {
     let state =
         || json!({"from_state": "idle", "to_state": "thinking", "summary_normal": "Hm.", "urgency": "background"});
-    assert_eq!(reader().hear("state.changed", state())[0].priority, Priority::Notification);
-    let mut calm = Listener::new(Profile::preset(SubscriberKind::Braille));
-    assert!(calm.hear("state.changed", state()).is_empty());
-    assert!(calm.hear("tool.invoked", json!({"tool": "t", "summary_normal": "T."})).is_empty());
+    assert_eq!(harness().announce("state.changed", state())[0].priority, Priority::Notification);
+    let mut calm = AnnouncerHarness::new(Profile::preset(SubscriberKind::Braille));
+    assert!(calm.announce("state.changed", state()).is_empty());
+    assert!(calm.announce("tool.invoked", json!({"tool": "t", "summary_normal": "T."})).is_empty());
     let chunk = |text: &str, position: u64, complete: bool| json!({"chunk": text, "position": position, "complete": complete, "coalesce_hint": "sentence", "output_id": "out_1"});
-    assert!(calm.hear("output.streaming", chunk("One. ", 0, false)).is_empty());
-    assert_eq!(texts(&calm.hear("output.streaming", chunk("Two.", 5, true))), ["One. Two."]);
-    assert_eq!(calm.hear("awaiting.confirmation", transfer()).len(), 4);
+    assert!(calm.announce("output.streaming", chunk("One. ", 0, false)).is_empty());
+    assert_eq!(texts(&calm.announce("output.streaming", chunk("Two.", 5, true))), ["One. Two."]);
+    assert_eq!(calm.announce("awaiting.confirmation", transfer()).len(), 4);
 }
 
 #[test]
-fn quiet_hours_let_only_what_is_critical_through() {
-    let mut listener = reader();
-    listener.announcer.set_quiet(true);
-    assert!(listener.hear("session.started", json!({"summary_normal": "Paying."})).is_empty());
-    assert_eq!(listener.pass(3600), []);
-    assert_eq!(listener.hear("awaiting.confirmation", transfer()).len(), 4);
-    listener.announcer.set_quiet(false);
-    let said = listener.announcer.catch_up(listener.now());
+fn quiet_hours_announce_only_critical_events() {
+    let mut harness = harness();
+    harness.announcer.set_quiet(true);
+    assert!(harness.announce("session.started", json!({"summary_normal": "Paying."})).is_empty());
+    assert_eq!(harness.advance(3600), []);
+    assert_eq!(harness.announce("awaiting.confirmation", transfer()).len(), 4);
+    harness.announcer.set_quiet(false);
+    let said = harness.announcer.catch_up(harness.now());
     assert_eq!(
         texts(&said),
         [
@@ -450,22 +451,23 @@ fn quiet_hours_let_only_what_is_critical_through() {
 }
 
 #[test]
-fn the_digest_sums_up_and_forgets() {
-    let mut listener = reader();
-    assert_eq!(texts(&listener.announcer.catch_up(listener.now())), ["Nothing new."]);
-    assert_eq!(texts(&listener.announcer.status(listener.now())), ["Nothing is running."]);
-    listener.hear("session.started", json!({"summary_normal": "Paying your bills."}));
+fn catch_up_sums_up_and_resets() {
+    let mut harness = harness();
+    assert_eq!(texts(&harness.announcer.catch_up(harness.now())), ["Nothing new."]);
+    assert_eq!(texts(&harness.announcer.status(harness.now())), ["Nothing is running."]);
+    harness.announce("session.started", json!({"summary_normal": "Paying your bills."}));
     for call in ["call_1", "call_2", "call_3"] {
-        listener.hear("tool.invoked", json!({"tool": "pay_bill", "tool_call_id": call, "summary_normal": "Paying."}));
+        harness
+            .announce("tool.invoked", json!({"tool": "pay_bill", "tool_call_id": call, "summary_normal": "Paying."}));
     }
-    listener.hear("tool.completed", json!({"tool": "pay_bill", "tool_call_id": "call_1", "status": "timeout"}));
-    listener.hear("output.streaming", json!({"chunk": "Two are paid.", "position": 0, "complete": true}));
-    listener.seconds += 180;
+    harness.announce("tool.completed", json!({"tool": "pay_bill", "tool_call_id": "call_1", "status": "timeout"}));
+    harness.announce("output.streaming", json!({"chunk": "Two are paid.", "position": 0, "complete": true}));
+    harness.seconds += 180;
     assert_eq!(
-        texts(&listener.announcer.status(listener.now())),
+        texts(&harness.announcer.status(harness.now())),
         ["Bank: Paying your bills.", "Now working on pay bill, for 3 minutes."]
     );
-    let first = listener.announcer.catch_up(listener.now());
+    let first = harness.announcer.catch_up(harness.now());
     assert_eq!(
         texts(&first),
         [
@@ -473,46 +475,46 @@ fn the_digest_sums_up_and_forgets() {
             "3 tool calls, one failed. It wrote 3 words. Now working on pay bill, for 3 minutes."
         ]
     );
-    assert_eq!(texts(&listener.announcer.catch_up(listener.now())), ["Nothing new."]);
-    listener.hear("session.completed", json!({"summary_normal": "All are paid."}));
-    let last = listener.announcer.catch_up(listener.now());
+    assert_eq!(texts(&harness.announcer.catch_up(harness.now())), ["Nothing new."]);
+    harness.announce("session.completed", json!({"summary_normal": "All are paid."}));
+    let last = harness.announcer.catch_up(harness.now());
     assert_eq!(texts(&last), ["Bank: Paying your bills.", "Done. All are paid."]);
-    assert_eq!(texts(&listener.announcer.catch_up(listener.now())), ["Nothing new."]);
+    assert_eq!(texts(&harness.announcer.catch_up(harness.now())), ["Nothing new."]);
 }
 
 #[test]
-fn events_of_extensions_fall_back_to_their_summary() {
-    let mut listener = reader();
+fn extension_events_are_announced_by_their_summary() {
+    let mut harness = harness();
     let fields = json!({"type": "haptic:pulse", "summary_normal": "A short buzz.", "summary_normal_de": "Ein Summen."});
-    assert_eq!(texts(&listener.hear("x", fields)), ["A short buzz."]);
-    assert!(listener.hear("x", json!({"type": "haptic:pulse"})).is_empty());
+    assert_eq!(texts(&harness.announce("x", fields)), ["A short buzz."]);
+    assert!(harness.announce("x", json!({"type": "haptic:pulse"})).is_empty());
     let critical =
-        listener.hear("x", json!({"type": "haptic:alarm", "summary_normal": "Fire!", "urgency": "critical"}));
+        harness.announce("x", json!({"type": "haptic:alarm", "summary_normal": "Fire!", "urgency": "critical"}));
     assert_eq!((texts(&critical), critical[0].priority), (vec!["Fire!"], Priority::Important));
 }
 
 #[test]
-fn each_text_is_said_in_its_own_language() {
+fn each_text_is_announced_in_its_own_language() {
     let languages = vec!["de".parse().unwrap(), "en".parse().unwrap()];
     let profile = Profile { languages, ..Profile::default() };
-    let mut listener = Listener::new(profile);
+    let mut harness = AnnouncerHarness::new(profile);
     let fields = json!({"summary_normal": "Ready.", "summary_normal_de": "Bereit.", "summary_normal_fr": "Prêt."});
-    let said = listener.hear("session.started", fields);
+    let said = harness.announce("session.started", fields);
     assert_eq!((said[0].text.as_str(), said[0].language.as_str()), ("Bereit.", "de"));
-    let english = listener.hear("awaiting.confirmation", transfer());
+    let english = harness.announce("awaiting.confirmation", transfer());
     assert_eq!(english[0].text, "Bank asks: Move $500.00 from savings to checking.");
     assert_eq!((english[0].language.as_str(), english.last().unwrap().language.as_str()), ("en", "de"));
     let chunk = json!({"chunk": "Bonjour à tous.", "position": 0, "complete": true, "language": "fr"});
-    let said = listener.hear("output.streaming", chunk);
+    let said = harness.announce("output.streaming", chunk);
     assert_eq!((said[0].text.as_str(), said[0].language.as_str()), ("Bonjour à tous.", "fr"));
 }
 
 #[test]
-fn an_output_may_change_its_language() {
-    let mut listener = reader();
+fn output_may_change_its_language() {
+    let mut harness = harness();
     let chunk = |text: &str, position: u64, language: &str| json!({"chunk": text, "position": position, "complete": false, "output_id": "out_1", "language": language});
-    assert!(listener.hear("output.streaming", chunk("Hello there", 0, "en")).is_empty());
-    let said = listener.hear("output.streaming", chunk("Guten Tag. Wie", 11, "de"));
+    assert!(harness.announce("output.streaming", chunk("Hello there", 0, "en")).is_empty());
+    let said = harness.announce("output.streaming", chunk("Guten Tag. Wie", 11, "de"));
     assert_eq!(
         said.iter().map(|u| (u.text.as_str(), u.language.as_str())).collect::<Vec<_>>(),
         [("Hello there.", "en"), ("Guten Tag.", "de")]
@@ -520,7 +522,7 @@ fn an_output_may_change_its_language() {
 }
 
 #[test]
-fn remarks_are_said_once_and_a_changed_key_interrupts() {
+fn connection_notices_are_announced_once_and_a_changed_key_interrupts() {
     let mut announcer = Announcer::new(Profile::default());
     let now = Moment::default();
     assert_eq!(texts(&announcer.connection_notice(now, &ConnectionNotice::Gap)), ["Warning: some messages were lost."]);
@@ -534,38 +536,38 @@ fn remarks_are_said_once_and_a_changed_key_interrupts() {
 }
 
 #[test]
-fn agents_that_break_rules_cannot_grow_memory() {
-    let mut listener = reader();
+fn memory_is_bounded_for_agents_that_break_the_rules() {
+    let mut harness = harness();
     for i in 0..400 {
         let agent = format!("a{i}");
-        listener.hear_from(&agent, "session.started", json!({"summary_normal": format!("Work {i}.")}));
+        harness.announce_from(&agent, "session.started", json!({"summary_normal": format!("Work {i}.")}));
         let mut question = transfer();
         question["reply_token"] = json!(format!("rpl_{i}"));
-        listener.hear_from(&agent, "awaiting.confirmation", question);
+        harness.announce_from(&agent, "awaiting.confirmation", question);
     }
-    assert!(listener.announcer.sessions.len() <= MAX_SESSIONS && listener.announcer.prompts.len() <= MAX_PROMPTS);
-    assert!(listener.announcer.fingerprints.len() <= MAX_FINGERPRINTS);
+    assert!(harness.announcer.sessions.len() <= MAX_SESSIONS && harness.announcer.prompts.len() <= MAX_PROMPTS);
+    assert!(harness.announcer.fingerprints.len() <= MAX_FINGERPRINTS);
     for i in 0..2000 {
         let call = format!("call_{i}");
-        listener.hear("tool.invoked", json!({"tool": "t", "tool_call_id": call, "summary_normal": "T."}));
+        harness.announce("tool.invoked", json!({"tool": "t", "tool_call_id": call, "summary_normal": "T."}));
         let output = format!("out_{i}");
-        listener.hear(
+        harness.announce(
             "output.streaming",
             json!({"chunk": "no end ", "position": 0, "complete": false, "output_id": output}),
         );
     }
-    let session = &listener.announcer.sessions[&"sess_Bank".parse().unwrap()];
+    let session = &harness.announcer.sessions[&"sess_Bank".parse().unwrap()];
     assert!(session.tools.len() <= 64 && session.outputs.len() <= MAX_SESSION_OUTPUTS);
 }
 
 #[test]
-fn what_comes_after_the_end_is_not_said() {
-    let mut listener = reader();
-    listener.hear("session.completed", json!({"summary_normal": "Done."}));
+fn events_after_the_end_of_a_session_are_not_announced() {
+    let mut harness = harness();
+    harness.announce("session.completed", json!({"summary_normal": "Done."}));
     assert!(
-        listener
-            .hear("state.changed", json!({"from_state": "a", "to_state": "b", "summary_normal": "Still here."}))
+        harness
+            .announce("state.changed", json!({"from_state": "a", "to_state": "b", "summary_normal": "Still here."}))
             .is_empty()
     );
-    assert_eq!(listener.hear("awaiting.confirmation", transfer()).len(), 4, "never suppressed");
+    assert_eq!(harness.announce("awaiting.confirmation", transfer()).len(), 4, "never suppressed");
 }

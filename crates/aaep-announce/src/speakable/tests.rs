@@ -87,7 +87,7 @@ fn code_is_named_read_or_skipped() {
 }
 
 #[test]
-fn text_that_is_code_as_a_whole_is_named() {
+fn text_of_a_code_media_type_is_announced_by_name() {
     check("application/json", &Profile::default(), &[("{\n\"a\": 1\n}", "JSON code, 3 lines.")]);
     check("text/x-python", &Profile::default(), &[("x = 1", "Python code, 1 line.")]);
     check("text/html", &Profile::default(), &[("<p>x</p>\n", "HTML code, 1 line.")]);
@@ -95,7 +95,7 @@ fn text_that_is_code_as_a_whole_is_named() {
 }
 
 #[test]
-fn changes_are_summed_up() {
+fn diffs_are_summed_up() {
     let diff = "```diff\n--- a/src/lib.rs\n+++ b/src/lib.rs\n@@ -1 +1 @@\n-old\n+new\n+more\n```";
     let bare = "diff --git a/x.rs b/x.rs\n--- a/x.rs\n+++ b/x.rs\n@@ -1,2 +1 @@\n-old\n same\n\nThat is all.";
     check(
@@ -109,7 +109,7 @@ fn changes_are_summed_up() {
 }
 
 #[test]
-fn tables_are_read_by_rows_with_the_names_of_columns() {
+fn tables_are_read_by_rows_with_column_names() {
     let table = "| Name | Age |\n|:-----|----:|\n| Ada  | 36 |\n| Alan | 41 |\n\nEnd.";
     let said = "Table, 2 columns, 2 rows. Name: Ada, Age: 36. Name: Alan, Age: 41. End.";
     check("text/markdown", &Profile::default(), &[(table, said)]);
@@ -129,7 +129,7 @@ fn tables_are_read_by_rows_with_the_names_of_columns() {
 }
 
 #[test]
-fn addresses_say_where_they_lead() {
+fn web_addresses_are_spoken_by_their_host() {
     check(
         "text/markdown",
         &Profile::default(),
@@ -154,7 +154,7 @@ fn addresses_say_where_they_lead() {
 }
 
 #[test]
-fn paths_say_file_and_folder() {
+fn paths_are_spoken_as_file_and_directory() {
     check(
         "text/plain",
         &Profile::default(),
@@ -172,7 +172,7 @@ fn paths_say_file_and_folder() {
 }
 
 #[test]
-fn long_numbers_and_codes_can_be_followed() {
+fn long_numbers_are_grouped_and_codes_are_shortened() {
     check(
         "text/plain",
         &Profile::default(),
@@ -190,7 +190,7 @@ fn long_numbers_and_codes_can_be_followed() {
 }
 
 #[test]
-fn glyphs_that_cannot_be_said_do_not_come_out() {
+fn unspeakable_glyphs_are_removed() {
     check(
         "text/plain",
         &Profile::default(),
@@ -208,7 +208,7 @@ fn glyphs_that_cannot_be_said_do_not_come_out() {
 }
 
 #[test]
-fn punctuation_is_as_the_user_likes_it() {
+fn punctuation_follows_the_profile() {
     let none = with(|p| p.punctuation = Punctuation::None);
     check("text/plain", &none, &[("He (Ada) said: \"Yes\", 5% & more.", "He Ada said: Yes, 5% more.")]);
     let all = with(|p| p.punctuation = Punctuation::All);
@@ -230,7 +230,7 @@ fn other_languages_use_their_phrases_if_the_user_understands_them() {
 }
 
 #[test]
-fn what_is_decided_about_is_said_exactly() {
+fn exact_text_names_every_symbol() {
     let profile = Profile::default();
     for (text, said) in [
         ("Run rm -rf /tmp/a_b", "Run rm dash rf slash tmp slash a underscore b."),
@@ -360,7 +360,7 @@ fn any_text() -> impl Strategy<Value = String> {
 }
 
 /// A control sequence that has an end: cursor and colour, strings such as titles, single ones.
-fn any_order() -> impl Strategy<Value = String> {
+fn any_control_sequence() -> impl Strategy<Value = String> {
     prop_oneof![
         "(\u{1b}\\[|\u{9b})[?0-9;]{0,8}[A-Za-z]",
         "(\u{1b}[]PX^_]|[\u{90}\u{98}\u{9d}\u{9e}\u{9f}])[0-9a-zA-Z;:/.= ]{0,20}(\u{7}|\u{1b}\\\\|\u{9c})",
@@ -371,7 +371,7 @@ fn any_order() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_comes_out_can_be_said(text in any_text(), profile in any_profile(), kind in 0..4usize) {
+    fn result_never_has_unspeakable_characters(text in any_text(), profile in any_profile(), kind in 0..4usize) {
         let content_type = ["text/plain", "text/markdown", "application/json", "nonsense"][kind];
         let said = speakable(&text, content_type, "en", &profile);
         prop_assert!(!said.chars().any(|c| is_unspeakable(c) || c == '\n'), "{said:?}");
@@ -383,9 +383,9 @@ proptest! {
     }
 
     #[test]
-    fn orders_for_a_terminal_leave_nothing_behind(
+    fn control_sequences_leave_nothing_behind(
         words in proptest::collection::vec("[A-Za-z]{1,8}", 1..8),
-        orders in proptest::collection::vec(any_order(), 9),
+        orders in proptest::collection::vec(any_control_sequence(), 9),
         cut in any::<proptest::sample::Index>(),
     ) {
         let profile = Profile::default();
@@ -403,7 +403,7 @@ proptest! {
     }
 
     #[test]
-    fn how_text_is_cut_into_lines_does_not_grow_memory(line in "[a-z|`# ]{1,30}", times in 1000..4000usize) {
+    fn memory_is_bounded_however_text_is_cut_into_lines(line in "[a-z|`# ]{1,30}", times in 1000..4000usize) {
         let mut blocks = Blocks::new("text/markdown", SpeechStyle::new("en", &Profile::default()));
         let mut units = Vec::new();
         for _ in 0..times {

@@ -1,21 +1,21 @@
-//! The same sessions for everyone: few words or many, in each language, fast and slow.
+//! The same sessions for every profile: terse and detailed, in each language, fast and slow.
 
 use aaep_announce::{Profile, SubscriberKind};
 use aaep_proto::confirm::{Clarification, Confirmation};
 use aaep_proto::message::{CognitiveLoad, ErrorCategory, SessionErrored, ToolStatus, Verbosity};
 use serde_json::json;
 
-use crate::world::World;
+use crate::harness::ListenerHarness;
 use crate::{ANSWER, check, handoff, start, stream, tool};
 
-/// What the demo writes about a garden.
+/// The output of the demo about a garden.
 const REPORT: &str = include_str!("../../../aaep-cli/src/demo/scenes/report.md");
 
 const RECORDINGS: [&str; 2] =
     [include_str!("../../../../examples/banking.ndjson"), include_str!("../../../../examples/events.ndjson")];
 
-/// Every profile that matters for how much is said.
-fn everyone() -> impl Iterator<Item = Profile> {
+/// Returns profiles with every combination that affects how much is announced.
+fn all_profiles() -> impl Iterator<Item = Profile> {
     let languages = ["en", "es", "fr", "de", "ar", "yo"];
     let verbosities = [Verbosity::Terse, Verbosity::Normal, Verbosity::Detailed];
     let loads = [CognitiveLoad::Low, CognitiveLoad::Medium, CognitiveLoad::High];
@@ -34,81 +34,81 @@ fn everyone() -> impl Iterator<Item = Profile> {
     })
 }
 
-/// A long sentence, as legal texts have them, and a long word for it all.
-fn winding(words: usize) -> String {
+/// Returns one long sentence, as in legal texts, with a long word in it.
+fn long_sentence(words: usize) -> String {
     let mut text: String = (1..words).map(|i| if i % 9 == 0 { "and, ".to_owned() } else { format!("w{i} ") }).collect();
     text.push_str("so.");
     text
 }
 
-fn ask(world: &mut World, session: &aaep_proto::id::SessionId) {
+fn ask(harness: &mut ListenerHarness, session: &aaep_proto::id::SessionId) {
     let ask = Confirmation::new("Send the letter.", "Ada gets it.").irreversible();
-    let token = world.act(|engine, cx| engine.ask(cx, session, ask)).unwrap();
-    world.pass(40_000);
-    world.reply(json!({"type": "confirmation.reply", "reply_token": token, "decision": "reject"}));
+    let token = harness.update(|engine, cx| engine.ask(cx, session, ask)).unwrap();
+    harness.advance_ms(40_000);
+    harness.reply(json!({"type": "confirmation.reply", "reply_token": token, "decision": "reject"}));
 }
 
 #[test]
-fn recordings() {
-    for profile in everyone() {
+fn recordings_are_announced_for_every_profile() {
+    for profile in all_profiles() {
         for recording in RECORDINGS {
-            let mut world = World::new(profile.clone(), &["en"]);
-            world.replay(recording);
-            check(&mut world);
+            let mut harness = ListenerHarness::new(profile.clone(), &["en"]);
+            harness.replay(recording);
+            check(&mut harness);
         }
     }
 }
 
 #[test]
-fn a_report_with_questions_in_its_middle() {
-    for profile in everyone() {
-        let mut world = World::new(profile, &["en"]);
-        let session = start(&mut world, "Writing a report.");
+fn questions_during_a_report_are_announced_for_every_profile() {
+    for profile in all_profiles() {
+        let mut harness = ListenerHarness::new(profile, &["en"]);
+        let session = start(&mut harness, "Writing a report.");
         for _ in 0..2 {
-            stream(&mut world, &session, REPORT, 5);
-            ask(&mut world, &session);
-            stream(&mut world, &session, ANSWER, 1);
+            stream(&mut harness, &session, REPORT, 5);
+            ask(&mut harness, &session);
+            stream(&mut harness, &session, ANSWER, 1);
             let ask = Clarification::choice("Which garden?", [("a", "The front one"), ("b", "The back one")]);
-            let token = world.act(|engine, cx| engine.clarify(cx, &session, ask)).unwrap();
-            world.pass(5_000);
-            world.reply(json!({"type": "clarification.reply", "reply_token": token, "response": "a"}));
+            let token = harness.update(|engine, cx| engine.clarify(cx, &session, ask)).unwrap();
+            harness.advance_ms(5_000);
+            harness.reply(json!({"type": "clarification.reply", "reply_token": token, "response": "a"}));
         }
-        world.act(|engine, cx| engine.complete_session(cx, &session, REPORT)).unwrap();
-        check(&mut world);
+        harness.update(|engine, cx| engine.complete_session(cx, &session, REPORT)).unwrap();
+        check(&mut harness);
     }
 }
 
 #[test]
-fn much_at_once_and_then_a_failure() {
-    for profile in everyone() {
-        let mut world = World::new(profile, &["en"]);
-        let (first, second) = (start(&mut world, "Cleaning up."), start(&mut world, &winding(40)));
+fn failure_after_a_burst_is_announced_for_every_profile() {
+    for profile in all_profiles() {
+        let mut harness = ListenerHarness::new(profile, &["en"]);
+        let (first, second) = (start(&mut harness, "Cleaning up."), start(&mut harness, &long_sentence(40)));
         for i in 0..6 {
-            tool(&mut world, &first, &format!("sweep_room_{i}"), ToolStatus::Error);
-            tool(&mut world, &second, &format!("paint_room_{i}"), ToolStatus::Success);
+            tool(&mut harness, &first, &format!("sweep_room_{i}"), ToolStatus::Error);
+            tool(&mut harness, &second, &format!("paint_room_{i}"), ToolStatus::Success);
         }
-        stream(&mut world, &second, &winding(150), 1);
-        world.act(|engine, cx| engine.complete_session(cx, &second, winding(250))).unwrap();
+        stream(&mut harness, &second, &long_sentence(150), 1);
+        harness.update(|engine, cx| engine.complete_session(cx, &second, long_sentence(250))).unwrap();
         let errored = SessionErrored {
             error_code: Some("LOCKED".into()),
-            summary_detailed: Some(winding(120)),
+            summary_detailed: Some(long_sentence(120)),
             remediation_hint: Some("Open the door.".into()),
             ..SessionErrored::new(ErrorCategory::Permanent, "The door is locked.")
         };
-        world.act(|engine, cx| engine.end_session(cx, &first, errored.into())).unwrap();
-        check(&mut world);
+        harness.update(|engine, cx| engine.end_session(cx, &first, errored.into())).unwrap();
+        check(&mut harness);
     }
 }
 
 #[test]
-fn a_question_right_after_a_long_result() {
-    for profile in everyone() {
-        let mut world = World::new(profile, &["en"]);
-        let (first, second) = (start(&mut world, "Reading."), start(&mut world, "Writing."));
-        world.act(|engine, cx| engine.complete_session(cx, &first, REPORT)).unwrap();
-        ask(&mut world, &second);
-        world.act(|engine, cx| engine.emit(cx, &second, handoff().into())).unwrap();
-        world.act(|engine, cx| engine.complete_session(cx, &second, winding(300))).unwrap();
-        check(&mut world);
+fn question_after_a_long_result_is_announced_for_every_profile() {
+    for profile in all_profiles() {
+        let mut harness = ListenerHarness::new(profile, &["en"]);
+        let (first, second) = (start(&mut harness, "Reading."), start(&mut harness, "Writing."));
+        harness.update(|engine, cx| engine.complete_session(cx, &first, REPORT)).unwrap();
+        ask(&mut harness, &second);
+        harness.update(|engine, cx| engine.emit(cx, &second, handoff().into())).unwrap();
+        harness.update(|engine, cx| engine.complete_session(cx, &second, long_sentence(300))).unwrap();
+        check(&mut harness);
     }
 }

@@ -1,11 +1,11 @@
-//! A virtual listener: scripted sessions go through the producer's engine on fake time, with the capabilities of a
-//! screen reader, and a voice at 180 words per minute says what is announced.
+//! A simulated listener: scripted sessions go through the engine of a producer on simulated time, with the capabilities
+//! of a screen reader, and a voice at 180 words per minute speaks the announcements.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where something is not as expected")]
 
 mod everyone;
+mod harness;
 mod voice;
-mod world;
 
 use aaep_announce::speakable::is_unspeakable;
 use aaep_announce::{Earcon, Priority, Profile, Utterance};
@@ -19,50 +19,51 @@ use aaep_proto::message::{
 };
 use serde_json::json;
 
+use harness::ListenerHarness;
 use voice::words;
-use world::World;
 
-fn world() -> World {
-    World::new(Profile::default(), &["en-US"])
+fn harness() -> ListenerHarness {
+    ListenerHarness::new(Profile::default(), &["en-US"])
 }
 
-fn start(world: &mut World, summary: &str) -> SessionId {
-    world.act(|engine, cx| engine.start_session(cx, SessionOptions::new(summary))).unwrap()
+fn start(harness: &mut ListenerHarness, summary: &str) -> SessionId {
+    harness.update(|engine, cx| engine.start_session(cx, SessionOptions::new(summary))).unwrap()
 }
 
-fn tool(world: &mut World, session: &SessionId, name: &str, status: ToolStatus) {
+fn tool(harness: &mut ListenerHarness, session: &SessionId, name: &str, status: ToolStatus) {
     let invoked = ToolInvoked {
         tool: name.into(),
         summary_normal: format!("Using {}.", name.replace('_', " ")),
         ..ToolInvoked::default()
     };
-    let call = world.act(|engine, cx| engine.invoke_tool(cx, session, invoked)).unwrap();
-    world.pass(700);
+    let call = harness.update(|engine, cx| engine.invoke_tool(cx, session, invoked)).unwrap();
+    harness.advance_ms(700);
     let error_message = (status != ToolStatus::Success).then(|| "The file is locked.".to_owned());
     let completed = ToolCompleted { tool_call_id: Some(call), error_message, ..ToolCompleted::new(name, status) };
-    world.act(|engine, cx| engine.complete_tool(cx, session, completed)).unwrap();
+    harness.update(|engine, cx| engine.complete_tool(cx, session, completed)).unwrap();
 }
 
 /// Streams a text in pieces of a few characters, as models do.
-fn stream(world: &mut World, session: &SessionId, text: &str, millis: u64) {
-    let output = world.act(|engine, cx| engine.open_output(cx, session, "text/markdown", None)).unwrap();
+fn stream(harness: &mut ListenerHarness, session: &SessionId, text: &str, millis: u64) {
+    let output = harness.update(|engine, cx| engine.open_output(cx, session, "text/markdown", None)).unwrap();
     let chars: Vec<char> = text.chars().collect();
     for token in chars.chunks(3) {
         let token: String = token.iter().collect();
-        world.act(|engine, cx| engine.write(cx, session, &output, &token)).unwrap();
-        world.pass(millis);
+        harness.update(|engine, cx| engine.write(cx, session, &output, &token)).unwrap();
+        harness.advance_ms(millis);
     }
-    world.act(|engine, cx| engine.finish_output(cx, session, &output)).unwrap();
+    harness.update(|engine, cx| engine.finish_output(cx, session, &output)).unwrap();
 }
 
-/// What holds for every session: listenable words, nothing twice, no question unheard, no long wait behind speech.
-fn check(world: &mut World) -> Vec<Utterance> {
-    world.pass(400_000);
-    world.voice.advance(u64::MAX);
-    assert_eq!(world.pacer.next_deadline(), None, "everything was said in the end");
-    // One coalesced unit: the largest utterance that terms with this pace yield.
-    let unit = u64::from(world.announcer.profile().pace_wpm) * limits::CHUNK_SPEECH_SECONDS / 60;
-    let given = &world.voice.given;
+/// Checks what holds for every session: speakable text, nothing twice, every question announced, no long wait behind
+/// other speech.
+fn check(harness: &mut ListenerHarness) -> Vec<Utterance> {
+    harness.advance_ms(400_000);
+    harness.voice.advance(u64::MAX);
+    assert_eq!(harness.pacer.next_deadline(), None, "everything was said in the end");
+    // The longest utterance for this pace.
+    let unit = u64::from(harness.announcer.profile().pace_wpm) * limits::CHUNK_SPEECH_SECONDS / 60;
+    let given = &harness.voice.given;
     for utterance in given {
         assert!(!utterance.text.chars().any(is_unspeakable), "{utterance:?}");
         assert!(!utterance.text.contains(['`', '|', '#', '\n']) && !utterance.text.contains("**"), "{utterance:?}");
@@ -74,16 +75,16 @@ fn check(world: &mut World) -> Vec<Utterance> {
     for pair in given.windows(2) {
         assert_ne!(pair[0].text, pair[1].text);
     }
-    for (token, asked_at) in &world.asked {
+    for (token, asked_at) in &harness.asked {
         let about = |u: &Utterance| u.about.as_deref() == Some(token.as_str());
-        let of_it: Vec<_> = world.voice.heard.iter().filter(|h| about(&h.utterance)).collect();
+        let of_it: Vec<_> = harness.voice.heard.iter().filter(|h| about(&h.utterance)).collect();
         let headline = of_it.iter().find(|h| h.utterance.priority == Priority::Important).expect("a headline");
         assert!(headline.whole && headline.utterance.earcon == Some(Earcon::Prompt) && headline.utterance.interrupts);
         let at_once = asked_at + words(&headline.utterance) * 60_000 / 180;
         assert_eq!(headline.at, at_once, "nothing is said before it");
         assert!(of_it.iter().filter(|h| h.whole).count() >= 2, "the details: {of_it:?}");
     }
-    for backlog in &world.voice.backlogs {
+    for backlog in &harness.voice.backlogs {
         assert!(*backlog <= unit, "{backlog} words waited behind something critical");
     }
     given.clone()
@@ -94,32 +95,33 @@ fn texts(given: &[Utterance]) -> Vec<&str> {
 }
 
 #[test]
-fn banking_with_a_confirmation() {
-    let mut world = world();
-    let session = start(&mut world, "Moving money for you.");
-    tool(&mut world, &session, "fetch_balance", ToolStatus::Success);
-    world.pass(5_000);
+fn banking_session_with_a_confirmation_is_announced_in_full() {
+    let mut harness = harness();
+    let session = start(&mut harness, "Moving money for you.");
+    tool(&mut harness, &session, "fetch_balance", ToolStatus::Success);
+    harness.advance_ms(5_000);
     let arguments = json!({"amount": 500});
     let ask = Confirmation::new("Move $500.00 to checking.", "You will have $20.00 in savings.")
         .for_call("transfer", &arguments)
         .irreversible()
         .risk(RiskLevel::High);
-    let token = world.act(|engine, cx| engine.ask(cx, &session, ask)).unwrap();
-    world.pass(160_000);
-    world.reply(json!({"type": "confirmation.reply", "reply_token": token, "decision": "accept"}));
-    let permit = world.permit(&token);
+    let token = harness.update(|engine, cx| engine.ask(cx, &session, ask)).unwrap();
+    harness.advance_ms(160_000);
+    harness.reply(json!({"type": "confirmation.reply", "reply_token": token, "decision": "accept"}));
+    let permit = harness.permit(&token);
     let transfer =
         ToolInvoked { tool: "transfer".into(), summary_normal: "Moving the money.".into(), ..ToolInvoked::default() };
-    let call = world.act(|engine, cx| engine.invoke_irreversible(cx, &session, transfer, &arguments, permit)).unwrap();
-    world.pass(2_000);
+    let call =
+        harness.update(|engine, cx| engine.invoke_irreversible(cx, &session, transfer, &arguments, permit)).unwrap();
+    harness.advance_ms(2_000);
     let done = ToolCompleted {
         tool_call_id: Some(call),
         summary_normal: Some("The money was moved.".into()),
         ..ToolCompleted::new("transfer", ToolStatus::Success)
     };
-    world.act(|engine, cx| engine.complete_tool(cx, &session, done)).unwrap();
-    world.act(|engine, cx| engine.complete_session(cx, &session, "$500.00 are in checking.")).unwrap();
-    let given = check(&mut world);
+    harness.update(|engine, cx| engine.complete_tool(cx, &session, done)).unwrap();
+    harness.update(|engine, cx| engine.complete_session(cx, &session, "$500.00 are in checking.")).unwrap();
+    let given = check(&mut harness);
     assert_eq!(
         texts(&given),
         [
@@ -146,15 +148,15 @@ const ANSWER: &str = "# Your garden\n\nTomatoes like **sun**. They need water in
     Bring `cash` 🎉🎉. Do not forget the receipt! ";
 
 #[test]
-fn a_long_answer_by_small_tokens() {
-    let mut world = world();
-    let session = start(&mut world, "Answering your question.");
+fn long_output_in_small_tokens_is_announced_in_sentences() {
+    let mut harness = harness();
+    let session = start(&mut harness, "Answering your question.");
     let more: String = (1..=20).map(|i| format!("Rule {i} says that patience makes better plants. ")).collect();
     let text = format!("{ANSWER}{more}That is all.");
-    stream(&mut world, &session, &text, 20);
-    world.act(|engine, cx| engine.complete_session(cx, &session, "The answer is complete.")).unwrap();
-    let given = check(&mut world);
-    assert_eq!(world.sent, text, "the producer sent everything");
+    stream(&mut harness, &session, &text, 20);
+    harness.update(|engine, cx| engine.complete_session(cx, &session, "The answer is complete.")).unwrap();
+    let given = check(&mut harness);
+    assert_eq!(harness.sent, text, "the producer sent everything");
     let spoken = texts(&given).join(" ");
     for part in [
         "Your garden. Tomatoes like sun. They need water in the morning, about 3.5 liters each. Dr. Okoro says so too.",
@@ -170,39 +172,39 @@ fn a_long_answer_by_small_tokens() {
 }
 
 #[test]
-fn a_question_in_the_middle_of_a_long_answer_is_heard_at_once() {
-    let mut world = world();
-    let session = start(&mut world, "Answering your question.");
-    let output = world.act(|engine, cx| engine.open_output(cx, &session, "text/plain", None)).unwrap();
+fn question_during_a_long_output_is_announced_at_once() {
+    let mut harness = harness();
+    let session = start(&mut harness, "Answering your question.");
+    let output = harness.update(|engine, cx| engine.open_output(cx, &session, "text/plain", None)).unwrap();
     for i in 0..400 {
         let text = format!("Sentence number {i} tells you a little more about it. ");
-        world.act(|engine, cx| engine.write(cx, &session, &output, &text)).unwrap();
-        world.pass(100);
+        harness.update(|engine, cx| engine.write(cx, &session, &output, &text)).unwrap();
+        harness.advance_ms(100);
         if i % 130 == 100 {
             let ask = Clarification::choice("Which garden?", [("a", "The front one"), ("b", "The back one")]);
-            let token = world.act(|engine, cx| engine.clarify(cx, &session, ask)).unwrap();
-            world.pass(30_000);
-            world.reply(json!({"type": "clarification.reply", "reply_token": token, "response": "a"}));
+            let token = harness.update(|engine, cx| engine.clarify(cx, &session, ask)).unwrap();
+            harness.advance_ms(30_000);
+            harness.reply(json!({"type": "clarification.reply", "reply_token": token, "response": "a"}));
         }
     }
-    world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
-    world.act(|engine, cx| engine.complete_session(cx, &session, "Good.")).unwrap();
-    let given = check(&mut world);
-    assert_eq!(world.asked.len(), 3);
+    harness.update(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+    harness.update(|engine, cx| engine.complete_session(cx, &session, "Good.")).unwrap();
+    let given = check(&mut harness);
+    assert_eq!(harness.asked.len(), 3);
     assert_eq!(given.iter().filter(|u| u.text == "There are 2 choices. 1: The front one. 2: The back one.").count(), 3);
-    assert!(world.voice.backlogs.len() >= 3);
+    assert!(harness.voice.backlogs.len() >= 3);
 }
 
 #[test]
-fn fourteen_tools_of_which_one_fails() {
-    let mut world = world();
-    let session = start(&mut world, "Cleaning up.");
+fn fourteen_tool_calls_with_one_failure_are_summed_up() {
+    let mut harness = harness();
+    let session = start(&mut harness, "Cleaning up.");
     for i in 0..14 {
         let status = if i == 9 { ToolStatus::Error } else { ToolStatus::Success };
-        tool(&mut world, &session, &format!("sweep_room_{i}"), status);
+        tool(&mut harness, &session, &format!("sweep_room_{i}"), status);
     }
-    world.act(|engine, cx| engine.complete_session(cx, &session, "All rooms are clean.")).unwrap();
-    let given = check(&mut world);
+    harness.update(|engine, cx| engine.complete_session(cx, &session, "All rooms are clean.")).unwrap();
+    let given = check(&mut harness);
     let said = texts(&given);
     assert!(said.contains(&"sweep room 9 failed: The file is locked."), "{said:?}");
     assert!(said.contains(&"14 tool calls, one failed."), "{said:?}");
@@ -211,17 +213,17 @@ fn fourteen_tools_of_which_one_fails() {
 }
 
 #[test]
-fn silence_an_error_and_a_way_out() {
-    let mut world = world();
-    let session = start(&mut world, "Looking for trains.");
-    world.pass(70_000);
+fn silence_and_an_error_with_a_remedy_are_announced() {
+    let mut harness = harness();
+    let session = start(&mut harness, "Looking for trains.");
+    harness.advance_ms(70_000);
     let errored = SessionErrored {
         error_code: Some("NO_LOGIN".into()),
         remediation_hint: Some("Log in at the railway first.".into()),
         ..SessionErrored::new(ErrorCategory::RequiresUser, "The railway asks for a login.")
     };
-    world.act(|engine, cx| engine.end_session(cx, &session, errored.into())).unwrap();
-    let given = check(&mut world);
+    harness.update(|engine, cx| engine.end_session(cx, &session, errored.into())).unwrap();
+    let given = check(&mut harness);
     assert_eq!(
         texts(&given),
         [
@@ -243,12 +245,12 @@ fn handoff() -> HandoffRequested {
 }
 
 #[test]
-fn a_handoff_ends_well() {
-    let mut world = world();
-    let session = start(&mut world, "Checking your claim.");
-    world.act(|engine, cx| engine.emit(cx, &session, handoff().into())).unwrap();
-    world.act(|engine, cx| engine.complete_session(cx, &session, "Handed over.")).unwrap();
-    let given = check(&mut world);
+fn handoff_and_completion_are_announced() {
+    let mut harness = harness();
+    let session = start(&mut harness, "Checking your claim.");
+    harness.update(|engine, cx| engine.emit(cx, &session, handoff().into())).unwrap();
+    harness.update(|engine, cx| engine.complete_session(cx, &session, "Handed over.")).unwrap();
+    let given = check(&mut harness);
     assert_eq!(
         texts(&given),
         [
@@ -261,33 +263,34 @@ fn a_handoff_ends_well() {
 }
 
 #[test]
-fn every_text_comes_in_a_language_of_the_user() {
+fn every_text_is_in_a_language_of_the_user() {
     let languages = ["de", "yo", "en"].map(|l| l.parse().unwrap()).to_vec();
-    let mut world = World::new(Profile { languages, ..Profile::default() }, &["en-US", "de", "yo"]);
+    let mut harness = ListenerHarness::new(Profile { languages, ..Profile::default() }, &["en-US", "de", "yo"]);
     let german = "de".parse().unwrap();
     let mut options = SessionOptions::new("Writing a letter.");
     options.variants.insert("summary_normal_de".into(), json!("Ich schreibe einen Brief."));
-    let session = world.act(|engine, cx| engine.start_session(cx, options)).unwrap();
+    let session = harness.update(|engine, cx| engine.start_session(cx, options)).unwrap();
     let ask = Confirmation::new("Send it.", "Ada gets it.").in_language(&german, "Ihn senden.", "Ada bekommt ihn.");
-    let token = world.act(|engine, cx| engine.ask(cx, &session, ask)).unwrap();
-    world.pass(20_000);
-    world.reply(json!({"type": "confirmation.reply", "reply_token": token, "decision": "reject"}));
-    let output = world.act(|engine, cx| engine.open_output(cx, &session, "text/plain", "yo".parse().ok())).unwrap();
-    world.act(|engine, cx| engine.write(cx, &session, &output, "Ẹ kú àárọ̀. Ó dàbọ̀.")).unwrap();
-    world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+    let token = harness.update(|engine, cx| engine.ask(cx, &session, ask)).unwrap();
+    harness.advance_ms(20_000);
+    harness.reply(json!({"type": "confirmation.reply", "reply_token": token, "decision": "reject"}));
+    let output =
+        harness.update(|engine, cx| engine.open_output(cx, &session, "text/plain", "yo".parse().ok())).unwrap();
+    harness.update(|engine, cx| engine.write(cx, &session, &output, "Ẹ kú àárọ̀. Ó dàbọ̀.")).unwrap();
+    harness.update(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
     let tool = Localized::new(ToolInvoked {
         tool: "save".into(),
         summary_normal: "Saving the letter.".into(),
         ..ToolInvoked::default()
     })
     .text("summary_normal", &german, "Ich speichere den Brief.");
-    world.act(|engine, cx| engine.invoke_tool(cx, &session, tool)).unwrap();
-    world
-        .act(|engine, cx| {
+    harness.update(|engine, cx| engine.invoke_tool(cx, &session, tool)).unwrap();
+    harness
+        .update(|engine, cx| {
             engine.cancel_session(cx, &session, aaep_proto::message::CancelledBy::User, "You stopped it.")
         })
         .unwrap();
-    let given = check(&mut world);
+    let given = check(&mut harness);
     let said: Vec<(&str, &str)> = given.iter().map(|u| (u.language.as_str(), u.text.as_str())).collect();
     for expected in [
         ("de", "Ich schreibe einen Brief."),

@@ -1,28 +1,28 @@
-//! A voice that speaks at a pace, with the priorities of a speech server, and writes down what was heard.
+//! A simulated voice that speaks at a pace, with the priorities of a speech server, and records what was spoken.
 
 use std::collections::VecDeque;
 
 use aaep_announce::{Priority, Utterance};
 
-/// What became of an utterance.
+/// An utterance that was spoken, or cut off.
 #[derive(Clone, Debug)]
-pub(crate) struct Heard {
-    /// When it was over.
+pub(crate) struct SpokenUtterance {
+    /// When it ended.
     pub(crate) at: u64,
     pub(crate) utterance: Utterance,
-    /// Said from beginning to end.
+    /// Whether it was spoken to its end.
     pub(crate) whole: bool,
 }
 
-pub(crate) struct Voice {
+pub(crate) struct SimulatedVoice {
     pace_wpm: u64,
-    /// The utterance that is being said, and when it will have been.
+    /// The current utterance, and when it ends.
     current: Option<(u64, Utterance)>,
     waiting: VecDeque<Utterance>,
-    pub(crate) heard: Vec<Heard>,
-    /// Everything that was handed over, in order.
+    pub(crate) heard: Vec<SpokenUtterance>,
+    /// All utterances that the voice received, in order.
     pub(crate) given: Vec<Utterance>,
-    /// How many words waited behind each critical headline that came before it.
+    /// How many words waited when each important utterance came.
     pub(crate) backlogs: Vec<u64>,
 }
 
@@ -30,13 +30,13 @@ pub(crate) fn words(utterance: &Utterance) -> u64 {
     utterance.text.split_whitespace().count() as u64
 }
 
-impl Voice {
-    pub(crate) fn new(pace_wpm: u64) -> Voice {
+impl SimulatedVoice {
+    pub(crate) fn new(pace_wpm: u64) -> SimulatedVoice {
         let (waiting, heard, given, backlogs) = (VecDeque::new(), Vec::new(), Vec::new(), Vec::new());
-        Voice { pace_wpm, current: None, waiting, heard, given, backlogs }
+        SimulatedVoice { pace_wpm, current: None, waiting, heard, given, backlogs }
     }
 
-    pub(crate) fn take(&mut self, now: u64, utterance: Utterance) {
+    pub(crate) fn speak(&mut self, now: u64, utterance: Utterance) {
         self.advance(now);
         self.given.push(utterance.clone());
         match utterance.priority {
@@ -46,7 +46,7 @@ impl Voice {
                 if utterance.interrupts
                     && let Some((_, cut)) = self.current.take()
                 {
-                    self.heard.push(Heard { at: now, utterance: cut, whole: false });
+                    self.heard.push(SpokenUtterance { at: now, utterance: cut, whole: false });
                 }
                 self.backlogs.push(self.waiting.iter().map(words).sum());
                 self.waiting.push_front(utterance);
@@ -65,12 +65,12 @@ impl Voice {
         }
     }
 
-    /// Speaks until this time.
+    /// Speaks until this moment.
     pub(crate) fn advance(&mut self, now: u64) {
         while let Some((end, _)) = self.current.as_ref().filter(|(end, _)| *end <= now) {
             let end = *end;
             if let Some((_, utterance)) = self.current.take() {
-                self.heard.push(Heard { at: end, utterance, whole: true });
+                self.heard.push(SpokenUtterance { at: end, utterance, whole: true });
             }
             self.begin(end);
         }

@@ -1,4 +1,4 @@
-//! Agents to listen to: the demo, and one that says whatever a test wants.
+//! Agents to listen to: the demo, and one that sends whatever a test wants.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::tmux::until;
 
-/// A running demo without a keyboard. Ends when dropped.
+/// A running demo without a keyboard. It is ended on drop.
 pub(crate) struct Demo {
     child: Child,
     pub(crate) url: String,
@@ -40,71 +40,72 @@ impl Drop for Demo {
     }
 }
 
-/// A producer that says what it is told, and keeps what it is answered. It knows no handshake, unless it has terms.
-pub(crate) struct Puppet {
+/// A producer that sends the events of a test and keeps the replies. It has no handshake, unless a test gives it a page
+/// for one.
+pub(crate) struct FakeProducer {
     pub(crate) url: String,
-    desk: Arc<Desk>,
+    state: Arc<FakeProducerState>,
     count: Mutex<u32>,
 }
 
-/// What its connections share.
+/// The state that its connections share.
 #[derive(Default)]
-struct Desk {
+struct FakeProducerState {
     streams: Mutex<Vec<TcpStream>>,
     said: Mutex<Vec<Value>>,
-    /// What is answered to whoever asks for a path.
+    /// The response bodies by path.
     pages: Mutex<BTreeMap<String, String>>,
-    /// The next stream that is asked for is not known, unless a subscription comes before.
+    /// Whether the next stream request is refused, unless a subscription comes before.
     forgets: AtomicBool,
 }
 
-impl Puppet {
-    pub(crate) fn start() -> Puppet {
+impl FakeProducer {
+    pub(crate) fn start() -> FakeProducer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let desk = Arc::<Desk>::default();
-        let shared = desk.clone();
+        let state = Arc::<FakeProducerState>::default();
+        let shared = state.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let desk = shared.clone();
-                std::thread::spawn(move || serve(stream, &desk));
+                let state = shared.clone();
+                std::thread::spawn(move || serve(stream, &state));
             }
         });
-        Puppet { url, desk, count: Mutex::new(0) }
+        FakeProducer { url, state, count: Mutex::new(0) }
     }
 
-    /// Answers requests for this path with this body from now on.
+    /// Responds to requests for this path with this body from now on.
     pub(crate) fn page(&self, path: &str, body: &str) {
-        self.desk.pages.lock().unwrap().insert(path.to_owned(), body.to_owned());
+        self.state.pages.lock().unwrap().insert(path.to_owned(), body.to_owned());
     }
 
-    /// Waits for someone who listens.
-    pub(crate) fn has_listener(&self) {
-        until("a listener", || (!self.desk.streams.lock().unwrap().is_empty()).then_some(()));
+    /// Waits for a listener.
+    pub(crate) fn wait_for_listener(&self) {
+        until("a listener", || (!self.state.streams.lock().unwrap().is_empty()).then_some(()));
     }
 
-    /// Ends the streams of all who listen, and knows nothing of them when they come back.
+    /// Ends the streams of all listeners and forgets their subscriptions.
     pub(crate) fn forget_subscriptions(&self) {
-        self.desk.forgets.store(true, Ordering::Relaxed);
-        for stream in self.desk.streams.lock().unwrap().drain(..) {
+        self.state.forgets.store(true, Ordering::Relaxed);
+        for stream in self.state.streams.lock().unwrap().drain(..) {
             let _ = stream.shutdown(std::net::Shutdown::Both);
         }
     }
 
-    /// Sends these bytes to all who listen, as far as they are taken.
+    /// Sends these bytes to all listeners, as far as they accept them.
     pub(crate) fn send(&self, bytes: &[u8]) {
-        for stream in self.desk.streams.lock().unwrap().iter_mut() {
+        for stream in self.state.streams.lock().unwrap().iter_mut() {
             let _ = stream.write_all(bytes);
         }
     }
 
-    /// Says an event.
-    pub(crate) fn say(&self, kind: &str, fields: Value) {
+    /// Emits an event.
+    pub(crate) fn emit(&self, kind: &str, fields: Value) {
         let event = self.event(kind, fields);
         self.send(format!("data: {event}\n\n").as_bytes());
     }
 
-    /// An event with an id of its own, unless the fields have one.
+    /// Returns an event with a new id, unless the fields have one.
     pub(crate) fn event(&self, kind: &str, fields: Value) -> Value {
         let mut count = self.count.lock().unwrap();
         *count += 1;
@@ -112,26 +113,26 @@ impl Puppet {
         let time = aaep_proto::time::Timestamp::from_millis(i64::try_from(now.as_millis()).unwrap()).to_string();
         let mut event = json!({"@context": "https://aaep-protocol.org/context/v1", "type": format!("aaep:agent.{kind}"),
             "event_id": format!("evt_{count}"), "session_id": "sess_1", "timestamp": time,
-            "producer": {"agent_id": "puppet", "agent_name": "Puppet"},
+            "producer": {"agent_id": "fake", "agent_name": "FakeProducer"},
             "localization_hints": {"primary_language": "en"}});
         event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         event
     }
 
-    /// Asks for consent to something that cannot be undone.
+    /// Asks for consent to something irreversible.
     pub(crate) fn ask(&self, token: &str, action: &str) {
         let fields = json!({"urgency": "critical", "action": action, "consequence": "It is gone.", "reply_token": token,
             "timeout_seconds": 600, "default_decision": "reject", "irreversible": true, "risk_level": "high"});
-        self.say("awaiting.confirmation", fields);
+        self.emit("awaiting.confirmation", fields);
     }
 
-    /// What it was answered.
-    pub(crate) fn heard(&self) -> Vec<Value> {
-        self.desk.said.lock().unwrap().clone()
+    /// Returns the replies.
+    pub(crate) fn replies(&self) -> Vec<Value> {
+        self.state.said.lock().unwrap().clone()
     }
 }
 
-fn serve(stream: TcpStream, desk: &Desk) {
+fn serve(stream: TcpStream, state: &FakeProducerState) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     loop {
@@ -154,19 +155,19 @@ fn serve(stream: TcpStream, desk: &Desk) {
         let mut body = vec![0; length];
         reader.read_exact(&mut body).unwrap();
         let path = first.split(' ').nth(1).unwrap_or_default();
-        let page = desk.pages.lock().unwrap().get(path).cloned();
+        let page = state.pages.lock().unwrap().get(path).cloned();
         if path == "/aaep/v1/subscriptions" {
-            desk.forgets.store(false, Ordering::Relaxed);
+            state.forgets.store(false, Ordering::Relaxed);
         }
-        let known = !desk.forgets.load(Ordering::Relaxed);
+        let known = !state.forgets.load(Ordering::Relaxed);
         if path == "/events" || (path.starts_with("/aaep/v1/events?") && known) {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n").unwrap();
-            desk.streams.lock().unwrap().push(stream);
+            state.streams.lock().unwrap().push(stream);
             return;
         }
         let (status, answer) = match page {
             _ if matches!(path, "/messages" | "/aaep/v1/replies") => {
-                desk.said.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+                state.said.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
                 ("202 Accepted", String::new())
             }
             Some(page) => ("200 OK", page),

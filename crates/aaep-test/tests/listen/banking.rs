@@ -5,13 +5,13 @@ use super::tmux::Tmux;
 
 const ASKED: &str = "Answer yes or no.";
 
-/// The place of a text, or a failure with all that is shown.
+/// Returns the index of a text, or panics with everything that is shown.
 fn place(text: &str, part: &str) -> usize {
     text.find(part).unwrap_or_else(|| panic!("no {part:?} in:\n{}", text.trim_end()))
 }
 
 #[test]
-fn the_demo_is_followed_and_answered_yes() {
+fn demo_is_followed_and_answered_yes() {
     let tmux = Tmux::start(&["demo", "banking", "--listen", "127.0.0.1:0", "--no-unix", "--no-pauses"], &[]);
     tmux.is_asked(1, ASKED);
     let before = tmux.text();
@@ -27,7 +27,7 @@ fn the_demo_is_followed_and_answered_yes() {
 }
 
 #[test]
-fn the_demo_is_answered_no_and_nothing_is_done() {
+fn demo_answered_no_does_nothing() {
     let tmux = Tmux::start(&["demo", "banking", "--listen", "127.0.0.1:0", "--no-unix", "--no-pauses"], &[]);
     tmux.is_asked(1, ASKED);
     tmux.enter("n");
@@ -37,7 +37,7 @@ fn the_demo_is_answered_no_and_nothing_is_done() {
 }
 
 #[test]
-fn a_letter_does_not_move_money() {
+fn single_letter_does_not_accept_a_transfer() {
     let tmux = Tmux::start(&["demo", "banking", "--listen", "127.0.0.1:0", "--no-unix", "--no-pauses"], &[]);
     tmux.is_asked(1, ASKED);
     tmux.enter("y");
@@ -52,7 +52,7 @@ fn a_letter_does_not_move_money() {
 }
 
 #[test]
-fn an_address_is_listened_to() {
+fn listens_at_an_address() {
     let demo = Demo::start(&["banking", "--once", "--no-pauses"]);
     let tmux = Tmux::start(&["listen", &demo.url], &[]);
     tmux.sees("Note: Listening to Demo at http://127.0.0.1:");
@@ -67,7 +67,7 @@ fn an_address_is_listened_to() {
 }
 
 #[test]
-fn control_c_ends_cleanly() {
+fn ctrl_c_ends_cleanly() {
     let demo = Demo::start(&["banking"]);
     let tmux = Tmux::start(&["listen", &demo.url], &[]);
     tmux.sees("Listening to Demo");

@@ -10,7 +10,7 @@ use super::tmux::Tmux;
 async fn reading(url: &str) -> (Place, Tmux) {
     let place = Place::open().await;
     let host = format!(":{}", place.socket.file_name().unwrap().to_str().unwrap());
-    // The display is the test's wherever the test runs.
+    // The test owns the display, wherever it runs.
     let variables = [("BRLAPI_HOST", host.as_str()), ("WINDOWPATH", ""), ("WINDOWID", ""), ("CONTROLVT", "")];
     let tmux = Tmux::start(&["listen", "--braille", url], &variables);
     (place, tmux)
@@ -26,10 +26,10 @@ async fn types(place: &mut Place, word: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_banking_session_is_read_and_answered_on_the_display() {
+async fn banking_session_is_read_and_answered_on_the_display() {
     let demo = Demo::start(&["banking"]);
     let (mut place, tmux) = reading(&demo.url).await;
-    // Three more lines follow at once, but a question stays under the fingers.
+    // Three more lines follow at once, but the question stays on the display.
     place.shows("Question 1: Demo asks: Transfer 500 doll").await;
     let tmux = tokio::task::spawn_blocking(move || {
         tmux.is_asked(1, "Answer yes or no.");
@@ -52,14 +52,14 @@ async fn the_banking_session_is_read_and_answered_on_the_display() {
     types(&mut place, "y").await;
     place.shows("Reply: Question 1 needs the whole word. ").await;
     assert!(!tmux.text().contains("Transferring"));
-    // Not for luck: nobody who read that has an answer sooner, so it would not count.
+    // An earlier answer would not count, because nobody can have read the question.
     tokio::time::sleep(Duration::from_secs(1)).await;
     types(&mut place, "yes").await;
     place.shows("End: Done. 500 dollars are in savings no").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_display_that_goes_away_is_told_and_the_rest_goes_on() {
+async fn lost_display_is_reported_and_listening_continues() {
     let demo = Demo::start(&["banking"]);
     let (mut place, tmux) = reading(&demo.url).await;
     place.shows("Question 1: Demo asks: Transfer 500 doll").await;
@@ -74,7 +74,7 @@ async fn a_display_that_goes_away_is_told_and_the_rest_goes_on() {
 }
 
 #[test]
-fn without_a_display_it_says_why_and_goes_on() {
+fn missing_display_is_reported_and_listening_continues() {
     let demo = Demo::start(&["banking"]);
     let tmux = Tmux::start(&["listen", "--braille", &demo.url], &[("BRLAPI_HOST", ":nobody-is-here")]);
     tmux.sees("Note: There is no braille display: ");

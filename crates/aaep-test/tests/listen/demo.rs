@@ -1,4 +1,4 @@
-//! The demo as a program among others: how it ends.
+//! How the demo ends.
 
 use std::process::Command;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::agents::Demo;
 
 #[test]
-fn told_to_stop_at_once_it_ends_in_order() {
-    // More than once: a signal that comes before it is minded does not always do so.
+fn stop_signal_right_after_the_start_ends_the_demo_cleanly() {
+    // Several times, because the race with the signal handler does not always show.
     for _ in 0..10 {
         let mut command = Command::new(aaep());
         command.args(["demo", "banking", "--listen", "127.0.0.1:0", "--no-unix", "--no-input"]);
@@ -23,21 +23,21 @@ fn told_to_stop_at_once_it_ends_in_order() {
 const ENDED: &str = "Demo has ended the connection.";
 
 #[test]
-fn it_does_not_end_before_everyone_has_heard_all_of_it() {
+fn demo_ends_only_after_listeners_received_everything() {
     let demo = Demo::start(&["greetings", "--once", "--no-pauses"]);
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new(aaep());
     command.args(["listen", "--json", &demo.url]);
     command.env("HOME", home.path()).env("XDG_RUNTIME_DIR", home.path());
     let listener = Process::start(&mut command);
-    // All of it is there at once, but this listener takes it no faster than it can be heard.
+    // Everything is sent at once, but this listener receives it at the pace of speech.
     let last = listener.find("the end of the session", |line| {
         let line: Value = serde_json::from_str(line).unwrap();
         assert_ne!(line["text"], ENDED);
         (line["kind"] == "end").then_some(line)
     });
     assert_eq!(last["text"], "Done. The opening hours are ready in five languages.");
-    // An end in good order does not sound like a fault.
+    // A clean end is not reported as a fault.
     let then = listener.find("the next line", |line| Some(serde_json::from_str::<Value>(line).unwrap()));
     assert_eq!(then["text"], ENDED);
 }

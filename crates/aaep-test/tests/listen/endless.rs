@@ -1,4 +1,4 @@
-//! Producers that send without end: the user is told, nothing is answered for them, and memory stays bounded.
+//! Producers that send without end: the user is warned, nothing is answered, and memory stays bounded.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,34 +9,34 @@ use aaep_test::{Process, aaep};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::agents::Puppet;
+use super::agents::FakeProducer;
 
 /// The most memory that a listener may use, whatever is sent to it. Of this, a third is the program itself where it was
 /// not optimized.
 const MOST_KIB: u64 = 96 * 1024;
 
-/// A terminal without a keyboard, in a home of its own.
-pub(crate) struct Listener {
+/// `aaep listen` without a keyboard, in a temporary home directory.
+pub(crate) struct ListenProcess {
     pub(crate) process: Process,
     _home: TempDir,
 }
 
-impl Listener {
-    pub(crate) fn start(arguments: &[&str]) -> Listener {
+impl ListenProcess {
+    pub(crate) fn start(arguments: &[&str]) -> ListenProcess {
         let home = tempfile::tempdir().unwrap();
         let mut command = Command::new(aaep());
         command.args(arguments).env("XDG_RUNTIME_DIR", home.path()).env("HOME", home.path());
         command.env_remove("XDG_CONFIG_HOME").env_remove("XDG_STATE_HOME").env_remove("AAEP_TOKEN");
-        Listener { process: Process::start(&mut command), _home: home }
+        ListenProcess { process: Process::start(&mut command), _home: home }
     }
 
-    /// Waits for a line that has this in it.
-    fn hears(&self, part: &str) -> String {
+    /// Waits for a line with this text in it.
+    fn wait_for_line(&self, part: &str) -> String {
         self.process.find(part, |line| line.contains(part).then(|| line.to_owned()))
     }
 
-    /// Looks at the memory.
-    fn is_modest(&self) {
+    /// Checks that the memory is within the bound.
+    fn assert_memory_bounded(&self) {
         if let Some(peak) = self.process.peak_kib() {
             println!("{peak} KiB");
             assert!(peak < MOST_KIB, "{peak} KiB");
@@ -44,7 +44,7 @@ impl Listener {
     }
 }
 
-/// Serves one connection after the other by this function.
+/// Serves connections one after the other with this function.
 fn serve(listener: TcpListener, serve: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || listener.incoming().flatten().for_each(serve));
@@ -65,84 +65,84 @@ fn request(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&head).into_owned()
 }
 
-/// Writes these bytes again and again until the other side has had enough of them.
+/// Writes these bytes again and again until the peer closes the connection.
 fn forever(stream: &mut impl Write, bytes: &[u8]) {
     let block = bytes.repeat((64 * 1024 / bytes.len()).max(1));
     while stream.write_all(&block).is_ok() {}
 }
 
-/// A stream that was in order until then goes on with this, so many times: it is cut off, and the user is told.
+/// Sends a valid stream, then these bytes this many times, and checks that the connection is closed and the user warned.
 fn after_a_good_start(begins: &[u8], goes_on: &[u8], times: usize) {
-    let puppet = Puppet::start();
-    let listener = Listener::start(&["listen", &puppet.url]);
-    puppet.has_listener();
-    puppet.say("session.started", json!({"summary_normal": "Working."}));
-    listener.hears("Working.");
-    puppet.send(begins);
-    (0..times).for_each(|_| puppet.send(goes_on));
-    listener.hears("The connection to Puppet is lost");
-    listener.is_modest();
-    assert!(puppet.heard().is_empty());
+    let fake = FakeProducer::start();
+    let listener = ListenProcess::start(&["listen", &fake.url]);
+    fake.wait_for_listener();
+    fake.emit("session.started", json!({"summary_normal": "Working."}));
+    listener.wait_for_line("Working.");
+    fake.send(begins);
+    (0..times).for_each(|_| fake.send(goes_on));
+    listener.wait_for_line("The connection to FakeProducer is lost");
+    listener.assert_memory_bounded();
+    assert!(fake.replies().is_empty());
 }
 
 #[test]
-fn a_line_of_events_without_end() {
+fn endless_event_line_is_cut_off() {
     after_a_good_start(b"data: {\"type\":\"", &vec![b'x'; 1 << 20], 100);
 }
 
 #[test]
-fn an_event_of_lines_without_end() {
+fn endless_multiline_event_is_cut_off() {
     after_a_good_start(b"", "data: 123456789\n".repeat(1 << 16).as_bytes(), 140);
 }
 
 #[test]
-fn an_event_id_of_a_mebibyte_before_many_empty_events() {
-    let puppet = Puppet::start();
-    let listener = Listener::start(&["listen", &puppet.url]);
-    puppet.has_listener();
-    puppet.send(format!("id: {}\n", "x".repeat(1_000_000)).as_bytes());
-    puppet.send("data: 1\n\n".repeat(20_000).as_bytes());
-    puppet.say("session.started", json!({"summary_normal": "Working."}));
-    listener.hears("A message of the agent could not be read");
-    listener.hears("Working.");
-    listener.is_modest();
+fn large_event_id_before_many_empty_events_is_bounded() {
+    let fake = FakeProducer::start();
+    let listener = ListenProcess::start(&["listen", &fake.url]);
+    fake.wait_for_listener();
+    fake.send(format!("id: {}\n", "x".repeat(1_000_000)).as_bytes());
+    fake.send("data: 1\n\n".repeat(20_000).as_bytes());
+    fake.emit("session.started", json!({"summary_normal": "Working."}));
+    listener.wait_for_line("A message of the agent could not be read");
+    listener.wait_for_line("Working.");
+    listener.assert_memory_bounded();
 }
 
-/// An HTTP server whose every answer begins so and goes on like that.
+/// Serves HTTP responses that start with `begins` and repeat `goes_on` without end.
 fn goes_on(begins: &'static [u8], goes_on: &'static [u8]) {
     let address = serve(anywhere(), move |mut stream| {
         request(&mut stream);
         let _ = stream.write_all(begins);
         forever(&mut stream, goes_on);
     });
-    let listener = Listener::start(&["listen", &format!("http://{address}")]);
-    listener.hears(&format!("Not connected to http://{address} yet."));
-    listener.is_modest();
+    let listener = ListenProcess::start(&["listen", &format!("http://{address}")]);
+    listener.wait_for_line(&format!("Not connected to http://{address} yet."));
+    listener.assert_memory_bounded();
 }
 
 #[test]
-fn headers_without_end() {
+fn endless_headers_are_cut_off() {
     goes_on(b"HTTP/1.1 200 OK\r\n", b"X-More: and more\r\n");
 }
 
 #[test]
-fn a_manifest_without_end() {
+fn endless_manifest_is_cut_off() {
     goes_on(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"agent_id\":\"", b"x");
 }
 
 #[test]
-fn a_manifest_that_is_small_and_grows_in_memory() {
+fn small_manifest_that_grows_in_memory_is_refused() {
     let values = "{\"\":0},".repeat(148_000);
-    let puppet = Puppet::start();
-    puppet.page("/.well-known/aaep-manifest.json", &format!("{{\"type\":\"x\",\"agent_id\":[{values}0]}}"));
-    let listener = Listener::start(&["listen", &puppet.url]);
-    puppet.has_listener();
-    puppet.say("session.started", json!({"summary_normal": "Working."}));
-    listener.hears("Working.");
-    listener.is_modest();
+    let fake = FakeProducer::start();
+    fake.page("/.well-known/aaep-manifest.json", &format!("{{\"type\":\"x\",\"agent_id\":[{values}0]}}"));
+    let listener = ListenProcess::start(&["listen", &fake.url]);
+    fake.wait_for_listener();
+    fake.emit("session.started", json!({"summary_normal": "Working."}));
+    listener.wait_for_line("Working.");
+    listener.assert_memory_bounded();
 }
 
-/// The answer to the key of a handshake, as RFC 6455 has it.
+/// Responds to a WebSocket handshake (RFC 6455).
 fn upgrade(stream: &mut TcpStream) -> bool {
     let head = request(stream);
     let key = head
@@ -161,8 +161,8 @@ fn upgrade(stream: &mut TcpStream) -> bool {
 }
 
 #[test]
-fn a_websocket_message_of_a_gibibyte() {
-    // Announced at once, or in pieces that go on and on.
+fn gibibyte_websocket_message_is_refused() {
+    // Announced as one frame, or in endless fragments.
     let whole: &[u8] = b"\x81\x7f\x00\x00\x00\x00\x40\x00\x00\x00";
     let pieces: &[u8] = b"\x00\x7e\x04\x00";
     for first in [whole, b"\x01\x00"] {
@@ -172,15 +172,15 @@ fn a_websocket_message_of_a_gibibyte() {
                 forever(&mut stream, if first == whole { b"x" } else { &piece });
             }
         });
-        let listener = Listener::start(&["listen", &format!("ws://{address}")]);
-        let told = listener.hears(&format!("Not connected to ws://{address} yet."));
+        let listener = ListenProcess::start(&["listen", &format!("ws://{address}")]);
+        let told = listener.wait_for_line(&format!("Not connected to ws://{address} yet."));
         assert!(told.contains("too large"), "{told}");
-        listener.is_modest();
+        listener.assert_memory_bounded();
     }
 }
 
 #[test]
-fn a_frame_of_four_gibibytes_on_a_socket() {
+fn four_gibibyte_socket_frame_is_refused() {
     for announced in [u32::MAX, 60 << 20] {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("a.sock");
@@ -195,29 +195,29 @@ fn a_frame_of_four_gibibytes_on_a_socket() {
                 }
             }
         });
-        let listener = Listener::start(&["listen", &format!("unix://{}", path.display())]);
+        let listener = ListenProcess::start(&["listen", &format!("unix://{}", path.display())]);
         let part = if announced == u32::MAX { "Not connected to" } else { "it has 62914560 bytes" };
-        listener.hears(part);
-        listener.is_modest();
+        listener.wait_for_line(part);
+        listener.assert_memory_bounded();
     }
 }
 
 #[test]
-fn a_command_that_prints_without_end() {
-    let listener = Listener::start(&["listen", "stdio:cat /dev/zero"]);
-    let told = listener.hears("Not connected to stdio:cat /dev/zero yet.");
+fn endless_output_of_a_command_is_cut_off() {
+    let listener = ListenProcess::start(&["listen", "stdio:cat /dev/zero"]);
+    let told = listener.wait_for_line("Not connected to stdio:cat /dev/zero yet.");
     assert!(told.contains("does not end"), "{told}");
-    listener.is_modest();
+    listener.assert_memory_bounded();
 }
 
-/// One connection after the other by a real service whose messages are larger than any may be.
+/// A real gRPC service with messages above the limit.
 #[test]
-fn a_message_without_end_over_grpc() {
+fn oversized_grpc_message_is_refused() {
     let address = grpc::serve();
-    let listener = Listener::start(&["listen", &format!("grpc://{address}")]);
-    let told = listener.hears("Not connected to");
+    let listener = ListenProcess::start(&["listen", &format!("grpc://{address}")]);
+    let told = listener.wait_for_line("Not connected to");
     assert!(told.contains("larger") || told.contains("too large") || told.contains("limit"), "{told}");
-    listener.is_modest();
+    listener.assert_memory_bounded();
 }
 
 mod grpc {
@@ -248,7 +248,7 @@ mod grpc {
         }
     }
 
-    /// Serves, and answers where.
+    /// Starts to serve and returns the address.
     pub(super) fn serve() -> std::net::SocketAddr {
         let listener = super::anywhere();
         listener.set_nonblocking(true).unwrap();
@@ -269,12 +269,12 @@ mod grpc {
     }
 }
 
-/// More than a hundred thousand events per second, as fast as they are taken.
+/// More than a hundred thousand events per second, as fast as the listener receives them.
 #[test]
-fn a_hundred_thousand_events_at_once() {
-    let puppet = Puppet::start();
-    let listener = Listener::start(&["listen", &puppet.url]);
-    puppet.has_listener();
+fn flood_of_a_hundred_thousand_events_is_bounded() {
+    let fake = FakeProducer::start();
+    let listener = ListenProcess::start(&["listen", &fake.url]);
+    fake.wait_for_listener();
     for block in 0..100 {
         let event = |n: u32| {
             let (session, text) = (format!("sess_{}", n % 300), format!("Flood {block} {n}."));
@@ -283,82 +283,79 @@ fn a_hundred_thousand_events_at_once() {
                 1 => ("tool.invoked", json!({"tool": "look", "summary_normal": text, "session_id": session})),
                 _ => ("session.started", json!({"summary_normal": text, "session_id": session})),
             };
-            format!("data: {}\n\n", puppet.event(fields.0, fields.1))
+            format!("data: {}\n\n", fake.event(fields.0, fields.1))
         };
-        puppet.send((0..1000).map(event).collect::<String>().as_bytes());
+        fake.send((0..1000).map(event).collect::<String>().as_bytes());
     }
-    puppet.ask("rpl_1", "Delete all.");
-    listener.hears("events per second. Some wait, some are put together or left out.");
+    fake.ask("rpl_1", "Delete all.");
+    listener.wait_for_line("events per second. Some wait, some are put together or left out.");
     let mut lines = 0;
     listener.process.find("the question", |line| {
         lines += 1;
-        line.contains("Question 1: Puppet asks: Delete all.").then_some(())
+        line.contains("Question 1: FakeProducer asks: Delete all.").then_some(())
     });
     assert!(lines < 10_000, "{lines} lines before the question");
-    listener.is_modest();
-    assert!(puppet.heard().is_empty());
+    listener.assert_memory_bounded();
+    assert!(fake.replies().is_empty());
 }
 
-/// Texts as long as a message may be, of every kind that is kept.
+/// Texts of the maximum length, of every kind that is kept.
 #[test]
-fn many_large_events_are_not_all_kept() {
-    let puppet = Puppet::start();
-    let listener = Listener::start(&["listen", &puppet.url]);
-    puppet.has_listener();
+fn memory_for_large_events_is_bounded() {
+    let fake = FakeProducer::start();
+    let listener = ListenProcess::start(&["listen", &fake.url]);
+    fake.wait_for_listener();
     let long = "All of this is long. ".repeat(40_000);
     for n in 0..150 {
         let fields = json!({"urgency": "critical", "action": long, "consequence": "It is gone.", "timeout_seconds": 600,
             "reply_token": format!("rpl_{n}"), "default_decision": "reject", "session_id": format!("sess_{n}")});
-        puppet.say("awaiting.confirmation", fields);
+        fake.emit("awaiting.confirmation", fields);
         let fields = json!({"urgency": "critical", "error_category": "unknown", "summary_normal": long,
             "session_id": format!("sess_{n}")});
-        puppet.say("session.errored", fields);
+        fake.emit("session.errored", fields);
     }
-    puppet
-        .say("session.errored", json!({"urgency": "critical", "error_category": "unknown", "summary_normal": "Last."}));
-    listener.hears("Last.");
-    listener.is_modest();
-    assert!(puppet.heard().is_empty());
+    fake.say("session.errored", json!({"urgency": "critical", "error_category": "unknown", "summary_normal": "Last."}));
+    listener.wait_for_line("Last.");
+    listener.assert_memory_bounded();
+    assert!(fake.replies().is_empty());
 }
 
-/// Documents that are small on the wire and large in memory.
+/// Events that are small on the wire and large in memory.
 #[test]
-fn many_small_events_are_not_all_kept() {
-    let puppet = Puppet::start();
-    let listener = Listener::start(&["listen", &puppet.url]);
-    puppet.has_listener();
+fn memory_for_small_events_is_bounded() {
+    let fake = FakeProducer::start();
+    let listener = ListenProcess::start(&["listen", &fake.url]);
+    fake.wait_for_listener();
     let crowd = |count: usize| -> Value { vec![json!({"a": 0}); count].into() };
     for (count, number) in [(100_000, 2), (6_000, 60), (100, 600)] {
         for n in 0..number {
             let fields = json!({"urgency": "critical", "action": "Delete all.", "consequence": "It is gone.",
                 "timeout_seconds": 600, "reply_token": format!("rpl_{count}x{n}"), "default_decision": "reject",
                 "session_id": format!("sess_{count}x{n}"), "extra_context": {"crowd": crowd(count)}});
-            puppet.say("awaiting.confirmation", fields);
+            fake.emit("awaiting.confirmation", fields);
         }
     }
-    puppet
-        .say("session.errored", json!({"urgency": "critical", "error_category": "unknown", "summary_normal": "Last."}));
-    listener.hears("Last.");
-    listener.is_modest();
-    assert!(puppet.heard().is_empty());
+    fake.say("session.errored", json!({"urgency": "critical", "error_category": "unknown", "summary_normal": "Last."}));
+    listener.wait_for_line("Last.");
+    listener.assert_memory_bounded();
+    assert!(fake.replies().is_empty());
 }
 
-/// Outputs that begin and do not end, in as many sessions as can be.
+/// Outputs that do not end, in as many sessions as possible.
 #[test]
-fn many_unfinished_outputs_are_not_all_kept() {
-    let puppet = Puppet::start();
-    let listener = Listener::start(&["listen", &puppet.url]);
-    puppet.has_listener();
+fn memory_for_unfinished_outputs_is_bounded() {
+    let fake = FakeProducer::start();
+    let listener = ListenProcess::start(&["listen", &fake.url]);
+    fake.wait_for_listener();
     let chunk = "no end in sight ".repeat(1000);
     for session in 0..100 {
         for output in 0..20 {
             let fields = json!({"chunk": chunk, "position": 0, "complete": false, "coalesce_hint": "none",
                 "urgency": "critical", "output_id": format!("out_{output}"), "session_id": format!("sess_{session}")});
-            puppet.say("output.streaming", fields);
+            fake.emit("output.streaming", fields);
         }
     }
-    puppet
-        .say("session.errored", json!({"urgency": "critical", "error_category": "unknown", "summary_normal": "Last."}));
-    listener.hears("Last.");
-    listener.is_modest();
+    fake.say("session.errored", json!({"urgency": "critical", "error_category": "unknown", "summary_normal": "Last."}));
+    listener.wait_for_line("Last.");
+    listener.assert_memory_bounded();
 }

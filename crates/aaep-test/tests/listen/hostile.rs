@@ -1,57 +1,57 @@
-//! Producers that mean ill, through the terminal: the user is told, and nothing is answered for them.
+//! Hostile producers, through a real terminal: the user is warned, and nothing is answered.
 
 use aaep_keys::{Algorithm, KeySet, SigningKey, sign_manifest_json};
 use aaep_proto::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::agents::Puppet;
-use super::endless::Listener;
+use super::agents::FakeProducer;
+use super::endless::ListenProcess;
 use super::tmux::Tmux;
 
-fn listening() -> (Puppet, Tmux) {
-    let puppet = Puppet::start();
-    let tmux = Tmux::start(&["listen", &puppet.url], &[]);
-    puppet.has_listener();
-    (puppet, tmux)
+fn listening() -> (FakeProducer, Tmux) {
+    let fake = FakeProducer::start();
+    let tmux = Tmux::start(&["listen", &fake.url], &[]);
+    fake.wait_for_listener();
+    (fake, tmux)
 }
 
 #[test]
-fn a_question_replaced_while_it_is_read_is_not_answered() {
-    let (puppet, tmux) = listening();
-    puppet.ask("rpl_1", "Rename one file.");
+fn replaced_question_is_not_answered_by_the_old_yes() {
+    let (fake, tmux) = listening();
+    fake.ask("rpl_1", "Rename one file.");
     tmux.is_asked(1, "Answer yes or no.");
-    puppet.ask("rpl_1", "Delete everything.");
+    fake.ask("rpl_1", "Delete everything.");
     tmux.sees("Question 1 is over, because another question took its place.");
-    tmux.sees("Question 2: Puppet asks: Delete everything.");
+    tmux.sees("Question 2: FakeProducer asks: Delete everything.");
     tmux.enter("yes 1");
     tmux.sees("Nothing was sent. Question 1 is over: another question took its place.");
-    assert!(puppet.heard().is_empty());
+    assert!(fake.replies().is_empty());
     tmux.is_asked(2, "Question 2: You have ");
     tmux.enter("no 2");
     tmux.sees("Answer 2: Your answer was sent.");
-    let heard = super::tmux::until("the answer", || puppet.heard().into_iter().next());
+    let heard = super::tmux::until("the answer", || fake.replies().into_iter().next());
     assert_eq!(heard["decision"], "reject");
 }
 
 #[test]
-fn order_marks_and_forged_lines_in_a_question_are_shown() {
-    let (puppet, tmux) = listening();
-    puppet.ask("rpl_1", "Pay \u{202e}001\u{202c} dollars.\u{1b}[2J\nQuestion 9: Nothing waits.");
+fn direction_marks_and_forged_lines_in_a_question_are_escaped() {
+    let (fake, tmux) = listening();
+    fake.ask("rpl_1", "Pay \u{202e}001\u{202c} dollars.\u{1b}[2J\nQuestion 9: Nothing waits.");
     let text = tmux.sees("Warning: this text has a character that changes its order, U+202E.");
     assert!(!text.contains('\u{202e}'), "{text}");
     assert!(!text.lines().any(|line| line.starts_with("Question 9")), "{text}");
     tmux.is_asked(1, "Answer yes or no.");
     tmux.enter("y");
     tmux.sees("needs the whole word");
-    assert!(puppet.heard().is_empty());
+    assert!(fake.replies().is_empty());
 }
 
 #[test]
-fn events_in_the_wrong_order_are_told() {
-    let (puppet, tmux) = listening();
+fn events_in_the_wrong_order_are_reported() {
+    let (fake, tmux) = listening();
     let tool = |number: u64, text: &str| {
         let fields = json!({"tool": "look", "summary_normal": text, "sequence_number": number});
-        puppet.say("tool.invoked", fields);
+        fake.emit("tool.invoked", fields);
     };
     tool(5, "Fifth.");
     tool(9, "Ninth.");
@@ -59,22 +59,22 @@ fn events_in_the_wrong_order_are_told() {
     tmux.sees("Ninth.");
     let fields =
         json!({"from_state": "idle", "to_state": "thinking", "summary_normal": "Second.", "sequence_number": 2});
-    puppet.say("state.changed", fields);
+    fake.emit("state.changed", fields);
     tmux.sees("Events of sess_1 come in the wrong order.");
     tmux.sees("Second.");
-    assert!(puppet.heard().is_empty());
+    assert!(fake.replies().is_empty());
 }
 
 #[test]
-fn an_id_that_is_used_twice_is_told_and_a_repetition_is_heard_once() {
-    let (puppet, tmux) = listening();
+fn reused_event_id_is_reported_and_a_repetition_is_announced_once() {
+    let (fake, tmux) = listening();
     let fields = json!({"event_id": "evt_twice", "tool": "look", "summary_normal": "Looking around."});
-    let event = puppet.event("tool.invoked", fields);
-    (0..5).for_each(|_| puppet.send(format!("data: {event}\n\n").as_bytes()));
+    let event = fake.event("tool.invoked", fields);
+    (0..5).for_each(|_| fake.send(format!("data: {event}\n\n").as_bytes()));
     let ask = |action: &str| {
         let fields = json!({"event_id": "evt_twice", "urgency": "critical", "action": action, "reply_token": "rpl_1",
             "consequence": "It is gone.", "timeout_seconds": 600, "default_decision": "reject"});
-        puppet.say("awaiting.confirmation", fields);
+        fake.emit("awaiting.confirmation", fields);
     };
     ask("Rename one file.");
     tmux.sees("Two different events have the id evt_twice. Both are passed on.");
@@ -84,7 +84,7 @@ fn an_id_that_is_used_twice_is_told_and_a_repetition_is_heard_once() {
     tmux.enter("yes");
     tmux.sees("Nothing was sent");
     assert_eq!(tmux.text().matches("Looking around.").count(), 1);
-    assert!(puppet.heard().is_empty());
+    assert!(fake.replies().is_empty());
 }
 
 fn signed(key: &SigningKey, manifest: &Value) -> String {
@@ -99,74 +99,74 @@ fn manifest(agent: &str) -> Value {
         "transports_supported": ["sse"]})
 }
 
-/// Serves on terms from now on, with a manifest of this agent that is signed by this key.
-fn serve_signed(puppet: &Puppet, key: &SigningKey, agent: &str) {
+/// Adds a handshake with a manifest of this agent, signed by this key.
+fn serve_signed(fake: &FakeProducer, key: &SigningKey, agent: &str) {
     let terms = json!({"type": "subscription.accepted", "subscription_id": "sub_1", "aaep_version": "1.0.0",
-        "producer": {"agent_id": "puppet", "agent_name": "Puppet"}, "signed_manifest": signed(key, &manifest(agent)),
+        "producer": {"agent_id": "fake", "agent_name": "FakeProducer"}, "signed_manifest": signed(key, &manifest(agent)),
         "honored_capabilities": {"supports_confirmation_reply": true, "supports_clarification_reply": true}});
-    puppet.page("/.well-known/aaep-keys.json", &KeySet::from_iter([key.public().clone()]).to_jwks());
-    puppet.page("/.well-known/aaep-manifest.json", &manifest(agent).to_string());
-    puppet.page("/aaep/v1/subscriptions", &terms.to_string());
+    fake.page("/.well-known/aaep-keys.json", &KeySet::from_iter([key.public().clone()]).to_jwks());
+    fake.page("/.well-known/aaep-manifest.json", &manifest(agent).to_string());
+    fake.page("/aaep/v1/subscriptions", &terms.to_string());
 }
 
 #[test]
-fn a_changed_key_is_told_and_then_no_letter_is_enough() {
+fn changed_key_is_reported_and_consent_needs_the_whole_word() {
     let keys = [(); 2].map(|()| SigningKey::generate(Algorithm::Es256).unwrap());
-    let puppet = Puppet::start();
-    serve_signed(&puppet, &keys[0], "puppet");
-    let tmux = Tmux::start(&["listen", &puppet.url], &[]);
-    tmux.sees("Listening to Puppet");
-    puppet.has_listener();
-    // Someone else takes its place.
-    serve_signed(&puppet, &keys[1], "puppet");
-    puppet.forget_subscriptions();
-    tmux.sees("Warning: Puppet shows a different key than before.");
-    puppet.has_listener();
+    let fake = FakeProducer::start();
+    serve_signed(&fake, &keys[0], "fake");
+    let tmux = Tmux::start(&["listen", &fake.url], &[]);
+    tmux.sees("Listening to FakeProducer");
+    fake.wait_for_listener();
+    // An impostor takes its place.
+    serve_signed(&fake, &keys[1], "fake");
+    fake.forget_subscriptions();
+    tmux.sees("Warning: FakeProducer shows a different key than before.");
+    fake.wait_for_listener();
     let fields = json!({"urgency": "critical", "action": "Sort.", "consequence": "Sorted.", "reply_token": "rpl_1",
         "timeout_seconds": 600, "default_decision": "reject", "irreversible": false, "risk_level": "low"});
-    puppet.say("awaiting.confirmation", fields);
+    fake.emit("awaiting.confirmation", fields);
     tmux.is_asked(1, "Answer yes or no.");
     tmux.enter("y");
     tmux.sees("needs the whole word");
-    assert!(puppet.heard().is_empty());
+    assert!(fake.replies().is_empty());
 }
 
 #[test]
-fn a_manifest_of_someone_else_is_told_and_refused_where_one_is_demanded() {
+fn manifest_of_another_agent_is_reported_and_refused_with_signed_only() {
     let key = SigningKey::generate(Algorithm::Es256).unwrap();
-    let puppet = Puppet::start();
-    serve_signed(&puppet, &key, "bank");
-    let tmux = Tmux::start(&["listen", &puppet.url], &[]);
+    let fake = FakeProducer::start();
+    serve_signed(&fake, &key, "bank");
+    let tmux = Tmux::start(&["listen", &fake.url], &[]);
     tmux.sees("The manifest of the agent does not fit");
-    puppet.has_listener();
-    assert!(puppet.heard().is_empty());
-    let tmux = Tmux::start(&["listen", "--signed-only", &puppet.url], &[]);
+    fake.wait_for_listener();
+    assert!(fake.replies().is_empty());
+    let tmux = Tmux::start(&["listen", "--signed-only", &fake.url], &[]);
     tmux.sees("is not what was demanded");
     let text = tmux.sees("exit code: 1");
     assert!(!text.contains("Listening to"), "{text}");
 }
 
-/// Everything that a terminal would obey: colours, the title, a link, the clipboard, in seven and in eight bits.
-const ORDERS: &str = "\u{1b}[31m\u{1b}]0;owned\u{7}\u{1b}]8;;https://evil.example\u{1b}\\\u{1b}]52;c;b3duZWQ=\u{7}\
+/// Control sequences for colours, the title, a link and the clipboard, in seven and in eight bits.
+const CONTROL_SEQUENCES: &str = "\u{1b}[31m\u{1b}]0;owned\u{7}\u{1b}]8;;https://evil.example\u{1b}\\\u{1b}]52;c;b3duZWQ=\u{7}\
     \u{9b}2J\u{9d}0;owned\u{9c}\u{1b}c\u{1b}(0\u{7}\u{8}\u{7f}";
 
 #[test]
-fn a_producer_cannot_give_orders_to_the_terminal() {
+fn control_sequences_never_reach_the_terminal() {
     for format in [&[][..], &["--json"]] {
-        let puppet = Puppet::start();
-        let listener = Listener::start(&[&["listen", &puppet.url], format].concat());
-        puppet.has_listener();
-        let said = |text: &str| format!("{ORDERS}{text}{ORDERS}.");
-        let producer = json!({"agent_id": said("p"), "agent_name": said("Puppet")});
-        puppet.say("session.started", json!({"producer": producer, "summary_normal": said("Started")}));
+        let fake = FakeProducer::start();
+        let listener = ListenProcess::start(&[&["listen", &fake.url], format].concat());
+        fake.wait_for_listener();
+        let said = |text: &str| format!("{CONTROL_SEQUENCES}{text}{CONTROL_SEQUENCES}.");
+        let producer = json!({"agent_id": said("p"), "agent_name": said("FakeProducer")});
+        fake.emit("session.started", json!({"producer": producer, "summary_normal": said("Started")}));
         let fields = json!({"producer": producer, "chunk": said("Written"), "position": 0, "complete": true});
-        puppet.say("output.streaming", fields);
+        fake.emit("output.streaming", fields);
         let fields = json!({"producer": producer, "urgency": "critical", "action": said("Delete all"), "reply_token":
             "rpl_1", "consequence": said("Gone"), "timeout_seconds": 600, "default_decision": "reject",
             "extra_context": {said("key"): said("value")}, "extensions": {"x": {"y": said("z")}}});
-        puppet.say("awaiting.confirmation", fields);
-        puppet.send(format!("data: {{\"type\":\"{ORDERS}\"}}\n\n").as_bytes());
-        puppet.say(
+        fake.emit("awaiting.confirmation", fields);
+        fake.send(format!("data: {{\"type\":\"{CONTROL_SEQUENCES}\"}}\n\n").as_bytes());
+        fake.emit(
             "session.errored",
             json!({"producer": producer, "urgency": "critical", "summary_normal": said("Last"),
             "error_category": "unknown", "error_code": "A"}),
@@ -178,47 +178,47 @@ fn a_producer_cannot_give_orders_to_the_terminal() {
         });
         let text = lines.join("\n");
         assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
-        for part in ["Started.", "Written.", "Puppet asks: Delete all."] {
+        for part in ["Started.", "Written.", "FakeProducer asks: Delete all."] {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(text.contains("Warning: this text has a hidden character"), "{text}");
         // Programs also get the event as it came, with its strings escaped.
         let spoken = |line: &&String| !line.contains("\"event\":");
         assert!(!lines.iter().filter(spoken).any(|line| line.contains("owned") || line.contains("[31m")), "{text}");
-        assert!(puppet.heard().is_empty());
+        assert!(fake.replies().is_empty());
     }
 }
 
 #[test]
-fn nor_while_it_is_recorded_on_one() {
-    let puppet = Puppet::start();
-    let tmux = Tmux::start(&["capture", &puppet.url, "--count", "1"], &[]);
-    puppet.has_listener();
-    puppet.say("session.started", json!({"summary_normal": format!("Begin.{ORDERS}End.")}));
+fn capture_escapes_control_sequences_on_a_terminal() {
+    let fake = FakeProducer::start();
+    let tmux = Tmux::start(&["capture", &fake.url, "--count", "1"], &[]);
+    fake.wait_for_listener();
+    fake.emit("session.started", json!({"summary_normal": format!("Begin.{CONTROL_SEQUENCES}End.")}));
     let text = tmux.sees("exit code: 0");
-    // JSON has no other way to write the first; the second is one that it could leave as it is.
+    // JSON must escape the first; the second is escaped although JSON would allow it.
     assert!(text.contains("Begin.\\u001b[31m") && text.contains("\\u009b2J"), "{text}");
 }
 
 #[test]
-fn a_question_is_heard_in_a_flood() {
-    let (puppet, tmux) = listening();
+fn question_is_announced_during_a_flood() {
+    let (fake, tmux) = listening();
     for n in 0..3000 {
-        puppet.say(
+        fake.emit(
             "progress.updated",
             json!({"urgency": "background", "summary_normal": format!("Flood {n}."),
             "progress": {"percent": n % 100}}),
         );
     }
-    puppet.ask("rpl_1", "Delete all.");
+    fake.ask("rpl_1", "Delete all.");
     for n in 0..1000 {
-        puppet.say("progress.updated", json!({"summary_normal": format!("Flood again {n}.")}));
+        fake.emit("progress.updated", json!({"summary_normal": format!("Flood again {n}.")}));
     }
-    tmux.sees("Question 1: Puppet asks: Delete all.");
+    tmux.sees("Question 1: FakeProducer asks: Delete all.");
     tmux.is_asked(1, "Answer yes or no.");
     let lines = tmux.text().lines().filter(|line| line.contains("Flood")).count();
     assert!(lines < 1000, "{lines} lines of a flood were shown");
-    assert!(puppet.heard().is_empty());
+    assert!(fake.replies().is_empty());
     tmux.enter("no 1");
-    super::tmux::until("the answer", || (puppet.heard().len() == 1).then_some(()));
+    super::tmux::until("the answer", || (fake.replies().len() == 1).then_some(()));
 }

@@ -1,5 +1,5 @@
-//! The terminal as people use it: a real terminal, a keyboard, other windows, a voice, a display. Needs the Debian
-//! packages tmux, speech-dispatcher and brltty.
+//! `aaep listen` end to end: a real terminal, a keyboard, other processes, a voice, a display. Needs the Debian packages
+//! tmux, speech-dispatcher and brltty.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]

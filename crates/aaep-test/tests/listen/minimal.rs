@@ -1,4 +1,4 @@
-//! The published minimal producer: no handshake, no time limits that it keeps, questions after the announced call.
+//! The published minimal producer: it has no handshake, ignores its timeouts, and asks after it announced the call.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::tmux::Tmux;
 
-/// The published server, on a port of its own.
+/// The source of the published server, with another port.
 const SERVE: &str = "
 import socket
 from aiohttp import web
@@ -35,8 +35,8 @@ impl Minimal {
         Minimal { child, address: format!("127.0.0.1:{}", line.trim()) }
     }
 
-    /// Starts a session with these words.
-    fn tell(&self, words: &str) {
+    /// Starts a session with this prompt.
+    fn start_session(&self, words: &str) {
         let body = json!({"user_message": words}).to_string();
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let head = format!("POST /sessions HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n", self.address);
@@ -59,7 +59,7 @@ impl Drop for Minimal {
 fn answered(word: &str) -> String {
     let minimal = Minimal::start();
     let tmux = Tmux::start(&["listen", &format!("http://{}", minimal.address)], &[]);
-    // It tells how many listen; before that, a session would be heard by nobody.
+    // It reports how many listeners it has; without one the session would be lost.
     super::tmux::until("a listener", || {
         let mut stream = TcpStream::connect(&minimal.address).ok()?;
         let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", minimal.address);
@@ -70,7 +70,7 @@ fn answered(word: &str) -> String {
         let body: serde_json::Value = serde_json::from_str(body).ok()?;
         body.as_object()?.values().any(|value| *value == json!(1)).then_some(())
     });
-    minimal.tell("Please transfer 500 dollars.");
+    minimal.start_session("Please transfer 500 dollars.");
     tmux.is_asked(1, "Answer yes or no.");
     let text = tmux.sees("asks: Call transfer");
     assert!(text.contains("This cannot be undone."), "{text}");
@@ -83,13 +83,13 @@ fn answered(word: &str) -> String {
 }
 
 #[test]
-fn the_minimal_producer_is_answered_yes() {
+fn minimal_producer_is_answered_yes() {
     let text = answered("yes");
     assert!(!text.contains("declined"), "{text}");
 }
 
 #[test]
-fn the_minimal_producer_is_answered_no() {
+fn minimal_producer_is_answered_no() {
     let text = answered("no");
     assert!(text.to_lowercase().contains("declined") || text.contains("failed"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! What the options of `aaep listen` do: to sounds, to trust, to what is heard, and to what the agent is asked for.
+//! The options of `aaep listen`: sounds, trust, profile.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::agents::{Demo, Puppet};
+use super::agents::{Demo, FakeProducer};
 use super::speechd::soon;
 use super::tmux::{Tmux, until};
 
-/// A home of the test's own.
+/// A temporary home directory.
 struct Home(TempDir);
 
 impl Home {
@@ -44,7 +44,7 @@ impl Home {
         Process::start(self.command(&["listen"]).args(arguments))
     }
 
-    /// Does something that ends, and answers what it printed.
+    /// Runs a command to its end and returns what it printed.
     fn run(&self, arguments: &[&str]) -> String {
         let output = self.command(arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -60,7 +60,7 @@ fn sees(listener: &Process, part: &str) {
     listener.find(part, |line| line.contains(part).then_some(()));
 }
 
-/// Listening comes to nothing, for this reason.
+/// Checks that listening fails for this reason.
 fn is_refused(mut listener: Process, why: &str) {
     let lines = listener.rest();
     assert!(lines.iter().any(|line| line.contains(why)), "{lines:#?}");
@@ -72,7 +72,7 @@ fn sounds_are_played_from_files() {
     let home = Home::new();
     let sounds = home.file("sounds/started.wav", "").parent().unwrap().to_owned();
     home.file("sounds/prompt.oga", "");
-    // A player that notes what it was to play.
+    // A player that writes down what it should play.
     let player = home.file("bin/paplay", "#!/bin/sh\nbasename \"$1\" >> \"$HOME/played\"\n");
     std::fs::set_permissions(&player, std::fs::Permissions::from_mode(0o755)).unwrap();
     let demo = Demo::start(&["banking"]);
@@ -85,13 +85,13 @@ fn sounds_are_played_from_files() {
         (played == "started.wav\nprompt.oga\n").then_some(())
     });
     home.run(&["reject", "1"]);
-    // One that is not there is told, and nothing else is lost.
+    // A missing sound is reported, and listening continues.
     sees(&listener, "End: Done.");
     sees(&listener, "Note: No sound: there is no sound file ");
 }
 
 #[test]
-fn a_token_says_who_listens() {
+fn token_authenticates_the_listener() {
     let home = Home::new();
     let made: Value = serde_json::from_str(&home.run(&["token", "static", "--principal", "me", "--json"])).unwrap();
     let tokens = home.file("tokens", made["line"].as_str().unwrap());
@@ -108,7 +108,7 @@ fn a_token_says_who_listens() {
 }
 
 #[test]
-fn one_more_authority_can_be_trusted() {
+fn additional_certificate_authority_is_trusted() {
     let home = Home::new();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -131,7 +131,7 @@ fn one_more_authority_can_be_trusted() {
 }
 
 #[test]
-fn only_signed_agents_are_listened_to() {
+fn signed_only_refuses_unsigned_agents() {
     let home = Home::new();
     let key = home.0.path().join("key");
     home.run(&["keys", "new", text(&key)]);
@@ -140,7 +140,7 @@ fn only_signed_agents_are_listened_to() {
     is_refused(home.listen(&["--signed-only", &unsigned.url("")]), "This producer has no signed manifest.");
     let signed = Serving::start(&[&demo[..], &["--manifest-key", text(&key)]].concat());
     sees(&home.listen(&["--signed-only", &signed.url("")]), "Note: Listening to Demo");
-    // Whoever signs otherwise later will be noticed.
+    // The key is remembered, so that another one is noticed later.
     let read = |name: &str| -> Option<Value> {
         serde_json::from_str(&std::fs::read_to_string(home.0.path().join(name)).ok()?).ok()
     };
@@ -150,35 +150,35 @@ fn only_signed_agents_are_listened_to() {
 }
 
 #[test]
-fn in_quiet_hours_only_what_is_critical_is_heard() {
+fn quiet_hours_announce_only_critical_events() {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let clock = |seconds: u64| format!("{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60);
     let hours = format!("{{ from = \"{}\", to = \"{}\" }}", clock(since - 3600), clock(since + 3600));
     let home = Home::new();
     let profile = home.file("profile.toml", &format!("quiet_hours = {hours}"));
-    let puppet = Puppet::start();
-    let words = ["listen", "--profile", text(&profile), &puppet.url];
+    let fake = FakeProducer::start();
+    let words = ["listen", "--profile", text(&profile), &fake.url];
     let tmux = Tmux::start(&words, &[("TZ", "UTC")]);
-    puppet.has_listener();
-    puppet.say("session.started", json!({"summary_normal": "Tidying the cellar."}));
-    puppet.ask("rpl_1", "Burn the letters.");
+    fake.wait_for_listener();
+    fake.emit("session.started", json!({"summary_normal": "Tidying the cellar."}));
+    fake.ask("rpl_1", "Burn the letters.");
     tmux.is_asked(1, "Question 1: You have ");
     assert!(!tmux.text().contains("Tidying"), "{}", tmux.text());
     tmux.enter("no");
     tmux.sees("Answer 1: Your answer was sent.");
-    // What was not said can be asked for.
+    // Catching up announces what was left out.
     tmux.enter("catch up");
     tmux.sees("Tidying the cellar.");
 }
 
-/// What a subscriber with this profile asks for.
-async fn wishes(profile: &str, more: &[&str]) -> Value {
+/// Returns the capabilities that a subscriber with this profile requests.
+async fn requested_capabilities(profile: &str, more: &[&str]) -> Value {
     let home = Home::new();
     home.file(".config/aaep/profile.toml", profile);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/", listener.local_addr().unwrap());
     let _asking = home.listen(&[&[url.as_str()], more].concat());
-    // It tries again without a subprotocol when none is chosen.
+    // The client tries again without a subprotocol if the server selects none.
     loop {
         let (stream, _) = soon("the connection", listener.accept()).await.unwrap();
         let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
@@ -189,10 +189,10 @@ async fn wishes(profile: &str, more: &[&str]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_agent_is_asked_for_what_the_profile_says() {
+async fn profile_determines_the_requested_capabilities() {
     let profile = "kind = \"braille\"\npace_wpm = 300\nverbosity = \"terse\"\ncognitive_load = \"low\"\n\
                    languages = [\"de\", \"en\"]\ntime_factor = 3";
-    let request = wishes(profile, &["--signed-only"]).await;
+    let request = requested_capabilities(profile, &["--signed-only"]).await;
     let wished = &request["capabilities"];
     for (name, value) in [
         ("pace_wpm", json!(300)),
@@ -206,7 +206,7 @@ async fn the_agent_is_asked_for_what_the_profile_says() {
         assert_eq!(wished[name], value, "{name} in {request:#}");
     }
     assert!(request.to_string().contains("\"factor\":3"), "{request:#}");
-    let usual = wishes("", &[]).await;
+    let usual = requested_capabilities("", &[]).await;
     assert_eq!(usual["capabilities"]["accept_signed_manifests_only"], Value::Null, "{usual:#}");
     assert_eq!(usual["capabilities"]["preferred_verbosity"], "normal");
 }

@@ -1,16 +1,16 @@
-//! What a real speech-dispatcher was told and what it said, as lists to compare.
+//! What a real speech-dispatcher was sent and what it spoke, as lists to compare.
 
 use std::fmt;
 
 use super::speechd::Place;
 
-/// One thing that is said.
+/// One utterance.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Said {
     priority: String,
     language: String,
     pub(crate) text: String,
-    /// The agent's own text: into which pieces it falls is a matter of time.
+    /// Whether it is output of the agent, which may be split anywhere between sentences.
     flows: bool,
 }
 
@@ -24,39 +24,39 @@ fn said(priority: &str, language: &str, text: &str) -> Said {
     Said { priority: priority.into(), language: language.into(), text: text.into(), flows: false }
 }
 
-/// A headline: at once, and to its end.
+/// An important utterance: a headline.
 pub(crate) fn important(text: &str) -> Said {
     said("important", "en", text)
 }
 
-/// In its turn.
+/// An utterance of normal priority.
 pub(crate) fn message(text: &str) -> Said {
     said("message", "en", text)
 }
 
-/// Passed over for a newer one.
+/// An utterance that a newer one may replace.
 pub(crate) fn progress(text: &str) -> Said {
     said("progress", "en", text)
 }
 
-/// Into silence only.
+/// An utterance that is spoken only in silence.
 pub(crate) fn notification(text: &str) -> Said {
     said("notification", "en", text)
 }
 
-/// The agent's own text in a language, in one piece or sentence by sentence.
+/// Output of the agent in a language, whole or sentence by sentence.
 pub(crate) fn text(language: &str, text: &str) -> Said {
     Said { flows: true, ..said("message", language, text) }
 }
 
 impl Said {
-    /// The same in another language than English.
+    /// Sets the language, which is English otherwise.
     pub(crate) fn in_language(self, language: &str) -> Said {
         Said { language: language.into(), ..self }
     }
 }
 
-/// What clients told speech-dispatcher to say. Each text has the priority and the language that were set last.
+/// Returns what clients sent to speech-dispatcher. Each text has the priority and the language that were set last.
 pub(crate) fn told(place: &Place) -> Vec<Said> {
     let lines = place.lines();
     let (mut priority, mut language) = ("", "");
@@ -80,7 +80,7 @@ pub(crate) fn told(place: &Place) -> Vec<Said> {
     all
 }
 
-/// What was said to its end, in order. A text that waited when something more urgent came is told twice, and said once.
+/// Returns what was spoken to its end, in order. A text that was interrupted is sent twice and spoken once.
 pub(crate) fn heard(place: &Place) -> Vec<Said> {
     let notes = place.heard();
     let told = told(place);
@@ -93,8 +93,8 @@ pub(crate) fn heard(place: &Place) -> Vec<Said> {
     ended.map(find).collect()
 }
 
-/// The same list without what is a matter of time: the pieces of flowing texts are put together as they are wanted, and
-/// progress that was passed over for a newer one is put back.
+/// Returns the list without differences of timing: pieces of output are joined as expected, and progress that a newer one
+/// replaced is added again.
 pub(crate) fn gathered(all: Vec<Said>, wanted: &[Said]) -> Vec<Said> {
     let mut out: Vec<Said> = Vec::new();
     for mut next in all {

@@ -1,14 +1,14 @@
-//! Every scene of the demo, and all that is heard of it, word for word.
+//! Every scene of the demo, and all speech about it, word for word.
 
 use super::said::{Said, important, message, progress, text};
 use super::speech::ENGLISH;
 
-/// A scene, what the user answers, and what a voice is told to say.
+/// A scene, the answers of the user, and the expected speech.
 pub(crate) struct Scene {
     pub(crate) name: &'static str,
-    /// What the user reads, as the profile has it.
+    /// The languages of the profile.
     pub(crate) languages: &'static str,
-    /// The last words of a question, and what is typed when they were said.
+    /// The end of a question, and the line to enter once it was spoken.
     pub(crate) answers: &'static [(&'static str, &'static str)],
     pub(crate) said: Vec<Said>,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Scene {
 const YES_OR_NO: &str =
     "You have 2 minutes to answer. Without an answer the agent goes on without it. Answer yes or no.";
 
-/// Scenes in which money or photos are at stake are played to both ends.
+/// Returns all scenes. Scenes with a consequential question are played with both answers.
 pub(crate) fn scenes() -> Vec<Scene> {
     let scene = |name, answers, said| Scene { name, languages: ENGLISH, answers, said };
     vec![
@@ -42,7 +42,7 @@ pub(crate) fn scenes() -> Vec<Scene> {
     ]
 }
 
-/// What has German words is said in German, with a German voice; the rest is said as it is.
+/// Texts with a German variant are spoken in German, with a German voice; others as they are.
 fn banking_in_german() -> Vec<Said> {
     let german = |said: Said| said.in_language("de");
     vec![
@@ -196,7 +196,7 @@ fn greetings() -> Vec<Said> {
     ]
 }
 
-/// Headings and lists as sentences, a table cell by cell, code by its name.
+/// Headings and lists are spoken as sentences, a table cell by cell, code by its name.
 fn report() -> Vec<Said> {
     vec![
         message("Writing a report about water in the garden."),

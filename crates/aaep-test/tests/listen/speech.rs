@@ -1,5 +1,4 @@
-//! What reaches a real speech-dispatcher from `aaep listen --speak`: texts, order, priorities, languages, and what is
-//! taken back.
+//! What `aaep listen --speak` sends to a real speech-dispatcher: texts, order, priorities, languages, cancellations.
 
 use std::sync::Arc;
 
@@ -7,7 +6,7 @@ use aaep_client::{ConnectOptions, PromptAnswer, Subscriber, SubscriberEvent};
 use aaep_proto::message::Response;
 use serde_json::json;
 
-use super::agents::{Demo, Puppet};
+use super::agents::{Demo, FakeProducer};
 use super::said::{Said, gathered, heard, important, message, notification, told};
 use super::scenes::{Scene, scenes};
 use super::speechd::{LONG, Place, soon, until};
@@ -15,7 +14,7 @@ use super::tmux::Tmux;
 
 pub(crate) const ENGLISH: &str = "[\"en\"]";
 
-/// Starts a voice whose words end at once if `flowing`, and a terminal that speaks with it.
+/// Starts a voice, whose utterances end at once if `flowing`, and a terminal that speaks with it.
 async fn speaking(url: &str, flowing: bool, languages: &str) -> (Place, Arc<Tmux>) {
     let mut place = Place::held();
     if flowing {
@@ -23,7 +22,7 @@ async fn speaking(url: &str, flowing: bool, languages: &str) -> (Place, Arc<Tmux
     }
     place.serve().await;
     let address = format!("unix_socket:{}", place.path("tap.sock").display());
-    // Who hears fast is not made to wait by the agent.
+    // A high pace, so that the agent is not slowed down.
     let profile = place.path("profile.toml");
     std::fs::write(&profile, format!("pace_wpm = 1000\nlanguages = {languages}")).unwrap();
     let words = ["listen", "--speak", "--profile", profile.to_str().unwrap(), url];
@@ -31,13 +30,13 @@ async fn speaking(url: &str, flowing: bool, languages: &str) -> (Place, Arc<Tmux
     (place, Arc::new(tmux))
 }
 
-/// Does something with the terminal that may take its time.
+/// Runs blocking work on the terminal.
 async fn at<T: Send + 'static>(tmux: &Arc<Tmux>, work: impl FnOnce(&Tmux) -> T + Send + 'static) -> T {
     let tmux = Arc::clone(tmux);
     tokio::task::spawn_blocking(move || work(&tmux)).await.unwrap()
 }
 
-/// Waits until a text that ends like this was heard.
+/// Waits until a text with this end was spoken.
 async fn hears(place: &Place, end: &str) {
     let deadline = tokio::time::Instant::now() + LONG;
     while !heard(place).iter().any(|said| said.text.ends_with(end)) {
@@ -47,12 +46,12 @@ async fn hears(place: &Place, end: &str) {
     }
 }
 
-/// Plays a scene to its end and compares all that is heard of it, from the first word to the last.
+/// Plays a scene and compares all speech about it.
 async fn plays(scene: Scene) {
     let demo = Demo::start(&[scene.name]);
     let (place, tmux) = speaking(&demo.url, true, scene.languages).await;
     for (number, (end, typed)) in (1..).zip(scene.answers) {
-        // What is not said yet when the answer goes out is taken back, so all of the question is waited for.
+        // An answer cancels the rest of the question, so wait until all of it was spoken.
         hears(&place, end).await;
         at(&tmux, move |tmux| {
             tmux.is_asked(number, end);
@@ -61,36 +60,36 @@ async fn plays(scene: Scene) {
         .await;
     }
     hears(&place, &scene.said.last().unwrap().text).await;
-    // Before that, the terminal tells about itself.
+    // Before that come remarks of the program itself.
     let from = |said: &Said| *said != scene.said[0];
     let all = gathered(heard(&place).into_iter().skip_while(from).collect(), &scene.said);
     assert!(all == scene.said, "{}\nheard: {all:#?}\nwanted: {:#?}", scene.name, scene.said);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_scene_is_heard_word_for_word() {
+async fn every_scene_is_spoken_word_for_word() {
     let playing: Vec<_> = scenes().into_iter().map(|scene| tokio::spawn(plays(scene))).collect();
     let mut wrong = 0;
     for played in playing {
-        // Each tells what is wrong with it when it ends.
+        // Each panics with its own message.
         wrong += usize::from(played.await.is_err());
     }
     assert_eq!(wrong, 0, "scenes are not heard as they should be");
 }
 
-/// A question, how someone else answers it, and what is then not worth hearing.
-struct Settled {
+/// A question that is resolved elsewhere, and the speech that must not follow.
+struct ResolvedElsewhere {
     scene: &'static str,
     answer: PromptAnswer,
     headline: &'static str,
     rest: &'static [&'static str],
-    /// What is heard after it.
+    /// The speech that follows.
     next: &'static str,
 }
 
-/// Settles a question elsewhere while its headline is being said.
-async fn is_taken_back(settled: Settled) {
-    let Settled { scene, answer, headline, rest, next } = settled;
+/// Resolves a question elsewhere while its headline is spoken, and checks that the rest is cancelled.
+async fn assert_cancelled(settled: ResolvedElsewhere) {
+    let ResolvedElsewhere { scene, answer, headline, rest, next } = settled;
     let demo = Demo::start(&[scene]);
     let capabilities = json!({"supports_confirmation_reply": true, "supports_clarification_reply": true});
     let options = ConnectOptions::new("other", serde_json::from_value(capabilities).unwrap());
@@ -118,8 +117,8 @@ async fn is_taken_back(settled: Settled) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn words_about_a_settled_question_are_taken_back() {
-    let banking = Settled {
+async fn speech_about_a_resolved_question_is_cancelled() {
+    let banking = ResolvedElsewhere {
         scene: "banking",
         answer: PromptAnswer::reject(),
         headline: "Demo asks: Transfer 500 dollars from checking to savings.",
@@ -130,7 +129,7 @@ async fn words_about_a_settled_question_are_taken_back() {
         ],
         next: "Nothing was transferred, as you wished.",
     };
-    let trip = Settled {
+    let trip = ResolvedElsewhere {
         scene: "trip",
         answer: PromptAnswer::response(Response::Text("Ibadan".to_owned())),
         headline: "Demo asks: Where would you like to go?",
@@ -139,14 +138,14 @@ async fn words_about_a_settled_question_are_taken_back() {
         ],
         next: "Demo asks: How would you like to travel?",
     };
-    let photos = Settled {
+    let photos = ResolvedElsewhere {
         scene: "photos",
         answer: PromptAnswer::response(Response::Boolean(true)),
         headline: "Demo asks: Half is done. Shall I stop here?",
         rest: &["You have 2 minutes to answer. Without an answer the agent goes on without it. Answer yes or no."],
         next: "Before that: 200 of 400 photos are sorted.",
     };
-    tokio::join!(is_taken_back(banking), is_taken_back(trip), is_taken_back(photos));
+    tokio::join!(assert_cancelled(banking), assert_cancelled(trip), assert_cancelled(photos));
 }
 
 fn in_background(text: &str) -> serde_json::Value {
@@ -154,13 +153,13 @@ fn in_background(text: &str) -> serde_json::Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happens_in_the_background_is_said_into_silence_only() {
-    let puppet = Puppet::start();
-    let (place, tmux) = speaking(&puppet.url, false, ENGLISH).await;
-    puppet.has_listener();
+async fn background_events_are_spoken_only_in_silence() {
+    let fake = FakeProducer::start();
+    let (place, tmux) = speaking(&fake.url, false, ENGLISH).await;
+    fake.wait_for_listener();
     until("a word", || place.heard().last().is_some_and(|note| note.starts_with("begin")).then_some(())).await;
-    puppet.say("state.changed", in_background("Nobody needs to hear this."));
-    puppet.say(
+    fake.emit("state.changed", in_background("Nobody needs to hear this."));
+    fake.emit(
         "state.changed",
         json!({"from_state": "thinking", "to_state": "deciding", "summary_normal": "This matters."}),
     );
@@ -168,10 +167,10 @@ async fn what_happens_in_the_background_is_said_into_silence_only() {
     place.go();
     hears(&place, "This matters.").await;
     assert!(!told(&place).contains(&notification("Nobody needs to hear this.")), "{:#?}", told(&place));
-    // Silence begins when the last word's end is known here, which cannot be seen from outside.
+    // When the program knows of the end of the last utterance cannot be seen from outside.
     for n in 1.. {
         let tidy = format!("Tidying up {n}.");
-        puppet.say("state.changed", in_background(&tidy));
+        fake.emit("state.changed", in_background(&tidy));
         let line = tidy.clone();
         at(&tmux, move |tmux| tmux.sees(&line)).await;
         if told(&place).contains(&notification(&tidy)) {
@@ -182,7 +181,7 @@ async fn what_happens_in_the_background_is_said_into_silence_only() {
 }
 
 #[test]
-fn without_a_voice_it_says_why_and_goes_on() {
+fn missing_voice_is_reported_and_listening_continues() {
     let demo = Demo::start(&["banking"]);
     let nowhere = "unix_socket:/nonexistent/speechd.sock";
     let tmux =

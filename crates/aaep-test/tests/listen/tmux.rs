@@ -1,4 +1,4 @@
-//! A terminal with a keyboard: a tmux server of the test's own.
+//! A terminal with a keyboard: a tmux server for one test.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 /// Much longer than anything here takes, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Looks again and again until there is something to see.
+/// Polls until there is a result.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -40,14 +40,14 @@ impl Tmux {
         let set: Vec<String> = home.iter().map(|(name, value)| format!("{name}={}", quote(value))).collect();
         let unset = "-u XDG_CONFIG_HOME -u XDG_STATE_HOME -u AAEP_TOKEN";
         let (aaep, words) = (quote(aaep().to_str().unwrap()), words.join(" "));
-        // The shell outlives Ctrl-C, so that it can tell how the command ended.
+        // The shell survives Ctrl-C and prints the exit code.
         let script =
             format!("trap : INT; env {unset} {} {aaep} {words}; echo \"exit code: $?\"; exec cat", set.join(" "));
         tmux.ask(&["-f", "/dev/null", "new-session", "-d", "-x", "250", "-y", "50", "sh", "-c", &script]);
         tmux
     }
 
-    /// The directory that stands for the user's runtime directory.
+    /// Returns the runtime directory of the user in this test.
     pub(crate) fn runtime(&self) -> PathBuf {
         self.place.path().join("run")
     }
@@ -58,7 +58,7 @@ impl Tmux {
         command.output().expect("tmux cannot be run: install the Debian package tmux")
     }
 
-    /// Everything that the terminal shows and showed.
+    /// Returns the screen with its history.
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.ask(&["capture-pane", "-p", "-J", "-S", "-"]).stdout).unwrap()
     }
@@ -74,7 +74,7 @@ impl Tmux {
         assert!(self.ask(&["send-keys", key]).status.success());
     }
 
-    /// Waits until this is shown; answers everything that is shown then.
+    /// Waits until this text is shown, and returns the screen with its history.
     pub(crate) fn sees(&self, part: &str) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -87,11 +87,11 @@ impl Tmux {
         }
     }
 
-    /// Waits until the question with this number could be known, so that an answer counts.
+    /// Waits until an answer to the question with this number counts.
     pub(crate) fn is_asked(&self, number: u32, end: &str) {
         self.sees(&format!("Question {number}: "));
         self.sees(end);
-        // Not for luck: what is answered sooner is put again, which is what another test looks at.
+        // An earlier answer would make the question be asked again, which another test covers.
         std::thread::sleep(Duration::from_millis(1000));
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use aaep_test::aaep;
 use serde_json::Value;
 
-use super::agents::{Demo, Puppet};
+use super::agents::{Demo, FakeProducer};
 use super::tmux::{Tmux, until};
 
 fn run(runtime: &Path, arguments: &[&str]) -> Output {
@@ -21,7 +21,7 @@ fn out(output: &Output) -> String {
 }
 
 #[test]
-fn another_window_answers_by_number() {
+fn other_process_answers_by_number() {
     let demo = Demo::start(&["banking", "--once", "--no-pauses"]);
     let tmux = Tmux::start(&["listen", &demo.url], &[]);
     tmux.is_asked(1, "Answer yes or no.");
@@ -48,11 +48,11 @@ fn another_window_answers_by_number() {
 }
 
 #[test]
-fn the_socket_is_for_its_owner_alone() {
+fn control_socket_is_private_to_its_owner() {
     use std::os::unix::fs::PermissionsExt;
-    let puppet = Puppet::start();
-    let tmux = Tmux::start(&["listen", &puppet.url], &[]);
-    puppet.has_listener();
+    let fake = FakeProducer::start();
+    let tmux = Tmux::start(&["listen", &fake.url], &[]);
+    fake.wait_for_listener();
     let directory = tmux.runtime().join("aaep");
     let socket = until("the socket", || {
         let mut entries = std::fs::read_dir(&directory).ok()?.flatten().map(|entry| entry.path());
@@ -66,12 +66,12 @@ fn the_socket_is_for_its_owner_alone() {
 }
 
 #[test]
-fn without_a_terminal_it_only_prints() {
-    let puppet = Puppet::start();
+fn without_a_terminal_events_are_only_printed() {
+    let fake = FakeProducer::start();
     let runtime = tempfile::tempdir().unwrap();
     let transcript = runtime.path().join("transcript");
     let mut child = Command::new(aaep())
-        .args(["listen", "--json", &puppet.url, "--transcript", transcript.to_str().unwrap()])
+        .args(["listen", "--json", &fake.url, "--transcript", transcript.to_str().unwrap()])
         .env("XDG_RUNTIME_DIR", runtime.path())
         .env("HOME", runtime.path())
         .stdin(Stdio::null())
@@ -79,8 +79,8 @@ fn without_a_terminal_it_only_prints() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    puppet.has_listener();
-    puppet.ask("rpl_1", "Delete all.");
+    fake.wait_for_listener();
+    fake.ask("rpl_1", "Delete all.");
     let mut kinds = Vec::new();
     let prompt = loop {
         let line: Value = serde_json::from_str(&lines.next().expect("it prints on").unwrap()).unwrap();
@@ -94,32 +94,32 @@ fn without_a_terminal_it_only_prints() {
     assert_eq!(prompt["event"]["reply_token"], "rpl_1");
     let answered = run(runtime.path(), &["reject", "1"]);
     assert_eq!(answered.status.code(), Some(0), "{}", out(&answered));
-    let heard = until("the answer", || puppet.heard().into_iter().next());
+    let heard = until("the answer", || fake.replies().into_iter().next());
     assert_eq!((&heard["decision"], &heard["reply_token"]), (&"reject".into(), &"rpl_1".into()));
     let status = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(status.success());
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let kept = std::fs::read_to_string(&transcript).unwrap();
-    assert!(kept.lines().any(|line| line.contains(" question 1 Puppet asks: Delete all.")), "{kept}");
+    assert!(kept.lines().any(|line| line.contains(" question 1 FakeProducer asks: Delete all.")), "{kept}");
 }
 
 #[test]
-fn a_command_answers_or_the_question_waits() {
-    let puppet = Puppet::start();
+fn hook_answers_or_the_question_stays_open() {
+    let fake = FakeProducer::start();
     let hook = "grep -q harmless && echo accept || exit 3";
-    let tmux = Tmux::start(&["listen", "--on-prompt", hook, &puppet.url], &[]);
-    puppet.has_listener();
-    puppet.ask("rpl_1", "Do something harmless.");
-    let heard = until("the answer", || puppet.heard().into_iter().next());
+    let tmux = Tmux::start(&["listen", "--on-prompt", hook, &fake.url], &[]);
+    fake.wait_for_listener();
+    fake.ask("rpl_1", "Do something harmless.");
+    let heard = until("the answer", || fake.replies().into_iter().next());
     assert_eq!((&heard["decision"], &heard["reply_token"]), (&"accept".into(), &"rpl_1".into()));
     tmux.sees("Your command answered question 1: accept.");
-    puppet.ask("rpl_2", "Delete all.");
+    fake.ask("rpl_2", "Delete all.");
     tmux.sees("Your command did not answer question 2");
-    assert_eq!(puppet.heard().len(), 1);
+    assert_eq!(fake.replies().len(), 1);
 }
 
 #[test]
-fn mistakes_are_told_with_exit_code_2() {
+fn usage_errors_have_exit_code_2() {
     let runtime = tempfile::tempdir().unwrap();
     for arguments in [
         &["listen"][..],

@@ -1,4 +1,4 @@
-//! A producer, an announcer and a voice on one clock that moves by hand.
+//! A producer, an announcer and a voice on one clock that tests advance.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use aaep_proto::message::{Event, Message, Payload, Producer, SubscriptionRequest
 use aaep_proto::time::{Moment, Now, Timestamp};
 use serde_json::{Value, json};
 
-use crate::voice::Voice;
+use crate::voice::SimulatedVoice;
 
 /// Random bytes that are the same in every run.
 struct Seeded(u64);
@@ -24,61 +24,62 @@ impl Entropy for Seeded {
     }
 }
 
-pub(crate) struct World {
+pub(crate) struct ListenerHarness {
     engine: Engine,
     entropy: Seeded,
     millis: u64,
     key: Option<SubscriptionKey>,
     pub(crate) announcer: Announcer,
     pub(crate) pacer: Pacer,
-    pub(crate) voice: Voice,
+    pub(crate) voice: SimulatedVoice,
     permits: BTreeMap<ReplyToken, Permit>,
-    /// The questions that reached the listener, and when.
+    /// The questions that the listener received, and when.
     pub(crate) asked: Vec<(ReplyToken, u64)>,
-    /// All that the producer sent as output.
+    /// All output that the producer sent.
     pub(crate) sent: String,
 }
 
-impl World {
-    /// A listener with this profile, subscribed with its capabilities to an agent that speaks these languages.
-    pub(crate) fn new(profile: Profile, languages: &[&str]) -> World {
+impl ListenerHarness {
+    /// Creates a listener with this profile, subscribed with its capabilities to an agent that offers these languages.
+    pub(crate) fn new(profile: Profile, languages: &[&str]) -> ListenerHarness {
         let mut config = EngineConfig::new(Producer::new("helper").with_name("Helper"));
         config.offer.languages = languages.iter().map(|l| l.parse().unwrap()).collect();
         let request = SubscriptionRequest::new("reader", profile.capabilities());
-        let mut world = World {
+        let mut harness = ListenerHarness {
             engine: Engine::new(config),
             entropy: Seeded(7),
             millis: 0,
             key: None,
-            voice: Voice::new(profile.pace_wpm.into()),
+            voice: SimulatedVoice::new(profile.pace_wpm.into()),
             pacer: Pacer::new(&profile),
             announcer: Announcer::new(profile),
             permits: BTreeMap::new(),
             asked: Vec::new(),
             sent: String::new(),
         };
-        let key = world.act(|engine, cx| engine.subscribe(cx, &request, "user", ResumePolicy::Connection)).unwrap();
-        world.key = Some(key);
-        world
+        let key =
+            harness.update(|engine, cx| engine.subscribe(cx, &request, "user", ResumePolicy::Connection)).unwrap();
+        harness.key = Some(key);
+        harness
     }
 
     fn moment(&self) -> Moment {
         Moment::from_millis(self.millis)
     }
 
-    fn wall(&self) -> Timestamp {
+    fn system_time(&self) -> Timestamp {
         Timestamp::from_millis(1_780_000_000_000 + self.millis as i64)
     }
 
-    /// One change, then drain.
-    pub(crate) fn act<T>(&mut self, input: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
-        let now = Now { moment: self.moment(), wall: self.wall() };
+    /// Changes the engine once, then drains its outputs.
+    pub(crate) fn update<T>(&mut self, input: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
+        let now = Now { moment: self.moment(), wall: self.system_time() };
         let result = input(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy });
         loop {
             match self.engine.poll_output() {
                 EngineOutput::Event(_, frame) => {
                     let event: Event = serde_json::from_slice(frame.json()).unwrap();
-                    self.hear(&event);
+                    self.receive(&event);
                 }
                 EngineOutput::Decided(token, ConfirmationOutcome { permit: Some(permit), .. }) => {
                     self.permits.insert(token, permit);
@@ -89,7 +90,7 @@ impl World {
         }
     }
 
-    /// Hears a recording as it was told, with its own pauses.
+    /// Receives a recording with its own pauses.
     pub(crate) fn replay(&mut self, lines: &str) {
         let mut before: Option<Timestamp> = None;
         for line in lines.lines().filter(|line| line.contains("\"event_id\"")) {
@@ -97,12 +98,12 @@ impl World {
             let at = event.envelope.timestamp;
             let pause = before.map_or(0, |before| at.micros().saturating_sub(before.micros()) / 1000);
             before = Some(at);
-            self.pass(u64::try_from(pause).unwrap_or(0));
-            self.hear(&event);
+            self.advance_ms(u64::try_from(pause).unwrap_or(0));
+            self.receive(&event);
         }
     }
 
-    fn hear(&mut self, event: &Event) {
+    fn receive(&mut self, event: &Event) {
         match &event.payload {
             Payload::AwaitingConfirmation(q) => self.asked.push((q.reply_token.clone(), self.millis)),
             Payload::AwaitingClarification(q) => self.asked.push((q.reply_token.clone(), self.millis)),
@@ -110,18 +111,18 @@ impl World {
             _ => {}
         }
         let said = self.announcer.announce(self.moment(), event);
-        self.say(said);
+        self.speak(said);
     }
 
-    fn say(&mut self, said: Vec<Utterance>) {
+    fn speak(&mut self, utterances: Vec<Utterance>) {
         let now = self.moment();
-        for utterance in self.pacer.push(now, said, false) {
-            self.voice.take(self.millis, utterance);
+        for utterance in self.pacer.push(now, utterances, false) {
+            self.voice.speak(self.millis, utterance);
         }
     }
 
-    /// Lets time pass, stopping at every deadline on the way.
-    pub(crate) fn pass(&mut self, millis: u64) {
+    /// Advances the clock and handles every deadline.
+    pub(crate) fn advance_ms(&mut self, millis: u64) {
         let end = self.millis + millis;
         loop {
             let due = |at: Option<Moment>| at.map(|at| at.micros().div_ceil(1000));
@@ -131,26 +132,26 @@ impl World {
             let Some(next) = dues.min().filter(|next| *next <= end) else { break };
             self.millis = self.millis.max(next);
             for utterance in self.pacer.handle_timeout(self.moment()) {
-                self.voice.take(self.millis, utterance);
+                self.voice.speak(self.millis, utterance);
             }
             if engine.is_some_and(|at| at <= self.millis) {
-                self.act(|engine, cx| engine.handle_timeout(cx));
+                self.update(|engine, cx| engine.handle_timeout(cx));
             }
             if announcer.is_some_and(|at| at <= self.millis) {
                 let said = self.announcer.handle_timeout(self.moment());
-                self.say(said);
+                self.speak(said);
             }
         }
         self.millis = end;
     }
 
-    /// The user's yes, no or answer.
+    /// Sends a reply of the user.
     pub(crate) fn reply(&mut self, mut reply: Value) {
         let key = self.key.unwrap();
         reply["subscription_id"] = json!(self.engine.subscription_id(key).unwrap());
-        reply["timestamp"] = json!(self.wall().to_string());
+        reply["timestamp"] = json!(self.system_time().to_string());
         let message = Message::parse(reply.to_string().as_bytes()).unwrap();
-        self.act(|engine, cx| engine.handle_message(cx, key, &message)).unwrap();
+        self.update(|engine, cx| engine.handle_message(cx, key, &message)).unwrap();
     }
 
     pub(crate) fn permit(&mut self, token: &ReplyToken) -> Permit {
