@@ -79,18 +79,18 @@ pub(crate) fn run(args: ReplayArgs) -> io::Result<CommandStatus> {
     let name = args.file.to_string_lossy().into_owned();
     let recording = match Recording::open(&args.file) {
         Ok(recording) => recording,
-        Err(reason) => return Ok(fail(&format!("{name} {reason}"))),
+        Err(reason) => return Ok(fail(format_args!("{name} {reason}"))),
     };
     let scan = match scan(&recording, &name, args.skip_bad) {
         Ok(scan) => scan,
-        Err(error) => return Ok(fail(&format!("{name} cannot be read: {error}"))),
+        Err(error) => return Ok(fail(format_args!("{name} cannot be read: {error}"))),
     };
     if scan.bad > 0 && !args.skip_bad {
         print_error("nothing sent; fix the file or pass --skip-bad");
         return Ok(CommandStatus::No);
     }
     let Some(first) = scan.first else {
-        return Ok(fail(&format!("{name} contains no event")));
+        return Ok(fail(format_args!("{name} contains no event")));
     };
     if args.describe || args.svg.is_some() {
         return describe(&args, &recording);
@@ -142,7 +142,7 @@ fn describe(args: &ReplayArgs, recording: &Recording) -> io::Result<CommandStatu
         if path.as_os_str() == "-" {
             out.write_all(picture.as_bytes())?;
         } else if let Err(error) = write_atomically(path, picture.as_bytes()) {
-            return Ok(fail(&format!("cannot write {}: {error}", path.to_string_lossy())));
+            return Ok(fail(format_args!("cannot write {}: {error}", path.to_string_lossy())));
         } else if !args.describe {
             for line in summary.state_lines() {
                 writeln!(out, "{}", Escaped(&line))?;

@@ -21,10 +21,9 @@ pub(super) async fn play(producer: &Producer, pace: Pace) -> Result<(), Error> {
         .summary("Sending the ticket to the printer upstairs.")
         .expected_duration(pace.patience())
         .timeout(pace.patience());
-    match again.run(std::future::pending::<Result<(), &str>>()).await {
-        Err(ToolError::Refused(error)) => return Err(error),
-        // It can only time out: the work never ends.
-        Ok(()) | Err(_) => {}
+    // The work never ends, so this call can only be refused or time out.
+    if let Err(ToolError::Refused(error)) = again.run(std::future::pending::<Result<(), &str>>()).await {
+        return Err(error);
     }
     // The end of a session that failed overtakes what waits to be said.
     pace.step().await;
