@@ -1,4 +1,4 @@
-//! The signature algorithms that are spoken here.
+//! The supported signature algorithms.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ pub enum Algorithm {
     Rs256,
 }
 
-/// The name of an algorithm that is not spoken here.
+/// The error for the name of an unsupported algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseAlgorithmError;
 
@@ -35,10 +35,10 @@ impl fmt::Display for ParseAlgorithmError {
 impl std::error::Error for ParseAlgorithmError {}
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Algorithm; 3] = [Algorithm::Es256, Algorithm::EdDsa, Algorithm::Rs256];
 
-    /// The name on the wire.
+    /// Returns the name in headers and keys.
     pub fn as_str(self) -> &'static str {
         match self {
             Algorithm::Es256 => "ES256",

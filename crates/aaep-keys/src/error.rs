@@ -1,16 +1,16 @@
-//! What can be wrong with a key.
+//! Errors of keys.
 
 use std::fmt;
 
 use crate::KeyFileError;
 
-/// Why there is no key. The text is a sentence part that says what to do.
+/// Why a key cannot be used. The text follows the name of the file and says what to do.
 ///
 /// ```
 /// use aaep_keys::{KeyError, SigningKey};
-/// let fault = SigningKey::from_pem("hello").unwrap_err();
-/// assert_eq!(fault, KeyError::NotPem);
-/// assert_eq!(fault.to_string(), "is not a key in PEM form; make one with: aaep keys new FILE");
+/// let error = SigningKey::from_pem("hello").unwrap_err();
+/// assert_eq!(error, KeyError::NotPem);
+/// assert_eq!(error.to_string(), "is not a key in PEM form; make one with: aaep keys new FILE");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyError {
@@ -39,7 +39,7 @@ pub enum KeyError {
 impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            KeyError::File(fault) => return fault.fmt(f),
+            KeyError::File(error) => return error.fmt(f),
             KeyError::NotPem => "is not a key in PEM form; make one with: aaep keys new FILE",
             KeyError::Encrypted => "is locked with a password; unlock it with: openssl pkey -in OLD -out NEW",
             KeyError::PublicKey => "holds a public key; name the file with the private key",
@@ -47,7 +47,7 @@ impl fmt::Display for KeyError {
             KeyError::Unsupported => {
                 "holds a key of a kind that is not supported; use P-256, Ed25519 or RSA of 2048 to 8192 bits"
             }
-            KeyError::NotKeySet => "is no set of public keys; make one with: aaep keys jwks FILE",
+            KeyError::NotKeySet => "is not a set of public keys; make one with: aaep keys jwks FILE",
             KeyError::NoUsableKey => "holds no P-256, Ed25519 or RSA public key for signatures",
             KeyError::TooManyKeys => "holds too many keys; remove those that are out of use",
             KeyError::Crypto => "cannot be used: the cryptographic library failed",
@@ -58,7 +58,7 @@ impl fmt::Display for KeyError {
 impl std::error::Error for KeyError {}
 
 impl From<KeyFileError> for KeyError {
-    fn from(fault: KeyFileError) -> KeyError {
-        KeyError::File(fault)
+    fn from(error: KeyFileError) -> KeyError {
+        KeyError::File(error)
     }
 }

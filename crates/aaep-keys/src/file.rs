@@ -5,10 +5,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// Most bytes of a file with keys or tokens.
+/// The largest file with keys or tokens, in bytes.
 pub const FILE_BYTES: u64 = 1024 * 1024;
 
-/// Why a file cannot be used. The text is a sentence part that says what to do.
+/// Why a file cannot be used. The text follows the name of the file and says what to do.
 ///
 /// ```
 /// use aaep_keys::{KeyFileError, file::read_secret};
@@ -16,11 +16,11 @@ pub const FILE_BYTES: u64 = 1024 * 1024;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyFileError {
-    /// There is none.
+    /// It does not exist.
     NotFound,
-    /// It may not be read or written by this user.
+    /// This user may not read or write it.
     Denied,
-    /// It is there already and is not overwritten.
+    /// It exists already and is not overwritten.
     Exists,
     /// It is a directory.
     Directory,
@@ -28,9 +28,9 @@ pub enum KeyFileError {
     TooLarge,
     /// It is not UTF-8.
     NotText,
-    /// Others than its owner may use it; its permission bits are told.
+    /// Other users may use it. Holds its permission bits.
     TooOpen(u32),
-    /// Anything else that the system says.
+    /// Any other error of the system.
     Other(String),
 }
 
@@ -65,13 +65,13 @@ impl From<io::Error> for KeyFileError {
     }
 }
 
-/// Reads a file that anyone may see.
+/// Reads a file that is not secret.
 pub fn read_public(path: &Path) -> Result<String, KeyFileError> {
     read(open(path)?)
 }
 
-/// Reads a file that nobody else may see: not readable for all, not writable for the group. That the group may read
-/// is allowed, since services get their secrets so.
+/// Reads a secret file. Fails if all users may read it or if its group may write it. That the group may read it is
+/// allowed, since services get their secrets that way.
 pub fn read_secret(path: &Path) -> Result<String, KeyFileError> {
     let file = open(path)?;
     check_mode(&file)?;
@@ -92,7 +92,7 @@ fn read(file: File) -> Result<String, KeyFileError> {
     String::from_utf8(bytes).map_err(|_| KeyFileError::NotText)
 }
 
-// The opened file is asked, not its path: a path can be made to point elsewhere in between.
+// Checks the opened file and not its path, which may point elsewhere in between.
 #[cfg(unix)]
 fn check_mode(file: &File) -> Result<(), KeyFileError> {
     use std::os::unix::fs::PermissionsExt;
@@ -107,13 +107,12 @@ fn check_mode(_: &File) -> Result<(), KeyFileError> {
     Ok(())
 }
 
-/// Writes a new file that only its owner may read, and makes sure that it is on the disk. An existing file is left
-/// as it is.
+/// Writes a new file that only its owner may read, and syncs it to the disk. Fails if the file exists.
 pub fn write_secret(path: &Path, text: &str) -> Result<(), KeyFileError> {
     write_new(path, text, 0o600)
 }
 
-/// Writes a new file for everyone to read. An existing file is left as it is.
+/// Writes a new file that everyone may read. Fails if the file exists.
 pub fn write_public(path: &Path, text: &str) -> Result<(), KeyFileError> {
     write_new(path, text, 0o644)
 }
@@ -128,7 +127,7 @@ fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), KeyFileError> {
     let mut file = options.open(path)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     if let Err(error) = written {
-        // Half a key helps nobody, and would be in the way of the next attempt.
+        // An incomplete file is of no use and would block the next attempt.
         let _ = std::fs::remove_file(path);
         return Err(error.into());
     }

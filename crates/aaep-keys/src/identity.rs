@@ -1,4 +1,4 @@
-//! Who someone is and what they may do.
+//! Principals and their roles.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use aaep_proto::time::Timestamp;
 
-/// Most characters in the name of a principal.
-pub(crate) const PRINCIPAL_CHARACTERS: usize = 256;
+/// The longest name of a principal, in characters.
+pub(crate) const MAX_PRINCIPAL_CHARACTERS: usize = 256;
 
-/// What someone may do. A role gives nothing but what it names: an admin who is to listen needs `subscribe` too.
+/// What a principal may do. Roles do not include each other: an admin who subscribes needs `subscribe` too.
 ///
 /// ```
 /// use aaep_keys::Role;
@@ -37,17 +37,17 @@ pub struct ParseRoleError(pub String);
 
 impl fmt::Display for ParseRoleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no role; use subscribe, reply, audit, admin or produce", self.0)
+        write!(f, "unknown role {:?}; use subscribe, reply, audit, admin or produce", self.0)
     }
 }
 
 impl std::error::Error for ParseRoleError {}
 
 impl Role {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Role; 5] = [Role::Subscribe, Role::Reply, Role::Audit, Role::Admin, Role::Produce];
 
-    /// The name in tokens and files.
+    /// Returns the name in tokens and files.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::Subscribe => "subscribe",
@@ -58,7 +58,7 @@ impl Role {
         }
     }
 
-    /// Reads roles separated by commas; at least one.
+    /// Parses roles that are separated by commas; at least one.
     pub fn parse_list(text: &str) -> Result<BTreeSet<Role>, ParseRoleError> {
         text.split(',').map(|name| name.trim().parse()).collect()
     }
@@ -79,7 +79,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// Someone who has shown who they are.
+/// An authenticated principal and its roles.
 ///
 /// ```
 /// use aaep_keys::{Identity, Role};
@@ -88,29 +88,29 @@ impl fmt::Display for Role {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
-    /// Their name.
+    /// The name of the principal.
     pub principal: String,
-    /// What they may do.
+    /// Its roles.
     pub roles: BTreeSet<Role>,
-    /// When what was opened with these credentials ends, if they expire.
+    /// When connections that were opened with the credentials must end, if the credentials expire.
     pub expires: Option<Timestamp>,
 }
 
 impl Identity {
-    /// The principal of whoever needs no credentials: everyone who can reach a server that asks for none, and the user of
-    /// its local socket.
+    /// The principal of peers without credentials: everyone who can reach a server that requires none, and the user of its
+    /// local socket.
     pub const LOCAL: &str = "local";
 
-    /// What the principals of client certificates begin with.
+    /// The prefix of the principals of client certificates.
     pub const CERTIFICATE: &str = "cert:";
 
-    /// Whether they have a role.
+    /// Returns whether the principal has a role.
     pub fn may(&self, role: Role) -> bool {
         self.roles.contains(&role)
     }
 
-    /// Whether a text can be the name of someone with a token, and stand in a log line: not empty, not endless, nothing
-    /// that moves a cursor, and not the name of someone who shows something else than a token.
+    /// Returns whether a text may be the principal of a token: not empty, not too long, without control characters, and not
+    /// a name that is reserved for peers with other credentials or none.
     ///
     /// ```
     /// assert!(aaep_keys::Identity::is_name("reader-7"));
@@ -122,7 +122,7 @@ impl Identity {
         let reserved = start == Identity::LOCAL || start.starts_with(Identity::CERTIFICATE);
         !reserved
             && !start.is_empty()
-            && text.chars().count() <= PRINCIPAL_CHARACTERS
+            && text.chars().count() <= MAX_PRINCIPAL_CHARACTERS
             && !text.chars().any(char::is_control)
     }
 }

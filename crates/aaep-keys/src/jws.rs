@@ -1,22 +1,21 @@
-//! Signed bytes in compact form (RFC 7515).
+//! Signatures in the compact form of JWS (RFC 7515).
 //!
-//! `jsonwebtoken` reads keys here but does not check tokens: it takes the time from the system's clock, and it cannot
-//! tell a token without signature from one that is not readable. The cryptography is that of `aws-lc-rs`.
+//! `jsonwebtoken` parses keys here but does not verify tokens: it reads the system clock, and it does not distinguish a
+//! token without a signature from one that cannot be parsed. The cryptography is that of `aws-lc-rs`.
 
 use std::fmt;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::public::KID_CHARACTERS;
+use crate::base64url::{decode, encode};
+use crate::public::MAX_KID_CHARACTERS;
 use crate::{Algorithm, KeyError, KeySet, SigningKey};
 
-/// Most bytes of a header in its encoded form.
-const HEADER_BYTES: usize = 4096;
+/// The longest header, in its encoded form.
+const MAX_HEADER_BYTES: usize = 4096;
 
-/// Why signed bytes are not believed. Peers are not told which; logs are.
+/// Why a JWS is rejected. For logs; it is not reported to peers.
 ///
 /// ```
 /// use aaep_keys::{JwsError, KeySet};
@@ -25,26 +24,26 @@ const HEADER_BYTES: usize = 4096;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JwsError {
-    /// Longer than is allowed.
+    /// It is longer than allowed.
     TooLong,
-    /// Not a compact JWS; the part that cannot be read is told.
+    /// It is not a compact JWS. Holds the part that cannot be parsed.
     Malformed(&'static str),
-    /// The header says that nothing is signed.
+    /// The header has the algorithm `none`.
     AlgorithmNone,
-    /// An algorithm that is not spoken here, such as one with a shared secret.
+    /// The algorithm is not supported, such as one with a shared secret.
     AlgorithmNotAllowed(String),
-    /// The header demands an extension to be understood.
+    /// The header has a critical extension.
     Critical,
-    /// No key has the name that the header gives.
+    /// No key has the key id of the header.
     UnknownKey,
-    /// The key is of another algorithm than the header says.
+    /// The key is for another algorithm than that of the header.
     AlgorithmMismatch,
-    /// The signature is not one of the key.
+    /// The signature does not match.
     BadSignature,
 }
 
 impl JwsError {
-    /// A word for logs and counters.
+    /// Returns a short code for logs and metrics.
     pub fn code(&self) -> &'static str {
         match self {
             JwsError::TooLong => "too-long",
@@ -63,14 +62,14 @@ impl fmt::Display for JwsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JwsError::TooLong => f.write_str("it is too long"),
-            JwsError::Malformed(part) => write!(f, "it is not a compact JWS: its {part} cannot be read"),
+            JwsError::Malformed(part) => write!(f, "it is not a compact JWS: its {part} cannot be parsed"),
             JwsError::AlgorithmNone => f.write_str("it is not signed"),
             JwsError::AlgorithmNotAllowed(name) => {
                 write!(f, "it is signed with {name:?}; ES256, EdDSA and RS256 are accepted")
             }
-            JwsError::Critical => f.write_str("its header demands an extension that is not supported"),
-            JwsError::UnknownKey => f.write_str("it is signed with a key that is not known here"),
-            JwsError::AlgorithmMismatch => f.write_str("its header names another algorithm than that of the key"),
+            JwsError::Critical => f.write_str("its header requires an extension that is not supported"),
+            JwsError::UnknownKey => f.write_str("it is signed with an unknown key"),
+            JwsError::AlgorithmMismatch => f.write_str("its header has another algorithm than the key"),
             JwsError::BadSignature => f.write_str("its signature is wrong"),
         }
     }
@@ -78,16 +77,16 @@ impl fmt::Display for JwsError {
 
 impl std::error::Error for JwsError {}
 
-/// Bytes whose signature was verified.
+/// A payload whose signature was verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// What was signed.
+    /// The signed bytes.
     pub payload: Vec<u8>,
     /// The thumbprint of the key that signed.
     pub key: String,
-    /// How it was signed.
+    /// The algorithm of the signature.
     pub algorithm: Algorithm,
-    /// The type that the header gives.
+    /// The `typ` of the header.
     pub typ: Option<String>,
 }
 
@@ -98,35 +97,38 @@ struct NewHeader<'a> {
     typ: &'a str,
 }
 
-/// What is read of a header. Keys that it brings along (`jwk`, `jku`, `x5c`) are no proof of anything.
+/// The fields of a header that are read. Keys in a header (`jwk`, `jku`, `x5c`) prove nothing and are ignored.
 #[derive(Deserialize)]
 struct Header {
     alg: String,
     kid: Option<String>,
     typ: Option<String>,
-    #[serde(default, deserialize_with = "is_there")]
+    #[serde(default, deserialize_with = "is_present")]
     crit: bool,
 }
 
-/// Whatever its value, `null` too.
-fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+/// Returns true for a field with any value, also `null`.
+fn is_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     IgnoredAny::deserialize(deserializer).map(|_| true)
 }
 
-pub(crate) fn sign(key: &SigningKey, typ: &str, payload: &[u8]) -> Result<String, KeyError> {
-    let header = NewHeader { alg: key.algorithm().as_str(), kid: key.kid(), typ };
-    let header = serde_json::to_vec(&header).expect("a header is made of strings");
-    let mut jws = format!("{}.{}", encode(header), encode(payload));
-    let signature = key.signature(jws.as_bytes())?;
-    jws.push('.');
-    jws.push_str(&encode(signature));
-    Ok(jws)
+impl SigningKey {
+    /// Signs a payload and returns a compact JWS whose header has this type.
+    pub fn sign(&self, typ: &str, payload: &[u8]) -> Result<String, KeyError> {
+        let header = NewHeader { alg: self.algorithm().as_str(), kid: self.kid(), typ };
+        let header = serde_json::to_vec(&header).expect("a header is made of strings");
+        let mut jws = format!("{}.{}", encode(header), encode(payload));
+        let signature = self.signature(jws.as_bytes())?;
+        jws.push('.');
+        jws.push_str(&encode(signature));
+        Ok(jws)
+    }
 }
 
 impl KeySet {
-    /// Verifies a compact JWS of at most so many bytes against these keys.
-    pub fn verify(&self, jws: &str, most_bytes: usize) -> Result<Verified, JwsError> {
-        if jws.len() > most_bytes {
+    /// Verifies a compact JWS of at most `max_bytes` with these keys.
+    pub fn verify(&self, jws: &str, max_bytes: usize) -> Result<Verified, JwsError> {
+        if jws.len() > max_bytes {
             return Err(JwsError::TooLong);
         }
         let (message, signature) = jws.rsplit_once('.').ok_or(JwsError::Malformed("form"))?;
@@ -139,7 +141,7 @@ impl KeySet {
         if candidates.is_empty() {
             return Err(JwsError::UnknownKey);
         }
-        // The algorithm is that of the key; the header may only agree.
+        // The key decides the algorithm; the header must agree with it.
         let mut candidates = candidates.into_iter().filter(|key| key.algorithm() == algorithm).peekable();
         if candidates.peek().is_none() {
             return Err(JwsError::AlgorithmMismatch);
@@ -152,7 +154,7 @@ impl KeySet {
 }
 
 fn read_header(text: &str) -> Result<(Header, Algorithm), JwsError> {
-    if text.len() > HEADER_BYTES {
+    if text.len() > MAX_HEADER_BYTES {
         return Err(JwsError::TooLong);
     }
     let header = decode(text).and_then(|bytes| serde_json::from_slice::<Header>(&bytes).ok());
@@ -167,17 +169,8 @@ fn read_header(text: &str) -> Result<(Header, Algorithm), JwsError> {
     if header.crit {
         return Err(JwsError::Critical);
     }
-    if header.kid.as_ref().is_some_and(|kid| kid.chars().count() > KID_CHARACTERS) {
+    if header.kid.as_ref().is_some_and(|kid| kid.chars().count() > MAX_KID_CHARACTERS) {
         return Err(JwsError::Malformed("header"));
     }
     Ok((header, algorithm))
-}
-
-pub(crate) fn encode(bytes: impl AsRef<[u8]>) -> String {
-    URL_SAFE_NO_PAD.encode(bytes)
-}
-
-/// Strict: no padding, no stray bits, no other alphabet.
-pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
-    URL_SAFE_NO_PAD.decode(text).ok()
 }

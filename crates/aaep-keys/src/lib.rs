@@ -1,13 +1,13 @@
-//! Keys of AAEP: who signed a manifest, who holds a token.
+//! Keys, signed manifests and bearer tokens of AAEP.
 //!
-//! Nothing here opens a socket or reads a clock: the time comes in as an argument. Files are read and written, since
-//! keys live in files.
+//! Nothing here opens a socket or reads a clock: the time is an argument. Key files are read and written.
 //!
-//! The rooms:
+//! # Modules
+//!
 //! - [`SigningKey`], [`PublicKey`], [`KeySet`]: key pairs, their public halves, and several of them for rotation.
-//! - [`jws`]: signed bytes in compact form.
-//! - [`manifest`]: signed manifests (5.10.3), and whether they fit what a producer offers.
-//! - [`token`], [`fixed`]: bearer tokens, signed or from a file; both yield an [`Identity`].
+//! - [`jws`]: signatures in compact form.
+//! - [`manifest`]: signed manifests (5.10.3), and whether they match what a producer offers.
+//! - [`token`], [`static_tokens`]: bearer tokens, signed or from a file; both yield an [`Identity`].
 //! - [`file`](mod@file): key files that only their owner can read.
 //!
 //! ```
@@ -28,6 +28,7 @@
 //! ```
 
 mod algorithm;
+mod base64url;
 mod error;
 pub mod file;
 mod identity;
@@ -44,7 +45,9 @@ pub use error::KeyError;
 pub use file::KeyFileError;
 pub use identity::{Identity, ParseRoleError, Role};
 pub use jws::{JwsError, Verified};
-pub use manifest::{ManifestError, Misfit, VerifiedManifest, sign_manifest, sign_manifest_json, verify_manifest};
+pub use manifest::{
+    ManifestError, ManifestMismatch, VerifiedManifest, sign_manifest, sign_manifest_json, verify_manifest,
+};
 pub use public::PublicKey;
 pub use set::KeySet;
 pub use signing_key::SigningKey;

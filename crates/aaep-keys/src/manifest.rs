@@ -1,4 +1,4 @@
-//! Signed manifests (5.10.3 and chapter 10): what a producer says of itself, so that nobody else can say it.
+//! Signed manifests (5.10.3 and chapter 10): they prove which producer a manifest is from.
 
 use std::fmt;
 
@@ -10,28 +10,28 @@ use serde_json::{Map, Value};
 
 use crate::{Algorithm, JwsError, KeyError, KeySet, SigningKey};
 
-/// Most bytes of a signed manifest.
+/// The longest signed manifest, in bytes.
 pub const MANIFEST_BYTES: usize = 256 * 1024;
 
-/// The type in the header, so that a manifest cannot pass for a token (RFC 8725, 3.11).
+/// The `typ` in the header of a signed manifest, so that it cannot be used as a token (RFC 8725, 3.11).
 pub const MANIFEST_TYP: &str = "aaep-manifest+jws";
 
-/// Why a manifest is not believed, or cannot be signed.
+/// Why a manifest is rejected, or cannot be signed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ManifestError {
-    /// The signature is missing, wrong, or not of a known key.
+    /// The signature is missing or wrong, or its key is unknown.
     Signature(JwsError),
-    /// What is signed is no manifest; the first problem is told.
+    /// The signed document is not a manifest. Holds the first problem.
     NotAManifest(String),
-    /// It cannot be signed with this key.
+    /// The key cannot sign it.
     Key(KeyError),
 }
 
 impl ManifestError {
-    /// A word for logs and counters.
+    /// Returns a short code for logs and metrics.
     pub fn code(&self) -> &'static str {
         match self {
-            ManifestError::Signature(fault) => fault.code(),
+            ManifestError::Signature(error) => error.code(),
             ManifestError::NotAManifest(_) => "not-a-manifest",
             ManifestError::Key(_) => "key",
         }
@@ -41,9 +41,9 @@ impl ManifestError {
 impl fmt::Display for ManifestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ManifestError::Signature(fault) => write!(f, "the manifest is not to be believed: {fault}"),
+            ManifestError::Signature(error) => write!(f, "the manifest is not trusted: {error}"),
             ManifestError::NotAManifest(problem) => write!(f, "this is not a manifest: {problem}"),
-            ManifestError::Key(fault) => write!(f, "the key {fault}"),
+            ManifestError::Key(error) => write!(f, "the key {error}"),
         }
     }
 }
@@ -51,12 +51,12 @@ impl fmt::Display for ManifestError {
 impl std::error::Error for ManifestError {}
 
 impl From<KeyError> for ManifestError {
-    fn from(fault: KeyError) -> ManifestError {
-        ManifestError::Key(fault)
+    fn from(error: KeyError) -> ManifestError {
+        ManifestError::Key(error)
     }
 }
 
-/// Signs a manifest. The claims are its fields and when it was signed.
+/// Signs a manifest. The claims are its fields and the time of signing.
 ///
 /// ```
 /// use aaep_keys::{Algorithm, KeySet, SigningKey, sign_manifest, verify_manifest};
@@ -78,7 +78,7 @@ pub fn sign_manifest(manifest: &Manifest, key: &SigningKey, at: Timestamp) -> Re
     sign_manifest_json(&json, key, at)
 }
 
-/// Signs a manifest as it was written, with fields that this version does not know. It must keep the rules.
+/// Signs a manifest in JSON, including fields that this version does not know. It must be valid.
 pub fn sign_manifest_json(json: &[u8], key: &SigningKey, at: Timestamp) -> Result<String, ManifestError> {
     let report = aaep_proto::validate(json);
     if let Some(problem) = report.problems.iter().find(|p| p.severity == Severity::Error) {
@@ -106,7 +106,7 @@ fn describe(problem: &Problem) -> String {
 fn read(json: &[u8]) -> Result<Manifest, ManifestError> {
     match Message::parse(json) {
         Ok(Message::Manifest(manifest)) => Ok(*manifest),
-        Ok(_) => Err(ManifestError::NotAManifest("its type is another".to_owned())),
+        Ok(_) => Err(ManifestError::NotAManifest("it has another type".to_owned())),
         Err(error) => Err(ManifestError::NotAManifest(error.to_string())),
     }
 }
@@ -114,15 +114,15 @@ fn read(json: &[u8]) -> Result<Manifest, ManifestError> {
 /// A manifest that was signed with a known key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifiedManifest {
-    /// What the producer says of itself.
+    /// The manifest.
     pub manifest: Manifest,
     /// When it was signed, in seconds since 1970.
     pub issued_at: Option<i64>,
-    /// Until when it holds, in seconds since 1970, if it says so.
+    /// When it expires, in seconds since 1970, if it does.
     pub expires_at: Option<i64>,
     /// The thumbprint of the key that signed it.
     pub key: String,
-    /// How it was signed.
+    /// The algorithm of the signature.
     pub algorithm: Algorithm,
 }
 
@@ -132,8 +132,8 @@ struct Times {
     exp: Option<f64>,
 }
 
-/// Verifies a signed manifest against the keys that are known. It tells who signed; whether that is the producer
-/// one talks to is for [`VerifiedManifest::check`].
+/// Verifies the signature of a manifest with these keys. Whether it is the manifest of the connected producer is
+/// checked by [`VerifiedManifest::check`].
 pub fn verify_manifest(jws: &str, keys: &KeySet) -> Result<VerifiedManifest, ManifestError> {
     let verified = keys.verify(jws, MANIFEST_BYTES).map_err(ManifestError::Signature)?;
     let manifest = read(&verified.payload)?;
@@ -148,89 +148,91 @@ pub fn verify_manifest(jws: &str, keys: &KeySet) -> Result<VerifiedManifest, Man
     })
 }
 
-/// Where a signed manifest and what a producer does are at odds.
+/// Why a signed manifest does not match a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Misfit {
-    /// Someone else's manifest: another agent than the one that accepted.
+pub enum ManifestMismatch {
+    /// It is the manifest of another agent than the one that accepted the subscription.
     AgentId {
-        /// The agent that the manifest is about.
+        /// The agent of the manifest.
         signed: String,
         /// The agent that accepted the subscription.
         accepted: String,
     },
-    /// The version that is spoken is not among those signed.
+    /// It does not list the version of the subscription.
     Version(String),
-    /// The transport in use is not among those signed.
+    /// It does not list the transport of the connection.
     Transport(String),
-    /// A level was agreed on that is not among those signed.
+    /// It does not list a conformance level of the subscription.
     Level(u32),
-    /// It was signed at a time that has not come yet.
+    /// It was signed in the future.
     NotYet,
-    /// It says that it holds no longer.
+    /// It has expired.
     Expired,
 }
 
-impl Misfit {
-    /// A word for logs and counters.
+impl ManifestMismatch {
+    /// Returns a short code for logs and metrics.
     pub fn code(&self) -> &'static str {
         match self {
-            Misfit::AgentId { .. } => "agent-id",
-            Misfit::Version(_) => "version",
-            Misfit::Transport(_) => "transport",
-            Misfit::Level(_) => "level",
-            Misfit::NotYet => "not-yet-valid",
-            Misfit::Expired => "expired",
+            ManifestMismatch::AgentId { .. } => "agent-id",
+            ManifestMismatch::Version(_) => "version",
+            ManifestMismatch::Transport(_) => "transport",
+            ManifestMismatch::Level(_) => "level",
+            ManifestMismatch::NotYet => "not-yet-valid",
+            ManifestMismatch::Expired => "expired",
         }
     }
 }
 
-impl fmt::Display for Misfit {
+impl fmt::Display for ManifestMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Misfit::AgentId { signed, accepted } => {
-                write!(f, "the signed manifest is that of {signed:?}, but {accepted:?} answers")
+            ManifestMismatch::AgentId { signed, accepted } => {
+                write!(f, "the signed manifest is that of {signed:?}, but {accepted:?} accepted the subscription")
             }
-            Misfit::Version(version) => write!(f, "the signed manifest does not offer version {version:?}"),
-            Misfit::Transport(transport) => write!(f, "the signed manifest does not offer transport {transport:?}"),
-            Misfit::Level(level) => write!(f, "the signed manifest does not offer level {level}"),
-            Misfit::NotYet => f.write_str("the manifest was signed in the future; check the clocks"),
-            Misfit::Expired => f.write_str("the signed manifest has expired"),
+            ManifestMismatch::Version(version) => write!(f, "the signed manifest does not offer version {version:?}"),
+            ManifestMismatch::Transport(transport) => {
+                write!(f, "the signed manifest does not offer transport {transport:?}")
+            }
+            ManifestMismatch::Level(level) => write!(f, "the signed manifest does not offer level {level}"),
+            ManifestMismatch::NotYet => f.write_str("the manifest was signed in the future; check the clocks"),
+            ManifestMismatch::Expired => f.write_str("the signed manifest has expired"),
         }
     }
 }
 
-impl std::error::Error for Misfit {}
+impl std::error::Error for ManifestMismatch {}
 
 impl VerifiedManifest {
-    /// Whether it is about the producer that accepted a subscription over a transport, and offers what was agreed on:
-    /// the version, the transport, the levels.
-    pub fn check(&self, accepted: &SubscriptionAccepted, transport: &str) -> Result<(), Misfit> {
+    /// Checks that it is the manifest of the producer that accepted a subscription over a transport, and that it lists the
+    /// version, the transport and the levels of the subscription.
+    pub fn check(&self, accepted: &SubscriptionAccepted, transport: &str) -> Result<(), ManifestMismatch> {
         let manifest = &self.manifest;
         if manifest.agent_id != accepted.producer.agent_id {
             let (signed, accepted) = (manifest.agent_id.clone(), accepted.producer.agent_id.clone());
-            return Err(Misfit::AgentId { signed, accepted });
+            return Err(ManifestMismatch::AgentId { signed, accepted });
         }
         if !manifest.aaep_versions_supported.contains(&accepted.aaep_version) {
-            return Err(Misfit::Version(accepted.aaep_version.clone()));
+            return Err(ManifestMismatch::Version(accepted.aaep_version.clone()));
         }
         if !manifest.transports_supported.iter().any(|t| t == transport) {
-            return Err(Misfit::Transport(transport.to_owned()));
+            return Err(ManifestMismatch::Transport(transport.to_owned()));
         }
         let levels = accepted.honored_capabilities.fields.supported_conformance_levels.iter().flatten();
         match levels.copied().find(|level| !manifest.conformance_levels_supported.contains(level)) {
-            Some(level) => Err(Misfit::Level(level)),
+            Some(level) => Err(ManifestMismatch::Level(level)),
             None => Ok(()),
         }
     }
 
-    /// Whether it holds at a time, for clocks that differ by at most so many seconds.
-    pub fn check_time(&self, now: Timestamp, leeway_seconds: u32) -> Result<(), Misfit> {
+    /// Checks that it is valid at a time, if clocks differ by at most this many seconds.
+    pub fn check_time(&self, now: Timestamp, leeway_seconds: u32) -> Result<(), ManifestMismatch> {
         let (now, leeway) = (now.millis().div_euclid(1000), i64::from(leeway_seconds));
         if self.issued_at.is_some_and(|at| at > now.saturating_add(leeway)) {
-            return Err(Misfit::NotYet);
+            return Err(ManifestMismatch::NotYet);
         }
         if self.expires_at.is_some_and(|at| at.saturating_add(leeway) <= now) {
-            return Err(Misfit::Expired);
+            return Err(ManifestMismatch::Expired);
         }
         Ok(())
     }

@@ -14,12 +14,12 @@ use jsonwebtoken::jwk::{
 use jsonwebtoken::{DecodingKey, DecodingKeyKind};
 use serde_json::Value;
 
-use crate::{Algorithm, KeyError};
+use crate::{Algorithm, KeyError, base64url};
 
-/// Most characters of a key's name.
-pub(crate) const KID_CHARACTERS: usize = 256;
+/// The longest key id, in characters.
+pub(crate) const MAX_KID_CHARACTERS: usize = 256;
 
-/// A public key: it verifies signatures and can be shown to everyone.
+/// A public key. It verifies signatures.
 ///
 /// ```
 /// use aaep_keys::{Algorithm, PublicKey, SigningKey};
@@ -33,7 +33,7 @@ pub(crate) const KID_CHARACTERS: usize = 256;
 #[derive(Clone)]
 pub struct PublicKey {
     algorithm: Algorithm,
-    /// As declared by whoever published it. Keys in PEM files have none.
+    /// The key id with which it was published. Keys in PEM files have none.
     kid: Option<String>,
     thumbprint: String,
     jwk: Jwk,
@@ -41,14 +41,14 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// Reads a JSON Web Key. Keys that are not for signatures, or for an algorithm that is not spoken here, are
-    /// refused; so are points that are not on their curve.
+    /// Parses a JSON Web Key. Rejects keys that are not for signatures or for a supported algorithm, and points that are
+    /// not on their curve.
     pub fn from_jwk(jwk: &Value) -> Result<PublicKey, KeyError> {
         let jwk: Jwk = serde_json::from_value(jwk.clone()).map_err(|_| KeyError::Unsupported)?;
         PublicKey::new(jwk)
     }
 
-    /// Reads a `PUBLIC KEY` or `RSA PUBLIC KEY` block.
+    /// Parses a `PUBLIC KEY` or `RSA PUBLIC KEY` block.
     pub fn from_pem(text: &str) -> Result<PublicKey, KeyError> {
         let block = pem::parse(text).map_err(|_| KeyError::NotPem)?;
         PublicKey::from_block(&block)
@@ -75,37 +75,37 @@ impl PublicKey {
     pub(crate) fn new(mut jwk: Jwk) -> Result<PublicKey, KeyError> {
         let algorithm = algorithm_of(&jwk)?;
         let kid = jwk.common.key_id.take();
-        if kid.as_ref().is_some_and(|kid| kid.is_empty() || kid.chars().count() > KID_CHARACTERS) {
+        if kid.as_ref().is_some_and(|kid| kid.is_empty() || kid.chars().count() > MAX_KID_CHARACTERS) {
             return Err(KeyError::Unsupported);
         }
         let parsed = parse(&jwk, algorithm).ok_or(KeyError::Unsupported)?;
-        provide();
+        install_provider();
         let thumbprint = jwk.thumbprint(ThumbprintHash::SHA256).map_err(|_| KeyError::Unsupported)?;
         Ok(PublicKey { algorithm, kid, thumbprint, jwk, parsed: Arc::new(parsed) })
     }
 
-    /// Named by its thumbprint, as all keys are that are made here.
-    pub(crate) fn named(mut self) -> PublicKey {
+    /// Uses the thumbprint as key id.
+    pub(crate) fn with_thumbprint_as_kid(mut self) -> PublicKey {
         self.kid = Some(self.thumbprint.clone());
         self
     }
 
-    /// What it verifies.
+    /// Returns the algorithm of the signatures that it verifies.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// The name it was published under, if any.
+    /// Returns the key id with which it was published, if any.
     pub fn kid(&self) -> Option<&str> {
         self.kid.as_deref()
     }
 
-    /// The name that anyone can compute from it (RFC 7638).
+    /// Returns the thumbprint of the key (RFC 7638).
     pub fn thumbprint(&self) -> &str {
         &self.thumbprint
     }
 
-    /// The JSON Web Key, with its name, algorithm and use.
+    /// Returns the JSON Web Key, with key id, algorithm and use.
     pub fn to_jwk(&self) -> Value {
         let mut jwk = self.jwk.clone();
         jwk.common = Default::default();
@@ -134,7 +134,7 @@ impl PartialEq for PublicKey {
 
 impl Eq for PublicKey {}
 
-/// Which algorithm a key is for. What the key says of itself must agree with what it is.
+/// Returns the algorithm of a key. The declared algorithm and use must agree with the type of the key.
 fn algorithm_of(jwk: &Jwk) -> Result<Algorithm, KeyError> {
     let algorithm = match &jwk.algorithm {
         AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => Algorithm::Es256,
@@ -160,9 +160,9 @@ fn parse(jwk: &Jwk, algorithm: Algorithm) -> Option<ParsedPublicKey> {
             ParsedPublicKey::new(&ED25519, point).ok()
         }
         (Algorithm::Rs256, DecodingKeyKind::RsaModulusExponent { n, e }) => {
-            // The library looks at the size when it verifies; a key that can never verify is better refused now.
+            // The library checks the size only when it verifies; a key that can never verify is refused now.
             let bits = n.len() * 8 - n.first()?.leading_zeros() as usize;
-            // It takes an exponent of 1 too, with which every message is its own signature.
+            // The library accepts an exponent of 1, with which every message is its own signature.
             let safe_exponent = (1..=4).contains(&e.len()) && e[0] != 0 && e[..] != [1] && e.last()? % 2 == 1;
             if !(2048..=8192).contains(&bits) || n.first() == Some(&0) || !safe_exponent {
                 return None;
@@ -175,16 +175,16 @@ fn parse(jwk: &Jwk, algorithm: Algorithm) -> Option<ParsedPublicKey> {
 
 pub(crate) fn rsa_jwk(key: &rsa::PublicKey) -> Jwk {
     let RsaPublicKeyComponents { n, e } = RsaPublicKeyComponents::<Vec<u8>>::from(key);
-    let (n, e) = (crate::jws::encode(n), crate::jws::encode(e));
+    let (n, e) = (base64url::encode(n), base64url::encode(e));
     Jwk {
         common: Default::default(),
         algorithm: AlgorithmParameters::RSA(RSAKeyParameters { key_type: RSAKeyType::RSA, n, e }),
     }
 }
 
-/// Where several crates of a program use `jsonwebtoken` with different backends, it wants to be told which one to
-/// use, or it panics. If someone has told it already, that is fine.
-fn provide() {
+/// Installs the crypto provider of `jsonwebtoken`, which panics without one if several backends are compiled in. Keeps
+/// a provider that is installed already.
+fn install_provider() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let _ = jsonwebtoken::crypto::aws_lc::DEFAULT_PROVIDER.install_default();

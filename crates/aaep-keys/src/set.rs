@@ -1,4 +1,4 @@
-//! Several public keys: the old one and the new one while keys rotate.
+//! Sets of public keys: the old one and the new one while keys rotate.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{KeyError, PublicKey, file};
 
-/// Most keys in a set: enough for any rotation, few enough to try them all.
-pub(crate) const KEYS: usize = 64;
+/// The most keys in a set: enough for any rotation, few enough to try them all.
+const MAX_KEYS: usize = 64;
 
 /// A set of public keys, as a JSON Web Key Set (RFC 7517).
 ///
@@ -29,8 +29,8 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    /// Reads a JSON Web Key Set, or a single JSON Web Key. Keys that cannot verify signatures here are passed over,
-    /// as the RFC asks; a set without any other is an error.
+    /// Parses a JSON Web Key Set, or a single JSON Web Key. Keys that are not supported are ignored, as the RFC requires;
+    /// a set without any other is an error.
     pub fn from_jwks(text: &str) -> Result<KeySet, KeyError> {
         let value: Value = serde_json::from_str(text).map_err(|_| KeyError::NotKeySet)?;
         let one = [value.clone()];
@@ -39,26 +39,26 @@ impl KeySet {
             (None, Some(_)) => &one[..],
             _ => return Err(KeyError::NotKeySet),
         };
-        if keys.len() > KEYS {
+        if keys.len() > MAX_KEYS {
             return Err(KeyError::TooManyKeys);
         }
-        // A secret that was published is no longer one; nothing should go on as if it were.
+        // A private key that was published is compromised and must not be used.
         if keys.iter().any(|key| key.get("d").is_some()) {
             return Err(KeyError::PrivateKey);
         }
         KeySet { keys: keys.iter().filter_map(|key| PublicKey::from_jwk(key).ok()).collect() }.not_empty()
     }
 
-    /// Reads one or more public keys in PEM form. They have no names, so they are tried for signatures of any name.
+    /// Parses one or more public keys in PEM form. They have no key ids, so they are tried for signatures with any.
     pub fn from_pem(text: &str) -> Result<KeySet, KeyError> {
         let blocks = pem::parse_many(text).map_err(|_| KeyError::NotPem)?;
         if blocks.is_empty() {
             return Err(KeyError::NotPem);
         }
-        if blocks.len() > KEYS {
+        if blocks.len() > MAX_KEYS {
             return Err(KeyError::TooManyKeys);
         }
-        // Said first, whatever else is in the file: `openssl ecparam` writes the curve before the key.
+        // Reported first, whatever else is in the file: `openssl ecparam` writes the curve before the key.
         if blocks.iter().any(|block| block.tag().ends_with("PRIVATE KEY")) {
             return Err(KeyError::PrivateKey);
         }
@@ -66,45 +66,45 @@ impl KeySet {
         Ok(KeySet { keys })
     }
 
-    /// Reads text of either form.
+    /// Parses a JSON Web Key Set or PEM.
     pub fn parse(text: &str) -> Result<KeySet, KeyError> {
         match text.trim_start().starts_with('{') {
             true => KeySet::from_jwks(text),
-            false => KeySet::from_pem(text).map_err(|fault| match fault {
+            false => KeySet::from_pem(text).map_err(|error| match error {
                 KeyError::NotPem => KeyError::NotKeySet,
-                fault => fault,
+                error => error,
             }),
         }
     }
 
-    /// Reads a file of either form.
+    /// Reads a file with a JSON Web Key Set or PEM.
     pub fn load(path: &Path) -> Result<KeySet, KeyError> {
         KeySet::parse(&file::read_public(path)?)
     }
 
-    /// The JSON Web Key Set, ready to be published.
+    /// Returns the JSON Web Key Set.
     pub fn to_jwks(&self) -> String {
         let keys: Vec<Value> = self.keys.iter().map(PublicKey::to_jwk).collect();
         serde_json::to_string_pretty(&json!({ "keys": keys })).expect("keys are made of strings")
     }
 
-    /// The keys in order.
+    /// Iterates over the keys in order.
     pub fn iter(&self) -> impl Iterator<Item = &PublicKey> {
         self.keys.iter()
     }
 
-    /// How many keys it has.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether it has none.
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The keys that may have made a signature: those of the name; else those without a name, in order. A signature
-    /// that names no key may be of any.
+    /// Returns the keys that may have made a signature: those with its key id, or else those without one. A signature
+    /// without a key id may be of any.
     pub(crate) fn candidates(&self, kid: Option<&str>) -> Vec<&PublicKey> {
         let Some(kid) = kid else { return self.keys.iter().collect() };
         let named: Vec<&PublicKey> = self.keys.iter().filter(|key| key.kid() == Some(kid)).collect();
@@ -119,12 +119,12 @@ impl KeySet {
     }
 }
 
-/// A key that is there already is not added twice; beyond 64 none is added.
+/// Ignores duplicates, and keys beyond the limit of 64.
 impl FromIterator<PublicKey> for KeySet {
     fn from_iter<I: IntoIterator<Item = PublicKey>>(keys: I) -> KeySet {
         let mut set = KeySet::default();
         for key in keys {
-            if set.keys.len() < KEYS && !set.keys.contains(&key) {
+            if set.keys.len() < MAX_KEYS && !set.keys.contains(&key) {
                 set.keys.push(key);
             }
         }

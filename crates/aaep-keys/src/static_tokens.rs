@@ -1,7 +1,7 @@
-//! Fixed tokens from a file, for small installations: `TOKEN PRINCIPAL ROLE,ROLE` on each line.
+//! Static tokens from a file, for small installations: `TOKEN PRINCIPAL ROLE,ROLE` on each line.
 //!
-//! The token stands there as `sha256:` and 64 hex digits (or the digits alone), so that who reads the file cannot use
-//! it; or plainly. Tokens are kept and compared as hashes only, in constant time.
+//! The file has the hash of a token, as `sha256:` and 64 hex digits or the digits alone, or the token itself. In memory
+//! tokens are kept as hashes only, and compared in constant time.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
@@ -10,58 +10,58 @@ use std::path::Path;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, digest};
 
-use crate::{Identity, KeyError, KeyFileError, ParseRoleError, Role, file, jws};
+use crate::{Identity, KeyError, KeyFileError, ParseRoleError, Role, base64url, file};
 
-/// Most tokens in a file: each request looks at all of them.
+/// The most tokens in a file: each request is compared with all of them.
 pub const TOKENS: usize = 10_000;
-/// Fewest characters of a token that stands there plainly.
+/// The shortest token that may be in the file without a hash, in characters.
 pub const PLAIN_CHARACTERS: usize = 16;
-/// Most bytes of a token.
+/// The longest token, in bytes.
 const TOKEN_BYTES: usize = 1024;
 
-type Hash = [u8; 32];
+type TokenHash = [u8; 32];
 
-fn hash(token: &str) -> Hash {
+fn hash(token: &str) -> TokenHash {
     digest(&SHA256, token.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
-/// What is wrong with a file of tokens.
+/// Why a file of tokens cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenFileError {
     /// The file cannot be used, for instance because others may read it.
     File(KeyFileError),
-    /// A line is wrong.
+    /// A line is not valid.
     Line {
         /// Its number, from 1.
         number: usize,
         /// What is wrong with it.
         problem: LineProblem,
     },
-    /// More than [`TOKENS`] tokens.
+    /// It has more than [`TOKENS`] tokens.
     TooMany,
 }
 
 /// What is wrong with a line of a file of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineProblem {
-    /// Not three words.
+    /// It does not have three words.
     Form,
-    /// A plain token that could be guessed, or is too long.
+    /// The token is too short to be secure, or too long.
     Token,
     /// `sha256:` without 64 hex digits.
     Hash,
     /// The same token as on an earlier line.
-    Twice,
-    /// A name that cannot be one.
+    Duplicate,
+    /// The principal is not valid.
     Principal,
-    /// A role that does not exist.
+    /// There is no such role.
     Role(ParseRoleError),
 }
 
 impl fmt::Display for TokenFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TokenFileError::File(fault) => fault.fmt(f),
+            TokenFileError::File(error) => error.fmt(f),
             TokenFileError::Line { number, problem } => write!(f, "has a mistake on line {number}: {problem}"),
             TokenFileError::TooMany => write!(f, "holds more than {TOKENS} tokens; use signed tokens instead"),
         }
@@ -74,7 +74,7 @@ impl fmt::Display for LineProblem {
             LineProblem::Form => f.write_str("write TOKEN PRINCIPAL ROLE,ROLE, separated by spaces"),
             LineProblem::Token => write!(f, "a token has {PLAIN_CHARACTERS} to {TOKEN_BYTES} characters"),
             LineProblem::Hash => f.write_str("sha256: must be followed by 64 hex digits"),
-            LineProblem::Twice => f.write_str("the same token stands on an earlier line"),
+            LineProblem::Duplicate => f.write_str("the same token is on an earlier line; remove one"),
             LineProblem::Principal => {
                 f.write_str("the name is reserved (local, cert:), too long, or has control characters; use another")
             }
@@ -86,8 +86,8 @@ impl fmt::Display for LineProblem {
 impl std::error::Error for TokenFileError {}
 
 impl From<KeyFileError> for TokenFileError {
-    fn from(fault: KeyFileError) -> TokenFileError {
-        TokenFileError::File(fault)
+    fn from(error: KeyFileError) -> TokenFileError {
+        TokenFileError::File(error)
     }
 }
 
@@ -104,11 +104,11 @@ impl From<KeyFileError> for TokenFileError {
 /// ```
 #[derive(Clone, Default)]
 pub struct StaticTokens {
-    entries: Vec<(Hash, Identity)>,
+    entries: Vec<(TokenHash, Identity)>,
 }
 
 impl StaticTokens {
-    /// Reads lines. Blank ones and those that begin with `#` are passed over.
+    /// Parses lines. Blank lines and those that begin with `#` are ignored.
     pub fn parse(text: &str) -> Result<StaticTokens, TokenFileError> {
         let mut seen = BTreeSet::new();
         let mut entries = Vec::new();
@@ -117,7 +117,7 @@ impl StaticTokens {
             let at_line = |problem| TokenFileError::Line { number, problem };
             let (hash, identity) = parse_line(line).map_err(at_line)?;
             if !seen.insert(hash) {
-                return Err(at_line(LineProblem::Twice));
+                return Err(at_line(LineProblem::Duplicate));
             }
             if entries.len() == TOKENS {
                 return Err(TokenFileError::TooMany);
@@ -132,7 +132,8 @@ impl StaticTokens {
         StaticTokens::parse(&file::read_secret(path)?)
     }
 
-    /// Whose token it is. The time it takes does not depend on which token matches, or how much of one.
+    /// Returns the identity of a token, or `None` if it is unknown. The time that it takes does not depend on which token
+    /// matches, or on how much of one does.
     pub fn find(&self, token: &str) -> Option<&Identity> {
         if token.len() > TOKEN_BYTES {
             return None;
@@ -147,25 +148,25 @@ impl StaticTokens {
         found
     }
 
-    /// How many tokens there are.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 }
 
-/// Shows whose tokens there are, not even their hashes.
+/// Shows the identities, not even the hashes of the tokens.
 impl fmt::Debug for StaticTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.entries.iter().map(|(_, identity)| identity)).finish()
     }
 }
 
-fn parse_line(line: &str) -> Result<(Hash, Identity), LineProblem> {
+fn parse_line(line: &str) -> Result<(TokenHash, Identity), LineProblem> {
     let mut words = line.split_whitespace();
     let (Some(token), Some(principal), Some(roles), None) = (words.next(), words.next(), words.next(), words.next())
     else {
@@ -186,7 +187,7 @@ fn parse_line(line: &str) -> Result<(Hash, Identity), LineProblem> {
     Ok((hash, Identity { principal: principal.to_owned(), roles, expires: None }))
 }
 
-fn from_hex(text: &str) -> Option<Hash> {
+fn from_hex(text: &str) -> Option<TokenHash> {
     let digit = |byte: u8| (byte as char).to_digit(16).and_then(|d| u8::try_from(d).ok());
     let mut hash = [0; 32];
     let bytes = text.as_bytes();
@@ -199,30 +200,30 @@ fn from_hex(text: &str) -> Option<Hash> {
     Some(hash)
 }
 
-/// A new fixed token. It is shown once; the file gets its hash.
+/// A new static token. It is shown once; the file gets its hash.
 pub struct StaticToken {
     secret: String,
 }
 
 impl StaticToken {
-    /// Makes one of 256 random bits.
+    /// Generates a token of 256 random bits.
     pub fn generate() -> Result<StaticToken, KeyError> {
         let mut bytes = [0; 32];
         aws_lc_rs::rand::fill(&mut bytes).map_err(|_| KeyError::Crypto)?;
         // The prefix lets tools that look for secrets in files find it.
-        Ok(StaticToken { secret: format!("aaep_{}", jws::encode(bytes)) })
+        Ok(StaticToken { secret: format!("aaep_{}", base64url::encode(bytes)) })
     }
 
-    /// What the client sends.
+    /// Returns the token that the client sends.
     pub fn secret(&self) -> &str {
         &self.secret
     }
 
-    /// The line for the file. The principal must be one word.
+    /// Returns the line for the file. The principal must be one word.
     pub fn line(&self, principal: &str, roles: &BTreeSet<Role>) -> String {
         let mut line = "sha256:".to_owned();
         for byte in hash(&self.secret) {
-            write!(line, "{byte:02x}").expect("a string takes all that is written");
+            write!(line, "{byte:02x}").expect("writing to a string does not fail");
         }
         let roles: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
         format!("{line} {principal} {}", roles.join(","))

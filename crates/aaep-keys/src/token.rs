@@ -1,4 +1,4 @@
-//! Signed bearer tokens (RFC 7519): made for clients, checked by servers.
+//! Signed bearer tokens (RFC 7519): created for clients, verified by servers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,41 +8,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Identity, JwsError, KeyError, KeySet, Role, SigningKey};
 
-/// Most bytes of a token: what common servers take in one header.
+/// The longest token in bytes: what common servers accept in one header.
 pub const TOKEN_BYTES: usize = 16 * 1024;
-/// How far clocks may differ unless told otherwise, in seconds.
+/// The default of how far clocks may differ, in seconds.
 pub const LEEWAY_SECONDS: u32 = 30;
-/// The most that clocks may be allowed to differ: beyond, an expiry means little.
-pub const MOST_LEEWAY_SECONDS: u32 = 300;
+/// The largest configurable clock difference in seconds: with more, an expiry means little.
+pub const MAX_LEEWAY_SECONDS: u32 = 300;
 
-/// Why a token is not believed. Peers are told nothing of it; logs are.
+/// Why a token is rejected. For logs; it is not reported to peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenError {
-    /// The signature is missing, wrong, or not of a known key.
+    /// The signature is missing or wrong, or its key is unknown.
     Signature(JwsError),
-    /// It is signed, but the header says that it is no token.
+    /// The header has the type of another kind of document.
     WrongType,
-    /// The claims cannot be read.
+    /// The claims cannot be parsed.
     Malformed,
-    /// It does not say when it ends.
+    /// It has no expiry.
     NoExpiry,
-    /// It has ended.
+    /// It has expired.
     Expired,
-    /// It does not hold yet, or was issued in the future.
+    /// It is not valid yet, or was issued in the future.
     NotYetValid,
-    /// It is from someone else, or does not say from whom.
+    /// It has another issuer, or none.
     WrongIssuer,
-    /// It is for someone else, or does not say for whom.
+    /// It has another audience, or none.
     WrongAudience,
-    /// It does not say whom it is about, or gives a name that cannot be one.
+    /// It has no subject, or one that is not a valid principal.
     NoSubject,
 }
 
 impl TokenError {
-    /// A word for logs and counters.
+    /// Returns a short code for logs and metrics.
     pub fn code(&self) -> &'static str {
         match self {
-            TokenError::Signature(fault) => fault.code(),
+            TokenError::Signature(error) => error.code(),
             TokenError::WrongType => "wrong-type",
             TokenError::Malformed => "malformed-claims",
             TokenError::NoExpiry => "no-expiry",
@@ -57,17 +57,18 @@ impl TokenError {
 
 impl fmt::Display for TokenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the token is not accepted: ")?;
         f.write_str(match self {
-            TokenError::Signature(fault) => return fault.fmt(f),
-            TokenError::WrongType => "it is signed, but it is no token",
-            TokenError::Malformed => "its claims cannot be read",
-            TokenError::NoExpiry => "it does not say when it ends",
-            TokenError::Expired => "it has ended",
-            TokenError::NotYetValid => "its time has not come; check the clocks",
-            TokenError::WrongIssuer => "it is from another issuer",
-            TokenError::WrongAudience => "it is for another audience",
-            TokenError::NoSubject => "it does not say whom it is about, or uses a reserved name (local, cert:)",
+            TokenError::Signature(error) => return write!(f, "token rejected: {error}"),
+            TokenError::WrongType => "token rejected: the header has the type of another document",
+            TokenError::Malformed => "token rejected: the claims cannot be parsed",
+            TokenError::NoExpiry => "token rejected: it has no expiry (exp)",
+            TokenError::Expired => "token expired; get a new one",
+            TokenError::NotYetValid => "token not yet valid; check the clocks",
+            TokenError::WrongIssuer => "token rejected: it has another issuer (iss)",
+            TokenError::WrongAudience => "token rejected: it is for another audience (aud)",
+            TokenError::NoSubject => {
+                "token rejected: the subject (sub) is missing, not valid or reserved (local, cert:)"
+            }
         })
     }
 }
@@ -75,21 +76,21 @@ impl fmt::Display for TokenError {
 impl std::error::Error for TokenError {}
 
 impl From<JwsError> for TokenError {
-    fn from(fault: JwsError) -> TokenError {
-        TokenError::Signature(fault)
+    fn from(error: JwsError) -> TokenError {
+        TokenError::Signature(error)
     }
 }
 
-/// Checks signed tokens of one issuer for one audience. To rotate keys, make a new one.
+/// Verifies signed tokens of one issuer for one audience. To rotate keys, create a new one.
 ///
 /// ```
 /// use aaep_keys::{Algorithm, JwsError, KeySet, SigningKey, TokenError, TokenVerifier};
 /// use aaep_proto::time::Timestamp;
 /// let key = SigningKey::generate(Algorithm::Es256)?;
 /// let verifier = TokenVerifier::new(KeySet::from_iter([key.public().clone()]), "https://id.example", "aaep");
-/// let fault = verifier.verify("eyJhbGciOiJub25lIn0.e30.", Timestamp::from_millis(0)).unwrap_err();
-/// assert_eq!(fault, TokenError::Signature(JwsError::AlgorithmNone));
-/// assert_eq!(fault.code(), "alg-none");
+/// let error = verifier.verify("eyJhbGciOiJub25lIn0.e30.", Timestamp::from_millis(0)).unwrap_err();
+/// assert_eq!(error, TokenError::Signature(JwsError::AlgorithmNone));
+/// assert_eq!(error.code(), "alg-none");
 /// # Ok::<(), aaep_keys::KeyError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -101,18 +102,18 @@ pub struct TokenVerifier {
 }
 
 impl TokenVerifier {
-    /// Believes tokens that this issuer signed with one of these keys for this audience.
+    /// Accepts tokens that this issuer signed with one of these keys for this audience.
     pub fn new(keys: KeySet, issuer: impl Into<String>, audience: impl Into<String>) -> TokenVerifier {
         TokenVerifier { keys, issuer: issuer.into(), audience: audience.into(), leeway_seconds: LEEWAY_SECONDS }
     }
 
-    /// How far clocks may differ; at most [`MOST_LEEWAY_SECONDS`].
+    /// Sets how far clocks may differ; at most [`MAX_LEEWAY_SECONDS`].
     pub fn with_leeway(mut self, seconds: u32) -> TokenVerifier {
-        self.leeway_seconds = seconds.min(MOST_LEEWAY_SECONDS);
+        self.leeway_seconds = seconds.min(MAX_LEEWAY_SECONDS);
         self
     }
 
-    /// Says whom a token is about at a time. Someone without a role is known, but may do nothing.
+    /// Verifies a token at a time and returns the identity of its subject. One without a role may do nothing.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Identity, TokenError> {
         let verified = self.keys.verify(token, TOKEN_BYTES)?;
         if !verified.typ.as_deref().is_none_or(is_token_type) {
@@ -127,15 +128,15 @@ impl TokenVerifier {
             return Err(TokenError::WrongAudience);
         }
         let principal = claims.sub.filter(|sub| Identity::is_name(sub)).ok_or(TokenError::NoSubject)?;
-        // Tokens carry roles and scopes of other programs too; those mean nothing here.
+        // Roles and scopes of other programs are ignored.
         let names = claims.roles.iter().flat_map(OneOrMany::iter).map(String::as_str);
         let scopes = claims.scope.iter().flat_map(|scope| scope.split_ascii_whitespace());
         let roles = names.chain(scopes).filter_map(|name| name.parse().ok()).collect();
         Ok(Identity { principal, roles, expires: Some(expires) })
     }
 
-    /// When what is opened with the token now must end: at its expiry. If it has expired but clocks may differ by that,
-    /// when they may no longer.
+    /// Returns when connections that are opened with the token now must end: at its expiry, or at the end of the allowed
+    /// clock difference if it expired within that.
     fn check_time(&self, claims: &Claims, now: Timestamp) -> Result<Timestamp, TokenError> {
         let (now, leeway) = (now.millis() as f64 / 1000.0, f64::from(self.leeway_seconds));
         let exp = claims.exp.ok_or(TokenError::NoExpiry)?;
@@ -143,14 +144,14 @@ impl TokenVerifier {
             return Err(TokenError::Expired);
         }
         let end = if now < exp { exp } else { exp + leeway };
-        // The cast keeps to the bounds of the number.
+        // The cast saturates.
         let end = Timestamp::from_millis((end * 1000.0) as i64);
         let is_future = |at: Option<f64>| at.is_some_and(|at| now + leeway < at);
         if is_future(claims.nbf) || is_future(claims.iat) { Err(TokenError::NotYetValid) } else { Ok(end) }
     }
 }
 
-/// Nothing, `JWT`, or the type of access tokens (RFC 9068).
+/// Returns whether a `typ` is `JWT` or that of access tokens (RFC 9068).
 fn is_token_type(typ: &str) -> bool {
     let typ = typ.strip_prefix("application/").unwrap_or(typ);
     typ.eq_ignore_ascii_case("JWT") || typ.eq_ignore_ascii_case("at+jwt")
@@ -188,7 +189,7 @@ impl OneOrMany {
     }
 }
 
-/// What a new token says.
+/// The claims of a new token.
 ///
 /// ```
 /// use aaep_keys::{Algorithm, NewToken, Role, SigningKey};
@@ -202,17 +203,17 @@ impl OneOrMany {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewToken {
-    /// Whom it is about.
+    /// The subject (`sub`): the principal.
     pub subject: String,
-    /// From whom it is.
+    /// The issuer (`iss`).
     pub issuer: String,
-    /// For whom it is.
+    /// The audience (`aud`).
     pub audience: String,
-    /// What they may do.
+    /// The roles of the subject.
     pub roles: BTreeSet<Role>,
-    /// When it begins to hold.
+    /// When it was issued (`iat`).
     pub issued_at: Timestamp,
-    /// How long it holds.
+    /// Its lifetime in seconds, which gives the expiry (`exp`).
     pub lifetime_seconds: u32,
 }
 
@@ -227,7 +228,7 @@ struct NewClaims<'a> {
 }
 
 impl NewToken {
-    /// Signs it.
+    /// Creates the token, signed with this key.
     pub fn sign(&self, key: &SigningKey) -> Result<String, KeyError> {
         let iat = self.issued_at.millis().div_euclid(1000);
         let claims = NewClaims {

@@ -1,5 +1,5 @@
-//! From entries to rows. One of these lives in the writer's thread and knows what is active, so that a commit can say
-//! what the whole of it adds up to.
+//! Writes journal entries as rows. The writer thread owns a [`LogWriter`], which knows all active rows, so that a commit
+//! can store their total checksum.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::checksum;
 use crate::schema::{ENDING, EVENT, FINISHED, OPEN, PERMITTED, SETTLED, SPENT, TEXT};
 
-/// A failure while rows are written.
-pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
+/// An error while rows are written.
+pub(crate) type WriteError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What is active, as it is on the disk after the last commit.
+/// The active rows, as they are on the disk after the last commit.
 #[derive(Debug, Default)]
 pub(crate) struct LogWriter {
     /// The number of the last record.
@@ -29,19 +29,29 @@ pub(crate) struct LogWriter {
     dirty: BTreeSet<SessionId>,
 }
 
+/// A record of the log that has no number yet.
+struct NewRecord<'a> {
+    at: i64,
+    kind: i64,
+    session: &'a SessionId,
+    output: Option<&'a OutputId>,
+    position: i64,
+    body: &'a str,
+}
+
 impl LogWriter {
-    /// What all active rows add up to.
+    /// Returns the sum of the checksums of all active rows.
     pub(crate) fn total(&self) -> i64 {
         self.sums.values().fold(0, |total, sum| total.wrapping_add(*sum))
     }
 
-    /// The number of the next record.
+    /// Returns the number of the next record.
     pub(crate) fn next(&mut self) -> i64 {
         self.last += 1;
         self.last
     }
 
-    pub(crate) fn apply(&mut self, to: &Connection, entry: &JournalEntry, at: i64) -> Result<(), Failed> {
+    pub(crate) fn apply(&mut self, to: &Connection, entry: &JournalEntry, at: i64) -> Result<(), WriteError> {
         match entry {
             JournalEntry::Event(event) => self.event(to, event, at),
             JournalEntry::Named(session, origin) => {
@@ -53,8 +63,9 @@ impl LogWriter {
                 Ok(())
             }
             JournalEntry::Text(session, output, position, text) => {
-                let place = (session, Some(output), i64::try_from(*position)?);
-                Ok(self.log(to, (at, TEXT), place, text)?)
+                let position = i64::try_from(*position)?;
+                let record = NewRecord { at, kind: TEXT, session, output: Some(output), position, body: text };
+                Ok(self.append(to, &record)?)
             }
             JournalEntry::Finished(session, output) => self.finish(to, at, session, output),
             JournalEntry::Asked(asked) => self.ask(to, asked),
@@ -74,8 +85,8 @@ impl LogWriter {
         }
     }
 
-    /// Writes what the entries of a transaction add up to.
-    pub(crate) fn seal(&mut self, to: &Connection) -> Result<(), Failed> {
+    /// Writes the sessions that the entries of a transaction changed, and the total checksum.
+    pub(crate) fn write_checksums(&mut self, to: &Connection) -> Result<(), WriteError> {
         let sql = "INSERT INTO sessions VALUES(?, ?, ?, ?)
             ON CONFLICT(id) DO UPDATE SET first = excluded.first, body = excluded.body, sum = excluded.sum";
         for id in std::mem::take(&mut self.dirty) {
@@ -91,15 +102,15 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Records between here and the next one are missing.
-    pub(crate) fn hole(&mut self, to: &Connection) -> Result<(), Failed> {
+    /// Records that entries are missing between the last record and the next one.
+    pub(crate) fn record_gap(&mut self, to: &Connection) -> Result<(), WriteError> {
         let seq = self.next();
         to.execute("INSERT INTO holes VALUES(?)", [seq])?;
         Ok(())
     }
 
-    /// Ends the outputs that went on when the process ended.
-    pub(crate) fn finish_outputs(&mut self, to: &Connection, at: i64) -> Result<(), Failed> {
+    /// Finishes the outputs that were open when the process ended.
+    pub(crate) fn finish_outputs(&mut self, to: &Connection, at: i64) -> Result<(), WriteError> {
         let open: Vec<(SessionId, OutputId)> = self
             .live
             .iter()
@@ -115,13 +126,8 @@ impl LogWriter {
         }
     }
 
-    fn log(
-        &mut self,
-        to: &Connection,
-        (at, kind): (i64, i64),
-        (session, output, position): (&SessionId, Option<&OutputId>, i64),
-        body: &str,
-    ) -> rusqlite::Result<()> {
+    fn append(&mut self, to: &Connection, record: &NewRecord<'_>) -> rusqlite::Result<()> {
+        let NewRecord { at, kind, session, output, position, body } = *record;
         let (seq, output) = (self.next(), output.map_or("", OutputId::as_str));
         let sum = checksum::row(&[seq, at, kind, position], &[session.as_str(), output, body]);
         let mut insert = to.prepare_cached("INSERT INTO log VALUES(?, ?, ?, ?, ?, ?, ?, ?)")?;
@@ -129,11 +135,12 @@ impl LogWriter {
         Ok(())
     }
 
-    fn event(&mut self, to: &Connection, event: &Event, at: i64) -> Result<(), Failed> {
+    fn event(&mut self, to: &Connection, event: &Event, at: i64) -> Result<(), WriteError> {
         let session = &event.envelope.session_id;
         let ends = event.core_type().is_some_and(CoreType::is_terminal);
         let body = serde_json::to_string(event)?;
-        self.log(to, (at, if ends { ENDING } else { EVENT }), (session, None, 0), &body)?;
+        let kind = if ends { ENDING } else { EVENT };
+        self.append(to, &NewRecord { at, kind, session, output: None, position: 0, body: &body })?;
         if ends {
             self.end_permits(to, session)?;
             self.live.remove(session);
@@ -148,14 +155,16 @@ impl LogWriter {
         Ok(())
     }
 
-    fn finish(&mut self, to: &Connection, at: i64, session: &SessionId, output: &OutputId) -> Result<(), Failed> {
+    fn finish(&mut self, to: &Connection, at: i64, session: &SessionId, output: &OutputId) -> Result<(), WriteError> {
         let mut kind = None;
         self.change(session, |state| kind = state.outputs.remove(output));
         let kind = kind.unwrap_or_else(|| OutputFormat { content_type: "text/plain".to_owned(), language: None });
-        Ok(self.log(to, (at, FINISHED), (session, Some(output), 0), &serde_json::to_string(&kind)?)?)
+        let body = serde_json::to_string(&kind)?;
+        let record = NewRecord { at, kind: FINISHED, session, output: Some(output), position: 0, body: &body };
+        Ok(self.append(to, &record)?)
     }
 
-    fn sent(&mut self, to: &Connection, event: &EventId, reached: Option<&(OutputId, u64)>) -> Result<(), Failed> {
+    fn sent(&mut self, to: &Connection, event: &EventId, reached: Option<&(OutputId, u64)>) -> Result<(), WriteError> {
         let seq = self.next();
         let (output, reached) = reached.map_or(("", 0), |(output, reached)| (output.as_str(), *reached));
         let reached = i64::try_from(reached)?;
@@ -165,7 +174,7 @@ impl LogWriter {
         Ok(())
     }
 
-    fn ask(&mut self, to: &Connection, asked: &AskedQuestion) -> Result<(), Failed> {
+    fn ask(&mut self, to: &Connection, asked: &AskedQuestion) -> Result<(), WriteError> {
         let row = QuestionRow {
             token: asked.token.to_string(),
             session: asked.event.envelope.session_id.to_string(),
@@ -178,7 +187,7 @@ impl LogWriter {
         self.put(to, &row)
     }
 
-    fn decide(&mut self, to: &Connection, decided: &ResolvedQuestion) -> Result<(), Failed> {
+    fn decide(&mut self, to: &Connection, decided: &ResolvedQuestion) -> Result<(), WriteError> {
         let AuditRecord { reply_token, session_id, decided_at, decision, .. } = &decided.record;
         let known = QuestionRow::get(to, reply_token.as_str())?;
         let row = QuestionRow {
@@ -186,31 +195,31 @@ impl LogWriter {
             session: session_id.to_string(),
             state: if *decision == Some(Decision::Accept) { PERMITTED } else { SETTLED },
             decided_at: decided_at.millis(),
-            // Of a question that could not be put on record only its end is known.
+            // The question itself is not known if it could not be recorded when it was asked.
             asked: known.map_or_else(String::new, |row| row.asked),
             decided: serde_json::to_string(decided)?,
         };
         self.put(to, &row)
     }
 
-    /// A permit is for its session: nobody can use it any more. What stays is the decision, for as long as any other.
-    fn end_permits(&mut self, to: &Connection, session: &SessionId) -> Result<(), Failed> {
+    /// Ends the permits of a session, which cannot be used after it. The decisions stay for as long as any other.
+    fn end_permits(&mut self, to: &Connection, session: &SessionId) -> Result<(), WriteError> {
         let sql = format!("SELECT {} FROM questions WHERE session = ? AND state = {PERMITTED}", QuestionRow::COLUMNS);
         let mut select = to.prepare_cached(&sql)?;
         let rows: Vec<Option<QuestionRow>> =
             select.query_map([session.as_str()], QuestionRow::read)?.collect::<Result<_, _>>()?;
-        // A damaged one is left as it is: whoever reads decisions is told.
+        // A damaged row stays as it is, so that readers of decisions report it.
         rows.into_iter().flatten().try_for_each(|row| self.put(to, &QuestionRow { state: SETTLED, ..row }))
     }
 
-    fn spend(&mut self, to: &Connection, token: &ReplyToken) -> Result<(), Failed> {
+    fn spend(&mut self, to: &Connection, token: &ReplyToken) -> Result<(), WriteError> {
         match QuestionRow::get(to, token.as_str())? {
             Some(row) => self.put(to, &QuestionRow { state: SPENT, ..row }),
             None => Err(format!("the question {token} is not on record").into()),
         }
     }
 
-    fn put(&mut self, to: &Connection, row: &QuestionRow) -> Result<(), Failed> {
+    fn put(&mut self, to: &Connection, row: &QuestionRow) -> Result<(), WriteError> {
         let sql = "INSERT INTO questions VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT(token) DO UPDATE SET
             state = excluded.state, decided_at = excluded.decided_at, asked = excluded.asked,
             decided = excluded.decided, sum = excluded.sum";
@@ -226,7 +235,7 @@ impl LogWriter {
         Ok(())
     }
 
-    fn subscribe(&mut self, to: &Connection, subscriber: &SubscriptionRecord) -> Result<(), Failed> {
+    fn subscribe(&mut self, to: &Connection, subscriber: &SubscriptionRecord) -> Result<(), WriteError> {
         let known = SubscriptionRow::get(to, subscriber.id.as_str())?;
         let row = SubscriptionRow {
             id: subscriber.id.to_string(),
@@ -238,14 +247,14 @@ impl LogWriter {
         self.put_subscription(to, &row)
     }
 
-    fn hold(&mut self, to: &Connection, id: &str, held: bool) -> Result<(), Failed> {
+    fn hold(&mut self, to: &Connection, id: &str, held: bool) -> Result<(), WriteError> {
         match SubscriptionRow::get(to, id)? {
             Some(row) => self.put_subscription(to, &SubscriptionRow { held, changed: self.last, ..row }),
             None => Ok(()),
         }
     }
 
-    fn put_subscription(&mut self, to: &Connection, row: &SubscriptionRow) -> Result<(), Failed> {
+    fn put_subscription(&mut self, to: &Connection, row: &SubscriptionRow) -> Result<(), WriteError> {
         let sql = "INSERT INTO subscriptions VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET
             held = excluded.held, changed = excluded.changed, body = excluded.body, sum = excluded.sum";
         let SubscriptionRow { id, opened, held, changed, body } = row;
@@ -256,7 +265,7 @@ impl LogWriter {
     }
 }
 
-/// A question as it is kept.
+/// A row of the table of questions.
 #[derive(Debug)]
 pub(crate) struct QuestionRow {
     pub(crate) token: String,
@@ -275,7 +284,7 @@ impl QuestionRow {
         checksum::row(&numbers, &[&self.token, &self.session, &self.asked, &self.decided])
     }
 
-    /// Reads a row; nothing if its checksum is wrong.
+    /// Reads a row. Returns `None` if its checksum is wrong.
     pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<QuestionRow>> {
         let found = QuestionRow {
             token: row.get(0)?,
@@ -288,7 +297,7 @@ impl QuestionRow {
         Ok((found.sum() == row.get::<_, i64>(6)?).then_some(found))
     }
 
-    fn get(from: &Connection, token: &str) -> Result<Option<QuestionRow>, Failed> {
+    fn get(from: &Connection, token: &str) -> Result<Option<QuestionRow>, WriteError> {
         let sql = format!("SELECT {} FROM questions WHERE token = ?", QuestionRow::COLUMNS);
         let found = from.prepare_cached(&sql)?.query_row([token], QuestionRow::read).optional()?;
         match found {
@@ -298,7 +307,7 @@ impl QuestionRow {
     }
 }
 
-/// A subscription as it is kept.
+/// A row of the table of subscriptions.
 #[derive(Debug)]
 pub(crate) struct SubscriptionRow {
     pub(crate) id: String,

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
+use crate::completeness::{self, DirectoryContents};
 use crate::error::StoreError;
 use crate::high_water::{self, HighWaterFile};
 use crate::schema::{self, FILE};
-use crate::whole::{self, Contents};
-use crate::{check, private, read};
+use crate::{check, permissions, read};
 
 /// What a backup holds.
 ///
@@ -37,7 +37,7 @@ pub fn backup(from: &Path, to: &Path) -> Result<Backup, StoreError> {
     if std::fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(StoreError::Occupied(to.to_owned()));
     }
-    private::directory(to)?;
+    permissions::directory(to)?;
     copy(from, &source, to).inspect_err(|_| {
         // What is left of it would be in the way of the next attempt.
         for name in [FILE, high_water::FILE] {
@@ -52,19 +52,19 @@ pub fn backup(from: &Path, to: &Path) -> Result<Backup, StoreError> {
 /// Opens a whole store for reading, beside a server that writes or alone.
 pub(crate) fn open_whole(dir: &Path) -> Result<Connection, StoreError> {
     // The mark is read before the database, which may only grow after that.
-    let contents = whole::contents(dir)?;
-    if contents == Contents::Nothing && !dir.join(FILE).exists() {
+    let contents = completeness::contents(dir)?;
+    if contents == DirectoryContents::Nothing && !dir.join(FILE).exists() {
         return Err(StoreError::Unusable(dir.to_owned(), "there is no store in it".to_owned()));
     }
     let connection = schema::open_to_read(dir)?;
-    whole::check_reach(dir, contents, whole::last_record(dir, &connection)?)?;
+    completeness::check_reach(dir, contents, completeness::last_record(dir, &connection)?)?;
     Ok(connection)
 }
 
 fn copy(from: &Path, source: &Connection, to: &Path) -> Result<Backup, StoreError> {
     let failed = |e: std::io::Error| StoreError::io(to, &e);
     let path = to.join(FILE);
-    let file = private::open(&path).map_err(failed)?;
+    let file = permissions::open(&path).map_err(failed)?;
     let name = path.to_str().ok_or_else(|| StoreError::Unusable(to.to_owned(), "its name is not UTF-8".to_owned()))?;
     // One read transaction: the copy is of one moment, and it also takes in what is in the write-ahead log.
     source.execute("VACUUM INTO ?", [name]).map_err(|e| StoreError::sql(from, &e))?;
@@ -77,8 +77,8 @@ fn copy(from: &Path, source: &Connection, to: &Path) -> Result<Backup, StoreErro
     };
     check::every_page(to, &copied).map_err(of_source)?;
     check::every_decision(to, &copied).map_err(of_source)?;
-    read::start(to, &copied).map_err(of_source)?;
-    let last = whole::last_record(to, &copied)?;
+    read::load(to, &copied).map_err(of_source)?;
+    let last = completeness::last_record(to, &copied)?;
     let decisions = copied.query_row("SELECT count(*) FROM questions WHERE state <> 0", [], |row| row.get::<_, i64>(0));
     let decisions = decisions.map_err(|e| StoreError::sql(to, &e))?;
     drop(copied);

@@ -1,6 +1,6 @@
 //! Checksums of records. SQLite has none of its own for what is in the main file.
 
-/// A checksum of these parts and where one ends and the next begins. Any changed byte changes it.
+/// Returns a checksum of these parts and their lengths. Any changed byte changes it.
 pub(crate) fn sum(parts: &[&[u8]]) -> i64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut add = |bytes: &[u8]| {
@@ -17,7 +17,7 @@ pub(crate) fn sum(parts: &[&[u8]]) -> i64 {
     (hash ^ (hash >> 33)) as i64
 }
 
-/// The same for a row: numbers and texts in a fixed order.
+/// Returns the checksum of a row: its numbers and texts in a fixed order.
 pub(crate) fn row(numbers: &[i64], texts: &[&str]) -> i64 {
     let numbers: Vec<[u8; 8]> = numbers.iter().map(|n| n.to_le_bytes()).collect();
     let parts: Vec<&[u8]> = numbers.iter().map(|n| n.as_slice()).chain(texts.iter().map(|t| t.as_bytes())).collect();

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::checksum::sum;
-use crate::private;
+use crate::permissions;
 
 pub(crate) const FILE: &str = "mark";
 
@@ -45,7 +45,7 @@ impl Reached {
 impl HighWaterFile {
     /// Opens the mark of a directory. A new one is on the disk before this returns.
     pub(crate) fn open(dir: &Path) -> io::Result<HighWaterFile> {
-        let file = private::open(&dir.join(FILE))?;
+        let file = permissions::open(&dir.join(FILE))?;
         let turn = newest(file.try_clone()?)?.map_or(0, |(turn, _)| turn);
         let mut mark = HighWaterFile { file, turn };
         if turn == 0 {
@@ -70,7 +70,7 @@ impl HighWaterFile {
     /// Makes sure that the mark is on the disk.
     pub(crate) fn sync(&self, dir: &Path) -> io::Result<()> {
         self.file.sync_all()?;
-        private::sync_directory(dir)
+        permissions::sync_directory(dir)
     }
 }
 

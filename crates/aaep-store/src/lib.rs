@@ -1,8 +1,7 @@
-//! Keeps what must survive a restart in a directory: events, resume points, questions, decisions, used permits.
+//! The journal in SQLite: events, resume points, questions, decisions and used permits survive a restart.
 //!
-//! One thread writes. It takes all that waits into one transaction and syncs once for it, so durability costs a sync
-//! per group, not per event. Every record carries a checksum; what was damaged is refused or told as missing, never
-//! served. See `docs/reference/durability.md`.
+//! One thread writes all waiting records in one transaction and syncs once for it, so durability costs one sync per
+//! batch, not per event. Every record has a checksum; damaged records are refused or reported as missing, never served. See `docs/reference/durability.md`.
 //!
 //! ```
 //! use aaep::Producer;
@@ -25,16 +24,16 @@ mod audit;
 mod backup;
 mod check;
 mod checksum;
+mod completeness;
 mod error;
 mod high_water;
-mod private;
+mod permissions;
 mod read;
 mod resume;
 mod retention;
 mod schema;
 mod seen;
 mod store;
-mod whole;
 mod writer;
 
 pub use audit::{Audit, AuditQuery};

@@ -1,4 +1,4 @@
-//! What is read at a start: live sessions, active questions, subscriptions. The history itself is not.
+//! Reads the state that a restart needs: live sessions, active questions, subscriptions. The history is not read.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,59 +13,61 @@ use crate::checksum;
 use crate::error::StoreError;
 use crate::schema::{OPEN, PERMITTED, SPENT};
 
-/// How far a subscription was served when the process ended.
+/// Up to which record a subscription was served when the process ended.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Point {
+pub(crate) struct DeliveryPoint {
     pub(crate) opened: i64,
     pub(crate) held: bool,
     pub(crate) changed: i64,
 }
 
-/// Everything that a start reads.
+/// The state in the database.
 #[derive(Debug, Default)]
-pub(crate) struct Start {
-    pub(crate) ledger: LogWriter,
+pub(crate) struct StoredState {
+    pub(crate) log_writer: LogWriter,
     pub(crate) restored: RecoveredState,
-    pub(crate) points: BTreeMap<SubscriptionId, Point>,
+    pub(crate) points: BTreeMap<SubscriptionId, DeliveryPoint>,
 }
 
-/// Reads it, and refuses what does not add up.
-pub(crate) fn start(dir: &Path, from: &Connection) -> Result<Start, StoreError> {
-    let mut start = Start::default();
-    let wrong = |e: Wrong| match e {
-        Wrong::Sql(error) => StoreError::sql(dir, &error),
-        Wrong::Record(what) => StoreError::Damaged(dir.to_owned(), format!("a record of {what} was changed or cut")),
+/// Reads the state. Fails if its checksums do not match.
+pub(crate) fn load(dir: &Path, from: &Connection) -> Result<StoredState, StoreError> {
+    let mut start = StoredState::default();
+    let wrong = |e: ReadError| match e {
+        ReadError::Sql(error) => StoreError::sql(dir, &error),
+        ReadError::Record(what) => {
+            StoreError::Damaged(dir.to_owned(), format!("a record of {what} was changed or cut"))
+        }
     };
     let expected = read(from, &mut start).map_err(wrong)?;
-    if start.ledger.total() != expected {
-        return Err(wrong(Wrong::Record("what goes on")));
+    if start.log_writer.total() != expected {
+        return Err(wrong(ReadError::Record("an active session, question or subscription")));
     }
     read_settled(from, &mut start).map_err(wrong)?;
     Ok(start)
 }
 
-enum Wrong {
+enum ReadError {
     Sql(rusqlite::Error),
     Record(&'static str),
 }
 
-impl From<rusqlite::Error> for Wrong {
-    fn from(error: rusqlite::Error) -> Wrong {
-        Wrong::Sql(error)
+impl From<rusqlite::Error> for ReadError {
+    fn from(error: rusqlite::Error) -> ReadError {
+        ReadError::Sql(error)
     }
 }
 
-fn read(from: &Connection, start: &mut Start) -> Result<i64, Wrong> {
+fn read(from: &Connection, start: &mut StoredState) -> Result<i64, ReadError> {
     let meta = |key: &str| from.query_row("SELECT value FROM meta WHERE key = ?", [key], |row| row.get::<_, i64>(0));
-    start.ledger.last = meta("last")?;
+    start.log_writer.last = meta("last")?;
     let hole: Option<i64> = from.query_row("SELECT max(seq) FROM holes", [], |row| row.get(0))?;
     read_sessions(from, start, hole)?;
     let sql = format!("SELECT {} FROM questions WHERE state IN ({OPEN}, {PERMITTED})", QuestionRow::COLUMNS);
     let mut select = from.prepare(&sql)?;
     let rows = select.query_map([], QuestionRow::read)?;
     for row in rows {
-        let row = row?.ok_or(Wrong::Record("a question"))?;
-        start.ledger.sums.insert(('q', row.token.clone()), row.sum());
+        let row = row?.ok_or(ReadError::Record("a question"))?;
+        start.log_writer.sums.insert(('q', row.token.clone()), row.sum());
         if row.state == OPEN {
             start.restored.questions.push(parse(&row.asked, "a question")?);
         }
@@ -74,18 +76,18 @@ fn read(from: &Connection, start: &mut Start) -> Result<i64, Wrong> {
     for row in select.query_map([], SubscriptionRow::read)? {
         let (row, sum) = row?;
         if row.sum() != sum {
-            return Err(Wrong::Record("a subscription"));
+            return Err(ReadError::Record("a subscription"));
         }
-        start.ledger.sums.insert(('u', row.id.clone()), sum);
+        start.log_writer.sums.insert(('u', row.id.clone()), sum);
         let subscriber: SubscriptionRecord = parse(&row.body, "a subscription")?;
-        let point = Point { opened: row.opened, held: row.held, changed: row.changed };
+        let point = DeliveryPoint { opened: row.opened, held: row.held, changed: row.changed };
         start.points.insert(subscriber.id.clone(), point);
         start.restored.subscriptions.push(subscriber);
     }
     Ok(meta("active")?)
 }
 
-fn read_sessions(from: &Connection, start: &mut Start, hole: Option<i64>) -> Result<(), Wrong> {
+fn read_sessions(from: &Connection, start: &mut StoredState, hole: Option<i64>) -> Result<(), ReadError> {
     let mut select = from.prepare("SELECT id, first, body, sum FROM sessions")?;
     let rows = select.query_map([], |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?, row.get::<_, i64>(3)?))
@@ -93,25 +95,25 @@ fn read_sessions(from: &Connection, start: &mut Start, hole: Option<i64>) -> Res
     for row in rows {
         let (id, first, body, sum) = row?;
         if checksum::row(&[first], &[&id, &body]) != sum {
-            return Err(Wrong::Record("a session"));
+            return Err(ReadError::Record("a session"));
         }
         let state: SessionSnapshot = parse(&body, "a session")?;
-        start.ledger.sums.insert(('s', id), sum);
-        start.ledger.live.insert(state.started.envelope.session_id.clone(), (first, state.clone()));
-        // What happened to it in between nobody knows.
+        start.log_writer.sums.insert(('s', id), sum);
+        start.log_writer.live.insert(state.started.envelope.session_id.clone(), (first, state.clone()));
+        // Records of this session are missing.
         let broken = hole.is_some_and(|hole| hole > first);
         if broken { &mut start.restored.broken } else { &mut start.restored.sessions }.push(state);
     }
     Ok(())
 }
 
-/// Questions of live sessions that have ended, for agents that ask again; and the tokens that were used last.
-fn read_settled(from: &Connection, start: &mut Start) -> Result<(), Wrong> {
+/// Reads the resolved questions of live sessions, for agents that ask again, and the most recently used tokens.
+fn read_settled(from: &Connection, start: &mut StoredState) -> Result<(), ReadError> {
     let sql = format!("SELECT {} FROM questions WHERE session = ? AND state <> {OPEN}", QuestionRow::COLUMNS);
     let mut select = from.prepare(&sql)?;
-    for session in start.ledger.live.keys() {
+    for session in start.log_writer.live.keys() {
         for row in select.query_map([session.as_str()], QuestionRow::read)? {
-            let row = row?.ok_or(Wrong::Record("a decision"))?;
+            let row = row?.ok_or(ReadError::Record("a decision"))?;
             if row.asked.is_empty() {
                 continue;
             }
@@ -123,12 +125,12 @@ fn read_settled(from: &Connection, start: &mut Start) -> Result<(), Wrong> {
     let sql = format!("SELECT token FROM questions WHERE state <> {OPEN} ORDER BY decided_at DESC LIMIT ?");
     let mut select = from.prepare(&sql)?;
     for token in select.query_map([limits::REPLY_TOKENS as i64], |row| row.get::<_, String>(0))? {
-        start.restored.spent.push(token?.parse::<ReplyToken>().map_err(|_| Wrong::Record("a decision"))?);
+        start.restored.spent.push(token?.parse::<ReplyToken>().map_err(|_| ReadError::Record("a decision"))?);
     }
     start.restored.spent.reverse();
     Ok(())
 }
 
-fn parse<'t, T: serde::Deserialize<'t>>(text: &'t str, what: &'static str) -> Result<T, Wrong> {
-    serde_json::from_str(text).map_err(|_| Wrong::Record(what))
+fn parse<'t, T: serde::Deserialize<'t>>(text: &'t str, what: &'static str) -> Result<T, ReadError> {
+    serde_json::from_str(text).map_err(|_| ReadError::Record(what))
 }

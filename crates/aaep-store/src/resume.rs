@@ -1,5 +1,5 @@
-//! What a subscription missed before the restart: everything after the last event it got, or the word that there was
-//! more. Whatever cannot be told for sure is told as missing.
+//! Finds what a subscription missed before the restart: every event after the last one it received, or a gap. Whatever
+//! cannot be determined exactly is reported as a gap.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use aaep_proto::id::{EventId, OutputId, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::checksum;
-use crate::read::Point;
+use crate::read::DeliveryPoint;
 use crate::schema::{ENDING, FINISHED, TEXT};
 
-/// More than this is told in sum.
-const RECORDS: i64 = 1024;
+/// With more missed records than this, a gap is reported.
+const MAX_REPLAYED_RECORDS: i64 = 1024;
 
-/// Endings that are told to who missed more.
-const ENDINGS: i64 = 64;
+/// Ends of sessions that are sent after a gap.
+const MAX_REPLAYED_ENDINGS: i64 = 64;
 
 /// A record of the log.
-struct Record {
+struct LogRecord {
     kind: i64,
     session: SessionId,
     output: String,
@@ -27,23 +27,28 @@ struct Record {
     body: String,
 }
 
-/// Looks it up, up to this record. Errors of the database count as not known.
-pub(crate) fn missed(from: &Connection, point: Point, last: Option<&EventId>, until: i64) -> MissedEvents {
-    let exact = last.and_then(|last| exactly(from, point, last, until).ok().flatten());
+/// Returns what was missed up to a record. Errors of the database are reported as a gap.
+pub(crate) fn missed(from: &Connection, point: DeliveryPoint, last: Option<&EventId>, until: i64) -> MissedEvents {
+    let exact = last.and_then(|last| exact_events(from, point, last, until).ok().flatten());
     match exact {
         Some(past) => MissedEvents { items: past, gap: false },
         None => MissedEvents { items: endings(from, point, until).unwrap_or_default(), gap: true },
     }
 }
 
-fn exactly(from: &Connection, point: Point, last: &EventId, until: i64) -> rusqlite::Result<Option<Vec<ReplayItem>>> {
+fn exact_events(
+    from: &Connection,
+    point: DeliveryPoint,
+    last: &EventId,
+    until: i64,
+) -> rusqlite::Result<Option<Vec<ReplayItem>>> {
     let sql = "SELECT seq, output, reached, sum FROM sent WHERE event = ? AND seq <= ? ORDER BY seq LIMIT 1";
     let sent = from.prepare_cached(sql)?.query_row(params![last.as_str(), until], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?))
     });
     let Some((seq, output, reached, check)) = sent.optional()? else { return Ok(None) };
     let sound = checksum::row(&[seq, reached], &[last.as_str(), &output]) == check;
-    // Something waited for it when this was sent, or may have.
+    // Events may have waited for the subscription when this one was sent.
     let all_before = !point.held && seq >= point.changed;
     let holes: bool =
         from.prepare_cached("SELECT EXISTS(SELECT 1 FROM holes WHERE seq >= ?)")?.query_row([seq], |row| row.get(0))?;
@@ -51,44 +56,45 @@ fn exactly(from: &Connection, point: Point, last: &EventId, until: i64) -> rusql
         return Ok(None);
     }
     let Some(records) = records(from, seq, until)? else { return Ok(None) };
-    let mut texts = Texts::default();
+    let mut texts = OpenOutputs::default();
     if !output.is_empty() {
-        let Some(rest) = rest(from, (&output, reached), seq)? else { return Ok(None) };
+        let Some(rest) = unsent_text(from, &output, reached, seq)? else { return Ok(None) };
         texts.known.insert(output, (reached, rest));
     }
     Ok(records
         .into_iter()
-        .map(|record| texts.take(record))
+        .map(|record| texts.replay(record))
         .collect::<Option<Vec<_>>>()
         .map(|past| past.into_iter().flatten().collect()))
 }
 
-/// The records after this one, if there are not too many and all are sound.
-fn records(from: &Connection, after: i64, until: i64) -> rusqlite::Result<Option<Vec<Record>>> {
+/// Returns the records after this one, or `None` if there are too many or one is damaged.
+fn records(from: &Connection, after: i64, until: i64) -> rusqlite::Result<Option<Vec<LogRecord>>> {
     let sql = "SELECT seq, at, kind, session, output, position, body, sum FROM log
         WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?";
     let mut select = from.prepare_cached(sql)?;
-    let rows = select.query_map(params![after, until, RECORDS + 1], record)?;
-    let records: Option<Vec<Record>> = rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().collect();
-    Ok(records.filter(|records| records.len() as i64 <= RECORDS))
+    let rows = select.query_map(params![after, until, MAX_REPLAYED_RECORDS + 1], record)?;
+    let records: Option<Vec<LogRecord>> = rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().collect();
+    Ok(records.filter(|records| records.len() as i64 <= MAX_REPLAYED_RECORDS))
 }
 
-fn record(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Record>> {
+fn record(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<LogRecord>> {
     let (seq, at, kind): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
     let (session, output, position): (String, String, i64) = (row.get(3)?, row.get(4)?, row.get(5)?);
     let (body, check): (String, i64) = (row.get(6)?, row.get(7)?);
     if checksum::row(&[seq, at, kind, position], &[&session, &output, &body]) != check {
         return Ok(None);
     }
-    Ok(session.parse().ok().map(|session| Record { kind, session, output, position, body }))
+    Ok(session.parse().ok().map(|session| LogRecord { kind, session, output, position, body }))
 }
 
-/// The text of an output that was written before this record but reaches further than this.
-fn rest(from: &Connection, (output, reached): (&str, i64), before: i64) -> rusqlite::Result<Option<String>> {
+/// Returns the text of an output after position `reached` that was written before a record. Returns `None` if it cannot
+/// be determined.
+fn unsent_text(from: &Connection, output: &str, reached: i64, before: i64) -> rusqlite::Result<Option<String>> {
     let sql = "SELECT seq, at, kind, session, output, position, body, sum FROM log
         WHERE seq < ? AND seq > ? AND kind = ? AND output = ? ORDER BY seq DESC";
     let mut select = from.prepare_cached(sql)?;
-    let mut rows = select.query(params![before, before - 8 * RECORDS, TEXT, output])?;
+    let mut rows = select.query(params![before, before - 8 * MAX_REPLAYED_RECORDS, TEXT, output])?;
     let mut pieces: Vec<(i64, String)> = Vec::new();
     while let Some(row) = rows.next()? {
         let Some(piece) = record(row)? else { return Ok(None) };
@@ -108,15 +114,15 @@ fn rest(from: &Connection, (output, reached): (&str, i64), before: i64) -> rusql
     Ok(Some(text))
 }
 
-/// Outputs that go on while the log is read: where the rest of each begins, and the rest.
+/// Outputs that are not finished at the current record: where the unsent text of each begins, and that text.
 #[derive(Default)]
-struct Texts {
+struct OpenOutputs {
     known: BTreeMap<String, (i64, String)>,
 }
 
-impl Texts {
-    /// What a record means for the subscriber; nothing if that cannot be told.
-    fn take(&mut self, record: Record) -> Option<Option<ReplayItem>> {
+impl OpenOutputs {
+    /// Returns what the subscriber gets for a record, if anything. The outer `None` means that it cannot be determined.
+    fn replay(&mut self, record: LogRecord) -> Option<Option<ReplayItem>> {
         match record.kind {
             TEXT => {
                 let fresh = (record.position == 0).then_some((0, String::new()));
@@ -125,7 +131,7 @@ impl Texts {
                     None => fresh,
                 };
                 let (start, mut text) = known?;
-                // What of it was heard already does not count.
+                // Text that was received already is skipped.
                 let has = start + text.chars().count() as i64;
                 let skip = usize::try_from(has - record.position).ok()?;
                 text.extend(record.body.chars().skip(skip));
@@ -144,12 +150,12 @@ impl Texts {
     }
 }
 
-fn endings(from: &Connection, point: Point, until: i64) -> rusqlite::Result<Vec<ReplayItem>> {
+fn endings(from: &Connection, point: DeliveryPoint, until: i64) -> rusqlite::Result<Vec<ReplayItem>> {
     let sql = "SELECT seq, at, kind, session, output, position, body, sum FROM log
         WHERE kind = 3 AND seq > ? AND seq <= ? ORDER BY seq DESC LIMIT ?";
     debug_assert_eq!(ENDING, 3, "the index is on this");
     let mut select = from.prepare_cached(sql)?;
-    let rows = select.query_map(params![point.opened, until, ENDINGS], record)?;
+    let rows = select.query_map(params![point.opened, until, MAX_REPLAYED_ENDINGS], record)?;
     let mut past: Vec<ReplayItem> = rows
         .filter_map(|row| serde_json::from_str(&row.ok()??.body).ok())
         .map(|event| ReplayItem::Event(Box::new(event)))

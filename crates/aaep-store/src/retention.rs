@@ -1,8 +1,8 @@
-//! How much is kept. Old records go a few at a time, between commits, so that nobody waits for it.
+//! Retention: old records are deleted in small steps between commits, so that no caller waits for it.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// How much is kept: records older than this go, and the oldest when there is more than this.
+/// How long and how much the store keeps.
 ///
 /// ```
 /// assert_eq!(aaep_store::Retention::default().days, 30);
@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 pub struct Retention {
     /// Days that events and decisions are kept. Questions that are open, and permits that can still be used, stay.
     pub days: u32,
-    /// Bytes that the store may use; above, the oldest events go. Decisions stay.
+    /// Bytes that the store may use. With more, the oldest events are deleted; decisions stay.
     pub bytes: u64,
 }
 
@@ -21,15 +21,15 @@ impl Default for Retention {
     }
 }
 
-/// Records that go in one step.
-const STEP: i64 = 2000;
+/// Records that are deleted in one step.
+const MAX_DELETED_PER_STEP: i64 = 2000;
 
-/// Pages that are given back to the disk in one step.
-const PAGES: i64 = 64;
+/// Pages that are freed in one step.
+const MAX_FREED_PAGES: i64 = 64;
 
 const DAY_MILLIS: i64 = 86_400_000;
 
-/// One step; answers whether there is more to do.
+/// Deletes old records in one step. Returns whether there is more to do.
 pub(crate) fn step(connection: &Connection, retention: Retention, now: i64) -> rusqlite::Result<bool> {
     let cutoff = now - i64::from(retention.days).saturating_mul(DAY_MILLIS);
     let oldest = connection
@@ -41,7 +41,7 @@ pub(crate) fn step(connection: &Connection, retention: Retention, now: i64) -> r
     if let Some((seq, at)) = oldest
         && (too_much || at < cutoff)
     {
-        let until = seq + STEP;
+        let until = seq + MAX_DELETED_PER_STEP;
         let cutoff = if too_much { i64::MAX } else { cutoff };
         let transaction = connection.unchecked_transaction()?;
         let gone =
@@ -55,18 +55,18 @@ pub(crate) fn step(connection: &Connection, retention: Retention, now: i64) -> r
     }
     let old = "DELETE FROM questions WHERE token IN (SELECT token FROM questions INDEXED BY decided_questions
         WHERE state <> 0 AND state <> 2 AND decided_at < ? ORDER BY decided_at LIMIT ?)";
-    let gone = connection.prepare_cached(old)?.execute(params![cutoff, STEP])?;
+    let gone = connection.prepare_cached(old)?.execute(params![cutoff, MAX_DELETED_PER_STEP])?;
     let free: i64 = connection.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
-    if free > PAGES {
-        give_back(connection)?;
+    if free > MAX_FREED_PAGES {
+        free_pages(connection)?;
         more = true;
     }
-    Ok(more || gone as i64 == STEP)
+    Ok(more || gone as i64 == MAX_DELETED_PER_STEP)
 }
 
-/// Gives pages back to the disk. Each step of the statement frees one.
-fn give_back(connection: &Connection) -> rusqlite::Result<()> {
-    let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({PAGES})"))?;
+/// Frees pages of the database file. Each step of the statement frees one.
+fn free_pages(connection: &Connection) -> rusqlite::Result<()> {
+    let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({MAX_FREED_PAGES})"))?;
     let mut rows = vacuum.query([])?;
     while rows.next()?.is_some() {}
     drop(rows);
@@ -90,27 +90,27 @@ mod tests {
 
     use super::*;
     use crate::apply::LogWriter;
-    use crate::read::{self, Point};
+    use crate::read::{self, DeliveryPoint};
     use crate::{resume, schema};
 
     /// A store on time that is given to it.
     struct World {
         dir: tempfile::TempDir,
         connection: Connection,
-        ledger: LogWriter,
+        log_writer: LogWriter,
         count: u32,
     }
 
     impl World {
         fn new() -> World {
             let dir = tempfile::tempdir().unwrap();
-            let connection = schema::open(dir.path(), crate::whole::Contents::Nothing).unwrap();
-            World { dir, connection, ledger: LogWriter::default(), count: 0 }
+            let connection = schema::open(dir.path(), crate::completeness::DirectoryContents::Nothing).unwrap();
+            World { dir, connection, log_writer: LogWriter::default(), count: 0 }
         }
 
         fn keep(&mut self, day: i64, entry: &JournalEntry) {
-            self.ledger.apply(&self.connection, entry, day * DAY_MILLIS).unwrap();
-            self.ledger.seal(&self.connection).unwrap();
+            self.log_writer.apply(&self.connection, entry, day * DAY_MILLIS).unwrap();
+            self.log_writer.write_checksums(&self.connection).unwrap();
         }
 
         /// An event of a session, and the word that it was sent.
@@ -156,7 +156,7 @@ mod tests {
             self.keep(day, &JournalEntry::Decided(Box::new(serde_json::from_value(decided).unwrap())));
         }
 
-        fn let_go(&mut self, day: i64, retention: Retention) {
+        fn run_retention(&mut self, day: i64, retention: Retention) {
             let mut steps = 0;
             while step(&self.connection, retention, day * DAY_MILLIS).unwrap() {
                 steps += 1;
@@ -179,14 +179,14 @@ mod tests {
 
         /// Whether who was there from the beginning, and got this event last, can be told everything since.
         fn knows_all_since(&self, last: &EventId) -> bool {
-            let point = Point { opened: 0, held: false, changed: 0 };
-            !resume::missed(&self.connection, point, Some(last), self.ledger.last).gap
+            let point = DeliveryPoint { opened: 0, held: false, changed: 0 };
+            !resume::missed(&self.connection, point, Some(last), self.log_writer.last).gap
         }
 
         /// What is left adds up, and is what a start would read.
         fn is_sound(&self) {
-            let start = read::start(self.dir.path(), &self.connection).unwrap();
-            assert_eq!(start.ledger.total(), self.ledger.total());
+            let start = read::load(self.dir.path(), &self.connection).unwrap();
+            assert_eq!(start.log_writer.total(), self.log_writer.total());
         }
     }
 
@@ -204,19 +204,19 @@ mod tests {
         world.start(2, "sess_long");
         let late = world.step_on(29, "sess_long");
         world.start(30, "sess_new");
-        world.let_go(30, MONTH);
+        world.run_retention(30, MONTH);
         assert!(world.knows_all_since(&first), "nothing is older than thirty days");
-        world.let_go(31, MONTH);
+        world.run_retention(31, MONTH);
         assert!(!world.knows_all_since(&first), "what came after it is not all there any more");
         assert!(world.knows_all_since(&late));
         assert_eq!(world.sessions_in_log(), ["sess_long", "sess_new", "sess_old"], "its end is a day younger");
-        world.let_go(33, MONTH);
+        world.run_retention(33, MONTH);
         assert_eq!(world.sessions_in_log(), ["sess_long", "sess_new"]);
         assert!(world.knows_all_since(&late));
         // A session that goes on does not need its history for that.
-        world.let_go(90, MONTH);
+        world.run_retention(90, MONTH);
         assert!(world.sessions_in_log().is_empty() && !world.knows_all_since(&late));
-        let live = read::start(world.dir.path(), &world.connection).unwrap().restored.sessions;
+        let live = read::load(world.dir.path(), &world.connection).unwrap().restored.sessions;
         assert_eq!(live.len(), 2);
         world.is_sound();
     }
@@ -238,17 +238,17 @@ mod tests {
         world.decide(0, "sess_ended", "rpl_endedOpen", "reject");
         world.end(0, "sess_ended");
         world.is_sound();
-        world.let_go(30, Retention { days: 30, bytes: 0 });
+        world.run_retention(30, Retention { days: 30, bytes: 0 });
         assert_eq!(world.questions().len(), 7, "how much there is does not count for decisions");
         assert!(world.sessions_in_log().is_empty(), "for events it does");
-        world.let_go(31, MONTH);
+        world.run_retention(31, MONTH);
         // A yes that nobody used stays as long as it can be used.
         assert_eq!(world.questions(), ["rpl_late", "rpl_liveOpen", "rpl_liveYes"]);
         world.is_sound();
-        world.let_go(51, MONTH);
+        world.run_retention(51, MONTH);
         assert_eq!(world.questions(), ["rpl_liveOpen", "rpl_liveYes"]);
         world.end(52, "sess_live");
-        world.let_go(1000, MONTH);
+        world.run_retention(1000, MONTH);
         assert_eq!(world.questions(), ["rpl_liveOpen"], "only an answer ends a question");
         world.is_sound();
     }
@@ -268,7 +268,7 @@ mod tests {
         world.connection.execute_batch("COMMIT").unwrap();
         let all = used(&world.connection).unwrap();
         let half = Retention { days: 30, bytes: all / 2 };
-        world.let_go(0, half);
+        world.run_retention(0, half);
         let left = world.sessions_in_log();
         assert!(!left.is_empty() && left.len() < 40, "{left:?}");
         assert_eq!(left.last().map(String::as_str), Some("sess_39"));

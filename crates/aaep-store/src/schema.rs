@@ -4,9 +4,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::completeness::DirectoryContents;
 use crate::error::StoreError;
-use crate::whole::Contents;
-use crate::{private, seen};
+use crate::{permissions, seen};
 
 pub(crate) const FILE: &str = "aaep.db";
 
@@ -50,17 +50,17 @@ INSERT INTO meta VALUES('last', 0), ('active', 0);
 ";
 
 /// Opens the database for writing, or says what is wrong with it. Tables are created only where there is no store yet.
-pub(crate) fn open(dir: &Path, contents: Contents) -> Result<Connection, StoreError> {
+pub(crate) fn open(dir: &Path, contents: DirectoryContents) -> Result<Connection, StoreError> {
     let wrong = |e: &rusqlite::Error| StoreError::sql(dir, e);
     let path = dir.join(FILE);
-    private::open(&path).map_err(|e| StoreError::io(dir, &e))?;
+    permissions::open(&path).map_err(|e| StoreError::io(dir, &e))?;
     let connection = Connection::open(&path).map_err(|e| wrong(&e))?;
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let version = number("user_version").map_err(|e| wrong(&e))?;
     let application = number("application_id").map_err(|e| wrong(&e))?;
     let empty = number("schema_version").map_err(|e| wrong(&e))? == 0;
     match (empty, application == APPLICATION, version) {
-        (true, ..) if contents != Contents::Nothing => return Err(no_tables(dir)),
+        (true, ..) if contents != DirectoryContents::Nothing => return Err(no_tables(dir)),
         (true, ..) => create(&connection).map_err(|e| wrong(&e))?,
         (false, true, VERSION) => {}
         (false, true, version) if version > VERSION => return Err(StoreError::Newer(dir.to_owned())),

@@ -23,8 +23,8 @@ const OF_ONE_AGENT: i64 = 8192;
 const STEP: i64 = 2000;
 
 /// Adds a name, after the records of its event.
-pub(crate) fn keep(ledger: &mut LogWriter, to: &Connection, heard: &SeenEvent, at: i64) -> rusqlite::Result<()> {
-    let seq = ledger.next();
+pub(crate) fn keep(log_writer: &mut LogWriter, to: &Connection, heard: &SeenEvent, at: i64) -> rusqlite::Result<()> {
+    let seq = log_writer.next();
     let SeenEvent { agent, event_id, content, session_id } = heard;
     let sum = checksum::row(&[seq, at], &[agent, event_id, content, session_id]);
     let mut insert = to.prepare_cached("INSERT INTO heard VALUES(?, ?, ?, ?, ?, ?, ?)")?;
@@ -74,9 +74,9 @@ mod tests {
     fn names_are_found_by_agent_and_go_after_a_while() {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(TABLE).unwrap();
-        let mut ledger = LogWriter::default();
+        let mut log_writer = LogWriter::default();
         for event in 0..10 {
-            keep(&mut ledger, &connection, &heard(if event < 5 { "ada" } else { "eve" }, event), event).unwrap();
+            keep(&mut log_writer, &connection, &heard(if event < 5 { "ada" } else { "eve" }, event), event).unwrap();
         }
         let of = |agent, until, now| of_agent(&connection, agent, until, now).unwrap();
         assert_eq!(of("ada", 100, 10), (0..5).map(|event| heard("ada", event)).collect::<Vec<_>>());
@@ -88,9 +88,9 @@ mod tests {
         assert!(!step(&connection, 10).unwrap());
         assert!(step(&connection, KEPT_MILLIS + 7).unwrap());
         assert_eq!(of("ada", 100, 10).len() + of("eve", 100, 10).len(), 3);
-        let large = ledger.last + KEPT + 1;
-        ledger.last = large;
-        keep(&mut ledger, &connection, &heard("bob", 1), KEPT_MILLIS + 7).unwrap();
+        let large = log_writer.last + KEPT + 1;
+        log_writer.last = large;
+        keep(&mut log_writer, &connection, &heard("bob", 1), KEPT_MILLIS + 7).unwrap();
         step(&connection, 10).unwrap();
         assert_eq!((of("eve", 200_000, 10).len(), of("bob", 200_000, 10).len()), (0, 1), "the oldest go");
     }

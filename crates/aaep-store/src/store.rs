@@ -1,4 +1,4 @@
-//! A directory in use.
+//! The store of one directory.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -11,13 +11,13 @@ use aaep_proto::id::{EventId, SubscriptionId};
 
 use crate::error::StoreError;
 use crate::high_water::HighWaterFile;
-use crate::read::{self, Point, Start};
+use crate::read::{self, DeliveryPoint, StoredState};
 use crate::retention::Retention;
 use crate::writer::{self, Shared, Writer};
-use crate::{check, private, resume, schema, seen, whole};
+use crate::{check, completeness, permissions, resume, schema, seen};
 
-/// A directory that keeps what must survive a restart. One process at a time can have it. Dropping it writes what
-/// waits.
+/// A journal in a directory. Only one process can open a directory at a time. Dropping the store writes all waiting
+/// records.
 ///
 /// ```
 /// use aaep_store::{Retention, Store, StoreError};
@@ -32,8 +32,8 @@ pub struct Store {
     dir: PathBuf,
     shared: Arc<Shared>,
     writer: Option<JoinHandle<()>>,
-    /// How far subscriptions were served when the last process ended.
-    points: BTreeMap<SubscriptionId, Point>,
+    /// Up to which records subscriptions were served when the last process ended.
+    points: BTreeMap<SubscriptionId, DeliveryPoint>,
     /// The last record of the last process.
     restart: i64,
     _lock: File,
@@ -46,36 +46,36 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens a directory, or makes it, and reads what goes on. Refuses what is damaged.
+    /// Opens a directory, or creates it, and reads the state that a restart needs. Refuses a damaged or incomplete store.
     pub fn open(dir: &Path, retention: Retention) -> Result<(Store, RecoveredState), StoreError> {
         let io = |e: std::io::Error| StoreError::io(dir, &e);
-        private::directory(dir)?;
-        let lock = private::open(&dir.join("lock")).map_err(io)?;
+        permissions::directory(dir)?;
+        let lock = permissions::open(&dir.join("lock")).map_err(io)?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => StoreError::InUse(dir.to_owned()),
             TryLockError::Error(error) => StoreError::io(dir, &error),
         })?;
-        let contents = whole::contents(dir)?;
+        let contents = completeness::contents(dir)?;
         // The mark is there before the database: a database without one is not whole.
         let mut mark = HighWaterFile::open(dir).map_err(io)?;
         let connection = schema::open(dir, contents)?;
         let checked = check::at_start(dir, &connection)?;
-        let Start { mut ledger, restored, points } = read::start(dir, &connection)?;
-        whole::check_reach(dir, contents, ledger.last)?;
-        let failed = |e: crate::apply::Failed| match e.downcast::<rusqlite::Error>() {
+        let StoredState { mut log_writer, restored, points } = read::load(dir, &connection)?;
+        completeness::check_reach(dir, contents, log_writer.last)?;
+        let failed = |e: crate::apply::WriteError| match e.downcast::<rusqlite::Error>() {
             Ok(error) => StoreError::sql(dir, &error),
             Err(error) => StoreError::Unusable(dir.to_owned(), error.to_string()),
         };
         let transaction = connection.unchecked_transaction().map_err(|e| StoreError::sql(dir, &e))?;
-        ledger.finish_outputs(&transaction, writer::now()).map_err(failed)?;
-        ledger.seal(&transaction).map_err(failed)?;
+        log_writer.finish_outputs(&transaction, writer::now()).map_err(failed)?;
+        log_writer.write_checksums(&transaction).map_err(failed)?;
         transaction.commit().map_err(|e| StoreError::sql(dir, &e))?;
-        mark.set(u64::try_from(ledger.last).unwrap_or(0)).map_err(io)?;
-        let (restart, shared) = (ledger.last, Arc::new(Shared::default()));
+        mark.set(u64::try_from(log_writer.last).unwrap_or(0)).map_err(io)?;
+        let (restart, shared) = (log_writer.last, Arc::new(Shared::default()));
         let writer = Writer {
             shared: shared.clone(),
             connection,
-            ledger,
+            log_writer,
             mark,
             retention,
             dir: dir.to_owned(),
@@ -103,14 +103,14 @@ impl Journal for Store {
         match schema::open_to_read(&self.dir) {
             Ok(connection) => resume::missed(&connection, *point, last, self.restart),
             Err(error) => {
-                tracing::warn!(%error, "what a subscriber missed cannot be read");
+                tracing::warn!(%error, "cannot read the events that a subscriber missed; it gets a gap instead");
                 nothing
             }
         }
     }
 
     fn is_healthy(&self) -> bool {
-        self.shared.works()
+        self.shared.is_healthy()
     }
 
     fn record_seen(&self, heard: Vec<SeenEvent>) {
@@ -122,7 +122,7 @@ impl Journal for Store {
         let found = schema::open_to_read(&self.dir)
             .and_then(|connection| seen::of_agent(&connection, agent, self.restart, writer::now()).map_err(failed));
         found.unwrap_or_else(|error| {
-            tracing::warn!(%error, "what an agent said before the restart cannot be read");
+            tracing::warn!(%error, "cannot read the event ids of an agent from before the restart; repeated events are not detected");
             Vec::new()
         })
     }
@@ -132,7 +132,7 @@ impl Drop for Store {
     fn drop(&mut self) {
         self.shared.end();
         if let Some(writer) = self.writer.take() {
-            // A writer that failed has said so.
+            // A writer that panicked has logged it.
             let _ = writer.join();
         }
     }

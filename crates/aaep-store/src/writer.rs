@@ -1,4 +1,4 @@
-//! The thread that writes. It takes all that waits into one transaction, and syncs once for it.
+//! The writer thread. It writes all waiting records in one transaction, and syncs once for it.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -9,50 +9,49 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use aaep::journal::{CommitCallback, JournalEntry, SeenEvent};
 use rusqlite::Connection;
 
-use crate::apply::{Failed, LogWriter};
+use crate::apply::{LogWriter, WriteError};
 use crate::high_water::HighWaterFile;
 use crate::retention::{self, Retention};
 use crate::{read, seen};
 
-/// How long a record may wait for others if nobody waits for it.
-const GATHER: Duration = Duration::from_millis(20);
+/// How long records are collected before they are written, if no caller waits for them.
+const BATCH_WINDOW: Duration = Duration::from_millis(20);
 
-/// How long after a failure it is tried again, if nothing else happens.
-const RETRY: Duration = Duration::from_secs(1);
+/// How long after a failure the write is retried, if nothing else is recorded.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often old records are looked for.
-const LOOK: Duration = Duration::from_secs(60);
+/// How often old records are removed.
+const RETENTION_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Records that may wait. A disk that stands still must not fill the memory: beyond this they are let go, and that is
-/// put on record.
-const WAITING: usize = 200_000;
+/// Records that may wait. A stalled disk must not fill the memory: more records are dropped, and the gap is recorded.
+const MAX_WAITING_RECORDS: usize = 200_000;
 
-/// What waits to be written.
+/// Records that wait for the writer thread.
 #[derive(Default)]
-struct Waiting {
+struct PendingWrites {
     entries: VecDeque<JournalEntry>,
     done: Vec<CommitCallback>,
-    /// Names of events, to be written after the entries.
+    /// Ids of events that agents sent, to be written after the entries.
     heard: Vec<SeenEvent>,
-    /// Whether records had to be let go.
+    /// Whether records were dropped.
     lost: bool,
     ended: bool,
 }
 
-/// What the writer and those who record share.
+/// The state that the writer thread and its callers share.
 #[derive(Default)]
 pub(crate) struct Shared {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingWrites>,
     news: Condvar,
     fails: AtomicBool,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, PendingWrites> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn works(&self) -> bool {
+    pub(crate) fn is_healthy(&self) -> bool {
         !self.fails.load(Ordering::Relaxed)
     }
 
@@ -63,7 +62,7 @@ impl Shared {
             return done.into_iter().for_each(|done| done(false));
         }
         let first = waiting.entries.is_empty() || done.is_some();
-        let room = waiting.entries.len() + entries.len() <= WAITING;
+        let room = waiting.entries.len() + entries.len() <= MAX_WAITING_RECORDS;
         if room || done.is_some() {
             waiting.entries.extend(entries);
         } else {
@@ -78,8 +77,8 @@ impl Shared {
 
     pub(crate) fn record_seen(&self, heard: Vec<SeenEvent>) {
         let mut waiting = self.lock();
-        // Without them an event that is sent again is emitted again, which is better than to run out of memory.
-        if !waiting.ended && waiting.heard.len() + heard.len() <= WAITING {
+        // Without them a repeated event is emitted twice, which is better than running out of memory.
+        if !waiting.ended && waiting.heard.len() + heard.len() <= MAX_WAITING_RECORDS {
             waiting.heard.extend(heard);
         }
         drop(waiting);
@@ -92,23 +91,23 @@ impl Shared {
     }
 }
 
-/// The writer's own.
+/// The state of the writer thread.
 pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) connection: Connection,
-    pub(crate) ledger: LogWriter,
+    pub(crate) log_writer: LogWriter,
     pub(crate) mark: HighWaterFile,
     pub(crate) retention: Retention,
     pub(crate) dir: PathBuf,
-    /// Records that could not be written yet, and whether some had to be let go.
+    /// Records that are not written yet.
     pub(crate) held: VecDeque<JournalEntry>,
-    /// Names of events that could not be written yet.
+    /// Ids of events that are not written yet.
     pub(crate) heard: Vec<SeenEvent>,
     pub(crate) lost: bool,
 }
 
 impl Writer {
-    /// Writes until the end.
+    /// Writes until the store is dropped.
     pub(crate) fn run(mut self) {
         let mut look = Instant::now();
         loop {
@@ -119,14 +118,14 @@ impl Writer {
             if ended {
                 return;
             }
-            if Instant::now() >= look && self.shared.works() {
-                let more = self.let_go();
-                look = Instant::now() + if more { GATHER } else { LOOK };
+            if Instant::now() >= look && self.shared.is_healthy() {
+                let more = self.run_retention();
+                look = Instant::now() + if more { BATCH_WINDOW } else { RETENTION_INTERVAL };
             }
         }
     }
 
-    /// Waits for records, and a little for more of them if nobody waits.
+    /// Waits for records, and for more of them within the batch window if no caller waits.
     fn gather(&mut self, look: Instant) -> (Vec<CommitCallback>, bool) {
         let shared = self.shared.clone();
         let mut waiting = shared.lock();
@@ -138,8 +137,8 @@ impl Writer {
                 first.get_or_insert(now);
             }
             let due = match first {
-                _ if !self.held.is_empty() => begun + RETRY,
-                Some(first) => first + GATHER,
+                _ if !self.held.is_empty() => begun + RETRY_INTERVAL,
+                Some(first) => first + BATCH_WINDOW,
                 None => look,
             };
             if now >= due || !waiting.done.is_empty() || waiting.ended {
@@ -157,7 +156,7 @@ impl Writer {
         let result = self.commit();
         let works = result.is_ok();
         if let Err(error) = result {
-            self.take_back(&*error);
+            self.roll_back(&*error);
         } else {
             self.held.clear();
             self.heard.clear();
@@ -169,52 +168,53 @@ impl Writer {
         done.into_iter().for_each(|done| done(works));
     }
 
-    fn commit(&mut self) -> Result<(), Failed> {
+    fn commit(&mut self) -> Result<(), WriteError> {
         let at = now();
         let transaction =
             rusqlite::Transaction::new_unchecked(&self.connection, rusqlite::TransactionBehavior::Immediate)?;
         if self.lost {
-            self.ledger.hole(&transaction)?;
+            self.log_writer.record_gap(&transaction)?;
         }
         for entry in &self.held {
-            self.ledger.apply(&transaction, entry, at)?;
+            self.log_writer.apply(&transaction, entry, at)?;
         }
         if self.lost {
-            // Where exactly they are missing is not known.
-            self.ledger.hole(&transaction)?;
+            // Where exactly records are missing is not known.
+            self.log_writer.record_gap(&transaction)?;
         }
         for heard in &self.heard {
-            seen::keep(&mut self.ledger, &transaction, heard, at)?;
+            seen::keep(&mut self.log_writer, &transaction, heard, at)?;
         }
-        self.ledger.seal(&transaction)?;
+        self.log_writer.write_checksums(&transaction)?;
         transaction.commit()?;
-        // It need not be there; without it only a cut log is not noticed.
-        let _ = self.mark.set(u64::try_from(self.ledger.last).unwrap_or(0));
+        // Optional: with an old value only a truncated log is not noticed.
+        let _ = self.mark.set(u64::try_from(self.log_writer.last).unwrap_or(0));
         Ok(())
     }
 
-    /// Nothing was written. What somebody waits for is not tried again, since they are told that it failed; the rest is.
-    fn take_back(&mut self, error: &(dyn std::error::Error + Send + Sync)) {
+    /// Handles a failed commit. Entries that a caller waits for are dropped, since the failure is reported to it; the others
+    /// are retried.
+    fn roll_back(&mut self, error: &(dyn std::error::Error + Send + Sync)) {
         if !self.shared.fails.swap(true, Ordering::Relaxed) {
             let dir = self.dir.display();
-            tracing::error!(%dir, %error, "the store cannot be written: questions are answered with no until it can");
+            tracing::error!(%dir, %error, "journal write failed; confirmations are rejected until storage recovers");
         }
         self.held.retain(|entry| !entry.is_durable());
-        if self.held.len() > WAITING {
+        if self.held.len() > MAX_WAITING_RECORDS {
             self.held.clear();
             self.lost = true;
         }
-        if self.lost || self.heard.len() > WAITING {
+        if self.lost || self.heard.len() > MAX_WAITING_RECORDS {
             self.heard.clear();
         }
-        // The ledger counted what is not there.
-        match read::start(&self.dir, &self.connection) {
-            Ok(start) => self.ledger = start.ledger,
+        // The log writer counted rows that were not committed.
+        match read::load(&self.dir, &self.connection) {
+            Ok(start) => self.log_writer = start.log_writer,
             Err(error) => tracing::error!(%error, "the store cannot be read either"),
         }
     }
 
-    fn let_go(&mut self) -> bool {
+    fn run_retention(&mut self) -> bool {
         let steps = retention::step(&self.connection, self.retention, now());
         match steps.and_then(|more| Ok(seen::step(&self.connection, now())? || more)) {
             Ok(more) => more,
@@ -226,7 +226,7 @@ impl Writer {
     }
 }
 
-/// The wall clock in milliseconds.
+/// Returns the wall clock in milliseconds.
 pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

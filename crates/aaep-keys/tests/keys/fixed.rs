@@ -54,7 +54,7 @@ fn bad_lines_are_told_by_number() {
         (&format!("{} hall reply", "x".repeat(1025)), LineProblem::Token),
         (&format!("sha256:{} hall reply", "ab".repeat(31)), LineProblem::Hash),
         (&format!("sha256:{} hall reply", "g".repeat(64)), LineProblem::Hash),
-        (&format!("{good} "), LineProblem::Twice),
+        (&format!("{good} "), LineProblem::Duplicate),
         (&format!("another-plain-token-here {} reply", "x".repeat(257)), LineProblem::Principal),
         ("another-plain-token-here hall cook", LineProblem::Role(ParseRoleError("cook".into()))),
         ("another-plain-token-here hall reply,", LineProblem::Role(ParseRoleError(String::new()))),
@@ -63,13 +63,13 @@ fn bad_lines_are_told_by_number() {
     }
     // Who reads the error in a log must not learn the token.
     let fault = StaticTokens::parse("secret-token-of-the-hall hall cook").unwrap_err().to_string();
-    assert_eq!(fault, "has a mistake on line 1: \"cook\" is no role; use subscribe, reply, audit, admin or produce");
+    assert_eq!(fault, "has a mistake on line 1: unknown role \"cook\"; use subscribe, reply, audit, admin or produce");
 }
 
 #[test]
 fn a_token_stands_there_once_in_whatever_form() {
     let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    assert_eq!(line_fault(&format!("{abc} a reply\nsha256:{abc} b reply")), (2, LineProblem::Twice));
+    assert_eq!(line_fault(&format!("{abc} a reply\nsha256:{abc} b reply")), (2, LineProblem::Duplicate));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use aaep_keys::manifest::{MANIFEST_BYTES, MANIFEST_TYP};
 use aaep_keys::{
-    Algorithm, JwsError, ManifestError, Misfit, SigningKey, VerifiedManifest, sign_manifest, sign_manifest_json,
-    verify_manifest,
+    Algorithm, JwsError, ManifestError, ManifestMismatch, SigningKey, VerifiedManifest, sign_manifest,
+    sign_manifest_json, verify_manifest,
 };
 use aaep_proto::message::{Manifest, Message, SubscriptionAccepted};
 use jsonwebtoken::Header;
@@ -140,7 +140,7 @@ fn it_must_be_that_of_who_answers() {
     let verified = verified();
     assert_eq!(verified.check(&accepted("bank-helper", "1.0.0", json!([1, 2])), "sse"), Ok(()));
     let misfit = verified.check(&accepted("bank-he1per", "1.0.0", json!([1])), "sse").unwrap_err();
-    assert_eq!(misfit, Misfit::AgentId { signed: "bank-helper".into(), accepted: "bank-he1per".into() });
+    assert_eq!(misfit, ManifestMismatch::AgentId { signed: "bank-helper".into(), accepted: "bank-he1per".into() });
     assert_eq!(misfit.to_string(), "the signed manifest is that of \"bank-helper\", but \"bank-he1per\" answers");
 }
 
@@ -150,9 +150,9 @@ fn it_must_offer_what_was_agreed_on() {
     let check = |version: &str, levels: Value, transport: &str| {
         verified.check(&accepted("bank-helper", version, levels), transport)
     };
-    assert_eq!(check("1.1.0", json!([1]), "sse"), Err(Misfit::Version("1.1.0".into())));
-    assert_eq!(check("1.0.0", json!([1]), "grpc"), Err(Misfit::Transport("grpc".into())));
-    assert_eq!(check("1.0.0", json!([1, 2, 3]), "websocket"), Err(Misfit::Level(3)));
+    assert_eq!(check("1.1.0", json!([1]), "sse"), Err(ManifestMismatch::Version("1.1.0".into())));
+    assert_eq!(check("1.0.0", json!([1]), "grpc"), Err(ManifestMismatch::Transport("grpc".into())));
+    assert_eq!(check("1.0.0", json!([1, 2, 3]), "websocket"), Err(ManifestMismatch::Level(3)));
     assert_eq!(check("1.0.0", json!([2]), "websocket"), Ok(()));
     let mut silent = accepted("bank-helper", "1.0.0", json!([1]));
     silent.honored_capabilities.fields.supported_conformance_levels = None;
@@ -163,11 +163,11 @@ fn it_must_offer_what_was_agreed_on() {
 fn it_holds_in_its_time() {
     let mut verified = verified();
     assert_eq!(verified.check_time(at(NOW - 5), 5), Ok(()));
-    assert_eq!(verified.check_time(at(NOW - 6), 5), Err(Misfit::NotYet));
+    assert_eq!(verified.check_time(at(NOW - 6), 5), Err(ManifestMismatch::NotYet));
     assert_eq!(verified.check_time(at(NOW + 1_000_000), 0), Ok(()));
     verified.expires_at = Some(NOW + 60);
     assert_eq!(verified.check_time(at(NOW + 64), 5), Ok(()));
-    assert_eq!(verified.check_time(at(NOW + 65), 5), Err(Misfit::Expired));
+    assert_eq!(verified.check_time(at(NOW + 65), 5), Err(ManifestMismatch::Expired));
     verified.issued_at = Some(i64::MIN);
     verified.expires_at = Some(i64::MAX);
     assert_eq!(verified.check_time(at(NOW), u32::MAX), Ok(()));

@@ -1,6 +1,6 @@
 //! Signed tokens: whom they are about, and every reason not to believe them.
 
-use aaep_keys::token::{MOST_LEEWAY_SECONDS, TOKEN_BYTES};
+use aaep_keys::token::{MAX_LEEWAY_SECONDS, TOKEN_BYTES};
 use aaep_keys::{Algorithm, Identity, JwsError, NewToken, Role, SigningKey, TokenError, TokenVerifier};
 use jsonwebtoken::{EncodingKey, Header};
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ fn time_is_checked_with_leeway() {
 fn leeway_is_bounded() {
     let token = sign(&with("exp", json!(NOW)));
     let verifier = verifier().with_leeway(u32::MAX);
-    let most = i64::from(MOST_LEEWAY_SECONDS);
+    let most = i64::from(MAX_LEEWAY_SECONDS);
     assert!(verifier.verify(&token, at(NOW + most - 1)).is_ok());
     assert_eq!(verifier.verify(&token, at(NOW + most)), Err(TokenError::Expired));
 }
@@ -190,7 +190,7 @@ fn attacks_have_their_faults() {
     ] {
         let fault = verifier().verify(token, at(NOW)).unwrap_err();
         assert_eq!(fault.code(), code, "{token}");
-        assert!(fault.to_string().starts_with("the token is not accepted: "), "{fault}");
+        assert!(fault.to_string().starts_with("token "), "{fault}");
     }
     assert!(verifier().verify(&good, at(NOW)).is_ok());
 }

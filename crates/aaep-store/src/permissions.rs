@@ -1,5 +1,5 @@
-//! Permissions: the directory and its files hold texts, questions and decisions, so only their owner may use them. The
-//! umask does not matter, and what others can open already is refused.
+//! Permissions of the store. It holds texts, questions and decisions, so only its owner may use the directory and the
+//! files, whatever the umask is. A store that others can open is refused.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -41,12 +41,12 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Makes sure that the names of new files in the directory survive a loss of power.
+/// Syncs the directory, so that the names of new files survive a loss of power.
 pub(crate) fn sync_directory(dir: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(dir)?.sync_all() } else { Ok(()) }
 }
 
-/// Closes a directory to other users that its owner made for the store: it is empty, and only the owner can write to it.
+/// Restricts an empty directory to its owner, if only the owner can write to it.
 #[cfg(unix)]
 fn close_if_empty(dir: &Path) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
