@@ -160,5 +160,4 @@ fn find_player(path: &std::ffi::OsStr) -> Option<Vec<String>> {
 }
 
 #[cfg(test)]
-#[path = "sounds_tests.rs"]
 mod tests;

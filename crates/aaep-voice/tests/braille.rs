@@ -23,7 +23,7 @@ async fn text_reaches_the_display_and_keys_come_back() {
     let mut display = place.connect().await;
     assert_eq!(soon("the driver", display.driver()).await, Ok("Virtual".into()));
     assert_eq!(display.write("too early", None).await, Err(BrailleError::NotEntered));
-    assert_eq!(soon("the display", display.enter(&[])).await, Ok((40, 1)));
+    assert_eq!(soon("the display", display.enter_tty_mode(&[])).await, Ok((40, 1)));
     display.write("Löschen? 3 files", None).await.unwrap();
     place.shows("Löschen? 3 files").await;
     display.write("abc", None).await.unwrap();
@@ -61,20 +61,20 @@ async fn the_display_can_be_taken_again_and_is_given_back() {
     let mut place = Place::open().await;
     let mut display = place.connect().await;
     for text in ["first", "second"] {
-        soon("the display", display.enter(&[1])).await.unwrap();
+        soon("the display", display.enter_tty_mode(&[1])).await.unwrap();
         display.write(text, Some(0)).await.unwrap();
         place.shows(text).await;
         soon("leaving", display.leave()).await.unwrap();
     }
     let mut other = place.connect().await;
-    soon("the display", other.enter(&[1])).await.unwrap();
+    soon("the display", other.enter_tty_mode(&[1])).await.unwrap();
     other.write(&"long ".repeat(100), None).await.unwrap();
     place.shows(&"long ".repeat(8)).await;
     place.press("KEY_ENTER").await;
     assert_eq!(soon("the key", other.key()).await.unwrap().kind, KeyKind::Enter);
     assert!(timeout(Duration::from_millis(1), display.key()).await.is_err(), "who has left gets no keys");
     drop(other);
-    soon("the display", display.enter(&[1])).await.unwrap();
+    soon("the display", display.enter_tty_mode(&[1])).await.unwrap();
     display.write("third", None).await.unwrap();
     place.shows("third").await;
 }
@@ -83,7 +83,7 @@ async fn the_display_can_be_taken_again_and_is_given_back() {
 async fn a_wait_for_a_key_can_be_given_up() {
     let mut place = Place::open().await;
     let mut display = place.connect().await;
-    soon("the display", display.enter(&[])).await.unwrap();
+    soon("the display", display.enter_tty_mode(&[])).await.unwrap();
     for key in [KeyKind::Enter, KeyKind::Escape] {
         for _ in 0..5 {
             assert!(timeout(Duration::from_millis(1), display.key()).await.is_err());
@@ -97,7 +97,7 @@ async fn a_wait_for_a_key_can_be_given_up() {
 async fn a_display_that_goes_away_is_told() {
     let mut place = Place::open().await;
     let mut display = place.connect().await;
-    soon("the display", display.enter(&[])).await.unwrap();
+    soon("the display", display.enter_tty_mode(&[])).await.unwrap();
     place.end();
     assert_eq!(soon("the end", display.key()).await, Err(BrailleError::Closed));
     match soon("the refusal", Braille::connect(&place.config())).await.err() {
@@ -120,7 +120,7 @@ async fn a_key_file_opens_the_door() {
         match soon("the connection", Braille::connect(&config)).await {
             Ok(mut display) => {
                 assert!(good);
-                assert_eq!(soon("the display", display.enter(&[])).await, Ok((40, 1)));
+                assert_eq!(soon("the display", display.enter_tty_mode(&[])).await, Ok((40, 1)));
             }
             Err(error) => {
                 assert!(!good);
@@ -161,11 +161,11 @@ fn fake(says: Vec<Vec<u8>>) -> (TempDir, BrailleConfig) {
 async fn hostile_greetings_are_typed_errors() {
     for (says, error) in [
         (packet(b'v', &[0, 0, 0, 9]), BrailleError::Version(9)),
-        (packet(b'v', &[8]), BrailleError::Garbled("no version")),
-        (b"HTTP/1.1 400 Bad Request\r\n".to_vec(), BrailleError::Garbled("an oversized packet")),
+        (packet(b'v', &[8]), BrailleError::MalformedReply("no version")),
+        (b"HTTP/1.1 400 Bad Request\r\n".to_vec(), BrailleError::MalformedReply("an oversized packet")),
         (packet(b'E', &[0, 0, 0, 15, 0, 0, 0, 0]), BrailleError::Exception(15)),
-        (packet(b'e', &[]), BrailleError::Garbled("an error without a number")),
-        (packet(b'k', &[1, 2, 3]), BrailleError::Garbled("a key without a number")),
+        (packet(b'e', &[]), BrailleError::MalformedReply("an error without a number")),
+        (packet(b'k', &[1, 2, 3]), BrailleError::MalformedReply("a key without a number")),
     ] {
         let (_directory, config) = fake(vec![says]);
         assert_eq!(soon("the error", Braille::connect(&config)).await.err(), Some(error));
@@ -176,14 +176,14 @@ async fn hostile_greetings_are_typed_errors() {
 async fn hostile_sizes_are_typed_errors() {
     for (says, error) in [
         (size(0, 0), BrailleError::NoDisplay),
-        (size(u32::MAX, u32::MAX), BrailleError::Garbled("an impossible size")),
-        (size(100_000, 1), BrailleError::Garbled("an impossible size")),
-        (packet(b's', &[0, 0, 0, 40]), BrailleError::Garbled("a size without numbers")),
+        (size(u32::MAX, u32::MAX), BrailleError::MalformedReply("an impossible size")),
+        (size(100_000, 1), BrailleError::MalformedReply("an impossible size")),
+        (packet(b's', &[0, 0, 0, 40]), BrailleError::MalformedReply("a size without numbers")),
         ([size(40, 1), packet(b'e', &[0, 0, 0, 2])].concat(), BrailleError::Refused(2)),
     ] {
         let (_directory, config) = fake(vec![hello(), says]);
         let mut display = soon("the connection", Braille::connect(&config)).await.unwrap();
-        assert_eq!(soon("the error", display.enter(&[])).await, Err(error));
+        assert_eq!(soon("the error", display.enter_tty_mode(&[])).await, Err(error));
     }
 }
 
@@ -196,7 +196,7 @@ async fn a_flood_of_keys_is_bounded() {
     let says = vec![hello(), size(40, 1), enter.repeat(5000), unknown, packet(b'A', &[]), escape];
     let (_directory, config) = fake(says);
     let mut display = soon("the connection", Braille::connect(&config)).await.unwrap();
-    soon("the display", display.enter(&[])).await.unwrap();
+    soon("the display", display.enter_tty_mode(&[])).await.unwrap();
     let mut count = 0;
     while soon("a key", display.key()).await.unwrap().kind == KeyKind::Enter {
         count += 1;

@@ -376,10 +376,10 @@ fn obedient(line: &str) -> String {
 #[tokio::test]
 async fn hostile_answers_are_typed_errors() {
     for (answer, error) in [
-        ("HTTP/1.1 400 Bad Request\r\n".to_owned(), VoiceError::Garbled("a line without a code")),
-        ("2".repeat(100_000), VoiceError::Garbled("an endless line")),
-        ("200-more\r\n".repeat(10_000), VoiceError::Garbled("an endless answer")),
-        ("701-1\r\n701 BEGIN\r\n".repeat(10_000), VoiceError::Garbled("too many events")),
+        ("HTTP/1.1 400 Bad Request\r\n".to_owned(), VoiceError::MalformedReply("a line without a code")),
+        ("2".repeat(100_000), VoiceError::MalformedReply("an endless line")),
+        ("200-more\r\n".repeat(10_000), VoiceError::MalformedReply("an endless answer")),
+        ("701-1\r\n701 BEGIN\r\n".repeat(10_000), VoiceError::MalformedReply("too many events")),
         ("502 GO AWAY\r\n".to_owned(), VoiceError::Refused("502 GO AWAY".into())),
     ] {
         let (_directory, config) = fake(move |_, _| Some(answer.clone()));
@@ -400,7 +400,7 @@ async fn a_message_that_kills_the_server_is_said_again_only_once() {
     let poison = voice.say(message("Poison.", "a")).unwrap();
     let good = voice.say(message("Good.", "a")).unwrap();
     let about = || Some("a".to_owned());
-    let lost = VoiceEvent::Lost(VoiceError::Garbled("a line without a code"));
+    let lost = VoiceEvent::Lost(VoiceError::MalformedReply("a line without a code"));
     let expected = [
         lost.clone(),
         VoiceEvent::Back,

@@ -118,7 +118,7 @@ impl BrailleView {
 /// Opens the display. Lines to show go into the returned sender; entered lines go into `keyboard`.
 pub(crate) async fn open(keyboard: mpsc::Sender<KeyboardInput>) -> Result<mpsc::Sender<Line>, BrailleError> {
     let mut display = Braille::connect(&BrailleConfig::default()).await?;
-    let (columns, rows) = display.enter(&tty_path(|name| std::env::var(name).ok())).await?;
+    let (columns, rows) = display.enter_tty_mode(&tty_path(|name| std::env::var(name).ok())).await?;
     let cells = (columns * rows) as usize;
     let (sender, lines) = mpsc::channel(MAX_WAITING_LINES);
     tokio::spawn(async move {

@@ -38,7 +38,7 @@ const CELLS: u32 = 640;
 
 /// A braille display.
 ///
-/// Take it with [`enter`](Braille::enter), show lines with [`write`](Braille::write), read keys with
+/// Take it with [`enter_tty_mode`](Braille::enter_tty_mode), show lines with [`write`](Braille::write), read keys with
 /// [`key`](Braille::key). BRLTTY shows the terminal again after [`leave`](Braille::leave), or when this is dropped.
 ///
 /// ```no_run
@@ -46,7 +46,7 @@ const CELLS: u32 = 640;
 /// use aaep_voice::brlapi::{BrailleConfig, KeyKind};
 /// # async fn example() -> Result<(), aaep_voice::BrailleError> {
 /// let mut display = Braille::connect(&BrailleConfig::default()).await?;
-/// display.enter(&[]).await?;
+/// display.enter_tty_mode(&[]).await?;
 /// display.write("Delete 3 files? Enter: yes", None).await?;
 /// let accepted = display.key().await?.kind == KeyKind::Enter;
 /// display.leave().await?;
@@ -75,12 +75,12 @@ impl Braille {
         let stream = connecting.await.map_err(|_| lost())?.map_err(|_| lost())?;
         let (parser, keys) = (Parser::default(), VecDeque::new());
         let mut display = Braille { stream, parser, keys, size: None, unsent: Vec::new() };
-        display.greet(&config.key_file(variable)).await?;
+        display.handshake(&config.key_file(variable)).await?;
         Ok(display)
     }
 
-    async fn greet(&mut self, key_file: &Path) -> Result<(), BrailleError> {
-        let version = self.answer(kind::VERSION).await?.number(0).ok_or(BrailleError::Garbled("no version"))?;
+    async fn handshake(&mut self, key_file: &Path) -> Result<(), BrailleError> {
+        let version = self.answer(kind::VERSION).await?.number(0).ok_or(BrailleError::MalformedReply("no version"))?;
         if version != VERSION {
             return Err(BrailleError::Version(version));
         }
@@ -111,18 +111,18 @@ impl Braille {
 
     /// Takes the display for the terminal with this path ([`tty_path`](super::tty_path)); an empty path takes it
     /// wherever the user is. Returns its columns and rows.
-    pub async fn enter(&mut self, path: &[u32]) -> Result<(u32, u32), BrailleError> {
+    pub async fn enter_tty_mode(&mut self, path: &[u32]) -> Result<(u32, u32), BrailleError> {
         let depth = u32::try_from(path.len()).ok().filter(|depth| *depth <= 64);
         let depth = depth.ok_or(BrailleError::Refused(6))?;
         self.send(Packet::new(kind::SIZE, [])).await?;
         let size = self.answer(kind::SIZE).await?;
         let (Some(columns), Some(rows)) = (size.number(0), size.number(1)) else {
-            return Err(BrailleError::Garbled("a size without numbers"));
+            return Err(BrailleError::MalformedReply("a size without numbers"));
         };
         match columns.checked_mul(rows) {
             Some(0) => return Err(BrailleError::NoDisplay),
             Some(cells) if cells <= CELLS => {}
-            _ => return Err(BrailleError::Garbled("an impossible size")),
+            _ => return Err(BrailleError::MalformedReply("an impossible size")),
         }
         self.keys.clear();
         let mut content = depth.to_be_bytes().to_vec();
@@ -196,7 +196,7 @@ impl Braille {
         match packet.kind {
             kind::KEY => {
                 let (Some(high), Some(low)) = (code, packet.number(1)) else {
-                    return Err(BrailleError::Garbled("a key without a number"));
+                    return Err(BrailleError::MalformedReply("a key without a number"));
                 };
                 if self.keys.len() < KEYS {
                     self.keys.push_back(BrailleKey::from_code(u64::from(high) << 32 | u64::from(low)));
@@ -205,9 +205,11 @@ impl Braille {
                 }
                 Ok(())
             }
-            kind::ERROR => Err(BrailleError::Refused(code.ok_or(BrailleError::Garbled("an error without a number"))?)),
+            kind::ERROR => {
+                Err(BrailleError::Refused(code.ok_or(BrailleError::MalformedReply("an error without a number"))?))
+            }
             kind::EXCEPTION => {
-                Err(BrailleError::Exception(code.ok_or(BrailleError::Garbled("an exception without a number"))?))
+                Err(BrailleError::Exception(code.ok_or(BrailleError::MalformedReply("an exception without a number"))?))
             }
             // Changed parameters, and whatever later versions tell.
             _ => Ok(()),

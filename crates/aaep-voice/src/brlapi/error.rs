@@ -25,7 +25,7 @@ pub enum BrailleError {
     /// The server ended the connection, with this number.
     Exception(u32),
     /// The server sent something that is not BrlAPI.
-    Garbled(&'static str),
+    MalformedReply(&'static str),
     /// The server does not answer any more.
     Silent,
     /// The server closed the connection.
@@ -48,7 +48,7 @@ impl fmt::Display for BrailleError {
             BrailleError::NoDisplay => f.write_str("BRLTTY runs but has no braille display"),
             BrailleError::Refused(code) => write!(f, "BRLTTY refused: {}", meaning(*code)),
             BrailleError::Exception(code) => write!(f, "BRLTTY ended the connection: {}", meaning(*code)),
-            BrailleError::Garbled(what) => write!(f, "BRLTTY sent something unreadable: {what}"),
+            BrailleError::MalformedReply(what) => write!(f, "BRLTTY sent something unreadable: {what}"),
             BrailleError::Silent => f.write_str("BRLTTY does not answer"),
             BrailleError::Closed => f.write_str("BRLTTY closed the connection"),
             BrailleError::NotEntered => f.write_str("the display was not taken yet"),

@@ -70,7 +70,7 @@ impl Parser {
         };
         let (size, kind) = (number(size) as usize, number(kind));
         if size > LARGEST {
-            return Err(BrailleError::Garbled("an oversized packet"));
+            return Err(BrailleError::MalformedReply("an oversized packet"));
         }
         let Some(content) = self.bytes.get(HEADER..HEADER + size) else {
             return Ok(None);
@@ -103,6 +103,6 @@ mod tests {
     fn an_oversized_packet_is_an_error_before_it_is_kept() {
         let mut parser = Parser::default();
         parser.feed(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, b'k']);
-        assert_eq!(parser.next(), Err(BrailleError::Garbled("an oversized packet")));
+        assert_eq!(parser.next(), Err(BrailleError::MalformedReply("an oversized packet")));
     }
 }

@@ -19,7 +19,7 @@ pub enum VoiceError {
     /// `SPEECHD_ADDRESS` has a form that is not known.
     BadAddress(String),
     /// The server answered with something that is not SSIP.
-    Garbled(&'static str),
+    MalformedReply(&'static str),
     /// The server does not answer any more.
     Silent,
     /// The server closed the connection.
@@ -40,7 +40,7 @@ impl fmt::Display for VoiceError {
             VoiceError::BadAddress(address) => {
                 write!(f, "SPEECHD_ADDRESS is neither unix_socket:PATH nor inet_socket:HOST:PORT: {address:?}")
             }
-            VoiceError::Garbled(what) => write!(f, "speech-dispatcher sent something unreadable: {what}"),
+            VoiceError::MalformedReply(what) => write!(f, "speech-dispatcher sent something unreadable: {what}"),
             VoiceError::Silent => f.write_str("speech-dispatcher does not answer"),
             VoiceError::Closed => f.write_str("speech-dispatcher closed the connection"),
             VoiceError::Refused(answer) => write!(f, "speech-dispatcher refused to serve: {answer}"),

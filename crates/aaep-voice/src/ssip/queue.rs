@@ -446,5 +446,4 @@ fn name(item: &Item) -> (SpeechId, Option<String>) {
 }
 
 #[cfg(test)]
-#[path = "queue_tests.rs"]
 mod tests;

@@ -29,14 +29,14 @@ pub(super) async fn open(config: &VoiceConfig) -> Result<Connection, VoiceError>
     };
     let stream = spawn::connect(&endpoint, config.start.as_deref()).await?;
     let mut connection = Connection::new(stream);
-    connection.demand(&format!("SET self CLIENT_NAME {}", config.client_name())).await?;
-    connection.demand("SET self NOTIFICATION ALL on").await?;
-    connection.wish("SET self SSML_MODE off").await?;
+    connection.command(&format!("SET self CLIENT_NAME {}", config.client_name())).await?;
+    connection.command("SET self NOTIFICATION ALL on").await?;
+    connection.try_command("SET self SSML_MODE off").await?;
     if let Some(rate) = config.rate() {
-        connection.wish(&format!("SET self RATE {rate}")).await?;
+        connection.try_command(&format!("SET self RATE {rate}")).await?;
     }
     if let Some(punctuation) = config.punctuation {
-        connection.wish(&format!("SET self PUNCTUATION {}", punctuation.word())).await?;
+        connection.try_command(&format!("SET self PUNCTUATION {}", punctuation.word())).await?;
     }
     Ok(connection)
 }
@@ -103,11 +103,11 @@ impl Speaking<'_> {
             while let Some((message, happened)) = self.connection.event() {
                 self.spoke = true;
                 if self.shared.with(|queue| queue.heard(message, happened)) {
-                    self.connection.wish("STOP self").await?;
+                    self.connection.try_command("STOP self").await?;
                 }
             }
             if self.shared.with(|queue| queue.take_back()) {
-                self.connection.wish("CANCEL self").await?;
+                self.connection.try_command("CANCEL self").await?;
                 continue;
             }
             if let Some(utterance) = self.shared.with(|queue| queue.next()) {

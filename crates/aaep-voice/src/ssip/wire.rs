@@ -64,7 +64,7 @@ impl Parser {
         for &byte in bytes {
             if byte != b'\n' {
                 if self.line.len() >= LINE {
-                    return Err(VoiceError::Garbled("an endless line"));
+                    return Err(VoiceError::MalformedReply("an endless line"));
                 }
                 self.line.push(byte);
                 continue;
@@ -78,17 +78,17 @@ impl Parser {
     fn take(&mut self, line: &str) -> Result<(), VoiceError> {
         let code = line.get(..3).filter(|code| code.bytes().all(|byte| byte.is_ascii_digit()));
         let Some(code) = code.and_then(|code| code.parse::<u16>().ok()) else {
-            return Err(VoiceError::Garbled("a line without a code"));
+            return Err(VoiceError::MalformedReply("a line without a code"));
         };
         let is_event = match code {
             100..=599 => false,
             700..=799 => true,
-            _ => return Err(VoiceError::Garbled("an unknown code")),
+            _ => return Err(VoiceError::MalformedReply("an unknown code")),
         };
         let text = line.get(4..).unwrap_or_default();
         let pending = if is_event { &mut self.event } else { &mut self.reply };
         match line.as_bytes().get(3) {
-            Some(b'-') if pending.len() >= LINES => Err(VoiceError::Garbled("an endless answer")),
+            Some(b'-') if pending.len() >= LINES => Err(VoiceError::MalformedReply("an endless answer")),
             Some(b'-') => {
                 pending.push(text.to_owned());
                 Ok(())
@@ -98,9 +98,9 @@ impl Parser {
                 let data = std::mem::take(pending);
                 self.replies.push_back(Reply { code, text: text.to_owned(), data });
                 // Answers come to questions; nobody asks twice before the first answer.
-                if self.replies.len() > 1 { Err(VoiceError::Garbled("an answer to nothing")) } else { Ok(()) }
+                if self.replies.len() > 1 { Err(VoiceError::MalformedReply("an answer to nothing")) } else { Ok(()) }
             }
-            Some(_) => Err(VoiceError::Garbled("a line without a code")),
+            Some(_) => Err(VoiceError::MalformedReply("a line without a code")),
         }
     }
 
@@ -116,10 +116,10 @@ impl Parser {
             _ => return Ok(()),
         };
         let Some(message) = data.first().and_then(|id| id.trim().parse().ok()) else {
-            return Err(VoiceError::Garbled("an event without a message"));
+            return Err(VoiceError::MalformedReply("an event without a message"));
         };
         if self.events.len() >= EVENTS {
-            return Err(VoiceError::Garbled("too many events"));
+            return Err(VoiceError::MalformedReply("too many events"));
         }
         self.events.push_back((message, happened));
         Ok(())
@@ -158,7 +158,7 @@ impl Connection {
     /// Sends lines and waits for the answer.
     pub(super) async fn request(&mut self, lines: &str) -> Result<Reply, VoiceError> {
         if !self.parser.replies.is_empty() {
-            return Err(VoiceError::Garbled("an answer to nothing"));
+            return Err(VoiceError::MalformedReply("an answer to nothing"));
         }
         let exchange = async {
             let bytes = [lines.as_bytes(), b"\r\n"].concat();
@@ -175,13 +175,13 @@ impl Connection {
     }
 
     /// A setting without which there is no use in speaking.
-    pub(super) async fn demand(&mut self, line: &str) -> Result<(), VoiceError> {
+    pub(super) async fn command(&mut self, line: &str) -> Result<(), VoiceError> {
         let reply = self.request(line).await?;
         if reply.accepted() { Ok(()) } else { Err(VoiceError::Refused(format!("{} {}", reply.code, reply.text))) }
     }
 
     /// A setting that is good to have.
-    pub(super) async fn wish(&mut self, line: &str) -> Result<(), VoiceError> {
+    pub(super) async fn try_command(&mut self, line: &str) -> Result<(), VoiceError> {
         let reply = self.request(line).await?;
         if !reply.accepted() {
             tracing::warn!(line, code = reply.code, answer = reply.text, "speech-dispatcher refused a setting");
@@ -194,11 +194,11 @@ impl Connection {
         if let Some(language) = tag(&utterance.language)
             && self.language.as_deref() != Some(language)
         {
-            self.wish(&format!("SET self LANGUAGE {language}")).await?;
+            self.try_command(&format!("SET self LANGUAGE {language}")).await?;
             self.language = Some(language.to_owned());
         }
         if self.priority != Some(utterance.priority) {
-            self.demand(&format!("SET self PRIORITY {}", word(utterance.priority))).await?;
+            self.command(&format!("SET self PRIORITY {}", word(utterance.priority))).await?;
             self.priority = Some(utterance.priority);
         }
         let ready = self.request("SPEAK").await?;
@@ -298,7 +298,7 @@ mod tests {
             (b"701 BEGIN\r\n".to_vec(), "an event without a message"),
             (b"701-99999999999999999999999\r\n701 BEGIN\r\n".to_vec(), "an event without a message"),
         ] {
-            assert_eq!(parse(&bytes).err(), Some(VoiceError::Garbled(what)));
+            assert_eq!(parse(&bytes).err(), Some(VoiceError::MalformedReply(what)));
         }
     }
 
