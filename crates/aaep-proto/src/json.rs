@@ -243,7 +243,7 @@ impl<'a> Object<'a> {
     /// Both keep the cost of a hostile object with a million keys in proportion to its length.
     const SMALL: usize = 40;
 
-    fn from_fields(mut fields: Vec<(Cow<'a, str>, Json<'a>)>) -> Object<'a> {
+    pub(crate) fn from_fields(mut fields: Vec<(Cow<'a, str>, Json<'a>)>) -> Object<'a> {
         let doubled = if fields.len() <= Self::SMALL { doubled_of_few(&fields) } else { doubled_of_many(&fields) };
         let duplicate = doubled.first().map(|&first| fields[first].0.clone());
         if duplicate.is_some() {

@@ -57,6 +57,7 @@ pub mod sequence;
 pub mod shaping;
 pub mod subscriber;
 pub mod time;
+pub(crate) mod to_json;
 pub mod validate;
 
 pub use rule::{Problem, Rule, Severity};

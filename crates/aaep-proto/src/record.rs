@@ -9,6 +9,7 @@ use crate::json::{Json, Object};
 use crate::language::LanguageTag;
 use crate::rule::Rule;
 use crate::time::Timestamp;
+use crate::to_json::{Fields, ToJson};
 
 /// What a field may hold.
 #[derive(Clone, Copy, Debug)]
@@ -194,6 +195,9 @@ pub trait Record: Sized {
 
     /// Writes its fields in the order of the table.
     fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
+
+    /// Adds its fields as JSON in the order of the table, without serializing them.
+    fn add_fields<'a>(&'a self, fields: &mut Fields<'a>);
 }
 
 /// A value that can be read from JSON, leniently: only the type is judged here, never the range.
@@ -210,9 +214,11 @@ pub trait FieldValue: Sized {
     fn read(json: Option<&Json<'_>>) -> Option<Self>;
     /// Whether there is something to write.
     fn is_present(&self) -> bool;
+    /// Views the field as JSON. Returns `None` if there is nothing to write.
+    fn to_json(&self) -> Option<Json<'_>>;
 }
 
-impl<T: FromJson> FieldValue for T {
+impl<T: FromJson + ToJson> FieldValue for T {
     const REQUIRED: bool = true;
 
     fn read(json: Option<&Json<'_>>) -> Option<Self> {
@@ -222,9 +228,13 @@ impl<T: FromJson> FieldValue for T {
     fn is_present(&self) -> bool {
         true
     }
+
+    fn to_json(&self) -> Option<Json<'_>> {
+        Some(ToJson::to_json(self))
+    }
 }
 
-impl<T: FromJson> FieldValue for Option<T> {
+impl<T: FromJson + ToJson> FieldValue for Option<T> {
     const REQUIRED: bool = false;
 
     fn read(json: Option<&Json<'_>>) -> Option<Self> {
@@ -236,6 +246,10 @@ impl<T: FromJson> FieldValue for Option<T> {
 
     fn is_present(&self) -> bool {
         self.is_some()
+    }
+
+    fn to_json(&self) -> Option<Json<'_>> {
+        self.as_ref().map(ToJson::to_json)
     }
 }
 
@@ -311,12 +325,17 @@ impl FromJson for Decimal {
 
 impl serde::Serialize for Decimal {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Every whole number up to 2^53 is exact in both forms.
-        if self.0.fract() == 0.0 && self.0.abs() <= 9_007_199_254_740_992.0 {
-            serializer.serialize_i64(self.0 as i64)
-        } else {
-            serializer.serialize_f64(self.0)
+        match self.as_integer() {
+            Some(integer) => serializer.serialize_i64(integer),
+            None => serializer.serialize_f64(self.0),
         }
+    }
+}
+
+impl Decimal {
+    /// Returns the number as an integer if it is written as one: every whole number up to 2^53 is exact in both forms.
+    pub(crate) fn as_integer(self) -> Option<i64> {
+        (self.0.fract() == 0.0 && self.0.abs() <= 9_007_199_254_740_992.0).then_some(self.0 as i64)
     }
 }
 
@@ -361,6 +380,23 @@ macro_rules! record {
                     }
                 )*
                 Ok(())
+            }
+
+            fn add_fields<'a>(&'a self, fields: &mut $crate::to_json::Fields<'a>) {
+                $(
+                    if let Some(json) = $crate::record::FieldValue::to_json(&self.$field) {
+                        let name = $crate::record::wire_name!($field $($wire)?);
+                        fields.push((std::borrow::Cow::Borrowed(name), json));
+                    }
+                )*
+            }
+        }
+
+        impl $crate::to_json::ToJson for $name {
+            fn to_json(&self) -> $crate::json::Json<'_> {
+                let mut fields = Vec::new();
+                $crate::record::Record::add_fields(self, &mut fields);
+                $crate::json::Json::Object($crate::json::Object::from_fields(fields))
             }
         }
 

@@ -1,4 +1,4 @@
-//! What is taken out of an event before it is checked and delivered: secrets, and characters that deceive.
+//! Removal of secrets and of deceptive characters from an event, before it is checked and delivered.
 
 use std::borrow::Cow;
 
@@ -11,25 +11,26 @@ use crate::message::{Event, Payload};
 use crate::rule::{Problem, Rule};
 use crate::validate::{self, expose, find_secret, redact_field};
 
-/// Fields of the envelope that only the engine writes, in a form that leaves no room for free text.
+/// Fields that only the engine writes, in a form that cannot hold free text.
 const OWN_FIELDS: [&str; 6] = ["@context", "type", "event_id", "session_id", "timestamp", "reply_token"];
 
-/// Replaces secrets everywhere and hidden characters in text for people, if there are any. `json` is the event as it
-/// would be sent. Returns whether the event has changed.
-pub(super) fn clean(event: &mut Event, json: &Json<'_>) -> Result<bool, EngineError> {
-    check_choices(event)?;
+/// Whether an event holds secrets anywhere, or hidden characters in text for people. `json` is the event as it would be
+/// sent.
+pub(super) fn needs_cleaning(event: &Event, json: &Json<'_>) -> bool {
     let core = event.core_type().is_some();
-    let Some(object) = json.object() else { return Ok(false) };
-    let dirty = object.iter().any(|(name, value)| match Treatment::of(name, core) {
+    let fields = json.object().into_iter().flat_map(|object| object.iter());
+    fields.into_iter().any(|(name, value)| match Treatment::of(name, core) {
         Treatment::Nothing => false,
         Treatment::RedactExtensions => extensions_hold_secret(value),
         Treatment::Redact => validate::holds_secret(name, value),
         Treatment::RedactAndExpose => validate::holds_secret(name, value) || validate::hides(value),
-    });
-    if !dirty {
-        return Ok(false);
-    }
-    let Ok(Value::Object(mut fields)) = serde_json::to_value(&*event) else { return Ok(false) };
+    })
+}
+
+/// Replaces secrets everywhere, and hidden characters in text for people.
+pub(super) fn clean(event: &mut Event) {
+    let core = event.core_type().is_some();
+    let Ok(Value::Object(mut fields)) = serde_json::to_value(&*event) else { return };
     for (name, value) in &mut fields {
         match Treatment::of(name, core) {
             Treatment::Nothing => {}
@@ -43,19 +44,19 @@ pub(super) fn clean(event: &mut Event, json: &Json<'_>) -> Result<bool, EngineEr
             }
         }
     }
-    let Ok(cleaned) = serde_json::from_value(Value::Object(fields)) else { return Ok(false) };
-    *event = cleaned;
-    Ok(true)
+    if let Ok(cleaned) = serde_json::from_value(Value::Object(fields)) {
+        *event = cleaned;
+    }
 }
 
-/// What is done to a top-level field.
+/// How a top-level field is cleaned.
 enum Treatment {
     Nothing,
-    /// Data of extensions, of which that about consent is the engine's own word and names reply tokens.
+    /// Data of extensions. That of the consent extension is left alone: the engine writes it, with reply tokens.
     RedactExtensions,
-    /// Data for programs.
+    /// Data for programs: secrets are removed.
     Redact,
-    /// Text that people may hear.
+    /// Text for people: secrets are removed and hidden characters are shown.
     RedactAndExpose,
 }
 
@@ -65,7 +66,7 @@ impl Treatment {
             name if OWN_FIELDS.contains(&name) => Treatment::Nothing,
             "extensions" => Treatment::RedactExtensions,
             _ if core || name == "producer" || validate::is_summary(name) => Treatment::RedactAndExpose,
-            // The fields of an extension's event mean what the extension says.
+            // Only the extension knows what the fields of its events mean.
             _ => Treatment::Redact,
         }
     }
@@ -96,8 +97,8 @@ fn expose_json(value: &mut Value) {
     }
 }
 
-/// The value of a choice comes back in the reply, so it cannot be changed on the way.
-fn check_choices(event: &Event) -> Result<(), EngineError> {
+/// Checks the values of choices for secrets and hidden characters. They come back in the reply, so they cannot be replaced.
+pub(super) fn check_choices(event: &Event) -> Result<(), EngineError> {
     let Payload::AwaitingClarification(question) = &event.payload else { return Ok(()) };
     for (index, choice) in question.choices.iter().flatten().enumerate() {
         let (rule, what) = if let Some(secret) = find_secret(&choice.value) {

@@ -3,17 +3,16 @@
 
 use serde_json::{Map, Value};
 
-use super::clean::clean;
+use super::clean::{check_choices, clean, needs_cleaning};
 use super::session_state::SessionState;
 use super::{Cx, Engine, EngineError, JournalEntry};
 use crate::confirm::{CONSENT_PREFIX, CONSENT_URI};
 use crate::id::{EventId, SessionId};
-use crate::json::Json;
 use crate::limits;
 use crate::message::{Context, Envelope, Event, LocalizationHints, Localized, Payload, StateChanged, Urgency};
 use crate::record::Record;
 use crate::rule::{Problem, Rule, Severity};
-use crate::validate::{Validator, is_core_name};
+use crate::validate::{Validator, is_core_name, may_break_size_limits};
 
 /// Data of the consent extension that goes with an event.
 pub(super) type Consent = Option<Map<String, Value>>;
@@ -186,22 +185,25 @@ fn check_extra(event: &Event) -> Result<(), EngineError> {
 /// Checks an event by itself. Secrets and hidden characters are replaced first; everything else is an error.
 fn check(event: &mut Event) -> Result<(), EngineError> {
     check_extra(event)?;
-    let validator = Validator::new();
-    let mut text = serde_json::to_vec(event).unwrap_or_default();
-    // Before anything reads all of it.
-    if text.len() > limits::MESSAGE_BYTES {
-        let message =
-            format!("Split it: {} bytes are more than the {} of an event.", text.len(), limits::MESSAGE_BYTES);
-        return Err(EngineError::Invalid(vec![Problem::new(Rule::MessageSize, "", message)]));
+    let json = event.to_json();
+    if may_break_size_limits(&json) {
+        check_size(event)?;
     }
-    let changed = match Json::parse(&text) {
-        Ok(json) => clean(event, &json)?,
-        Err(_) => false,
-    };
-    if changed {
-        text = serde_json::to_vec(event).unwrap_or_default();
+    check_choices(event)?;
+    if needs_cleaning(event, &json) {
+        clean(event);
     }
-    let mut report = validator.check(&text);
-    report.problems.retain(|p| p.severity == Severity::Error);
-    if report.problems.is_empty() { Ok(()) } else { Err(EngineError::Invalid(report.problems)) }
+    let mut problems = Validator::new().check_event(event).problems;
+    problems.retain(|problem| problem.severity == Severity::Error);
+    if problems.is_empty() { Ok(()) } else { Err(EngineError::Invalid(problems)) }
+}
+
+/// Checks the serialized size of a large event, before anything looks at all of its text.
+fn check_size(event: &Event) -> Result<(), EngineError> {
+    let length = serde_json::to_vec(event).map_or(0, |text| text.len());
+    if length <= limits::MESSAGE_BYTES {
+        return Ok(());
+    }
+    let message = format!("Split it: {length} bytes are more than the {} of an event.", limits::MESSAGE_BYTES);
+    Err(EngineError::Invalid(vec![Problem::new(Rule::MessageSize, "", message)]))
 }

@@ -34,8 +34,7 @@ impl Engine {
         if is_live {
             return Err(EngineError::RecordedIdInUse);
         }
-        let text = serde_json::to_vec(event).unwrap_or_default();
-        let mut problems = Validator::new().check(&text).problems;
+        let mut problems = Validator::new().check_event(event).problems;
         problems.retain(|problem| problem.severity == Severity::Error);
         if !problems.is_empty() {
             return Err(EngineError::Invalid(problems));

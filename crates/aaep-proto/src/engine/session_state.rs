@@ -235,27 +235,23 @@ impl SessionState {
 
     /// Checks whether an event may come next.
     pub(super) fn check_order(&self, event: &Event) -> Result<(), EngineError> {
-        self.order_after(event).map(|_| ())
+        let mut problems = Vec::new();
+        self.order.check(event, SCOPE, &mut problems);
+        problems.retain(|p| p.severity == Severity::Error);
+        if problems.is_empty() { Ok(()) } else { Err(EngineError::OutOfOrder(problems)) }
     }
 
     /// Takes an event into the order of the session, or returns why it may not come next.
     pub(super) fn commit(&mut self, event: &Event) -> Result<(), EngineError> {
-        self.order = self.order_after(event)?;
+        self.check_order(event)?;
+        self.order.commit(event, SCOPE);
         self.latest = Some(self.not_before(event.envelope.timestamp));
         Ok(())
     }
 
-    fn order_after(&self, event: &Event) -> Result<SessionOrder, EngineError> {
-        let mut order = self.order.clone();
-        let mut problems = Vec::new();
-        order.observe(event, SCOPE, &mut problems);
-        problems.retain(|p| p.severity == Severity::Error);
-        if problems.is_empty() { Ok(order) } else { Err(EngineError::OutOfOrder(problems)) }
-    }
-
     /// Takes an event into the order without checking it: it was checked before the restart.
     pub(super) fn commit_recovered(&mut self, event: &Event) {
-        self.order.observe(event, SCOPE, &mut Vec::new());
+        self.order.commit(event, SCOPE);
     }
 
     /// Takes the resolution of a question into the order.

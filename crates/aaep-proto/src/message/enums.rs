@@ -60,6 +60,12 @@ macro_rules! words {
             }
         }
 
+        impl $crate::to_json::ToJson for $name {
+            fn to_json(&self) -> $crate::json::Json<'_> {
+                $crate::json::Json::String(self.as_str().into())
+            }
+        }
+
         impl $crate::record::FromJson for $name {
             fn from_json(json: &$crate::json::Json<'_>) -> Option<Self> {
                 json.text().map(Self::from)

@@ -11,6 +11,7 @@ use crate::language::LanguageTag;
 use crate::record::{FieldType, FromJson, UnknownFields, record};
 use crate::rule::Rule;
 use crate::time::Timestamp;
+use crate::to_json::ToJson;
 
 /// The core context. Every event names it first.
 pub const CORE_CONTEXT: &str = "https://aaep-protocol.org/context/v1";
@@ -66,6 +67,16 @@ impl FromJson for Context {
             }
             _ => None,
         }
+    }
+}
+
+impl ToJson for Context {
+    fn to_json(&self) -> Json<'_> {
+        let core = Json::String(CORE_CONTEXT.into());
+        if self.extensions.is_empty() && !self.lone_array {
+            return core;
+        }
+        Json::Array(std::iter::once(core).chain(self.extensions.iter().map(ToJson::to_json)).collect())
     }
 }
 

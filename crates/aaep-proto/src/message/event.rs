@@ -14,6 +14,7 @@ use crate::json::{Json, Object};
 use crate::language::LanguageTag;
 use crate::record::{DecodeError, ObjectSchema, Record};
 use crate::time::Timestamp;
+use crate::to_json::Fields;
 
 macro_rules! core_events {
     ($( $(#[$doc:meta])* $name:ident = $wire:literal ),+ $(,)?) => {
@@ -88,6 +89,13 @@ macro_rules! core_events {
                 match self {
                     $( Payload::$name(payload) => payload.write(map), )+
                     Payload::Extension { .. } => Ok(()),
+                }
+            }
+
+            pub(crate) fn add_fields<'a>(&'a self, fields: &mut Fields<'a>) {
+                match self {
+                    $( Payload::$name(payload) => payload.add_fields(fields), )+
+                    Payload::Extension { .. } => {}
                 }
             }
         }

@@ -61,7 +61,8 @@ enum State {
 
 /// Whether an irreversible tool call was agreed to.
 pub(super) enum Permission {
-    Granted,
+    /// By the question with this token, or by one that may have been forgotten.
+    Granted(Option<ReplyToken>),
     Refused,
     /// Accepted was only a question that was not asked as irreversible.
     NotAsked,
@@ -109,12 +110,8 @@ impl Questions {
         self.asked.values().filter(|q| q.state == State::Pending).count()
     }
 
-    pub(super) fn ask_confirmation(
-        &mut self,
-        asked: &AwaitingConfirmation,
-        (tool, at): (Option<&str>, Timestamp),
-        out: &mut Vec<Problem>,
-    ) {
+    /// Checks that the same action is not being asked about already.
+    pub(super) fn check_confirmation(&self, asked: &AwaitingConfirmation, at: Timestamp, out: &mut Vec<Problem>) {
         let again = self.asked.values().any(|q| {
             q.state == State::Pending
                 && at < q.deadline
@@ -124,6 +121,9 @@ impl Questions {
             let message = "Wait for the answer: the same action is already being asked about.";
             out.push(Problem::new(Rule::ConfirmAgain, "/action", message));
         }
+    }
+
+    pub(super) fn ask_confirmation(&mut self, asked: &AwaitingConfirmation, tool: Option<&str>, at: Timestamp) {
         let allowed = asked.allowed_replies.clone().unwrap_or_else(|| vec!["accept".into(), "reject".into()]);
         let irreversible = asked.is_irreversible();
         let confirmation = Confirmation {
@@ -283,9 +283,16 @@ impl Questions {
         }
     }
 
-    /// Takes the permission for one irreversible call of this tool. It needs a question that was itself asked as
+    /// Uses up the permission that a question gave.
+    pub(super) fn spend(&mut self, token: &ReplyToken) {
+        if let Some(question) = self.asked.get_mut(token) {
+            question.state = State::Spent;
+        }
+    }
+
+    /// Returns whether one irreversible call of this tool is permitted. It needs a question that was itself asked as
     /// irreversible and accepted by a reply, or by the one default that 6.4.1 allows (decision 60).
-    pub(super) fn take_permission(&mut self, tool: &str, at: Timestamp, replies: bool) -> Permission {
+    pub(super) fn permission(&self, tool: &str, at: Timestamp, replies: bool) -> Permission {
         let accepted = |q: &Question, known: &Confirmation| match q.state {
             State::Accepted => Some(State::Accepted),
             State::Defaulted => Some(State::Defaulted),
@@ -301,14 +308,13 @@ impl Questions {
             about(q)
                 .is_some_and(|(state, known)| known.irreversible && (state == State::Accepted || known.default_allowed))
         };
-        let accepted_first = |q: &&mut Question| u8::from(q.state != State::Accepted);
-        if let Some(question) = self.asked.values_mut().filter(|q| grants(q)).min_by_key(accepted_first) {
-            question.state = State::Spent;
-            return Permission::Granted;
+        let accepted_first = |(_, q): &(&ReplyToken, &Question)| u8::from(q.state != State::Accepted);
+        if let Some((token, _)) = self.asked.iter().filter(|(_, q)| grants(q)).min_by_key(accepted_first) {
+            return Permission::Granted(Some(token.clone()));
         }
-        // It may have been given by a question that had to be let go.
+        // It may have been given by a question that had to be forgotten.
         if self.lost {
-            return Permission::Granted;
+            return Permission::Granted(None);
         }
         let refuses = |q: &Question| {
             let of_tool = matches!(&q.what, What::Confirmation(known) if known.is_about(tool));

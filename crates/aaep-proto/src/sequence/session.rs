@@ -87,20 +87,46 @@ impl SessionOrder {
         session
     }
 
-    /// Looks at the next event; answers the token of a question that it asks.
+    /// Checks the next event and takes it in. Returns the token of a question that it asks.
     pub(crate) fn observe<'e>(
         &mut self,
         event: &'e Event,
         scope: Scope,
         out: &mut Vec<Problem>,
     ) -> Option<&'e ReplyToken> {
+        self.check(event, scope, out);
+        self.commit(event, scope)
+    }
+
+    /// Checks whether an event may come next, and changes nothing.
+    pub(crate) fn check(&self, event: &Event, scope: Scope, out: &mut Vec<Problem>) {
         let view = scope.view;
         self.check_envelope(event, view, out);
-        self.events += 1;
+        match &event.payload {
+            Payload::SessionStarted(_) => self.check_start(view, out),
+            Payload::StateChanged(change) => self.check_state(change, view, out),
+            Payload::ToolInvoked(tool) => self.check_invoked(tool, event.envelope.timestamp, scope, out),
+            Payload::ToolCompleted(tool) => self.check_completed(tool, view, out),
+            Payload::OutputStreaming(chunk) => self.check_chunk(chunk, view, out),
+            Payload::AwaitingConfirmation(asked) => {
+                self.questions.check_confirmation(asked, event.envelope.timestamp, out);
+            }
+            _ => {}
+        }
+        if let Some(core) = event.core_type()
+            && core.is_terminal()
+        {
+            self.check_end(core, view, out);
+        }
+    }
+
+    /// Takes an event in, whether it may come next or not. Returns the token of a question that it asks.
+    pub(crate) fn commit<'e>(&mut self, event: &'e Event, scope: Scope) -> Option<&'e ReplyToken> {
+        self.commit_envelope(event);
         let at = event.envelope.timestamp;
         let mut asks = None;
         match &event.payload {
-            Payload::SessionStarted(_) => self.check_start(view, out),
+            Payload::SessionStarted(_) => self.started = true,
             Payload::StateChanged(change) => {
                 match outcome_of(event) {
                     Some((token, outcome)) => self.questions.settle_by_outcome(&token, outcome, scope.replies),
@@ -109,13 +135,13 @@ impl SessionOrder {
                     }
                     None => {}
                 }
-                self.change_state(change, scope, out);
+                self.commit_state(change, scope);
             }
-            Payload::ToolInvoked(tool) => self.invoke(tool, at, scope, out),
-            Payload::ToolCompleted(tool) => self.complete(tool, view, out),
-            Payload::OutputStreaming(chunk) => self.stream(chunk, view, out),
+            Payload::ToolInvoked(tool) => self.commit_invoked(tool, at, scope),
+            Payload::ToolCompleted(tool) => self.commit_completed(tool),
+            Payload::OutputStreaming(chunk) => self.commit_chunk(chunk),
             Payload::AwaitingConfirmation(asked) => {
-                self.questions.ask_confirmation(asked, (tool_asked_about(event), at), out);
+                self.questions.ask_confirmation(asked, tool_asked_about(event), at);
                 asks = Some(&asked.reply_token);
             }
             Payload::AwaitingClarification(asked) => {
@@ -124,55 +150,57 @@ impl SessionOrder {
             }
             _ => {}
         }
-        if let Some(core) = event.core_type() {
-            if let Some(state) = implied_state(core).filter(|s| !self.implied.contains(s)) {
-                self.implied.push(state);
-            }
-            if core.is_terminal() {
-                self.end(core, view, out);
-            }
+        if let Some(state) = event.core_type().and_then(implied_state)
+            && !self.implied.contains(&state)
+        {
+            self.implied.push(state);
         }
         asks
     }
 
-    fn check_start(&mut self, view: SequenceView, out: &mut Vec<Problem>) {
-        // Who joined midway and saw other events first has missed the beginning.
+    fn check_start(&self, view: SequenceView, out: &mut Vec<Problem>) {
+        // A subscriber that joined midway and saw other events first has missed the start.
         if self.started || (view.is_midway() && !self.begins) {
             out.push(Problem::new(Rule::StartedOnce, "/type", "Send agent.session.started once, at the beginning."));
         }
-        self.started = true;
     }
 
-    fn check_envelope(&mut self, event: &Event, view: SequenceView, out: &mut Vec<Problem>) {
-        let at = event.envelope.timestamp;
-        if self.latest.is_some_and(|latest| at < latest) {
+    fn check_envelope(&self, event: &Event, view: SequenceView, out: &mut Vec<Problem>) {
+        if self.latest.is_some_and(|latest| event.envelope.timestamp < latest) {
             let message = "Do not go back in time: an earlier event of the session is later.";
             out.push(Problem::new(Rule::TimestampOrder, "/timestamp", message));
         }
-        self.latest = self.latest.max(Some(at));
-        let number = event.envelope.sequence_number;
         let first = self.events == 0;
-        match (self.numbered, number) {
+        match (self.numbered, event.envelope.sequence_number) {
             (Some(true), None) | (Some(false), Some(_)) => {
                 let message = "Number all events of a session or none.";
                 out.push(Problem::new(Rule::SequenceOrder, "/sequence_number", message));
-                // Said where it changes; the events after it count on from here.
+            }
+            (_, Some(number)) if number != self.next_number && !(first && view.is_midway()) => {
+                let message = format!("Count from 0 by one: {} was expected, not {number}.", self.next_number);
+                out.push(Problem::new(Rule::SequenceOrder, "/sequence_number", message));
+            }
+            _ => {}
+        }
+    }
+
+    fn commit_envelope(&mut self, event: &Event) {
+        self.events += 1;
+        self.latest = self.latest.max(Some(event.envelope.timestamp));
+        let number = event.envelope.sequence_number;
+        match (self.numbered, number) {
+            (Some(true), None) | (Some(false), Some(_)) => {
+                // Reported where it changes; the events after it count on from here.
                 self.next_number = number.unwrap_or(self.next_number).saturating_add(1);
                 self.numbered = Some(true);
             }
-            (_, Some(number)) => {
-                if number != self.next_number && !(first && view.is_midway()) {
-                    let message = format!("Count from 0 by one: {} was expected, not {number}.", self.next_number);
-                    out.push(Problem::new(Rule::SequenceOrder, "/sequence_number", message));
-                }
-                self.next_number = number.saturating_add(1);
-            }
+            (_, Some(number)) => self.next_number = number.saturating_add(1),
             _ => {}
         }
         self.numbered.get_or_insert(number.is_some());
     }
 
-    fn change_state(&mut self, change: &StateChanged, Scope { view, replies }: Scope, out: &mut Vec<Problem>) {
+    fn check_state(&self, change: &StateChanged, view: SequenceView, out: &mut Vec<Problem>) {
         let from = change.from_state.as_str();
         let hidden = IMPLIED.contains(&from) && !CoreType::ALL.iter().all(|c| view.shows(*c));
         let implied = hidden || self.implied.contains(&from);
@@ -187,67 +215,89 @@ impl SessionOrder {
             }
             _ => {}
         }
-        if change.to_state == state::CALLING_TOOL && !replies {
+    }
+
+    fn commit_state(&mut self, change: &StateChanged, scope: Scope) {
+        if change.to_state == state::CALLING_TOOL && !scope.replies {
             self.questions.reconsider();
         }
         self.state = Some(change.to_state.clone());
         self.implied.clear();
     }
 
-    fn invoke(&mut self, tool: &ToolInvoked, at: Timestamp, Scope { view, replies }: Scope, out: &mut Vec<Problem>) {
-        if tool.irreversible == Some(true) && view.shows(CoreType::AwaitingConfirmation) {
-            match self.questions.take_permission(&tool.tool, at, replies) {
-                Permission::Granted => {}
-                Permission::Refused => {
-                    let message = format!("Do not run {}: the user said no.", tool.tool);
-                    out.push(Problem::new(Rule::ToolAfterReject, "/tool", message));
-                }
-                Permission::Missing | Permission::NotAsked | Permission::ByDefault if view.is_midway() => {}
-                Permission::NotAsked => {
-                    let message = format!(
-                        "Ask about {} with irreversible: true: the question that was accepted did not say so.",
-                        tool.tool
-                    );
-                    out.push(Problem::new(Rule::IrreversibleNotAsked, "/tool", message));
-                }
-                Permission::ByDefault => {
-                    let message = format!(
-                        "Do not run {}: nobody agreed to it, and only a low risk may be accepted by default.",
-                        tool.tool
-                    );
-                    out.push(Problem::new(Rule::IrreversibleByDefault, "/tool", message));
-                }
-                Permission::Missing => {
-                    let message = format!("Ask first: {} cannot be undone and nobody has agreed to it.", tool.tool);
-                    out.push(Problem::new(Rule::IrreversibleUnconfirmed, "/tool", message));
-                }
-            }
+    /// Whether an invocation needs a permission that can be seen in this stream.
+    fn needs_permission(tool: &ToolInvoked, view: SequenceView) -> bool {
+        tool.irreversible == Some(true) && view.shows(CoreType::AwaitingConfirmation)
+    }
+
+    fn check_invoked(&self, tool: &ToolInvoked, at: Timestamp, scope: Scope, out: &mut Vec<Problem>) {
+        if Self::needs_permission(tool, scope.view) {
+            self.check_permission(tool, at, scope, out);
         }
         match &tool.tool_call_id {
             Some(id) => {
-                if !self.used_calls.insert(id.as_str()) {
-                    out.push(Problem::new(
-                        Rule::CallIdReused,
-                        "/tool_call_id",
-                        "Give every tool call an id of its own.",
-                    ));
+                if self.used_calls.contains(id.as_str()) {
+                    let message = "Give every tool call an id of its own.";
+                    out.push(Problem::new(Rule::CallIdReused, "/tool_call_id", message));
                 }
-                if self.has_room(self.calls.len(), out) {
+                self.check_room(self.calls.len(), out);
+            }
+            None => self.check_room(self.nameless_calls.len(), out),
+        }
+    }
+
+    fn check_permission(&self, tool: &ToolInvoked, at: Timestamp, scope: Scope, out: &mut Vec<Problem>) {
+        let (rule, message) = match self.questions.permission(&tool.tool, at, scope.replies) {
+            Permission::Granted(_) => return,
+            Permission::Refused => (Rule::ToolAfterReject, format!("Do not run {}: the user said no.", tool.tool)),
+            Permission::Missing | Permission::NotAsked | Permission::ByDefault if scope.view.is_midway() => return,
+            Permission::NotAsked => (
+                Rule::IrreversibleNotAsked,
+                format!(
+                    "Ask about {} with irreversible: true: the question that was accepted did not say so.",
+                    tool.tool
+                ),
+            ),
+            Permission::ByDefault => (
+                Rule::IrreversibleByDefault,
+                format!(
+                    "Do not run {}: nobody agreed to it, and only a low risk may be accepted by default.",
+                    tool.tool
+                ),
+            ),
+            Permission::Missing => (
+                Rule::IrreversibleUnconfirmed,
+                format!("Ask first: {} cannot be undone and nobody has agreed to it.", tool.tool),
+            ),
+        };
+        out.push(Problem::new(rule, "/tool", message));
+    }
+
+    fn commit_invoked(&mut self, tool: &ToolInvoked, at: Timestamp, scope: Scope) {
+        if Self::needs_permission(tool, scope.view)
+            && let Permission::Granted(Some(token)) = self.questions.permission(&tool.tool, at, scope.replies)
+        {
+            self.questions.spend(&token);
+        }
+        match &tool.tool_call_id {
+            Some(id) => {
+                self.used_calls.insert(id.as_str());
+                if self.take_room(self.calls.len()) {
                     self.calls.insert(id.clone(), tool.tool.clone());
                 }
             }
             None => {
-                if self.has_room(self.nameless_calls.len(), out) {
+                if self.take_room(self.nameless_calls.len()) {
                     *self.nameless_calls.entry(tool.tool.clone()).or_default() += 1;
                 }
             }
         }
     }
 
-    fn complete(&mut self, tool: &ToolCompleted, view: SequenceView, out: &mut Vec<Problem>) {
+    fn check_completed(&self, tool: &ToolCompleted, view: SequenceView, out: &mut Vec<Problem>) {
         let unpaired = match &tool.tool_call_id {
-            Some(id) => match self.calls.remove(id) {
-                Some(name) if name != tool.tool => {
+            Some(id) => match self.calls.get(id) {
+                Some(name) if *name != tool.tool => {
                     let message = format!("Name the tool that was invoked: {name}.");
                     out.push(Problem::new(Rule::ToolName, "/tool", message));
                     false
@@ -255,17 +305,7 @@ impl SessionOrder {
                 Some(_) => false,
                 None => true,
             },
-            None => match self.nameless_calls.get_mut(&tool.tool) {
-                Some(open) if *open > 1 => {
-                    *open -= 1;
-                    false
-                }
-                open => {
-                    let none = open.is_none();
-                    self.nameless_calls.remove(&tool.tool);
-                    none
-                }
-            },
+            None => !self.nameless_calls.contains_key(&tool.tool),
         };
         let excused = self.overflowed || view.is_midway() || !view.shows(CoreType::ToolInvoked);
         if unpaired && !excused {
@@ -275,32 +315,60 @@ impl SessionOrder {
         }
     }
 
-    fn stream(&mut self, chunk: &OutputStreaming, view: SequenceView, out: &mut Vec<Problem>) {
-        let length = chunk.chunk.chars().count() as u64;
+    fn commit_completed(&mut self, tool: &ToolCompleted) {
+        match &tool.tool_call_id {
+            Some(id) => {
+                self.calls.remove(id);
+            }
+            None => match self.nameless_calls.get_mut(&tool.tool) {
+                Some(open) if *open > 1 => *open -= 1,
+                _ => {
+                    self.nameless_calls.remove(&tool.tool);
+                }
+            },
+        }
+    }
+
+    /// Whether a chunk belongs to an output that was complete.
+    fn is_after_complete(&self, chunk: &OutputStreaming) -> bool {
         let name = chunk.output_id.as_ref().map_or("", OutputId::as_str);
-        let known = self.outputs.get(&chunk.output_id).copied();
-        if known.is_none() && self.complete_outputs.contains(name) {
+        !self.outputs.contains_key(&chunk.output_id) && self.complete_outputs.contains(name)
+    }
+
+    fn check_chunk(&self, chunk: &OutputStreaming, view: SequenceView, out: &mut Vec<Problem>) {
+        if self.is_after_complete(chunk) {
             let message = "Start a new output: this one was complete.";
             out.push(Problem::new(Rule::OutputAfterComplete, "/output_id", message));
             return;
         }
+        let known = self.outputs.get(&chunk.output_id).copied();
         let expected = known.unwrap_or(0);
-        // Of an output that is not followed, nobody knows how far it is.
+        // The position in an output that is not followed is not known.
         let unknown = known.is_none() && (view.is_midway() || self.overflowed);
         if chunk.position != expected && !unknown {
             let message =
                 format!("Set position to {expected}, the number of characters sent before, not {}.", chunk.position);
             out.push(Problem::new(Rule::Position, "/position", message));
         }
+        if !chunk.complete && known.is_none() {
+            self.check_room(self.outputs.len(), out);
+        }
+    }
+
+    fn commit_chunk(&mut self, chunk: &OutputStreaming) {
+        if self.is_after_complete(chunk) {
+            return;
+        }
         if chunk.complete {
             self.outputs.remove(&chunk.output_id);
-            self.complete_outputs.insert(name);
-        } else if known.is_some() || self.has_room(self.outputs.len(), out) {
+            self.complete_outputs.insert(chunk.output_id.as_ref().map_or("", OutputId::as_str));
+        } else if self.outputs.contains_key(&chunk.output_id) || self.take_room(self.outputs.len()) {
+            let length = chunk.chunk.chars().count() as u64;
             self.outputs.insert(chunk.output_id.clone(), chunk.position.saturating_add(length));
         }
     }
 
-    fn end(&mut self, core: CoreType, view: SequenceView, out: &mut Vec<Problem>) {
+    fn check_end(&self, core: CoreType, view: SequenceView, out: &mut Vec<Problem>) {
         if view.shows(CoreType::ToolCompleted) {
             for tool in self.calls.values().chain(self.nameless_calls.keys()) {
                 let message =
@@ -319,18 +387,20 @@ impl SessionOrder {
         }
     }
 
-    /// Whether one more entry may be followed; says once when not.
-    fn has_room(&mut self, used: usize, out: &mut Vec<Problem>) -> bool {
-        if used < limits::CHECKED_ITEMS_PER_SESSION {
-            return true;
-        }
-        if !self.overflowed {
-            self.overflowed = true;
+    /// Reports, once, that one more entry cannot be followed.
+    fn check_room(&self, used: usize, out: &mut Vec<Problem>) {
+        if used >= limits::CHECKED_ITEMS_PER_SESSION && !self.overflowed {
             let message =
                 format!("More than {} open at once: the rest is not checked.", limits::CHECKED_ITEMS_PER_SESSION);
             out.push(Problem::new(Rule::Forgotten, "/session_id", message));
         }
-        false
+    }
+
+    /// Returns whether one more entry can be followed.
+    fn take_room(&mut self, used: usize) -> bool {
+        let has_room = used < limits::CHECKED_ITEMS_PER_SESSION;
+        self.overflowed |= !has_room;
+        has_room
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) use value::is_reserved;
 
 use crate::json::Json;
 use crate::limits;
-use crate::message::{CoreType, MessageType};
+use crate::message::{CoreType, Event, MessageType};
 use crate::rule::{Problem, Rule, Severity};
 
 /// What a document claims to be.
@@ -119,6 +119,26 @@ impl Validator {
         }
     }
 
+    /// Validates a typed event. The report is that of its serialized form. Most events are checked through their tables
+    /// without being serialized; one that may break a limit of size or nesting is serialized to be measured.
+    ///
+    /// ```
+    /// use aaep_proto::Validator;
+    /// let event = serde_json::from_str(r#"{"@context":"https://aaep-protocol.org/context/v1",
+    ///   "type":"aaep:agent.state.changed","event_id":"evt_1","session_id":"sess_1",
+    ///   "timestamp":"2026-05-24T14:22:13Z","producer":{"agent_id":"a"},"from_state":"idle","to_state":"thinking"}"#)?;
+    /// assert!(Validator::new().check_event(&event).is_valid());
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn check_event(&self, event: &Event) -> Report {
+        let json = event.to_json();
+        if may_break_size_limits(&json) {
+            self.check(&serde_json::to_vec(event).unwrap_or_default())
+        } else {
+            self.check_json(&json, None)
+        }
+    }
+
     /// Validates a document that was built in memory.
     pub fn check_value(&self, value: &Value) -> Report {
         self.check_json(&Json::from(value), None)
@@ -145,6 +165,13 @@ impl Validator {
         }
         out.into_report(document)
     }
+}
+
+/// Whether the serialized form may be larger than an event should be, or nested deeper than the parser allows.
+pub(crate) fn may_break_size_limits(json: &Json<'_>) -> bool {
+    /// Far below the bound of the parser, which is 128, and far above any reasonable event.
+    const MAX_DEPTH: usize = 64;
+    json.max_serialized_bytes() > limits::EVENT_BYTES || !json.is_nested_within(MAX_DEPTH)
 }
 
 fn check_size(length: usize, document: Option<DocumentType>, out: &mut Findings) {
