@@ -2,15 +2,17 @@
 //!
 //! Fields that only the server knows, or that have one right value, are filled in. Text that people hear never is.
 
-use aaep::message::{CORE_CONTEXT, CORE_TYPES, CoreType, Event, Producer};
+use aaep::message::{CORE_CONTEXT, CORE_TYPES, CoreType, Envelope, Event, Producer};
 use aaep::{CallDigest, LanguageTag};
 use aaep_proto::json::Json;
 use aaep_proto::limits;
+use aaep_proto::record::{FieldType, Record};
 use aaep_proto::time::Timestamp;
 use aaep_proto::validate::redact_field;
 use aaep_proto::{Rule, Severity, Validator};
 use serde_json::{Map, Value, json};
 
+use super::irreversible_tools::IrreversibleTools;
 use super::response::AgentError;
 use super::{strict_json, urgent};
 
@@ -39,6 +41,19 @@ const PLACEHOLDER_REPLY_TOKEN: &str = "rpl_0";
 
 /// The time that the user gets for a question whose agent sets no `timeout_seconds`, as the specification has it.
 const DEFAULT_TIMEOUT_SECS: u32 = 60;
+
+/// Fields that the engine sets itself, or takes only some values of, so that its validation does not see what the agent
+/// wrote.
+const FIELDS_SET_BY_ENGINE: [&str; 6] = ["@context", "timestamp", "producer", "urgency", "from_state", "reply_token"];
+
+/// Where an event is validated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Validation {
+    /// When it is completed.
+    Now,
+    /// By the engine, when it is emitted.
+    ByEngine,
+}
 
 /// A line of an agent: an event, or why it is none.
 pub(super) type ParsedLine = Result<RawEvent, AgentError>;
@@ -157,8 +172,26 @@ impl RawEvent {
         Ok(RawChunk { output_id: remove_id(&mut self.object, "output_id")?, text, position, complete })
     }
 
-    /// Fills in what is missing and validates the result.
-    pub(super) fn complete(self, now: Timestamp) -> Result<CompletedEvent, Vec<AgentError>> {
+    /// Returns whether everything that the agent wrote is in the event that the engine validates: no field is replaced, and
+    /// no field of a nested object is unknown, which a typed event would drop.
+    pub(super) fn reaches_engine_whole(&self) -> bool {
+        let Some(core) = self.core else { return false };
+        self.object.iter().all(|(name, value)| {
+            let mut fields = Envelope::SHAPE.fields.iter().chain(core.shape().fields);
+            !FIELDS_SET_BY_ENGINE.contains(&name.as_str())
+                && fields.find(|field| field.name == name).is_none_or(|field| is_kept_whole(&field.kind, value))
+        })
+    }
+
+    /// Returns whether this is a call of a tool that the agent states to be irreversible, or that is among these.
+    pub(super) fn invokes_irreversible(&self, tools: &IrreversibleTools) -> bool {
+        self.core == Some(CoreType::ToolInvoked)
+            && (self.object.get("irreversible") == Some(&Value::Bool(true))
+                || self.object.get("tool").and_then(Value::as_str).is_some_and(|tool| tools.contains(tool)))
+    }
+
+    /// Fills in what is missing and makes a typed event. Validates it, unless the engine will.
+    pub(super) fn complete(self, now: Timestamp, validation: Validation) -> Result<CompletedEvent, Vec<AgentError>> {
         let RawEvent { mut object, core, .. } = self;
         let is_confirmation = core == Some(CoreType::AwaitingConfirmation);
         let tool = if is_confirmation { remove_tool_name(&mut object)? } else { None };
@@ -172,7 +205,7 @@ impl RawEvent {
             fill_payload(&mut object, core);
         }
         redact(&mut object);
-        let event = validate(Value::Object(object))?;
+        let event = to_event(Value::Object(object), validation)?;
         let hints = event.envelope.localization_hints.as_ref();
         Ok(CompletedEvent {
             producer: has_producer.then(|| event.envelope.producer.clone()),
@@ -312,8 +345,28 @@ fn fill_payload(object: &mut Map<String, Value>, core: CoreType) {
     }
 }
 
-fn validate(value: Value) -> Result<Event, Vec<AgentError>> {
+/// Returns whether a typed event keeps all of a field's value.
+fn is_kept_whole(kind: &FieldType, value: &Value) -> bool {
+    match kind {
+        FieldType::Object(schema) => value.as_object().is_some_and(|object| {
+            object.iter().all(|(name, value)| {
+                schema.fields.iter().any(|field| field.name == name && is_kept_whole(&field.kind, value))
+            })
+        }),
+        FieldType::List { of, .. } => {
+            value.as_array().is_some_and(|items| items.iter().all(|item| is_kept_whole(of, item)))
+        }
+        _ => true,
+    }
+}
+
+fn to_event(value: Value, validation: Validation) -> Result<Event, Vec<AgentError>> {
     let json = Json::from(&value);
+    if validation == Validation::ByEngine
+        && let Ok(event) = Event::from_json(&json)
+    {
+        return Ok(event);
+    }
     let report = Validator::new().check_json(&json, None);
     let problems = report.problems.into_iter().filter(|problem| problem.severity >= Severity::Error);
     // The engine replaces secrets; they are no reason to refuse an event.
@@ -335,7 +388,7 @@ mod tests {
     }
 
     fn complete(text: &str) -> Result<CompletedEvent, Vec<AgentError>> {
-        parse(text).complete(Timestamp::from_millis(0))
+        parse(text).complete(Timestamp::from_millis(0), Validation::Now)
     }
 
     #[test]
@@ -359,6 +412,28 @@ mod tests {
         assert_eq!(completed.language.map(|l| l.to_string()).as_deref(), Some("de"));
         assert_eq!((completed.timeout_seconds, completed.producer), (None, None));
         assert!(matches!(completed.event.payload, Payload::AwaitingConfirmation(_)));
+    }
+
+    #[test]
+    fn event_that_the_engine_would_not_see_whole_is_validated_here() {
+        for text in [
+            r#"{"type":"progress.updated","progress":{"step":1},"summary_normal":"One.","event_id":"1"}"#,
+            r#"{"type":"tool.completed","tool":"dig","status":"success","summary_normal_de":"Fertig."}"#,
+            r#"{"type":"state.changed","to_state":"thinking","localization_hints":{"primary_language":"de"}}"#,
+        ] {
+            assert!(parse(text).reaches_engine_whole(), "{text}");
+        }
+        for text in [
+            r#"{"type":"progress.updated","progress":{"step":1,"unknown":2}}"#,
+            r#"{"type":"progress.updated","progress":7}"#,
+            r#"{"type":"state.changed","to_state":"thinking","urgency":"loud"}"#,
+            r#"{"type":"state.changed","to_state":"thinking","from_state":7}"#,
+            r#"{"type":"state.changed","to_state":"thinking","timestamp":"yesterday"}"#,
+            r#"{"type":"state.changed","to_state":"thinking","@context":"https://example.org"}"#,
+            r#"{"type":"garden:watered"}"#,
+        ] {
+            assert!(!parse(text).reaches_engine_whole(), "{text}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::identity::AgentIdentity;
 use super::irreversible_tools::IrreversibleTools;
 use super::pending::{PendingResponse, ResponseState};
 use super::questions::{self, AgentQuestion};
-use super::raw_event::{CompletedEvent, ParsedLine, RawEvent};
+use super::raw_event::{CompletedEvent, ParsedLine, RawEvent, Validation};
 use super::registry::SessionOwners;
 use super::resources::{AgentResources, ResourceUsage};
 use super::response::{AgentError, AgentResponse, agent_errors};
@@ -255,8 +255,9 @@ impl Relay {
         let session_id = if event.core == Some(CoreType::OutputStreaming) {
             self.handle_text(event).await?
         } else {
+            let validation = self.validation_of(&event);
             let alias = event.session_id.take();
-            let event = event.complete(clock::system_time())?;
+            let event = event.complete(clock::system_time(), validation)?;
             let core = event.event.core_type();
             let is_critical = event.event.envelope.urgency == Some(Urgency::Critical);
             let is_urgent = is_critical || is_urgent_type(core);
@@ -275,6 +276,33 @@ impl Relay {
             }
         };
         Ok(AgentResponse::Published { event_id: key.id.clone(), session_id }.into())
+    }
+
+    /// Returns where to validate an event, so that it happens once and an invalid event changes nothing. The engine validates
+    /// every event that it emits. That suffices if it sees all that the agent wrote, and if nothing is changed here before:
+    /// no session is started, no question is asked and no permit is used.
+    fn validation_of(&self, event: &RawEvent) -> Validation {
+        let is_emitted_directly = event.core.is_some_and(|core| {
+            core.is_terminal()
+                || matches!(
+                    core,
+                    CoreType::StateChanged
+                        | CoreType::ProgressUpdated
+                        | CoreType::ToolInvoked
+                        | CoreType::ToolCompleted
+                        | CoreType::HandoffRequested
+                )
+        });
+        let has_session = || matches!(self.find_session(event.session_id.as_deref()), Ok(Some(_)));
+        if is_emitted_directly
+            && has_session()
+            && !event.invokes_irreversible(&self.irreversible_tools)
+            && event.reaches_engine_whole()
+        {
+            Validation::ByEngine
+        } else {
+            Validation::Now
+        }
     }
 
     /// Emits an event into an open session. Returns the pending response if it is a question.

@@ -8,7 +8,7 @@ use aaep_proto::{Problem, Rule};
 use futures_util::FutureExt;
 
 use super::Relay;
-use crate::agents::raw_event::RawEvent;
+use crate::agents::raw_event::{RawEvent, Validation};
 use crate::agents::resources::ResourceUsage;
 use crate::agents::response::{AgentError, agent_errors};
 use crate::agents::session::{AgentOutput, MAX_OUTPUTS};
@@ -79,7 +79,7 @@ impl Relay {
     /// Opens the output of a first chunk, whose text was taken out. Returns the session that it belongs to.
     async fn open_output(&mut self, event: RawEvent, output_id: &str) -> Result<String, Vec<AgentError>> {
         let alias = event.session_id.clone();
-        let event = event.complete(clock::system_time())?;
+        let event = event.complete(clock::system_time(), Validation::Now)?;
         self.flush_text(Backpressure::Wait).await?;
         let session_id = self.find_or_start_session(alias, &event).await?;
         self.reserve(ResourceUsage { outputs: 1, ..ResourceUsage::default() })?;
