@@ -194,8 +194,7 @@ fn confirmation(payload: &AwaitingConfirmation, event: &CompletedEvent) -> Resul
     }
     confirmation = confirmation.with_variants(event.event.extra.clone(), EventMeta::of(&event.event.envelope));
     if payload.default_decision == Decision::Accept {
-        let message =
-            "Set default_decision to reject: the action cannot be undone, so it must not start without a reply.";
+        let message = "Set default_decision to reject: the action cannot be undone, so silence must not start it.";
         confirmation = confirmation.accept_on_timeout().map_err(|_| AgentError::at("/default_decision", message))?;
     }
     Ok(confirmation)

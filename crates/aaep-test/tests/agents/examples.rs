@@ -1,12 +1,12 @@
-//! The examples really run, and do what cannot be undone only after a yes.
+//! The examples run, and make irreversible calls only after the user has accepted.
 
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::harness::{Served, Subscriber, text, types};
+use super::harness::{AaepProcess, Subscriber, text, types};
 
-/// Answers everything: the first choice, and this decision. Answers what was heard.
+/// Replies to every question: the second choice, and this decision. Returns all events.
 async fn answer(subscriber: &mut Subscriber, decision: &str) -> Vec<Value> {
     let mut all = Vec::new();
     while let Some(event) = subscriber.next().await {
@@ -52,26 +52,26 @@ fn check_bill(events: &[Value], accepted: bool) {
     assert_eq!(events.last().unwrap()["summary_normal"], end);
 }
 
-/// Both examples wait with their first question until somebody is there to answer, so nobody can come too late.
+/// Both examples begin with a question, so a subscriber that connects later misses nothing that matters.
 async fn under_run(agent: &[&str], check: fn(&[Value], bool)) {
     for decision in ["accept", "reject"] {
-        let mut served = Served::run(agent);
-        let mut subscriber = Subscriber::new(&served.url, None).await;
+        let mut process = AaepProcess::run(agent);
+        let mut subscriber = Subscriber::new(&process.url, None).await;
         let events = answer(&mut subscriber, decision).await;
         check(&events, decision == "accept");
         subscriber.rest().await;
-        let status = served.end().await;
-        assert_eq!(status.code(), Some(0), "{}", served.err.text());
-        assert_eq!(served.out.text(), "", "all that it writes are events");
+        let status = process.end().await;
+        assert_eq!(status.code(), Some(0), "{}", process.err.text());
+        assert_eq!(process.out.text(), "", "all that it writes are events");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_python_agent_runs_under_aaep() {
+async fn python_example_runs_under_aaep_run() {
     under_run(&["python3", "examples/agents/agent.py"], check_late_mail).await;
 }
 
-/// Who joins late hears the beginning and then what comes; the tool before the question may have gone by.
+/// A subscriber that connects late may miss the tool call before the question.
 fn check_late_mail(events: &[Value], accepted: bool) {
     assert_eq!(events[0]["producer"]["agent_id"], "mail-agent");
     let deleted = events.iter().any(|e| e["type"] == "aaep:agent.tool.invoked" && e["tool"] == "delete_mail");
@@ -85,18 +85,18 @@ fn check_late_mail(events: &[Value], accepted: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_node_agent_runs_under_aaep() {
+async fn node_example_runs_under_aaep_run() {
     under_run(&["node", "examples/agents/agent.mjs"], check_bill).await;
 }
 
-/// Through a server that is there already, with a subscriber that was there before.
+/// Runs an agent against a running server with a connected subscriber.
 async fn through_a_server(agent: &[&str], check: fn(&[Value], bool)) {
-    let served = Served::start(&["serve", "--listen", "127.0.0.1:0", "--no-unix"]);
+    let process = AaepProcess::start(&["serve", "--listen", "127.0.0.1:0", "--no-unix"]);
     for decision in ["accept", "reject"] {
-        let mut subscriber = Subscriber::new(&served.url, None).await;
+        let mut subscriber = Subscriber::new(&process.url, None).await;
         let mut child = Command::new(agent[0])
             .args(&agent[1..])
-            .args(["--url", &served.url])
+            .args(["--url", &process.url])
             .current_dir(aaep_test::root())
             .stdin(Stdio::null())
             .spawn()
@@ -109,11 +109,11 @@ async fn through_a_server(agent: &[&str], check: fn(&[Value], bool)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_python_agent_speaks_through_a_server() {
+async fn python_example_connects_to_a_server() {
     through_a_server(&["python3", "examples/agents/agent.py"], check_mail).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_node_agent_speaks_through_a_server() {
+async fn node_example_connects_to_a_server() {
     through_a_server(&["node", "examples/agents/agent.mjs"], check_bill).await;
 }

@@ -8,7 +8,7 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Map, Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::harness::{DEADLINE, Served, Subscriber};
+use super::harness::{AaepProcess, DEADLINE, Subscriber};
 
 /// What the producer decides itself, for every event and for some. What is said about how much the texts say, and the
 /// summaries of other lengths, depend on the subscriber.
@@ -118,7 +118,7 @@ fn core_type(event: &Value) -> Option<CoreType> {
 
 /// A field that is added to a table has to be added here too.
 #[test]
-fn every_field_of_every_event_is_among_them() {
+fn sample_events_cover_every_field_of_every_type() {
     let events = events();
     for core in CoreType::ALL {
         let event = events.iter().find(|event| core_type(event) == Some(*core)).expect("an event of each type");
@@ -187,8 +187,8 @@ async fn hear(subscriber: &mut Subscriber) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_agent_says_under_run_arrives_whole() {
-    let mut served = Served::python(
+async fn every_field_is_delivered_under_aaep_run() {
+    let mut process = AaepProcess::python(
         r#"
 go()
 for line in open(os.path.join(os.environ["DIR"], "events")):
@@ -200,20 +200,20 @@ for line in open(os.path.join(os.environ["DIR"], "events")):
     );
     let said = events();
     let lines: String = said.iter().map(|event| format!("{event}\n")).collect();
-    std::fs::write(served.dir.path().join("events"), lines).unwrap();
-    let mut subscriber = Subscriber::new(&served.url, None).await;
-    served.go();
+    std::fs::write(process.dir.path().join("events"), lines).unwrap();
+    let mut subscriber = Subscriber::new(&process.url, None).await;
+    process.go();
     compare(&said, &hear(&mut subscriber).await);
     drop(subscriber);
-    assert_eq!(served.end().await.code(), Some(0), "{}", served.err.text());
-    assert!(!served.err.text().contains("of the agent"), "{}", served.err.text());
+    assert_eq!(process.end().await.code(), Some(0), "{}", process.err.text());
+    assert!(!process.err.text().contains("of the agent"), "{}", process.err.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_agent_says_through_a_server_arrives_whole() {
-    let served = Served::start(&["serve", "--listen", "127.0.0.1:0", "--no-unix"]);
-    let mut subscriber = Subscriber::new(&served.url, None).await;
-    let address = format!("{}/aaep/v1/agent/ws", served.url.replacen("http", "ws", 1));
+async fn every_field_is_delivered_through_a_server() {
+    let process = AaepProcess::start(&["serve", "--listen", "127.0.0.1:0", "--no-unix"]);
+    let mut subscriber = Subscriber::new(&process.url, None).await;
+    let address = format!("{}/aaep/v1/agent/ws", process.url.replacen("http", "ws", 1));
     let (mut agent, _) = tokio_tungstenite::connect_async(address).await.unwrap();
     let said = events();
     let saying = async {

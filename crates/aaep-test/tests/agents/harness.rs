@@ -1,4 +1,4 @@
-//! A process that serves, and a subscriber that listens to it. Everything that waits has a deadline.
+//! An `aaep` process and a subscriber for it. Every wait has a deadline.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -15,13 +15,13 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 /// Generous: the machine may be busy.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
-/// What a process has written so far.
+/// The output of a process so far.
 #[derive(Clone, Default)]
-pub(crate) struct Written(Arc<(Mutex<String>, Condvar)>);
+pub(crate) struct ProcessOutput(Arc<(Mutex<String>, Condvar)>);
 
-impl Written {
-    fn of(from: impl Read + Send + 'static) -> Written {
-        let written = Written::default();
+impl ProcessOutput {
+    fn of(from: impl Read + Send + 'static) -> ProcessOutput {
+        let written = ProcessOutput::default();
         let to = written.clone();
         std::thread::spawn(move || {
             let mut reader = BufReader::new(from);
@@ -39,7 +39,7 @@ impl Written {
         self.0.0.lock().unwrap().clone()
     }
 
-    /// Waits for a line that begins so; answers the rest of it.
+    /// Waits for a line with this prefix. Returns the rest of it.
     pub(crate) fn wait_for(&self, beginning: &str) -> String {
         let until = Instant::now() + DEADLINE;
         let mut text = self.0.0.lock().unwrap();
@@ -54,48 +54,49 @@ impl Written {
     }
 }
 
-/// A process of the command that serves. It does not outlive the test.
-pub(crate) struct Served {
+/// A running `aaep run` or `aaep serve`, killed when it is dropped.
+pub(crate) struct AaepProcess {
     pub(crate) child: Child,
     pub(crate) url: String,
-    pub(crate) out: Written,
-    pub(crate) err: Written,
+    pub(crate) out: ProcessOutput,
+    pub(crate) err: ProcessOutput,
     pub(crate) dir: tempfile::TempDir,
 }
 
-impl Served {
-    /// `aaep run` with this agent. It finds a directory of its own in `DIR`.
-    pub(crate) fn run(agent: &[&str]) -> Served {
+impl AaepProcess {
+    /// Starts `aaep run` with this agent. The environment variable `DIR` names a directory for it.
+    pub(crate) fn run(agent: &[&str]) -> AaepProcess {
         let mut args = vec!["run", "--listen", "127.0.0.1:0", "--no-unix", "--"];
         args.extend(agent);
-        Served::start(&args)
+        AaepProcess::start(&args)
     }
 
-    /// `aaep run` with an agent in Python.
-    pub(crate) fn python(script: &str) -> Served {
-        Served::run(&["python3", "-c", &format!("{PRELUDE}\n{script}")])
+    /// Starts `aaep run` with an agent in Python.
+    pub(crate) fn python(script: &str) -> AaepProcess {
+        AaepProcess::run(&["python3", "-c", &format!("{PRELUDE}\n{script}")])
     }
 
-    pub(crate) fn start(args: &[&str]) -> Served {
+    pub(crate) fn start(args: &[&str]) -> AaepProcess {
         let dir = tempfile::tempdir().unwrap();
         let mut child = Command::new(aaep())
             .args(args)
             .current_dir(root())
             .env("DIR", dir.path())
-            // A reader that is stopped on purpose must not be given up too soon on a busy machine.
+            // Long, so that a subscriber that stops reading on purpose is not disconnected on a busy machine.
             .env("AAEP_LIMITS__WRITE_SECONDS", "300")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let (out, err) = (Written::of(child.stdout.take().unwrap()), Written::of(child.stderr.take().unwrap()));
-        let told = if args[0] == "run" { &err } else { &out };
-        let url = told.wait_for("Serving at ");
-        Served { child, url, out, err, dir }
+        let (out, err) =
+            (ProcessOutput::of(child.stdout.take().unwrap()), ProcessOutput::of(child.stderr.take().unwrap()));
+        let log = if args[0] == "run" { &err } else { &out };
+        let url = log.wait_for("Serving at ");
+        AaepProcess { child, url, out, err, dir }
     }
 
-    /// Lets an agent begin that waits for it.
+    /// Lets an agent continue that waits in `go()`.
     pub(crate) fn go(&self) {
         std::fs::write(self.dir.path().join("go"), "").unwrap();
     }
@@ -105,31 +106,31 @@ impl Served {
         assert!(sent.success());
     }
 
-    /// Waits for its end.
+    /// Waits until it exits.
     pub(crate) async fn end(&mut self) -> ExitStatus {
         let until = Instant::now() + DEADLINE;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < until, "it does not end: {}", self.err.text());
+            assert!(Instant::now() < until, "it does not exit: {}", self.err.text());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 }
 
-impl Drop for Served {
+impl Drop for AaepProcess {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What every agent in Python begins with.
+/// Helper functions for agents in Python.
 pub(crate) const PRELUDE: &str = r#"
 import json, os, signal, sys, time
-def tell(**event):
+def emit(**event):
     print(json.dumps(event), flush=True)
 def go():
     while not os.path.exists(os.path.join(os.environ["DIR"], "go")):
@@ -148,26 +149,26 @@ pub(crate) struct Subscriber {
 }
 
 impl Subscriber {
-    /// Subscribes and can answer.
+    /// Subscribes, with support for replies.
     pub(crate) async fn new(url: &str, token: Option<&str>) -> Subscriber {
         let query = token.map(|token| format!("?access_token={token}")).unwrap_or_default();
         let address = format!("{}/aaep/v1/ws{query}", url.replacen("http", "ws", 1));
         let (mut socket, _) = tokio_tungstenite::connect_async(address).await.unwrap();
-        let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "ear",
+        let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "screen-reader",
             "capabilities": {"supports_confirmation_reply": true, "supports_clarification_reply": true,
                 "cognitive_load": "high", "event_filters": {"include": ["aaep:*", "garden:*"]}}});
         socket.send(Message::text(request.to_string())).await.unwrap();
         let mut subscriber = Subscriber { socket, id: String::new() };
-        let accepted = subscriber.next().await.expect("an answer");
+        let accepted = subscriber.next().await.expect("a response");
         assert_eq!(accepted["type"], "subscription.accepted", "{accepted}");
         subscriber.id = accepted["subscription_id"].as_str().unwrap().to_owned();
         subscriber
     }
 
-    /// The next message; nothing after the end.
+    /// Receives the next message. Returns `None` after the connection was closed.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
-            let next = tokio::time::timeout(DEADLINE, self.socket.next()).await.expect("something comes in time");
+            let next = tokio::time::timeout(DEADLINE, self.socket.next()).await.expect("a message in time");
             match next? {
                 Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
                 Ok(Message::Close(_)) | Err(_) => return None,
@@ -176,8 +177,8 @@ impl Subscriber {
         }
     }
 
-    /// Reads until an event of this type; answers it and what came before.
-    pub(crate) async fn until(&mut self, kind: &str) -> (Value, Vec<Value>) {
+    /// Receives until an event of this type. Returns it and the events before it.
+    pub(crate) async fn wait_for_event(&mut self, kind: &str) -> (Value, Vec<Value>) {
         let mut before = Vec::new();
         while let Some(event) = self.next().await {
             if event["type"] == format!("aaep:agent.{kind}") {
@@ -185,20 +186,20 @@ impl Subscriber {
             }
             before.push(event);
         }
-        panic!("{kind} does not come: {before:?}");
+        panic!("no {kind}: {before:?}");
     }
 
-    /// Answers a question.
+    /// Replies to a question.
     pub(crate) async fn reply(&mut self, question: &Value, field: &str, value: Value) {
         let kind = if field == "decision" { "confirmation.reply" } else { "clarification.reply" };
-        // The question's own time: both sides have the same clock, and this is no earlier.
+        // The question's own timestamp: a reply must not be older.
         let mut reply = json!({"type": kind, "subscription_id": self.id, "reply_token": question["reply_token"],
             "timestamp": question["timestamp"]});
         reply[field] = value;
         self.socket.send(Message::text(reply.to_string())).await.unwrap();
     }
 
-    /// Everything until the producer closes.
+    /// Receives until the producer closes the connection. Returns all messages.
     pub(crate) async fn rest(&mut self) -> Vec<Value> {
         let mut all = Vec::new();
         while let Some(event) = self.next().await {
@@ -208,12 +209,12 @@ impl Subscriber {
     }
 }
 
-/// The types of events without what they all begin with.
+/// Returns the types of events without the common prefix.
 pub(crate) fn types(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap().trim_start_matches("aaep:agent.")).collect()
 }
 
-/// The text of all outputs, in order.
+/// Returns the text of all outputs, in order.
 pub(crate) fn text(events: &[Value]) -> String {
     events.iter().filter_map(|event| event["chunk"].as_str()).collect()
 }

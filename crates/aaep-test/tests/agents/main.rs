@@ -1,4 +1,4 @@
-//! Agents in other languages: under `aaep run`, and through a server. One binary, one module per question.
+//! Agents in other languages: under `aaep run`, and connected to a server. One test binary, one module per topic.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 

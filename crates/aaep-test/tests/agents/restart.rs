@@ -98,7 +98,7 @@ fn burn() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_outlasts_the_server_and_its_permit_is_used_once() {
+async fn question_survives_a_restart_and_its_permit_is_used_once() {
     let dir = tempfile::tempdir().unwrap();
     let leaves = question("Burn the leaves.");
 
@@ -106,7 +106,7 @@ async fn a_question_outlasts_the_server_and_its_permit_is_used_once() {
     let session = published(&server, "", &started()).await;
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
     let asking = post(&server, "?wait=300", &leaves);
-    let seen = subscriber.until("awaiting.confirmation");
+    let seen = subscriber.wait_for_event("awaiting.confirmation");
     let asked = tokio::select! {
         answer = asking => panic!("nobody has decided: {answer:?}"),
         (asked, _) = seen => asked,
@@ -116,13 +116,13 @@ async fn a_question_outlasts_the_server_and_its_permit_is_used_once() {
     let server = serve(dir.path());
     assert_eq!(say(&server, "?wait=0", &leaves).await.0, 202);
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
-    let (again, _) = subscriber.until("awaiting.confirmation").await;
+    let (again, _) = subscriber.wait_for_event("awaiting.confirmation").await;
     assert_eq!((&again["reply_token"], &again["session_id"]), (&asked["reply_token"], &session));
     let (decided, ()) =
         tokio::join!(say(&server, "?wait=300", &leaves), subscriber.reply(&again, "decision", json!("accept")));
     assert_eq!((decided.0, &decided.1["decision"], &decided.1["session_id"]), (200, &json!("accept"), &session));
     assert_eq!(published(&server, "", &burn()).await, session);
-    let (_, before) = subscriber.until("tool.invoked").await;
+    let (_, before) = subscriber.wait_for_event("tool.invoked").await;
     assert!(before.iter().all(|event| event["type"] != "aaep:agent.awaiting.confirmation"), "{before:?}");
     drop(server);
 
@@ -137,7 +137,7 @@ async fn a_question_outlasts_the_server_and_its_permit_is_used_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_permit_from_before_the_kill_is_used_once_after_it() {
+async fn permit_survives_a_restart_and_is_used_once() {
     let dir = tempfile::tempdir().unwrap();
     let server = serve(dir.path());
     let session = published(&server, "", &started()).await;
@@ -181,7 +181,7 @@ async fn a_permit_from_before_the_kill_is_used_once_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_that_ran_at_the_kill_completes_after_it() {
+async fn open_tool_call_is_completed_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let dig = json!({"type": "tool.invoked", "tool": "dig", "summary_normal": "Digging.", "session_id": "s"});
     let named = json!({"type": "tool.invoked", "tool": "dig", "tool_call_id": "call_two", "summary_normal": "Digging.",
@@ -191,7 +191,7 @@ async fn a_tool_that_ran_at_the_kill_completes_after_it() {
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
     let session = published(&server, "", &started()).await;
     published(&server, "", &dig).await;
-    let (invoked, _) = subscriber.until("tool.invoked").await;
+    let (invoked, _) = subscriber.wait_for_event("tool.invoked").await;
     published(&server, "", &named).await;
     on_record(&server).await;
     drop(server);
@@ -209,7 +209,7 @@ async fn a_tool_that_ran_at_the_kill_completes_after_it() {
         [(json!({"tool_call_id": "call_two"}), json!("call_two")), (json!({}), invoked["tool_call_id"].clone())]
     {
         assert_eq!(published(&server, "", &done(more)).await, session);
-        let (event, _) = subscriber.until("tool.completed").await;
+        let (event, _) = subscriber.wait_for_event("tool.completed").await;
         assert_eq!((&event["session_id"], &event["tool_call_id"]), (&session, &call));
     }
     refused(&server, "", &done(json!({}))).await;
@@ -217,7 +217,7 @@ async fn a_tool_that_ran_at_the_kill_completes_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_is_found_again_without_a_question() {
+async fn session_without_a_question_is_continued_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let state = json!({"type": "state.changed", "to_state": "deciding", "summary_normal": "Choosing."});
     let in_session = |event: &Value, session: &Value| {
@@ -256,7 +256,7 @@ async fn a_session_is_found_again_without_a_question() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_beginning_goes_on_and_another_begins_anew() {
+async fn same_start_continues_the_session_and_another_cancels_it() {
     let dir = tempfile::tempdir().unwrap();
     let mut start = started();
     start["event_id"] = json!("begin");
@@ -265,7 +265,7 @@ async fn the_same_beginning_goes_on_and_another_begins_anew() {
     let leaves = question("Burn the leaves.");
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
     assert_eq!(say(&server, "?wait=0", &leaves).await.0, 202);
-    subscriber.until("awaiting.confirmation").await;
+    subscriber.wait_for_event("awaiting.confirmation").await;
     drop(server);
 
     // It does not know whether it was heard, and says the same again.
@@ -279,10 +279,10 @@ async fn the_same_beginning_goes_on_and_another_begins_anew() {
     start["event_id"] = json!("begin again");
     let second = published(&server, "", &start).await;
     assert_ne!(second, first);
-    let (cancelled, _) = subscriber.until("session.cancelled").await;
+    let (cancelled, _) = subscriber.wait_for_event("session.cancelled").await;
     assert_eq!(cancelled["session_id"], first);
     assert_eq!(say(&server, "?wait=0", &leaves).await.0, 202);
-    let (asked, _) = subscriber.until("awaiting.confirmation").await;
+    let (asked, _) = subscriber.wait_for_event("awaiting.confirmation").await;
     assert_eq!(asked["session_id"], second);
 }
 
@@ -324,7 +324,7 @@ impl Agent {
     }
 }
 
-async fn a_clarification_outlasts_the_server(socket: bool) {
+async fn check_clarification_survives_a_restart(socket: bool) {
     let dir = tempfile::tempdir().unwrap();
     let asks = |id: &str, text: &str| {
         json!({"type": "awaiting.clarification", "event_id": id, "session_id": "s", "question": text,
@@ -346,7 +346,7 @@ async fn a_clarification_outlasts_the_server(socket: bool) {
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
     let asked = until_asked(&mut subscriber, "question", "Which bed?").await;
     subscriber.reply(&asked, "response", json!("the long one")).await;
-    subscriber.until("state.changed").await;
+    subscriber.wait_for_event("state.changed").await;
     on_record(&server).await;
     let mut agent = Agent::new(&server, socket).await;
     let answered = agent.ask(&server, &which).await;
@@ -370,16 +370,16 @@ async fn a_clarification_outlasts_the_server(socket: bool) {
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
     let end = json!({"type": "session.completed", "summary_normal": "Done.", "session_id": "s"});
     agent.tell(&server, &end).await;
-    let (ended, _) = subscriber.until("session.completed").await;
+    let (ended, _) = subscriber.wait_for_event("session.completed").await;
     assert_eq!(ended["session_id"], session);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clarification_outlasts_the_server_over_http() {
-    a_clarification_outlasts_the_server(false).await;
+async fn clarification_survives_a_restart_over_http() {
+    check_clarification_survives_a_restart(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clarification_outlasts_the_server_over_websocket() {
-    a_clarification_outlasts_the_server(true).await;
+async fn clarification_survives_a_restart_over_websocket() {
+    check_clarification_survives_a_restart(true).await;
 }
