@@ -1,14 +1,14 @@
 //! Control sequences of terminals (ECMA-48): colours, cursor moves, titles, links, the clipboard.
 //!
-//! Agents copy what programs print, and programs paint. Nobody should hear or read what is left of a sequence when its
+//! Agents copy the output of programs, which contains control sequences. Users should not hear or read the rest of a sequence when its
 //! escape character is taken out, and nobody should be able to send one to a user's terminal. So they go whole.
 
 use std::borrow::Cow;
 
-/// The most bytes of a sequence. What goes on for longer is text after an escape character that means nothing.
+/// The most bytes of a sequence. Longer ones are text after a meaningless escape character.
 const LONGEST: usize = 4096;
 
-/// The text without control sequences. Of one that does not end only its beginning goes, so that nothing can hide in it.
+/// Returns the text without control sequences. Of an unterminated one only the start is removed, so that it hides no text.
 ///
 /// ```
 /// use aaep_proto::escape::without_escapes;
@@ -26,7 +26,7 @@ pub fn without_escapes(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Takes control sequences out of a text that comes in pieces; one may begin in one piece and end in another.
+/// Removes control sequences from streamed text; a sequence may span several chunks.
 ///
 /// ```
 /// use aaep_proto::escape::Escapes;
@@ -42,13 +42,13 @@ pub struct Escapes {
 }
 
 impl Escapes {
-    /// Takes more text; answers what can be said of it so far.
+    /// Takes more text and returns the part that is certain to be text.
     pub fn push(&mut self, text: &str) -> String {
         self.held.push_str(text);
         self.strip(false)
     }
 
-    /// Nothing more comes; answers what is left.
+    /// Ends the text and returns the rest.
     pub fn finish(&mut self) -> String {
         self.strip(true)
     }
@@ -126,7 +126,7 @@ fn end_of_string(text: &str) -> Option<usize> {
         '\u{9C}' => Some(end + 2),
         '\u{1B}' if rest.len() == 1 => None,
         '\u{1B}' if rest.starts_with("\u{1B}\\") => Some(end + 2),
-        // Broken off by another sequence or the end of the line: what came of it is text.
+        // Interrupted by another sequence or the end of the line, so it is text.
         _ => Some(0),
     }
 }

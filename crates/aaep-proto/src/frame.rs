@@ -1,4 +1,4 @@
-//! An event as it goes to subscriptions: typed, serialized once, and classed by how it is treated.
+//! Frames: events serialized once for all subscriptions with equal terms, with the class that delivery treats them by.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -14,7 +14,7 @@ use crate::shaping::segment::BoundaryLevel;
 pub enum FrameClass {
     /// Never filtered, never delayed.
     Critical,
-    /// The beginning of a session: goes before everything of it.
+    /// The start of a session, which precedes everything else of it.
     Started,
     /// Output: waits, and folds into longer pieces.
     Text,
@@ -26,7 +26,7 @@ pub enum FrameClass {
     Other,
 }
 
-/// Counts the bytes of all frames that it was told of and that still exist, and of the text that waits to become frames. A
+/// Counts the bytes of all registered frames that still exist, and of the text that waits to become frames. A
 /// frame that many subscriptions share counts once, wherever it waits. Clones count together.
 ///
 /// ```
@@ -61,11 +61,11 @@ impl FrameMeter {
     }
 }
 
-/// The part of a frame that a meter counts, from when it is told of the frame.
+/// The registration of a frame with a meter.
 #[derive(Debug, Default)]
 struct Counted(OnceLock<(FrameMeter, usize)>);
 
-/// A clone is another frame, which no meter was told of yet.
+/// A clone is another frame, which is not registered yet.
 impl Clone for Counted {
     fn clone(&self) -> Counted {
         Counted::default()
@@ -203,7 +203,7 @@ impl Frame {
         }
     }
 
-    /// Where an output event says that its text ends, and whether that is the end of the output.
+    /// Returns the boundary that an output event claims to end at, and whether it ends the output.
     pub fn text_end(&self) -> (Option<&Boundary>, bool) {
         match &self.event.payload {
             Payload::OutputStreaming(output) => (output.coalesce_hint.as_ref(), output.complete),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Longest tail after the prefix (spec 3.2, 6.2.1).
 const MAX_TAIL: usize = 64;
 
-/// A source of random bytes, handed in by the shell. The core has no randomness of its own.
+/// A source of random bytes, provided by the caller. The core has none of its own.
 pub trait Entropy {
     /// Fills the buffer with bytes that nobody can predict.
     fn fill(&mut self, bytes: &mut [u8]);

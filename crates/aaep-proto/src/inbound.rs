@@ -29,7 +29,7 @@ pub enum Inbound {
     Refused(Rejection),
     /// An invalid renegotiation: the subscription that it names, if it names one, and the answer to it.
     RefusedChange(Option<SubscriptionId>, Rejection),
-    /// Anything else that is not valid. The refusal says why, for a peer that should have sent a request.
+    /// Anything else that is not valid, with the rejection for a peer that should have sent a request.
     Invalid(Rejection),
 }
 
@@ -65,13 +65,13 @@ impl Inbound {
         }
     }
 
-    /// The request that a conversation begins with, or the answer to whatever came instead.
+    /// Returns the request that starts a connection, or the rejection of any other message.
     pub fn into_request(self) -> Result<Box<SubscriptionRequest>, Rejection> {
         match self {
             Inbound::Request(request) => Ok(request),
             Inbound::Refused(rejection) | Inbound::RefusedChange(_, rejection) => Err(rejection),
             Inbound::Message(_) => Err(rejection(ReasonCode::Unknown, "type: send a subscription.request first.")),
-            // What is not valid has no type that could be trusted; the words are about the request that was expected.
+            // The type of an invalid message cannot be trusted, so the text is about the request that was expected.
             Inbound::Invalid(invalid) if invalid.message.starts_with("This is not JSON") => Err(invalid),
             Inbound::Invalid(_) => {
                 let message = "type: must be subscription.request. Send one valid subscription.request.";
@@ -91,7 +91,7 @@ fn other_version(json: &Json<'_>) -> Option<Rejection> {
     other.then(|| rejection(ReasonCode::VersionUnsupported, &message))
 }
 
-/// The refusal that says what a problem says: the field, and what to do.
+/// Returns the rejection for a problem, with the field and what to do.
 fn refusal_of(problem: &Problem) -> Rejection {
     let field = problem.pointer.trim_start_matches('/').replace('/', ".");
     let reason_code = match field.split('.').next() {

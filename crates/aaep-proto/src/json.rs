@@ -101,7 +101,7 @@ impl<'a> Json<'a> {
         Ok(serde_json::from_str(text)?)
     }
 
-    /// The same for a document from a peer: one that would take far more memory than it has bytes is refused before it
+    /// Parses a document from a peer. One that would take far more memory than it has bytes is refused before it
     /// is read.
     pub fn parse_from_peer(bytes: &'a [u8]) -> Result<Json<'a>, SyntaxError> {
         // A value takes a byte and what separates it from the next another one: most documents need no look.
@@ -170,7 +170,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// What kind of value this is, in a word for people.
+    /// Returns the name of the value's type, for error messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Json::Null => "null",
@@ -211,7 +211,7 @@ impl<'a> Object<'a> {
         self.fields.iter().map(|(key, value)| (key.as_ref(), value))
     }
 
-    /// The same with another value for this field, or without it.
+    /// Returns the object with another value for this field, or without it.
     pub(crate) fn with(&self, name: &'static str, value: Option<Json<'a>>) -> Object<'a> {
         let mut fields = self.fields.clone();
         fields.retain(|(key, _)| key != name);
@@ -310,31 +310,31 @@ fn doubled_of_many(fields: &[(Cow<'_, str>, Json<'_>)]) -> Vec<usize> {
 }
 
 /// A string that borrows from the input unless it had escapes.
-struct Text<'a>(Cow<'a, str>);
+struct BorrowedText<'a>(Cow<'a, str>);
 
 struct TextVisitor;
 
 impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Text<'de>;
+    type Value = BorrowedText<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string")
     }
 
     fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Borrowed(v)))
+        Ok(BorrowedText(Cow::Borrowed(v)))
     }
 
     fn visit_str<E>(self, v: &str) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Owned(v.to_owned())))
+        Ok(BorrowedText(Cow::Owned(v.to_owned())))
     }
 
     fn visit_string<E>(self, v: String) -> Result<Self::Value, E> {
-        Ok(Text(Cow::Owned(v)))
+        Ok(BorrowedText(Cow::Owned(v)))
     }
 }
 
-impl<'de> Deserialize<'de> for Text<'de> {
+impl<'de> Deserialize<'de> for BorrowedText<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_str(TextVisitor)
     }
@@ -391,7 +391,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut fields = Vec::new();
-        while let Some(Text(key)) = map.next_key()? {
+        while let Some(BorrowedText(key)) = map.next_key()? {
             if fields.is_empty() {
                 // Most objects of the protocol are events with a dozen or two fields.
                 fields.reserve(16);

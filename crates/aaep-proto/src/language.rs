@@ -1,4 +1,4 @@
-//! Language tags (BCP 47), how a wish meets an offer, and which way a language is written (chapter 11).
+//! Language tags (BCP 47), the match of requested and offered languages, and the direction of text (chapter 11).
 
 use std::fmt;
 use std::str::FromStr;
@@ -45,33 +45,33 @@ pub(crate) fn is_tag(text: &str) -> bool {
 }
 
 impl LanguageTag {
-    /// The tag as it was written.
+    /// Returns the tag as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The language alone: `zh` of `zh-Hant-TW`.
+    /// Returns the language alone: `zh` of `zh-Hant-TW`.
     pub fn primary(&self) -> &str {
         self.0.split('-').next().unwrap_or(&self.0)
     }
 
-    /// The tag as the suffix of a field name: `es_419` of `es-419`.
+    /// Returns the tag as the suffix of a field name: `es_419` of `es-419`.
     pub fn field_suffix(&self) -> String {
         self.0.replace('-', "_")
     }
 
-    /// The tag that a field-name suffix stands for, if it is one: `es_419` gives `es-419`.
+    /// Returns the tag of a field-name suffix, if it is one: `es_419` gives `es-419`.
     ///
     /// A suffix starts with a language of two or three letters in lower case.
     pub fn from_field_suffix(suffix: &str) -> Option<LanguageTag> {
         is_field_suffix(suffix).then(|| LanguageTag(suffix.replace('_', "-").into()))
     }
 
-    /// The offered language that serves this wish best, if any has the same language. In this order:
+    /// Returns the offered tag that matches this requested one best, if any has the same language. In this order:
     ///
     /// 1. the same tag;
     /// 2. another spelling of it (`zh-TW` for `zh-Hant-TW`, `he` for `iw`);
-    /// 3. the wish without its last subtags (`en` for `en-US`; `zh-Hant`, then `zh`, for `zh-Hant-TW`);
+    /// 3. the requested tag without its last subtags (`en` for `en-US`; `zh-Hant`, then `zh`, for `zh-Hant-TW`);
     /// 4. the same language in the same script, in another region (`en-US` for `en-GB`, any region for `en`);
     /// 5. the same language in another script.
     ///
@@ -80,7 +80,7 @@ impl LanguageTag {
         choose(std::slice::from_ref(self), offered, &[])
     }
 
-    /// How well an offer serves this wish, smaller is better; nothing if it is another language.
+    /// Returns how well an offered tag matches this one, smaller is better, or `None` if it is another language.
     fn rank(&self, wish: &Subtags, (offer, offered): (&LanguageTag, &Subtags)) -> Option<(u8, usize)> {
         if self == offer {
             return Some((0, 0));
@@ -163,7 +163,7 @@ pub(crate) fn is_field_suffix(suffix: &str) -> bool {
         && subtags.all(|s| (1..=8).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
-/// Chooses the language to speak: the first wish that finds an offer, else the first language of
+/// Chooses the language of an event: the first requested one that is offered, else the first language of
 /// the producer's fallback chain that is offered, else nothing, which means the primary language.
 ///
 /// ```

@@ -26,8 +26,8 @@ pub const MORE_TIME_URI: &str = "urn:aaep:extension:more-time:1";
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offer {
-    /// Languages the producer speaks, the primary one first. If there are none, every requested language is honored and
-    /// each event comes in the best variant that it has.
+    /// Languages of the producer's texts, the primary one first. If there are none, every requested language is honored
+    /// and each event is sent in the best variant that it has.
     pub languages: Vec<LanguageTag>,
     /// Levels it implements.
     pub levels: Vec<u32>,
@@ -57,7 +57,7 @@ impl Default for Offer {
     }
 }
 
-/// More time for those who need it (6.4.2, WCAG 2.2.1).
+/// Extends timeouts for users who need more time (6.4.2, WCAG 2.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoreTime {
     /// Timeouts are multiplied by this, 1 to 10.
@@ -86,10 +86,10 @@ pub struct Terms {
     more_time: MoreTime,
 }
 
-/// Terms and what goes with them into the accepted message.
+/// Terms, with the other fields of the `subscription.accepted`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agreement {
-    /// The version that will be spoken.
+    /// The version in use.
     pub version: String,
     /// The terms.
     pub terms: Terms,
@@ -114,7 +114,7 @@ impl Rejection {
         Rejection { reason_code, message: message.into(), retry_after_seconds: None }
     }
 
-    /// The message that says so.
+    /// Converts it into a message.
     pub fn to_message(&self) -> SubscriptionRejected {
         SubscriptionRejected {
             reason_code: self.reason_code.clone(),
@@ -306,7 +306,7 @@ fn known_load(asked: &CapabilityFields, notes: &mut Vec<String>) -> CognitiveLoa
     }
 }
 
-/// The requested languages that can be served, as they were requested. Without any, events come in
+/// Returns the requested languages that can be honored, as they were requested. Without any, events are sent in
 /// their primary language and the terms name none (R12).
 fn agree_languages(asked: &CapabilityFields, offer: &Offer, notes: &mut Vec<String>) -> Option<Vec<LanguageTag>> {
     let requested = asked.languages.clone().unwrap_or_else(|| "en-US".parse().into_iter().collect());
@@ -424,7 +424,7 @@ impl Terms {
         &self.requested
     }
 
-    /// What goes into the accepted message.
+    /// Returns the honored capabilities for the `subscription.accepted`.
     pub fn honored(&self) -> &Capabilities {
         &self.honored
     }
@@ -434,12 +434,12 @@ impl Terms {
         self.honored.fields.max_events_per_second
     }
 
-    /// Words announced per minute, if the subscriber said so.
+    /// Returns the pace in words per minute, if there is one.
     pub fn pace_wpm(&self) -> Option<u32> {
         self.honored.fields.pace_wpm
     }
 
-    /// How much is said.
+    /// Returns the verbosity.
     pub fn verbosity(&self) -> &Verbosity {
         match (self.load(), &self.honored.fields.preferred_verbosity) {
             (CognitiveLoad::Low, _) => &Verbosity::Terse,
@@ -459,7 +459,7 @@ impl Terms {
         self.honored.fields.coalesce_boundaries.as_deref().unwrap_or(&[])
     }
 
-    /// How much the user wants to be told.
+    /// Returns how much information the user wants.
     pub fn load(&self) -> &CognitiveLoad {
         self.honored.fields.cognitive_load.as_ref().unwrap_or(&CognitiveLoad::Medium)
     }

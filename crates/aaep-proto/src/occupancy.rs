@@ -1,9 +1,9 @@
-//! About how much memory a subscription's terms occupy.
+//! The approximate memory of a subscription's terms.
 
 use crate::message::Capabilities;
 use crate::negotiate::{Terms, merge};
 
-/// About how many bytes the terms of a subscription with these capabilities occupy while it lives.
+/// Returns about how many bytes the terms of a subscription with these capabilities take.
 ///
 /// ```
 /// use aaep_proto::message::Capabilities;
@@ -19,7 +19,7 @@ pub fn memory_of_terms(capabilities: &Capabilities) -> usize {
     std::mem::size_of::<Terms>() + COPIES * capabilities.memory_bytes()
 }
 
-/// About how many bytes the terms of a subscription would occupy after this change.
+/// Returns about how many bytes the terms of a subscription would take after this change.
 pub fn memory_after_change(terms: &Terms, changes: &Capabilities) -> usize {
     memory_of_terms(&merge(terms.requested().clone(), changes))
 }

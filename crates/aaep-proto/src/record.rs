@@ -1,5 +1,5 @@
-//! One table per object of the protocol. From a table come the Rust type, its JSON form, what the
-//! validator checks and what the published schema says, so that the four cannot disagree.
+//! One schema per object of the protocol. The Rust type, its JSON form, the checks of the validator and the published
+//! JSON Schema are all derived from it, so they cannot disagree.
 
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use crate::rule::Rule;
 use crate::time::Timestamp;
 use crate::to_json::{Fields, ToJson};
 
-/// What a field may hold.
+/// The type of a field.
 #[derive(Clone, Copy, Debug)]
 pub enum FieldType {
     /// Text for people: 1 or more characters up to a bound. It has language variants
@@ -22,14 +22,14 @@ pub enum FieldType {
         /// Most characters.
         max: usize,
     },
-    /// A name that people may hear: it has no language variants and must not carry secrets.
+    /// A name for people: it has no language variants and must not carry secrets.
     Name {
         /// Fewest characters.
         min: usize,
         /// Most characters.
         max: usize,
     },
-    /// Text that people are not meant to hear.
+    /// Text that is not for people.
     Text {
         /// Fewest characters.
         min: usize,
@@ -38,7 +38,7 @@ pub enum FieldType {
     },
     /// Text of a given form.
     Pattern(&'static Pattern),
-    /// One of these words.
+    /// One of these values.
     OneOf(&'static [&'static str]),
     /// A whole number.
     Integer {
@@ -73,7 +73,7 @@ pub enum FieldType {
     Object(&'static ObjectSchema),
     /// Any object.
     AnyObject,
-    /// Any object whose texts people may hear, so it must not carry secrets.
+    /// Any object with texts for people, so it must not carry secrets.
     HumanObject,
     /// An object whose values are objects: extension data by prefix.
     Extensions,
@@ -83,45 +83,45 @@ pub enum FieldType {
     Response,
 }
 
-/// A form of text: the same thing as a regular expression for the schemas and as code for the validator.
+/// A pattern of text: as a regular expression for JSON Schema, and as code for the validator.
 #[derive(Debug)]
 pub struct Pattern {
     /// The regular expression.
     pub regex: &'static str,
-    /// The code.
+    /// The equivalent code.
     pub matches: fn(&str) -> bool,
-    /// What to say when the text does not match: "must ...".
+    /// The description for error messages: "must ...".
     pub description: &'static str,
 }
 
-/// One row of a table.
+/// One field of a schema.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// The name on the wire.
     pub name: &'static str,
-    /// What it may hold.
+    /// Its type.
     pub kind: FieldType,
-    /// Whether it must be there.
+    /// Whether it is required.
     pub required: bool,
 }
 
-/// What is done with fields that a table does not name.
+/// How fields that a schema does not name are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownFields {
-    /// They break a rule.
+    /// They violate a rule.
     Denied,
-    /// They are kept as they are.
+    /// They are kept.
     Allowed,
-    /// They must be objects: an extension's.
+    /// They must be objects of extensions.
     Objects,
 }
 
-/// A table: the fields of one object.
+/// The schema of an object: its fields.
 #[derive(Debug)]
 pub struct ObjectSchema {
-    /// The rows in the recommended order.
+    /// The fields in the recommended order.
     pub fields: &'static [Field],
-    /// What else may be there.
+    /// How other fields are treated.
     pub unknown: UnknownFields,
     /// Fewest fields.
     pub min_fields: usize,
@@ -138,7 +138,7 @@ pub struct RuleSet {
     pub wrong_type: Rule,
     /// Too long, too short, too large, too small, too many, too few.
     pub limit: Rule,
-    /// Not one of the words.
+    /// Not one of the permitted values.
     pub word: Rule,
     /// Text of the wrong form.
     pub format: Rule,
@@ -154,8 +154,8 @@ impl RuleSet {
 }
 
 impl ObjectSchema {
-    /// The row of this name. Fields usually come in the order of the table, so the search starts
-    /// where the last one ended.
+    /// Returns the index of the field with this name. Fields usually come in the order of the schema, so the search
+    /// starts where the last one ended.
     pub(crate) fn find(&self, name: &str, cursor: &mut usize) -> Option<usize> {
         let (before, after) = self.fields.split_at((*cursor).min(self.fields.len()));
         let found = after
@@ -170,7 +170,7 @@ impl ObjectSchema {
     }
 }
 
-/// A document that lacks what its type needs. The validator says precisely what; this says where.
+/// A document lacks a field that its type requires. The validator reports the details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
     /// The field that is missing or of the wrong type.
@@ -185,34 +185,34 @@ impl std::fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// An object of the protocol that has a table.
+/// An object of the protocol that has a schema.
 pub trait Record: Sized {
-    /// Its table.
+    /// Its schema.
     const SHAPE: ObjectSchema;
 
-    /// Reads it from the fields of an object; fields that the table does not name are left alone.
+    /// Decodes it from the fields of an object. Fields that the schema does not name are ignored.
     fn read(object: &Object<'_>) -> Result<Self, DecodeError>;
 
-    /// Writes its fields in the order of the table.
+    /// Serializes its fields in the order of the schema.
     fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
 
     /// Adds its fields as JSON in the order of the table, without serializing them.
     fn add_fields<'a>(&'a self, fields: &mut Fields<'a>);
 }
 
-/// A value that can be read from JSON, leniently: only the type is judged here, never the range.
+/// A value that can be decoded from JSON, leniently: only the type is checked, never the range.
 pub trait FromJson: Sized {
-    /// Reads it, or answers that this is something else.
+    /// Decodes it, or returns `None` if the value has another type.
     fn from_json(json: &Json<'_>) -> Option<Self>;
 }
 
-/// The place of a field in a struct: `T` if it must be there, `Option<T>` if it may.
+/// A field of a struct: `T` if it is required, `Option<T>` if it is not.
 pub trait FieldValue: Sized {
-    /// Whether the field must be there.
+    /// Whether the field is required.
     const REQUIRED: bool;
-    /// Reads the field, or `None` if it is malformed, or missing and required.
+    /// Decodes the field. Returns `None` if it is malformed, or missing and required.
     fn read(json: Option<&Json<'_>>) -> Option<Self>;
-    /// Whether there is something to write.
+    /// Returns whether the field is serialized.
     fn is_present(&self) -> bool;
     /// Views the field as JSON. Returns `None` if there is nothing to write.
     fn to_json(&self) -> Option<Json<'_>>;

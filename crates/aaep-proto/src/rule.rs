@@ -87,9 +87,9 @@ rules! {
     SequenceNumber "env.sequence-number" Error 3;
     /// The producer is named as the envelope demands.
     ProducerShape "env.producer" Error 3;
-    /// The verbosity is a known word.
+    /// The verbosity is a known value.
     VerbosityWord "env.verbosity" Error 3;
-    /// The urgency is a known word.
+    /// The urgency is a known value.
     UrgencyWord "env.urgency" Error 3;
     /// The localization hints have their shape.
     LocalizationShape "env.localization" Error 3;
@@ -117,7 +117,7 @@ rules! {
     PayloadType "payload.type" Error 7;
     /// A payload field keeps its limits.
     PayloadLimit "payload.limit" Error 7;
-    /// A payload field holds a known word.
+    /// A payload field has a known value.
     PayloadWord "payload.enum" Error 7;
     /// A payload field has its form.
     PayloadFormat "payload.format" Error 7;
@@ -167,7 +167,7 @@ rules! {
     MessageType "msg.type" Error 7;
     /// A message field keeps its limits.
     MessageLimit "msg.limit" Error 7;
-    /// A message field holds a known word.
+    /// A message field has a known value.
     MessageWord "msg.enum" Error 7;
     /// A message field has its form.
     MessageFormat "msg.format" Error 7;
@@ -177,7 +177,7 @@ rules! {
     CapabilityValue "cap.values" Error 7;
     /// Unknown capabilities are objects.
     CapabilityExtension "cap.extension-object" Error 7;
-    /// Who claims level 2 can reply to confirmations.
+    /// A subscriber of level 2 supports replies to confirmations.
     CapabilityLevel2 "cap.level2-replies" Error 7;
     /// A manifest has its fields.
     Manifest "manifest.fields" Error 7;
@@ -191,7 +191,7 @@ rules! {
     SessionReused "seq.session-reused" Error 10 prose;
     /// An event id is used once.
     EventIdReused "seq.event-id-reuse" Error 10 prose;
-    /// An event is delivered once where the transport can tell.
+    /// An event is delivered once, where the transport can detect repetitions.
     Redelivered "seq.redelivered" Warning 10 prose;
     /// Time does not run backwards in a session.
     TimestampOrder "seq.timestamp" Error 10 prose;
@@ -217,7 +217,7 @@ rules! {
     IrreversibleByDefault "seq.irreversible-by-default" Error 10 prose;
     /// What was rejected is not done.
     ToolAfterReject "seq.tool-after-reject" Error 10 prose;
-    /// The same action is not asked about twice at once.
+    /// An action has at most one open question.
     ConfirmAgain "seq.confirm-again" Error 10 prose;
     /// A reply token is issued once.
     TokenReused "seq.token-reuse" Error 10 prose;
@@ -235,7 +235,7 @@ rules! {
     ReplyUnknownToken "reply.unknown-token" Warning 10 prose;
     /// A question is answered once.
     ReplyDuplicate "reply.duplicate" Warning 10 prose;
-    /// A reply comes in time.
+    /// A reply arrives in time.
     ReplyLate "reply.late" Warning 10 prose;
     /// A decision is one of those allowed.
     ReplyDecision "reply.decision" Error 10 prose;

@@ -181,7 +181,7 @@ fn message(message: MessageType) -> Value {
     schema.into()
 }
 
-/// Who claims level 2 or 3 can answer confirmations (5.3.1.4).
+/// A subscriber of level 2 or 3 must support replies to confirmations (5.3.1.4).
 fn level_2() -> Map<String, Value> {
     let rule = json!({
         "if": {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const MICROS: i64 = 1_000_000;
 
-/// A reading of a clock that never goes back, in microseconds since some start. Deadlines count by it.
+/// A reading of a monotonic clock, in microseconds since an arbitrary start. Deadlines use it.
 ///
 /// ```
 /// use aaep_proto::time::Moment;
@@ -63,7 +63,7 @@ impl Moment {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Now {
-    /// Never goes back.
+    /// The monotonic time.
     pub moment: Moment,
     /// May jump: somebody sets the clock.
     pub wall: Timestamp,
@@ -72,7 +72,7 @@ pub struct Now {
 /// A moment in RFC 3339 form: `Z` or `±HH:MM`, with no fraction, 3 digits or 6.
 ///
 /// Two timestamps are equal and ordered by the moment they name; how they were written is kept,
-/// so that what came in goes out again unchanged.
+/// so that a received timestamp is sent again unchanged.
 ///
 /// ```
 /// use aaep_proto::time::Timestamp;

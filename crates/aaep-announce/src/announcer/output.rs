@@ -215,7 +215,9 @@ fn pieces(word: &str, most: u64) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = word;
     while spoken_words(rest) > most {
-        let end = rest.char_indices().nth((most * 2) as usize).map_or(rest.len(), |(at, _)| at);
+        // Two characters count as a word. The mark that is added where a sentence is cut counts as one more.
+        let characters = (most.saturating_sub(1).max(1) * 2) as usize;
+        let end = rest.char_indices().nth(characters).map_or(rest.len(), |(at, _)| at);
         let (piece, more) = rest.split_at(end);
         pieces.push(piece);
         rest = more;

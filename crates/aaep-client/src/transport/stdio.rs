@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aaep_proto::binding::{Line, LineDecoder, RpcMethod, TransportKind};
+use aaep_proto::binding::{DecodedLine, LineDecoder, RpcMethod, TransportKind};
 use aaep_proto::json::Json;
 use aaep_proto::limits;
 use aaep_proto::message::Message;
@@ -66,7 +66,7 @@ async fn log_stderr(mut stderr: ChildStderr) {
     let mut buffer = vec![0; 4096];
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
         lines.push(&buffer[..read], |_, line| {
-            if let Line::Text(text) = line {
+            if let DecodedLine::Text(text) = line {
                 tracing::info!(target: "aaep_client::stdio", "{}", String::from_utf8_lossy(text));
             }
         });
@@ -178,8 +178,8 @@ impl<R: AsyncRead + Send + Unpin + 'static> MessageReader for StdioReader<R> {
             let ready = &mut self.ready;
             self.lines.push(&buffer[..read], |_, line| {
                 ready.push_back(match line {
-                    Line::Text(text) => Ok(text.to_vec()),
-                    Line::TooLong(length) => Err(length),
+                    DecodedLine::Text(text) => Ok(text.to_vec()),
+                    DecodedLine::TooLong(length) => Err(length),
                 });
             });
         }

@@ -4,7 +4,7 @@ use memchr::{memchr, memchr2};
 
 /// One line without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum DecodedLine<'a> {
     /// A line.
     Text(&'a [u8]),
     /// A line of this many bytes, more than the bound; it was skipped.
@@ -14,13 +14,13 @@ pub enum Line<'a> {
 /// Splits bytes into lines. A line within one push is not copied.
 ///
 /// ```
-/// use aaep_proto::binding::{Line, LineDecoder};
+/// use aaep_proto::binding::{DecodedLine, LineDecoder};
 /// let mut lines = LineDecoder::new(100);
 /// let mut seen = Vec::new();
 /// for bytes in [&b"one\ntw"[..], b"o\r\nthree"] {
-///     lines.push(bytes, |number, line| if let Line::Text(text) = line { seen.push((number, text.to_vec())) });
+///     lines.push(bytes, |number, line| if let DecodedLine::Text(text) = line { seen.push((number, text.to_vec())) });
 /// }
-/// lines.finish(|number, line| if let Line::Text(text) = line { seen.push((number, text.to_vec())) });
+/// lines.finish(|number, line| if let DecodedLine::Text(text) = line { seen.push((number, text.to_vec())) });
 /// assert_eq!(seen, [(1, b"one".to_vec()), (2, b"two".to_vec()), (3, b"three".to_vec())]);
 /// ```
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl LineDecoder {
     }
 
     /// Decodes more bytes and passes the lines that they complete to `sink`, with their numbers from 1.
-    pub fn push(&mut self, mut bytes: &[u8], mut sink: impl FnMut(u64, Line<'_>)) {
+    pub fn push(&mut self, mut bytes: &[u8], mut sink: impl FnMut(u64, DecodedLine<'_>)) {
         if self.after_carriage_return && !bytes.is_empty() {
             self.after_carriage_return = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
@@ -70,7 +70,7 @@ impl LineDecoder {
     }
 
     /// Ends the input. A last line without an end is passed to `sink` too.
-    pub fn finish(&mut self, mut sink: impl FnMut(u64, Line<'_>)) {
+    pub fn finish(&mut self, mut sink: impl FnMut(u64, DecodedLine<'_>)) {
         if !self.partial.is_empty() || self.skipped > 0 {
             self.end_line(&[], &mut sink);
         }
@@ -85,7 +85,7 @@ impl LineDecoder {
         if self.carriage_return_ends { memchr2(b'\n', b'\r', bytes) } else { memchr(b'\n', bytes) }
     }
 
-    fn end_line(&mut self, rest: &[u8], sink: &mut impl FnMut(u64, Line<'_>)) {
+    fn end_line(&mut self, rest: &[u8], sink: &mut impl FnMut(u64, DecodedLine<'_>)) {
         let whole = if self.partial.is_empty() && self.skipped == 0 && rest.len() <= self.max_bytes {
             rest
         } else {
@@ -93,9 +93,9 @@ impl LineDecoder {
             &self.partial
         };
         if self.skipped > 0 {
-            sink(self.number, Line::TooLong(self.skipped));
+            sink(self.number, DecodedLine::TooLong(self.skipped));
         } else {
-            sink(self.number, Line::Text(whole.strip_suffix(b"\r").unwrap_or(whole)));
+            sink(self.number, DecodedLine::Text(whole.strip_suffix(b"\r").unwrap_or(whole)));
         }
         self.number += 1;
         self.partial.clear();

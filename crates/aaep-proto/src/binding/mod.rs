@@ -19,7 +19,7 @@ mod stream;
 mod transport;
 
 pub use close::CloseCode;
-pub use lines::{Line, LineDecoder};
+pub use lines::{DecodedLine, LineDecoder};
 pub use rpc::RpcMethod;
 pub use sse::{
     SSE_EVENT, SSE_KEEP_ALIVE, SSE_MESSAGE, SseDecoder, SseEvent, encode_sse_event, encode_sse_message,

@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 
-use super::lines::{Line, LineDecoder};
+use super::lines::{DecodedLine, LineDecoder};
 
 /// The `event` field of protocol events.
 pub const SSE_EVENT: &str = "aaep.event";
@@ -123,10 +123,10 @@ impl SseDecoder {
 }
 
 impl FieldState {
-    fn line(&mut self, number: u64, line: Line<'_>, sink: &mut impl FnMut(SseEvent)) {
+    fn line(&mut self, number: u64, line: DecodedLine<'_>, sink: &mut impl FnMut(SseEvent)) {
         let text = match line {
-            Line::Text(text) => text,
-            Line::TooLong(length) => {
+            DecodedLine::Text(text) => text,
+            DecodedLine::TooLong(length) => {
                 self.begin_data(number);
                 self.pending.too_long = Some(self.pending.too_long.unwrap_or(0) + length);
                 return;

@@ -151,7 +151,7 @@ fn draft(
         return Err(EngineError::Invalid(vec![Problem::new(Rule::ReservedPrefix, pointer, message)]));
     }
     let mut event = session.draft(cx, payload);
-    meta.say(&mut event);
+    meta.apply_to(&mut event);
     event.extra = variants;
     Ok(event)
 }

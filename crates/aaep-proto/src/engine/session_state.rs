@@ -200,7 +200,7 @@ impl SessionState {
             language: format.language.clone(),
         };
         let mut event = self.event(cx, streaming.into());
-        output.meta().clone().say(&mut event);
+        output.meta().clone().apply_to(&mut event);
         if let (Some(language), Some(hints)) = (&format.language, &mut event.envelope.localization_hints) {
             // The direction is that of the chunk; the other hints describe the session.
             let right_to_left = language.is_right_to_left();

@@ -1,13 +1,13 @@
-//! Input of which nobody said what it is: one object, an array, a line per document, or a
-//! captured event stream. It is told apart by its first bytes.
+//! Input of unknown format: one object, an array, a line per document, or a captured event stream. The first bytes
+//! decide which it is.
 
 use super::{Decoded, JsonStreamDecoder};
-use crate::binding::{Line, LineDecoder, SSE_EVENT, SseDecoder, SseEvent};
+use crate::binding::{DecodedLine, LineDecoder, SSE_EVENT, SseDecoder, SseEvent};
 use crate::json::{IS_UTF_16, Json, is_utf_16};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// How documents are set apart.
+/// How documents are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// One document per line (NDJSON).
@@ -18,7 +18,7 @@ pub enum Format {
     EventStream,
 }
 
-/// Cuts input of any of the formats into documents.
+/// Splits input of any of the formats into documents.
 ///
 /// ```
 /// use aaep_proto::framing::{Format, AutoDecoder, Decoded};
@@ -40,17 +40,17 @@ enum Decoder {
     Lines(LineDecoder),
     Values(JsonStreamDecoder),
     EventStream(Box<SseDecoder>),
-    /// Input that cannot be JSON; it has been said.
+    /// Input that cannot be JSON; it has been reported.
     Refused,
 }
 
 impl AutoDecoder {
-    /// A decoder that skips documents longer than the bound.
+    /// Creates a decoder that skips documents longer than the bound.
     pub fn new(max: usize) -> AutoDecoder {
         AutoDecoder { max, decoder: Decoder::Undecided(Vec::new()) }
     }
 
-    /// The format, once it is clear.
+    /// Returns the format, once it is known.
     pub fn format(&self) -> Option<Format> {
         match self.decoder {
             Decoder::Undecided(_) | Decoder::Refused => None,
@@ -60,7 +60,7 @@ impl AutoDecoder {
         }
     }
 
-    /// Takes more bytes and hands out the documents that they complete, with the line each starts on.
+    /// Decodes more bytes and passes the documents that they complete to `sink`, with the line each starts on.
     pub fn push(&mut self, bytes: &[u8], mut sink: impl FnMut(u64, Decoded<'_>)) {
         if let Decoder::Undecided(start) = &mut self.decoder {
             start.extend_from_slice(bytes);
@@ -112,15 +112,15 @@ impl AutoDecoder {
     }
 }
 
-fn document(number: u64, line: Line<'_>, sink: &mut impl FnMut(u64, Decoded<'_>)) {
+fn document(number: u64, line: DecodedLine<'_>, sink: &mut impl FnMut(u64, Decoded<'_>)) {
     match line {
-        Line::Text(text) => {
+        DecodedLine::Text(text) => {
             let text = if number == 1 { text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text) } else { text };
             if !text.iter().all(u8::is_ascii_whitespace) {
                 sink(number, Decoded::Document(text));
             }
         }
-        Line::TooLong(length) => sink(number, Decoded::TooLong(length)),
+        DecodedLine::TooLong(length) => sink(number, Decoded::TooLong(length)),
     }
 }
 
@@ -135,8 +135,8 @@ fn dispatched(event: SseEvent, sink: &mut impl FnMut(u64, Decoded<'_>)) {
     }
 }
 
-/// Recognizes the format from the start of the input, or asks for more of it. Only so many bytes
-/// are looked at as one document may have, so that the answer does not depend on how they came.
+/// Recognizes the format from the start of the input, or returns `None` if more is needed. Only as many bytes are used as
+/// one document may have, so that the result does not depend on how they arrive.
 fn recognize(start: &[u8], max: usize, ended: bool) -> Option<Format> {
     let ended = ended || start.len() > max;
     let window = &start[..start.len().min(max.saturating_add(1))];
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_are_told_apart() {
+    fn formats_are_recognized() {
         check("", &[]);
         check(" \n\n", &[]);
         check("{\"a\":1}", &[(1, "{\"a\":1}")]);

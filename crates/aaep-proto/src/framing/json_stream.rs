@@ -5,7 +5,7 @@
 
 use super::Decoded;
 
-/// Cuts a stream of JSON values, or one JSON array, into values.
+/// Splits a stream of JSON values, or one JSON array, into values.
 ///
 /// ```
 /// use aaep_proto::framing::{Decoded, JsonStreamDecoder};
@@ -61,7 +61,7 @@ impl JsonStreamDecoder {
         }
     }
 
-    /// Takes more bytes and hands out the values that they complete, with the line each starts on.
+    /// Decodes more bytes and passes the values that they complete to `sink`, with the line each starts on.
     pub fn push(&mut self, bytes: &[u8], mut sink: impl FnMut(u64, Decoded<'_>)) {
         for &b in bytes {
             if self.place == Place::Inside {

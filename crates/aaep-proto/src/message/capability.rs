@@ -31,7 +31,7 @@ record! {
     CapabilityFields, &CAPABILITY, UnknownFields::Objects, {
         /// Most events per second; unlimited if absent.
         max_events_per_second: Option<u32> = FieldType::Integer { min: 1, max: 100_000 },
-        /// How much should be said; normal if absent.
+        /// How detailed texts should be; normal if absent.
         preferred_verbosity: Option<Verbosity> = FieldType::OneOf(Verbosity::WORDS),
         /// Languages in order of preference; `en-US` if absent.
         languages: Option<Vec<LanguageTag>> = FieldType::List { of: &TAG, min: 1, max: 32, unique: true },
@@ -49,7 +49,7 @@ record! {
             FieldType::List { of: &FieldType::OneOfIntegers(&[1, 2, 3]), min: 1, max: 3, unique: true },
         /// Vocabularies the subscriber knows.
         supported_extensions: Option<Vec<String>> = FieldType::List { of: &URI, min: 0, max: 64, unique: true },
-        /// How much the user wants to be told; medium if absent.
+        /// How much information the user wants; medium if absent.
         cognitive_load: Option<CognitiveLoad> = FieldType::OneOf(CognitiveLoad::WORDS),
         /// Words announced per minute.
         pace_wpm: Option<u32> = FieldType::Integer { min: 50, max: 1000 },

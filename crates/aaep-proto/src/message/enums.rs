@@ -1,5 +1,5 @@
-//! The closed word lists of the protocol. On receipt an unknown word is kept, not refused: a peer
-//! of a later 1.x version may know more words than we do (chapter 12).
+//! The enumerations of the protocol. An unknown value is kept on receipt, not refused: a peer of a later 1.x version may
+//! know more values (chapter 12).
 
 use std::fmt;
 
@@ -16,15 +16,15 @@ macro_rules! words {
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $name {
             $( $(#[$vdoc])* $variant, )+
-            /// A word that this version of the protocol does not know.
+            /// A value that this version of the protocol does not know.
             Other(Box<str>),
         }
 
         impl $name {
-            /// The words this version knows.
+            /// The values that this version knows.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-            /// The word as it stands on the wire.
+            /// Returns the value on the wire.
             pub fn as_str(&self) -> &str {
                 match self {
                     $( Self::$variant => $word, )+
@@ -75,7 +75,7 @@ macro_rules! words {
 }
 
 words! {
-    /// How much is said.
+    /// How detailed texts are.
     ///
     /// ```
     /// use aaep_proto::message::Verbosity;
@@ -83,7 +83,7 @@ words! {
     /// assert_eq!(Verbosity::from("poetic").as_str(), "poetic");
     /// ```
     Verbosity {
-        /// As few words as possible.
+        /// As short as possible.
         Terse = "terse",
         /// The default.
         Normal = "normal",
@@ -93,7 +93,7 @@ words! {
 }
 
 words! {
-    /// How soon the user should hear of it.
+    /// How urgently the user should be informed.
     Urgency {
         /// May be dropped when the user wants few announcements.
         Background = "background",
@@ -125,7 +125,7 @@ words! {
         Permanent = "permanent",
         /// The user has to do something first.
         RequiresUser = "requires_user",
-        /// The producer cannot tell.
+        /// The producer does not know.
         Unknown = "unknown",
     }
 }
@@ -221,7 +221,7 @@ words! {
 }
 
 words! {
-    /// Who takes over.
+    /// Who should take over.
     HandoffTarget {
         /// A person.
         Human = "human",
@@ -233,7 +233,7 @@ words! {
 }
 
 words! {
-    /// How much the user wants to be told.
+    /// How much information the user wants.
     CognitiveLoad {
         /// As little as possible.
         Low = "low",
@@ -251,7 +251,7 @@ words! {
         VersionUnsupported = "version_unsupported",
         /// A signed manifest was demanded and there is none.
         ManifestSignatureRequired = "manifest_signature_required",
-        /// Nothing that was asked for can be offered.
+        /// The requested capabilities cannot be honored.
         CapabilitiesIncompatible = "capabilities_incompatible",
         /// Too many subscriptions.
         RateLimit = "rate_limit",

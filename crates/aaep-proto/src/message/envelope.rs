@@ -19,7 +19,7 @@ pub const CORE_CONTEXT: &str = "https://aaep-protocol.org/context/v1";
 /// Full form of the core namespace: `aaep:X` and this followed by `X` are the same type.
 pub const CORE_TYPES: &str = "https://aaep-protocol.org/types/";
 
-/// The version of the protocol that this crate speaks.
+/// The version of the protocol that this crate implements.
 pub const AAEP_VERSION: &str = "1.0.0";
 
 /// The vocabularies that an event uses: the core one, then those of its extensions.
@@ -90,7 +90,7 @@ impl Serialize for Context {
 }
 
 record! {
-    /// Who emits: the agent behind the events.
+    /// The agent that emits the events.
     ///
     /// ```
     /// use aaep_proto::message::Producer;
@@ -113,7 +113,7 @@ record! {
 }
 
 impl Producer {
-    /// A producer with nothing but its stable name.
+    /// Creates a producer with only its stable name.
     pub fn new(agent_id: impl Into<String>) -> Producer {
         Producer { agent_id: agent_id.into(), ..Producer::default() }
     }
@@ -124,7 +124,7 @@ impl Producer {
         self
     }
 
-    /// Adds the name that people hear.
+    /// Adds the name for people.
     pub fn with_name(mut self, name: impl Into<String>) -> Producer {
         self.agent_name = Some(name.into());
         self
@@ -148,7 +148,7 @@ record! {
         text_direction: Option<TextDirection> = FieldType::OneOf(TextDirection::WORDS),
         /// Languages that variants exist in.
         available_languages: Option<Vec<LanguageTag>> = FieldType::List { of: &TAG, min: 0, max: 32, unique: true },
-        /// What to try, in order, when no wish can be met.
+        /// Languages to use, in order, if none of the requested ones is available.
         fallback_chain: Option<Vec<LanguageTag>> = FieldType::List { of: &TAG, min: 0, max: 16, unique: false },
         /// The script, as an ISO 15924 code.
         script: Option<String> = SCRIPT,
@@ -203,11 +203,11 @@ record! {
         sequence_number: Option<u64> = COUNT,
         /// When it happened.
         timestamp: Timestamp = TIMESTAMP,
-        /// Who emitted it.
+        /// The agent that emitted it.
         producer: Producer = FieldType::Object(&<Producer as crate::record::Record>::SHAPE),
         /// How much its texts say.
         verbosity: Option<Verbosity> = FieldType::OneOf(Verbosity::WORDS),
-        /// How soon the user should hear of it.
+        /// How urgently the user should be informed.
         urgency: Option<Urgency> = FieldType::OneOf(Urgency::WORDS),
         /// What language its texts are in.
         localization_hints: Option<LocalizationHints> = FieldType::Object(&<LocalizationHints as crate::record::Record>::SHAPE),

@@ -1,4 +1,4 @@
-//! An event: envelope, payload, and whatever else it came with.
+//! Events: envelope, payload and additional fields.
 
 use std::fmt;
 
@@ -33,15 +33,15 @@ macro_rules! core_events {
         }
 
         impl CoreType {
-            /// All of them.
+            /// All core types.
             pub const ALL: &'static [CoreType] = &[$(CoreType::$name),+];
 
-            /// The name in compact form: `aaep:agent.session.started`.
+            /// Returns the name in compact form: `aaep:agent.session.started`.
             pub fn as_str(self) -> &'static str {
                 match self { $( CoreType::$name => concat!("aaep:", $wire), )+ }
             }
 
-            /// Reads the compact or the full form.
+            /// Parses the compact or the full form.
             pub fn parse(text: &str) -> Option<CoreType> {
                 let name = text.strip_prefix("aaep:").or_else(|| text.strip_prefix(CORE_TYPES))?;
                 match name {
@@ -50,7 +50,7 @@ macro_rules! core_events {
                 }
             }
 
-            /// The table of its payload.
+            /// Returns the schema of its payload.
             pub fn shape(self) -> &'static ObjectSchema {
                 match self { $( CoreType::$name => {
                     static SHAPE: ObjectSchema = <$name as Record>::SHAPE;
@@ -59,11 +59,11 @@ macro_rules! core_events {
             }
         }
 
-        /// What an event says.
+        /// The payload of an event.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Payload {
             $( $(#[$doc])* $name($name), )+
-            /// An event type of an extension; its fields are kept as they came.
+            /// An event type of an extension. Its fields are kept in [`Event::extra`].
             Extension {
                 /// The type as written.
                 name: String,
@@ -71,7 +71,7 @@ macro_rules! core_events {
         }
 
         impl Payload {
-            /// The core type, if it is one.
+            /// Returns the core type, or `None` for an extension.
             pub fn core_type(&self) -> Option<CoreType> {
                 match self {
                     $( Payload::$name(_) => Some(CoreType::$name), )+
@@ -209,21 +209,21 @@ impl fmt::Display for CoreType {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// What every event has.
+    /// The fields that every event has.
     pub envelope: Envelope,
-    /// What this one says.
+    /// The part that depends on the type.
     pub payload: Payload,
-    /// Everything else.
+    /// All other fields.
     pub extra: Map<String, Value>,
 }
 
 impl Event {
-    /// The core type, if it is one.
+    /// Returns the core type, or `None` for an extension.
     pub fn core_type(&self) -> Option<CoreType> {
         self.payload.core_type()
     }
 
-    /// The type as it is written.
+    /// Returns the type as it is written.
     pub fn type_name(&self) -> &str {
         match &self.payload {
             Payload::Extension { name } => name,
@@ -231,7 +231,7 @@ impl Event {
         }
     }
 
-    /// The urgency, which is normal if none is given.
+    /// Returns the urgency, which is normal if none is given.
     pub fn urgency(&self) -> &Urgency {
         self.envelope.urgency.as_ref().unwrap_or(&Urgency::Normal)
     }
@@ -267,8 +267,8 @@ impl Event {
         add_variant(&mut self.extra, field, language, text);
     }
 
-    /// Reads an event from a parsed document. Only what the type cannot do without is demanded;
-    /// whether all rules are kept is the validator's question.
+    /// Decodes an event from a parsed document. Only the fields that the type requires must be present; the validator
+    /// checks all rules.
     pub fn from_json(json: &Json<'_>) -> Result<Event, DecodeError> {
         let object = json.object().ok_or(DecodeError { field: "event" })?;
         let type_name = object.get("type").and_then(Json::text).ok_or(DecodeError { field: "type" })?;
@@ -292,7 +292,7 @@ impl Event {
     }
 }
 
-/// A payload, its texts in other languages (chapter 11), and what goes beside it. Each subscription gets the language it
+/// A payload, its texts in other languages (chapter 11), and envelope fields. Each subscription gets the language it
 /// asked for; a language counts as offered when every text of the event has a variant in it.
 ///
 /// ```
@@ -308,12 +308,12 @@ pub struct Localized<T> {
     pub payload: T,
     /// The variants, by field name and language suffix.
     pub variants: Map<String, Value>,
-    /// What the agent says beside it.
+    /// Fields of the envelope that the agent sets.
     pub meta: EventMeta,
 }
 
 impl<T> Localized<T> {
-    /// A payload without variants.
+    /// Creates a payload without variants.
     pub fn new(payload: T) -> Localized<T> {
         Localized { payload, variants: Map::new(), meta: EventMeta::default() }
     }
@@ -324,7 +324,7 @@ impl<T> Localized<T> {
         self
     }
 
-    /// The same texts with the payload as a general one.
+    /// Converts the payload into a [`Payload`]; variants and envelope fields stay.
     pub fn into_payload(self) -> Localized<Payload>
     where
         T: Into<Payload>,

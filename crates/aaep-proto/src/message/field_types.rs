@@ -1,4 +1,4 @@
-//! What the fields of the protocol may hold: the limits and forms that several tables share.
+//! Field types that several schemas share: limits and patterns.
 
 use crate::id;
 use crate::language::{TAG_PATTERN, is_tag};

@@ -15,7 +15,7 @@ const CAPABILITIES: FieldType = FieldType::Object(&Capabilities::SHAPE);
 const PRODUCER_KIND: FieldType = FieldType::Object(&<Producer as Record>::SHAPE);
 
 record! {
-    /// A subscriber asks to be served (5.2).
+    /// A subscriber requests a subscription (5.2).
     SubscriptionRequest, &MESSAGE, UnknownFields::Denied, {
         /// The version it wants.
         aaep_version: String = VERSION,
@@ -29,7 +29,7 @@ record! {
         subscriber_manifest_uri: Option<String> = URI,
         /// Trace identifier.
         correlation_id: Option<String> = ANY_TEXT,
-        /// What it can take.
+        /// Its capabilities.
         capabilities: Capabilities = CAPABILITIES,
         /// Data of extensions by prefix.
         extensions: Option<Map<String, Value>> = FieldType::Extensions,
@@ -59,27 +59,27 @@ impl SubscriptionRequest {
 }
 
 record! {
-    /// The producer serves a subscription on these terms (5.4).
+    /// The producer accepts a subscription on these terms (5.4).
     SubscriptionAccepted, &MESSAGE, UnknownFields::Denied, {
         /// The name of the subscription.
         subscription_id: SubscriptionId = SUBSCRIPTION_ID,
-        /// The version that will be spoken.
+        /// The version in use.
         aaep_version: String = VERSION,
-        /// Who serves.
+        /// The agent that accepted.
         producer: Producer = PRODUCER_KIND,
-        /// What the producer commits to; never more than was asked for.
+        /// The capabilities that the producer honors; never more than requested.
         honored_capabilities: Capabilities = CAPABILITIES,
         /// Where the manifest is.
         manifest_uri: Option<String> = URI,
         /// The manifest, signed.
         signed_manifest: Option<String> = JWS,
-        /// Where the terms differ from the request, in words.
+        /// How the terms differ from the request, for people.
         negotiation_notes: Option<String> = NOTE_OR_EMPTY,
     }
 }
 
 record! {
-    /// The producer does not serve (5.5).
+    /// The producer rejects a request (5.5).
     SubscriptionRejected, &MESSAGE, UnknownFields::Denied, {
         /// Why, for programs.
         reason_code: ReasonCode = FieldType::OneOf(ReasonCode::WORDS),
@@ -133,7 +133,7 @@ record! {
         decided_by: Option<String> = NAME_256,
         /// Why.
         decision_rationale: Option<String> = NOTE,
-        /// Accept, but otherwise. A producer that does not support it takes it as reject.
+        /// A different action to accept instead. A producer that does not support it takes it as a rejection.
         modified_action: Option<Map<String, Value>> = FieldType::AnyObject,
         /// Trace identifier.
         correlation_id: Option<String> = ANY_TEXT,
@@ -198,7 +198,7 @@ record! {
         timestamp: Timestamp = TIMESTAMP,
         /// Who answered.
         decided_by: Option<String> = NAME_256,
-        /// How sure the subscriber is of what it understood, from 0 to 1.
+        /// How certain the subscriber is that it recognized the answer, from 0 to 1.
         confidence: Option<Decimal> = FieldType::Number { min: 0.0, max: 1.0 },
         /// Trace identifier.
         correlation_id: Option<String> = ANY_TEXT,
@@ -219,20 +219,20 @@ record! {
         agent_version: Option<String> = ANY_TEXT,
         /// Its name for people.
         agent_name: Option<String> = SPOKEN_NAME,
-        /// Versions of the protocol it speaks.
+        /// Versions of the protocol that it supports.
         aaep_versions_supported: Vec<String> = FieldType::List { of: &VERSION, min: 1, max: usize::MAX, unique: true },
         /// Levels it implements.
         conformance_levels_supported: Vec<u32> =
             FieldType::List { of: &FieldType::OneOfIntegers(&[1, 2, 3]), min: 1, max: 3, unique: true },
         /// Transports it serves.
         transports_supported: Vec<String> = SOME_NAMES,
-        /// Languages it speaks.
+        /// Languages of its texts.
         languages_supported: Option<Vec<LanguageTag>> = FieldType::List { of: &TAG, min: 0, max: usize::MAX, unique: true },
         /// Patterns of the events it emits.
         event_types_emitted: Option<Vec<String>> = NAMES,
         /// Vocabularies it uses.
         extensions_supported: Option<Vec<String>> = FieldType::List { of: &URI, min: 0, max: usize::MAX, unique: true },
-        /// How much it says if nobody asks otherwise.
+        /// The verbosity of its texts if none is requested.
         default_verbosity: Option<Verbosity> = FieldType::OneOf(Verbosity::WORDS),
         /// How many subscriptions it serves at once.
         max_concurrent_subscriptions: Option<u64> = COUNT,

@@ -1,6 +1,6 @@
 //! Reading an event in spite of fields that cannot be read.
 //!
-//! Who follows the order of a stream must not lose an event over a bad duration: the events after
+//! A checker of sequences must not lose an event because of a bad duration: the events after
 //! it would be blamed. What the validator has reported is left out, or gets a stand-in where the
 //! type cannot do without it and the order does not depend on it.
 

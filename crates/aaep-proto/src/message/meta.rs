@@ -1,25 +1,24 @@
-//! What an event says beside its payload, as far as that is for the agent to say.
+//! The fields of an envelope that an agent may set.
 
 use serde_json::{Map, Value};
 
 use super::{Context, CoreType, Envelope, Event, LocalizationHints, Urgency};
 
-/// What an agent may say beside the payload of an event. The rest of the envelope is the producer's: ids, times, who
-/// speaks.
+/// The fields of an envelope that an agent may set. The producer sets the others: ids, times, the agent.
 ///
 /// ```
 /// use aaep_proto::message::{EventMeta, Localized, SessionCompleted};
 /// let done = SessionCompleted { summary_normal: "Your plan is ready.".into(), ..Default::default() };
 /// let mut done = Localized::new(done);
 /// done.meta = EventMeta { correlation_id: Some("trace-7".into()), ..EventMeta::default() };
-/// # let _ = done;
+/// assert_eq!(done.meta.urgency, None);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventMeta {
     /// The version of the protocol that the event is written for.
     pub aaep_version: Option<String>,
-    /// How soon the user should hear of it. It counts where the type leaves a choice: between normal and background,
-    /// for states, progress and the events of extensions.
+    /// How urgently the user should be informed. It applies where the type leaves a choice: between normal and
+    /// background, for states, progress and the events of extensions.
     pub urgency: Option<Urgency>,
     /// What language its texts are in, if not that of the session.
     pub localization_hints: Option<LocalizationHints>,
@@ -32,7 +31,7 @@ pub struct EventMeta {
 }
 
 impl EventMeta {
-    /// What an envelope says that is the agent's to say.
+    /// Extracts them from an envelope.
     pub fn of(envelope: &Envelope) -> EventMeta {
         EventMeta {
             aaep_version: envelope.aaep_version.clone(),
@@ -44,8 +43,8 @@ impl EventMeta {
         }
     }
 
-    /// Says it. What an event lacks of the language is that of its session.
-    pub(crate) fn say(self, event: &mut Event) {
+    /// Applies them to an event. The language defaults to that of the session.
+    pub(crate) fn apply_to(self, event: &mut Event) {
         let urgency = self.urgency.filter(|urgency| may_choose(event.core_type(), urgency));
         let envelope = &mut event.envelope;
         if let Some(mut hints) = self.localization_hints {
@@ -66,7 +65,8 @@ impl EventMeta {
     }
 }
 
-/// Who could make anything critical could pass by every rate; who could make an end unimportant could hide it.
+/// Returns whether an agent may choose this urgency. Otherwise it could bypass every rate with critical events, or hide
+/// the end of a session as a background event.
 fn may_choose(core: Option<CoreType>, urgency: &Urgency) -> bool {
     let open = matches!(core, None | Some(CoreType::StateChanged | CoreType::ProgressUpdated));
     open && matches!(urgency, Urgency::Normal | Urgency::Background)

@@ -1,4 +1,4 @@
-//! What is said: events, handshake messages, replies and the manifest, as types.
+//! The messages of the protocol as types: events, handshake messages, replies and the manifest.
 
 mod capability;
 mod enums;

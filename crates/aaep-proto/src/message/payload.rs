@@ -11,7 +11,7 @@ use crate::language::LanguageTag;
 use crate::record::{Decimal, FieldType, ObjectSchema, Record, UnknownFields, record};
 
 record! {
-    /// The beginning of a session (4.1.1).
+    /// The start of a session (4.1.1).
     ///
     /// ```
     /// use aaep_proto::message::SessionStarted;
@@ -30,7 +30,7 @@ record! {
         expected_duration_ms: Option<u64> = DURATION_MS,
         /// Who asked.
         requested_by: Option<String> = SPOKEN_NAME_256,
-        /// What was asked, in the user's words.
+        /// The text of the user's request.
         request_text: Option<String> = PROSE_OR_EMPTY,
         /// What the agent can use.
         tools_available: Option<Vec<String>> = FieldType::List { of: &SPOKEN_NAME_256, min: 0, max: 256, unique: true },
@@ -38,7 +38,7 @@ record! {
 }
 
 record! {
-    /// The good end of a session (4.1.2).
+    /// The successful end of a session (4.1.2).
     ///
     /// ```
     /// use aaep_proto::message::SessionCompleted;
@@ -172,7 +172,7 @@ record! {
 }
 
 impl StateChanged {
-    /// A step without a text.
+    /// Creates a state change without text.
     pub fn new(from: impl Into<String>, to: impl Into<String>) -> StateChanged {
         StateChanged { from_state: from.into(), to_state: to.into(), ..StateChanged::default() }
     }
@@ -204,7 +204,7 @@ record! {
         progress: Progress = FieldType::Object(&PROGRESS),
         /// A few words.
         summary_terse: Option<String> = TERSE,
-        /// How far, in words.
+        /// The progress, for people.
         summary_normal: Option<String> = SUMMARY,
         /// With all context.
         summary_detailed: Option<String> = SUMMARY,
@@ -223,7 +223,7 @@ record! {
         tool_call_id: Option<ToolCallId> = TOOL_CALL_ID,
         /// What the tool is for.
         description: Option<String> = NOTE,
-        /// The arguments, fit to be heard, without secrets.
+        /// The arguments for people, without secrets.
         args_summary: Option<String> = PROSE_OR_EMPTY,
         /// A few words.
         summary_terse: Option<String> = TERSE,
@@ -241,7 +241,7 @@ record! {
 }
 
 record! {
-    /// A tool has returned, failed or been given up (4.3.2).
+    /// A tool call has succeeded, failed or been abandoned (4.3.2).
     ToolCompleted, &PAYLOAD, UnknownFields::Allowed, {
         /// The name it was invoked with.
         tool: String = TOOL,
@@ -288,22 +288,22 @@ impl ToolCompleted {
 }
 
 record! {
-    /// A piece of the output that the user reads (4.3.3).
+    /// A chunk of an output (4.3.3).
     #[derive(Default)]
     OutputStreaming, &PAYLOAD, UnknownFields::Allowed, {
         /// The text.
         chunk: String = PROSE_OR_EMPTY,
-        /// How many characters (Unicode scalar values) of this output came before.
+        /// How many characters (Unicode scalar values) of this output precede it.
         position: u64 = COUNT,
-        /// Whether this is the last piece.
+        /// Whether this is the last chunk.
         complete: bool = FieldType::Boolean,
-        /// What the piece ends with.
+        /// The boundary at its end.
         coalesce_hint: Option<Boundary> = FieldType::OneOf(Boundary::WORDS),
         /// Which output it belongs to.
         output_id: Option<OutputId> = OUTPUT_ID,
         /// What the text is; plain text if absent.
         content_type: Option<String> = CONTENT_TYPE,
-        /// The language of this piece, if it is another than the event's.
+        /// The language of this chunk, if it differs from the event's.
         language: Option<LanguageTag> = TAG,
     }
 }
@@ -317,9 +317,9 @@ record! {
         consequence: String = SUMMARY,
         /// To be echoed in the reply.
         reply_token: ReplyToken = REPLY_TOKEN,
-        /// When the default decision is taken.
+        /// How long the user has to reply before the default decision applies.
         timeout_seconds: u32 = TIMEOUT,
-        /// What is decided when nobody answers.
+        /// The decision if nobody replies.
         default_decision: Decision = FieldType::OneOf(Decision::WORDS),
         /// A few words.
         summary_terse: Option<String> = TERSE,
@@ -341,12 +341,12 @@ record! {
 }
 
 impl AwaitingConfirmation {
-    /// Whether the action cannot be undone, by either of the two fields that can say so.
+    /// Returns whether the action cannot be undone, by either of the two fields that can state it.
     pub fn is_irreversible(&self) -> bool {
         self.irreversible == Some(true) || self.reversibility == Some(Reversibility::Irreversible)
     }
 
-    /// Whether this decision is among the replies that it lists; accept and reject if it lists none.
+    /// Returns whether this decision is among the allowed replies, which are accept and reject if none are listed.
     pub fn lists(&self, decision: &Decision) -> bool {
         let known = || matches!(decision, Decision::Accept | Decision::Reject);
         self.allowed_replies.as_ref().map_or_else(known, |list| list.iter().any(|word| word == decision.as_str()))
@@ -356,9 +356,9 @@ impl AwaitingConfirmation {
 record! {
     /// One answer of a multiple-choice question.
     Choice, &PAYLOAD, UnknownFields::Denied, {
-        /// What the reply says.
+        /// The value in the reply.
         value: String = NAME_256,
-        /// What the user hears.
+        /// The text for the user.
         label: String = FieldType::Human { min: 1, max: 1024 },
     }
 }
@@ -370,9 +370,9 @@ record! {
         question: String = SUMMARY,
         /// To be echoed in the reply.
         reply_token: ReplyToken = REPLY_TOKEN,
-        /// When the agent goes on without an answer.
+        /// How long the agent waits for an answer.
         timeout_seconds: u32 = TIMEOUT,
-        /// What kinds of answers it takes.
+        /// The accepted kinds of answers.
         accepted_response_kinds: Option<Vec<ResponseKind>> =
             FieldType::List { of: &FieldType::OneOf(ResponseKind::WORDS), min: 1, max: 4, unique: true },
         /// The answers of a multiple-choice question.
@@ -392,7 +392,7 @@ record! {
 }
 
 record! {
-    /// The agent cannot go on and asks someone else to (4.4.3). Always critical.
+    /// The agent cannot continue and asks someone else to take over (4.4.3). Always critical.
     HandoffRequested, &PAYLOAD, UnknownFields::Allowed, {
         /// Why.
         reason: String = SUMMARY,

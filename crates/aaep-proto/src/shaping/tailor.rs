@@ -1,4 +1,4 @@
-//! The words that fit a subscription: its language, its verbosity, its load (5.3.1, chapter 11, decision 15).
+//! Fits the texts of an event to a subscription: language, verbosity, cognitive load (5.3.1, chapter 11, decision 15).
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::limits;
 use crate::message::{CognitiveLoad, CoreType, Event, Payload, Urgency, Verbosity};
 use crate::record::FieldType;
 
-/// What decides the words of a subscription.
+/// The part of the terms that decides the texts of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TextPreferences {
     verbosity: Verbosity,
@@ -16,7 +16,7 @@ pub struct TextPreferences {
 }
 
 impl TextPreferences {
-    /// The words that terms ask for.
+    /// Extracts them from the terms of a subscription.
     pub fn of(terms: &crate::negotiate::Terms) -> TextPreferences {
         TextPreferences {
             verbosity: terms.verbosity().clone(),
@@ -25,12 +25,12 @@ impl TextPreferences {
         }
     }
 
-    /// Whether the event is for this user at all: under low load background events are not.
+    /// Returns whether the event is sent at all: at low cognitive load, background events are not.
     pub fn wants(&self, event: &Event) -> bool {
         self.load != CognitiveLoad::Low || *event.urgency() != Urgency::Background
     }
 
-    /// The event with the texts that fit. Its meaning is the same, so its id stays (decision 8).
+    /// Returns the event with fitting texts. Its meaning is the same, so its id stays (decision 8).
     pub fn tailor(&self, event: &Event) -> Event {
         let mut event = event.clone();
         let verbosity = select_summaries(&mut event, &self.verbosity);
@@ -39,8 +39,8 @@ impl TextPreferences {
         event
     }
 
-    /// Puts the texts of the best language into the plain fields. A language counts as offered when
-    /// every text for people has a variant in it, so that no event mixes languages.
+    /// Moves the texts of the best language into the plain fields. A language counts as offered if every text for people
+    /// has a variant in it, so that no event mixes languages.
     fn translate(&self, event: &mut Event) {
         let Some(core) = event.core_type() else { return };
         if event.extra.is_empty() {
@@ -69,7 +69,7 @@ impl TextPreferences {
     }
 }
 
-/// Keeps the summary of the wanted length beside the normal one, and answers what the event then is.
+/// Keeps the normal summary and that of the wanted length, and returns the verbosity of the event.
 fn select_summaries(event: &mut Event, wanted: &Verbosity) -> Option<Verbosity> {
     let keep_terse = *wanted == Verbosity::Terse;
     let keep_detailed = *wanted == Verbosity::Detailed;
@@ -93,7 +93,7 @@ fn select_summaries(event: &mut Event, wanted: &Verbosity) -> Option<Verbosity> 
     }
 }
 
-/// The texts for people that the event has.
+/// Returns the fields with texts for people that the event has.
 fn present_texts(event: &Event, core: CoreType) -> Vec<&'static str> {
     let value = serde_json::to_value(event).unwrap_or_default();
     let human = core.shape().fields.iter().filter(|f| matches!(f.kind, FieldType::Human { .. }));

@@ -1,4 +1,4 @@
-//! The text of one output while it streams: written once, cut by each shape where its terms allow.
+//! The text of one output while it streams: written once, split for each group of subscriptions where its terms allow.
 
 use std::collections::VecDeque;
 
@@ -7,12 +7,14 @@ use crate::language::LanguageTag;
 use crate::message::{Boundary, CognitiveLoad};
 use crate::negotiate::Terms;
 
-/// Text is handed to the segmenter in pieces of at most this many bytes, and no shape lets more than
-/// twice as many characters wait: a chunk stays far below its bound of 16384 characters.
-const STEP: usize = 4096;
-const MOST_PENDING: usize = 8192;
+/// Text is segmented in steps of at most this many bytes.
+const STEP_BYTES: usize = 4096;
 
-/// Where a shape cuts text.
+/// Text that waits for a boundary is split once it is longer than this, so that a chunk stays far below its bound of
+/// 16384 characters.
+const MAX_PENDING_BYTES: usize = 8192;
+
+/// The boundaries at which text is split.
 ///
 /// ```
 /// use aaep_proto::message::Boundary;
@@ -24,28 +26,28 @@ const MOST_PENDING: usize = 8192;
 pub struct BoundarySet {
     /// One bit per boundary, in the order of [`Boundary`].
     set: u8,
-    /// Nothing before the end, whatever the set says (low cognitive load).
+    /// Text is split only at its end, whatever the set contains (low cognitive load).
     whole: bool,
 }
 
 impl BoundarySet {
-    /// Cuts at these boundaries.
+    /// Creates a set of these boundaries.
     pub fn at(boundaries: &[Boundary]) -> BoundarySet {
         let set = boundaries.iter().filter_map(bit).fold(0, |set, bit| set | bit);
         BoundarySet { set, whole: false }
     }
 
-    /// Cuts as the terms say.
+    /// Extracts the set from the terms of a subscription.
     pub fn of(terms: &Terms) -> BoundarySet {
         BoundarySet { whole: *terms.load() == CognitiveLoad::Low, ..BoundarySet::at(terms.boundaries()) }
     }
 
-    /// Whether the segmenter has to look for words.
+    /// Returns whether the segmenter must find words.
     pub fn needs_words(self) -> bool {
         self.finest() == Some(BoundaryLevel::Word)
     }
 
-    /// The finest place to cut; nothing means at the end only.
+    /// Returns the finest boundary, or `None` if text is split only at its end.
     fn finest(self) -> Option<BoundaryLevel> {
         let levels = [
             (Boundary::None, BoundaryLevel::Cluster),
@@ -57,13 +59,13 @@ impl BoundarySet {
         levels.into_iter().find(|(b, _)| !self.whole && has(b)).map(|(_, level)| level)
     }
 
-    /// Whether text may be cut at a place of this level.
+    /// Returns whether text may be split at a boundary of this level.
     pub fn allows(self, level: BoundaryLevel, at_end: bool) -> bool {
         at_end || self.finest().is_some_and(|finest| level >= finest)
     }
 
-    /// The coarsest negotiated boundary that a cut of this level is. A cut that is none of them, made because the text
-    /// grew too long, gets the finest negotiated one, or the coarsest if text is wanted as a whole.
+    /// Returns the coarsest negotiated boundary that a split of this level satisfies. A split because of length, which
+    /// satisfies none, gets the finest negotiated one, or the coarsest if text is sent as a whole.
     pub fn hint(self, level: BoundaryLevel, at_end: bool) -> Boundary {
         let satisfied = [
             (Boundary::Completion, at_end),
@@ -98,7 +100,7 @@ fn bit(boundary: &Boundary) -> Option<u8> {
     }
 }
 
-/// How far a shape has handed on an output.
+/// How much of an output was sent to a group of subscriptions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
     bytes: u64,
@@ -107,20 +109,20 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// How many characters were handed on.
+    /// Returns how many characters were sent.
     pub fn chars(self) -> u64 {
         self.chars
     }
 }
 
-/// A piece of output, ready to be sent.
+/// A chunk of an output, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextChunk {
     /// The text.
     pub text: String,
-    /// How many characters came before.
+    /// How many characters precede it.
     pub position: u64,
-    /// What the piece ends with.
+    /// The boundary at its end as the terms name it.
     pub hint: Boundary,
     /// The strongest boundary at its end, whether it was negotiated or not.
     pub level: BoundaryLevel,
@@ -128,7 +130,7 @@ pub struct TextChunk {
     pub complete: bool,
 }
 
-/// One streaming output.
+/// The text of one output.
 ///
 /// ```
 /// use aaep_proto::message::Boundary;
@@ -151,11 +153,11 @@ pub struct OutputText {
     words: bool,
     scratch: Segments,
     buffer: String,
-    /// How many bytes of the output came before the buffer.
+    /// How many bytes of the output precede the buffer.
     base: u64,
     marks: VecDeque<BoundaryMark>,
     finished: bool,
-    /// Characters that the last step released.
+    /// Characters that the last step added to the buffer.
     released_chars: u64,
 }
 
@@ -166,7 +168,7 @@ impl std::fmt::Debug for OutputText {
 }
 
 impl OutputText {
-    /// An output of this content type and language.
+    /// Creates an output of this content type and language.
     pub fn new(content_type: &str, language: Option<&LanguageTag>, words: bool) -> OutputText {
         let syntax = if content_type == "text/markdown" { Syntax::Markdown } else { Syntax::Plain };
         OutputText {
@@ -183,16 +185,16 @@ impl OutputText {
         }
     }
 
-    /// Takes a first part of more text and answers the rest: pieces have to be taken in between.
+    /// Writes the first part of the text and returns the rest. The caller must take chunks in between.
     pub fn write_step<'t>(&mut self, text: &'t str) -> &'t str {
-        let (step, rest) = text.split_at(floor_char(text, STEP));
+        let (step, rest) = text.split_at(floor_char(text, STEP_BYTES));
         self.segmenter.push(step, &mut self.scratch);
         self.released_chars = self.scratch.text.chars().count() as u64;
         self.take_scratch();
         rest
     }
 
-    /// Lets pieces end at what is complete if the writer stays silent for this long, although more may follow.
+    /// Marks the boundaries that are certain after the writer paused this long, although more text may follow.
     pub fn settle(&mut self, pause: WriterPause) {
         if self.finished {
             return;
@@ -202,17 +204,17 @@ impl OutputText {
         self.take_scratch();
     }
 
-    /// How long the writer must be silent before [`OutputText::settle`] could complete something.
+    /// Returns the pause after which [`OutputText::settle`] could mark a boundary, or `None` if none could be.
     pub fn awaits(&self) -> Option<WriterPause> {
         if self.finished { None } else { self.segmenter.awaits() }
     }
 
-    /// A cursor moved along with the last step, to the end of what was released.
+    /// Returns the cursor moved by the last step, to the end of the buffer.
     pub fn advance_end(&self, end: Cursor) -> Cursor {
         Cursor { chars: end.chars + self.released_chars, ..self.cursor_at_end(0) }
     }
 
-    /// Ends the output: all that is left may be taken.
+    /// Ends the output, so that the rest can be taken.
     pub fn finish(&mut self) {
         if !self.finished {
             self.segmenter.finish(&mut self.scratch);
@@ -221,12 +223,12 @@ impl OutputText {
         }
     }
 
-    /// Whether the output has ended.
+    /// Returns whether the output has ended.
     pub fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// The next piece that may be sent, if there is one.
+    /// Takes the next chunk that may be sent, or returns `None` if there is none.
     pub fn next_piece(&self, cursor: &mut Cursor, boundaries: BoundarySet) -> Option<TextChunk> {
         if cursor.done {
             return None;
@@ -245,7 +247,7 @@ impl OutputText {
         let finest = boundaries.finest();
         let legal = match finest {
             Some(BoundaryLevel::Cluster) => (end > cursor.bytes).then(|| (end, self.level_at(end))),
-            // White space alone is not worth an event: it goes with what follows.
+            // White space alone is not sent as an event but with the text that follows.
             Some(finest) => ahead()
                 .find(|m| m.level >= finest && !self.slice(cursor.bytes, m.at).trim_start().is_empty())
                 .map(|m| (m.at, self.level_at(m.at))),
@@ -257,30 +259,30 @@ impl OutputText {
         if self.finished {
             return Some((end, BoundaryLevel::Paragraph));
         }
-        if end - cursor.bytes <= MOST_PENDING as u64 {
+        if end - cursor.bytes <= MAX_PENDING_BYTES as u64 {
             return None;
         }
-        // Too much waits: the last place of the best kind, or as it is.
+        // Too much text waits, so it is split at the last boundary of the best level, or at the end.
         let best = ahead().max_by_key(|m| (m.level, m.at)).map(|m| (m.at, m.level));
         Some(best.unwrap_or((end, BoundaryLevel::Cluster)))
     }
 
-    /// A cursor at the end of what was written so far, for who joins now.
+    /// Returns a cursor at the end of the text so far, for a subscription that joins now.
     pub fn cursor_at_end(&self, chars: u64) -> Cursor {
         Cursor { bytes: self.base + self.buffer.len() as u64, chars, done: self.finished }
     }
 
-    /// The text between two places that cursors have passed, if it is still here.
+    /// Returns the text between two cursors, or `None` if it is no longer in the buffer.
     pub fn between(&self, from: Cursor, to: Cursor) -> Option<&str> {
         (from.bytes >= self.base && from.bytes <= to.bytes).then(|| self.slice(from.bytes, to.bytes))
     }
 
-    /// The strongest boundary at a place that a cursor has reached.
+    /// Returns the level of the boundary at a cursor.
     pub fn level(&self, at: Cursor) -> BoundaryLevel {
         self.level_at(at.bytes)
     }
 
-    /// A cursor moved on to so many characters of the output, or to the end of what was released.
+    /// Returns a cursor moved to character `chars` of the output, or to the end of the buffer.
     pub fn advance(&self, from: Cursor, chars: u64) -> Cursor {
         let steps = chars.saturating_sub(from.chars);
         let rest = self.slice(from.bytes.max(self.base), self.base + self.buffer.len() as u64);
@@ -288,7 +290,7 @@ impl OutputText {
         Cursor { bytes: from.bytes + passed as u64, chars: from.chars + steps, done: from.done }
     }
 
-    /// Takes text back that ends at `end` and answers the cursor at its start: it is cut once more from there.
+    /// Restores text that ends at `end` and returns the cursor at its start, so that it can be split again.
     pub fn restore(&mut self, end: Cursor, text: &str) -> Cursor {
         let start = end.bytes.saturating_sub(text.len() as u64);
         let missing = usize::try_from(self.base.saturating_sub(start)).unwrap_or(0);
@@ -303,7 +305,7 @@ impl OutputText {
         Cursor { bytes: start, chars, done: false }
     }
 
-    /// Lets go of what every cursor has passed.
+    /// Drops the text that every cursor has passed.
     pub fn forget_before(&mut self, cursors: impl Iterator<Item = Cursor>) {
         let end = self.base + self.buffer.len() as u64;
         let passed = cursors.map(|c| c.bytes).min().unwrap_or(end);
@@ -320,12 +322,12 @@ impl OutputText {
         self.scratch.text.clear();
     }
 
-    /// Looks once more for the boundaries of text that ends where the buffer begins; they were forgotten with it.
+    /// Finds the boundaries of text that ends where the buffer starts; they were dropped with it.
     fn marks_of(&self, text: &str, start: u64) -> VecDeque<BoundaryMark> {
         let mut segmenter = new_segmenter(self.syntax, self.language.as_ref(), self.words);
         let mut found = Segments::default();
         segmenter.push(text, &mut found);
-        segmenter.push(self.buffer.split_at(floor_char(&self.buffer, STEP)).0, &mut found);
+        segmenter.push(self.buffer.split_at(floor_char(&self.buffer, STEP_BYTES)).0, &mut found);
         let marks = found.marks.into_iter().map(|mark| BoundaryMark { at: start + mark.at, ..mark });
         marks.filter(|mark| mark.at <= self.base).collect()
     }
@@ -344,7 +346,7 @@ fn new_segmenter(syntax: Syntax, language: Option<&LanguageTag>, words: bool) ->
     if words { segmenter.with_words() } else { segmenter }
 }
 
-/// The largest place to split at that is no further than this and inside no character.
+/// Returns the largest character boundary up to this index.
 fn floor_char(text: &str, most: usize) -> usize {
     if text.len() <= most {
         text.len()

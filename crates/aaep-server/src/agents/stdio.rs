@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use aaep_proto::binding::{Line, LineDecoder};
+use aaep_proto::binding::{DecodedLine, LineDecoder};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -141,15 +141,15 @@ enum LineContent {
 }
 
 impl LineContent {
-    fn new(line: Line<'_>, urgent_events: &UrgentCounter) -> LineContent {
+    fn new(line: DecodedLine<'_>, urgent_events: &UrgentCounter) -> LineContent {
         match line {
-            Line::Text(text) if text.first() == Some(&b'{') => {
+            DecodedLine::Text(text) if text.first() == Some(&b'{') => {
                 let event = RawEvent::parse(text);
                 let urgent = urgent_events.guard_if_urgent(&event);
                 LineContent::Event(event, urgent)
             }
-            Line::Text(text) => LineContent::Other(text.to_vec()),
-            Line::TooLong(length) => LineContent::TooLong(length),
+            DecodedLine::Text(text) => LineContent::Other(text.to_vec()),
+            DecodedLine::TooLong(length) => LineContent::TooLong(length),
         }
     }
 }
@@ -177,7 +177,7 @@ async fn read_lines(
             () = tokio::time::sleep(EXIT_DRAIN_TIMEOUT), if has_exited => 0,
         };
         let mut batch = Vec::new();
-        let mut push = |number, line: Line<'_>| {
+        let mut push = |number, line: DecodedLine<'_>| {
             batch.push(NumberedLine { number, content: LineContent::new(line, &urgent_events) });
         };
         if length == 0 {

@@ -10,7 +10,7 @@ use super::sentence::Sentences;
 use super::word::WordBoundaries;
 use super::{BoundaryLevel, BoundaryMark, Cluster, Syntax, WriterPause, language};
 
-/// More of a line is not needed to tell what it is.
+/// More of a line is not needed to recognize its kind.
 const MAX_HELD: usize = 128;
 
 /// What the beginning of a line may become.
@@ -92,9 +92,9 @@ impl QueuedPrefix {
     }
 }
 
-/// Follows the lines and hands their prose on.
+/// Follows the lines and passes their prose on to the sentence step.
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub(super) struct BlockTracker {
     syntax: Syntax,
     state: BlockState,
     held: QueuedPrefix,
@@ -113,8 +113,8 @@ pub(super) struct Blocks {
     sentences: Sentences,
 }
 
-impl Blocks {
-    pub(super) fn new(syntax: Syntax, primary: &str) -> Blocks {
+impl BlockTracker {
+    pub(super) fn new(syntax: Syntax, primary: &str) -> BlockTracker {
         let is = |tags: &[&str]| tags.iter().any(|tag| tag.eq_ignore_ascii_case(primary));
         let habits = ScriptRules {
             greek: is(&["el"]),
@@ -122,7 +122,7 @@ impl Blocks {
             low_quotes: is(&["de", "cs", "sk", "sl", "hr", "sr", "bg", "mk", "is", "lt", "et", "ru", "uk", "be", "ka"]),
             same_quotes: is(&["fi", "sv"]),
         };
-        Blocks {
+        BlockTracker {
             syntax,
             state: BlockState::Prefix(LinePrefix::Indent),
             held: QueuedPrefix::default(),

@@ -1,4 +1,4 @@
-//! What each language brings: abbreviations, ordinals, words that begin a sentence.
+//! The rules of each language: abbreviations, ordinals, words that start a sentence.
 //!
 //! Only what changes a decision is listed. A full stop before a lower-case word never ends a
 //! sentence, so `etc.`, `usw.` and the like need no entry.

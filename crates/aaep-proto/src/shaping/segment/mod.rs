@@ -1,8 +1,8 @@
-//! Where streamed output may be cut for announcement.
+//! Finds the boundaries in streamed text.
 //!
-//! Text flows through three steps, each with a bounded memory: [`Segmenter`] makes whole grapheme
-//! clusters in NFC of it, `block` looks at how lines begin, `sentence` at how sentences end.
-//! Every step goes cluster by cluster, so how the input was cut into tokens cannot change anything.
+//! Text passes three steps, each with bounded memory: [`Segmenter`] turns it into whole grapheme clusters in NFC, `block`
+//! examines the start of lines and `sentence` the end of sentences. Every step works cluster by cluster, so the result
+//! does not depend on how the input was split into tokens.
 
 mod abbreviation;
 mod block;
@@ -16,7 +16,7 @@ use unicode_normalization::char::canonical_combining_class;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use crate::language::LanguageTag;
-use block::Blocks;
+use block::BlockTracker;
 use class::{CharClass, class};
 
 /// How strong a boundary is.
@@ -37,7 +37,7 @@ pub enum BoundaryLevel {
     Paragraph,
 }
 
-/// A place where the text may be cut.
+/// A boundary in the text.
 ///
 /// ```
 /// use aaep_proto::shaping::segment::{BoundaryLevel, BoundaryMark};
@@ -46,13 +46,13 @@ pub enum BoundaryLevel {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundaryMark {
-    /// How many bytes of released text stand before the cut, from the start of the output.
+    /// How many bytes of released text precede it, from the start of the output.
     pub at: u64,
     /// The strongest boundary there.
     pub level: BoundaryLevel,
 }
 
-/// How long the writer must be silent before text that looks finished counts as finished.
+/// How long the writer must pause before a sentence that looks complete counts as complete.
 ///
 /// ```
 /// use aaep_proto::shaping::segment::WriterPause;
@@ -124,13 +124,13 @@ const FIRST_COMBINING: char = '\u{300}';
 #[derive(Debug)]
 pub struct Segmenter {
     clusters: GraphemeClusterSegmenterBorrowed<'static>,
-    /// The last cluster as it came; it may still grow.
+    /// The last cluster before normalization; it may still grow.
     held: String,
     /// The first and the last character of `held`.
     first: char,
     last: char,
     released: u64,
-    blocks: Blocks,
+    blocks: BlockTracker,
 }
 
 /// A whole cluster on its way through the steps.
@@ -152,8 +152,8 @@ impl Cluster<'_> {
 }
 
 impl Segmenter {
-    /// A segmenter without word marks. The language tells which abbreviations to expect; without
-    /// one, English is assumed.
+    /// Creates a segmenter without word marks. The language decides which abbreviations are known; the default is
+    /// English.
     pub fn new(syntax: Syntax, language: Option<&LanguageTag>) -> Segmenter {
         Segmenter {
             clusters: GraphemeClusterSegmenter::new(),
@@ -161,7 +161,7 @@ impl Segmenter {
             first: '\0',
             last: '\0',
             released: 0,
-            blocks: Blocks::new(syntax, language.map_or("en", LanguageTag::primary)),
+            blocks: BlockTracker::new(syntax, language.map_or("en", LanguageTag::primary)),
         }
     }
 

@@ -46,7 +46,7 @@ enum FollowingText {
     Upper,
     Letter,
     Digit,
-    /// Something that says nothing about the sentence.
+    /// Anything that does not decide.
     Neutral,
     /// Something that carries the sentence on.
     Refused,
@@ -78,7 +78,7 @@ struct PendingStop {
 }
 
 impl PendingStop {
-    /// Takes the next cluster; answers when it decides.
+    /// Takes the next cluster and returns what follows the stop, once that is known.
     fn step(&mut self, cluster: &Cluster<'_>, class: CharClass) -> Option<FollowingText> {
         match self.stage {
             StopStage::Closed => self.step_closed(cluster, class),
@@ -212,7 +212,7 @@ enum StopDecision {
 /// Backticks around inline code.
 #[derive(Debug, Default)]
 struct InlineCode {
-    /// Length of the run of backticks that just came.
+    /// Length of the run of backticks before this cluster.
     run: usize,
     /// Length of the run that opened the code, or 0.
     open: usize,

@@ -110,7 +110,7 @@ impl WordBoundaries {
         self.joined = true;
     }
 
-    /// Takes note of the words inside the run; answers where the last one starts.
+    /// Records the words inside the run and returns where the last one starts.
     fn find_words(&mut self) -> Option<usize> {
         let before = self.found.len();
         let inner = self.segmenter.segment_str(&self.run);
