@@ -90,7 +90,7 @@ fn arbitrary_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-impl World {
+impl SubscriberHarness {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Event(event) => self.hear(event.clone()),
@@ -146,7 +146,7 @@ proptest! {
     #[test]
     fn arbitrary_streams_do_no_harm(steps in proptest::collection::vec(arbitrary_step(), 0..120), absent: bool) {
         let handshake = if absent { HandshakeMode::Absent } else { HandshakeMode::Full };
-        let mut world = World::new(SubscriberConfig { handshake, ..config(replying()) });
+        let mut world = SubscriberHarness::new(SubscriberConfig { handshake, ..config(replying()) });
         world.act(|s, cx| s.start(cx));
         let mut critical = Vec::new();
         for step in &steps {

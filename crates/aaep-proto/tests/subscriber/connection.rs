@@ -12,8 +12,8 @@ use serde_json::json;
 use crate::harness::*;
 
 #[test]
-fn waits_grow_with_jitter_and_a_good_connection_starts_them_anew() {
-    let mut world = World::new(config(replying()));
+fn reconnect_delays_grow_with_jitter_and_a_good_connection_resets_them() {
+    let mut world = SubscriberHarness::new(config(replying()));
     world.act(|s, cx| s.start(cx));
     let mut waits = Vec::new();
     for _ in 0..12 {
@@ -43,8 +43,8 @@ fn waits_grow_with_jitter_and_a_good_connection_starts_them_anew() {
 }
 
 #[test]
-fn a_stream_is_taken_up_after_the_last_event() {
-    let mut world = World::live(replying());
+fn subscription_is_resumed_after_the_last_event() {
+    let mut world = SubscriberHarness::live(replying());
     world.say("session.started", json!({"summary_normal": "Hello."}));
     let prompt = world.ask("rpl_1", json!({}));
     world.act(|s, cx| s.disconnected(cx, DisconnectReason::Broken("gone".into())));
@@ -61,8 +61,8 @@ fn a_stream_is_taken_up_after_the_last_event() {
 }
 
 #[test]
-fn a_refusal_by_the_transport_is_final() {
-    let mut world = World::new(config(replying()));
+fn permanent_transport_error_is_final() {
+    let mut world = SubscriberHarness::new(config(replying()));
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.disconnected(cx, DisconnectReason::Refused("The token is not valid.".into())));
     assert_eq!(
@@ -74,8 +74,8 @@ fn a_refusal_by_the_transport_is_final() {
 }
 
 #[test]
-fn silence_is_noticed_and_given_up_only_where_signs_of_life_exist() {
-    let mut world = World::live(replying());
+fn silent_connection_is_closed_only_if_the_transport_has_signs_of_life() {
+    let mut world = SubscriberHarness::live(replying());
     world.pass(limits::SILENCE_SECONDS * 1000 - 1);
     world.act(|s, cx| s.handle_activity(cx));
     assert!(world.out.is_empty());
@@ -95,7 +95,7 @@ fn silence_is_noticed_and_given_up_only_where_signs_of_life_exist() {
     world.act(|s, cx| s.handle_activity(cx));
     assert_eq!(world.notices(), [NoticeKind::Alive]);
 
-    let mut world = World::new(SubscriberConfig { give_up_silent: true, ..config(replying()) });
+    let mut world = SubscriberHarness::new(SubscriberConfig { give_up_silent: true, ..config(replying()) });
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     world.accept("sub_1", replying());
@@ -105,8 +105,8 @@ fn silence_is_noticed_and_given_up_only_where_signs_of_life_exist() {
 }
 
 #[test]
-fn producers_without_handshake_are_heard_and_answered() {
-    let mut world = World::new(SubscriberConfig { handshake: HandshakeMode::Absent, ..config(replying()) });
+fn producers_without_handshake_are_received_and_replied_to() {
+    let mut world = SubscriberHarness::new(SubscriberConfig { handshake: HandshakeMode::Absent, ..config(replying()) });
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     assert!(world.sent().is_empty());

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::harness::*;
 
 #[test]
-fn what_comes_twice_is_heard_once_and_a_reused_id_is_noticed() {
-    let mut world = World::live(replying());
+fn duplicates_are_dropped_and_a_reused_id_is_noticed() {
+    let mut world = SubscriberHarness::live(replying());
     let event = world.event("session.started", json!({"summary_normal": "Hello."}));
     world.hear(event.clone());
     world.hear(event.clone());
@@ -23,8 +23,8 @@ fn what_comes_twice_is_heard_once_and_a_reused_id_is_noticed() {
 }
 
 #[test]
-fn order_is_restored_and_what_is_missing_is_said() {
-    let mut world = World::live(replying());
+fn order_is_restored_and_missing_events_are_reported() {
+    let mut world = SubscriberHarness::live(replying());
     let numbered: Vec<Value> = (0..6)
         .map(|n| {
             let (kind, fields) = match n {
@@ -50,8 +50,8 @@ fn order_is_restored_and_what_is_missing_is_said() {
 }
 
 #[test]
-fn a_critical_event_does_not_wait_for_what_is_missing() {
-    let mut world = World::live(replying());
+fn critical_event_does_not_wait_for_missing_events() {
+    let mut world = SubscriberHarness::live(replying());
     world.say("session.started", json!({"summary_normal": "Hello.", "sequence_number": 0}));
     world.ask("rpl_1", json!({"sequence_number": 3}));
     assert_eq!(world.ids(), ["evt_1", "evt_2"]);
@@ -64,7 +64,7 @@ fn a_critical_event_does_not_wait_for_what_is_missing() {
 
 #[test]
 fn nothing_follows_a_critical_end() {
-    let mut world = World::live(replying());
+    let mut world = SubscriberHarness::live(replying());
     world.say("session.started", json!({"summary_normal": "Hello.", "sequence_number": 0}));
     world.say("tool.invoked", json!({"tool": "look", "summary_normal": "Looking.", "sequence_number": 2}));
     world.say(
@@ -80,7 +80,7 @@ fn nothing_follows_a_critical_end() {
 
 #[test]
 fn malformed_messages_are_counted_and_do_no_harm() {
-    let mut world = World::live(replying());
+    let mut world = SubscriberHarness::live(replying());
     for bad in
         [&b"not json"[..], b"{\"kind\":\"user_input.ack\"}", b"[1]", b"{\"type\":\"subscription.accepted\"}", b"\xff"]
     {
@@ -98,14 +98,14 @@ fn malformed_messages_are_counted_and_do_no_harm() {
 
 #[test]
 fn events_of_another_agent_are_noticed() {
-    let mut world = World::live(replying());
+    let mut world = SubscriberHarness::live(replying());
     world.say("session.started", json!({"summary_normal": "Hello.", "producer": {"agent_id": "stranger"}}));
     assert_eq!(world.notices(), [NoticeKind::OtherAgent]);
 }
 
 #[test]
-fn a_flood_is_folded_and_dropped_but_nothing_critical_is() {
-    let mut world = World::live(replying());
+fn flood_is_coalesced_and_dropped_but_critical_events_are_not() {
+    let mut world = SubscriberHarness::live(replying());
     world.say("session.started", json!({"summary_normal": "Hello."}));
     for percent in 0..1000 {
         world.say("progress.updated", json!({"urgency": "background", "progress": {"percent": percent % 100}}));
@@ -126,8 +126,8 @@ fn a_flood_is_folded_and_dropped_but_nothing_critical_is() {
 }
 
 #[test]
-fn flooded_text_is_put_together_without_loss() {
-    let mut world = World::live(replying());
+fn flooded_text_is_coalesced_without_loss() {
+    let mut world = SubscriberHarness::live(replying());
     for n in 0..400 {
         world.say("output.streaming", json!({"chunk": "ä", "position": n, "complete": n == 399, "output_id": "out_1"}));
     }
@@ -145,7 +145,7 @@ fn flooded_text_is_put_together_without_loss() {
 
 #[test]
 fn the_end_of_a_session_outlives_a_flood() {
-    let mut world = World::live(replying());
+    let mut world = SubscriberHarness::live(replying());
     for n in 0..2000 {
         world.say(
             "tool.invoked",
@@ -167,8 +167,8 @@ fn the_end_of_a_session_outlives_a_flood() {
 }
 
 #[test]
-fn the_agreed_rate_bounds_what_is_heard() {
-    let mut world = World::live(json!({"max_events_per_second": 2}));
+fn agreed_rate_limits_delivery() {
+    let mut world = SubscriberHarness::live(json!({"max_events_per_second": 2}));
     for n in 0..20 {
         world.say("tool.invoked", json!({"tool": "look", "summary_normal": format!("Looking {n}.")}));
     }

@@ -12,7 +12,7 @@ use crate::harness::*;
 
 #[test]
 fn the_request_comes_first_and_terms_are_accepted() {
-    let mut world = World::new(config(replying()));
+    let mut world = SubscriberHarness::new(config(replying()));
     world.act(|s, cx| s.start(cx));
     assert_eq!(world.take(), [SubscriberOutput::Connect(None)]);
     world.act(|s, cx| s.connected(cx, false));
@@ -29,8 +29,8 @@ fn the_request_comes_first_and_terms_are_accepted() {
 }
 
 #[test]
-fn without_an_answer_the_request_is_made_again() {
-    let mut world = World::new(config(replying()));
+fn unanswered_request_is_sent_again() {
+    let mut world = SubscriberHarness::new(config(replying()));
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     world.take();
@@ -44,7 +44,7 @@ fn without_an_answer_the_request_is_made_again() {
 #[test]
 fn a_rejection_is_final_or_asks_to_wait() {
     let reject = |code: &str, retry: Option<u32>| {
-        let mut world = World::new(config(replying()));
+        let mut world = SubscriberHarness::new(config(replying()));
         world.act(|s, cx| s.start(cx));
         world.act(|s, cx| s.connected(cx, false));
         let mut message = json!({"type": "subscription.rejected", "reason_code": code, "reason_message": "No."});
@@ -77,7 +77,7 @@ fn a_rejection_is_final_or_asks_to_wait() {
 
 #[test]
 fn terms_that_are_wider_than_the_request_are_noticed_and_not_used() {
-    let mut world = World::new(config(json!({"max_events_per_second": 3})));
+    let mut world = SubscriberHarness::new(config(json!({"max_events_per_second": 3})));
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     world.accept("sub_1", json!({"max_events_per_second": 9, "supports_confirmation_reply": true}));
@@ -94,7 +94,7 @@ fn terms_that_are_wider_than_the_request_are_noticed_and_not_used() {
 
 #[test]
 fn another_major_version_is_refused() {
-    let mut world = World::new(config(replying()));
+    let mut world = SubscriberHarness::new(config(replying()));
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     world.hear(json!({"type": "subscription.accepted", "subscription_id": "sub_1", "aaep_version": "2.0.0",
@@ -121,10 +121,10 @@ fn manifest(agent: &str, levels: &[u32]) -> Box<Manifest> {
 }
 
 #[test]
-fn who_demands_a_signed_manifest_hears_nobody_without_one() {
+fn demanded_signed_manifest_is_required_for_delivery() {
     let wish = json!({"accept_signed_manifests_only": true, "supported_conformance_levels": [1, 2]});
     let outcome = |check: Option<ManifestCheck>| {
-        let mut world = World::new(config(wish.clone()));
+        let mut world = SubscriberHarness::new(config(wish.clone()));
         world.act(|s, cx| s.start(cx));
         world.act(|s, cx| s.connected(cx, false));
         world.say("session.started", json!({"summary_normal": "Hello."}));
@@ -145,8 +145,8 @@ fn who_demands_a_signed_manifest_hears_nobody_without_one() {
 }
 
 #[test]
-fn who_demands_no_signature_is_still_warned() {
-    let mut world = World::new(config(replying()));
+fn changed_key_is_noticed_even_if_no_signature_is_demanded() {
+    let mut world = SubscriberHarness::new(config(replying()));
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     world.act(|s, cx| s.manifest_checked(cx, ManifestCheck::KeyChanged(manifest("other", &[3]))));
@@ -157,7 +157,7 @@ fn who_demands_no_signature_is_still_warned() {
 
 #[test]
 fn renegotiation_changes_terms_and_survives_reconnection() {
-    let mut world = World::live(json!({"max_events_per_second": 5}));
+    let mut world = SubscriberHarness::live(json!({"max_events_per_second": 5}));
     let changes = capabilities(json!({"supports_confirmation_reply": true}));
     assert!(world.act(|s, cx| s.renegotiate(cx, &changes)));
     let sent = world.sent();
@@ -177,8 +177,8 @@ fn renegotiation_changes_terms_and_survives_reconnection() {
 }
 
 #[test]
-fn a_refused_renegotiation_ends_the_subscription_and_leaves_the_old_wish() {
-    let mut world = World::live(replying());
+fn rejected_renegotiation_ends_the_subscription_and_keeps_the_old_capabilities() {
+    let mut world = SubscriberHarness::live(replying());
     let prompt = world.ask("rpl_1", json!({}));
     let changes = capabilities(json!({"max_events_per_second": 1}));
     world.act(|s, cx| s.renegotiate(cx, &changes));
@@ -194,8 +194,8 @@ fn a_refused_renegotiation_ends_the_subscription_and_leaves_the_old_wish() {
 }
 
 #[test]
-fn closing_says_so_once_and_ends_everything() {
-    let mut world = World::live(replying());
+fn close_is_sent_once_and_ends_everything() {
+    let mut world = SubscriberHarness::live(replying());
     let prompt = world.ask("rpl_1", json!({}));
     world.take();
     world.act(|s, cx| s.close(cx, "user_left".into()));
@@ -211,7 +211,7 @@ fn closing_says_so_once_and_ends_everything() {
 
 #[test]
 fn a_close_by_the_producer_ends_prompts_and_is_followed_by_a_new_request() {
-    let mut world = World::live(replying());
+    let mut world = SubscriberHarness::live(replying());
     let prompt = world.ask("rpl_1", json!({}));
     world.hear(json!({"type": "subscription.close", "subscription_id": "sub_9"}));
     assert!(world.subscriber.is_live(), "that was another subscription");

@@ -23,7 +23,7 @@ impl Entropy for Seeded {
 /// The wall clock at the start of every test.
 pub const START: i64 = 1_780_000_000_000;
 
-pub struct World {
+pub struct SubscriberHarness {
     pub subscriber: Subscriber,
     pub entropy: Seeded,
     pub millis: u64,
@@ -44,9 +44,9 @@ pub fn config(value: Value) -> SubscriberConfig {
     SubscriberConfig::new("reader", capabilities(value))
 }
 
-impl World {
-    pub fn new(config: SubscriberConfig) -> World {
-        World {
+impl SubscriberHarness {
+    pub fn new(config: SubscriberConfig) -> SubscriberHarness {
+        SubscriberHarness {
             subscriber: Subscriber::new(config),
             entropy: Seeded(3),
             millis: 0,
@@ -57,8 +57,8 @@ impl World {
     }
 
     /// Connected and served, on exactly the terms that were asked for.
-    pub fn live(wish: Value) -> World {
-        let mut world = World::new(config(wish.clone()));
+    pub fn live(wish: Value) -> SubscriberHarness {
+        let mut world = SubscriberHarness::new(config(wish.clone()));
         world.act(|s, cx| s.start(cx));
         world.act(|s, cx| s.connected(cx, false));
         world.accept("sub_1", wish);

@@ -13,7 +13,7 @@ use crate::harness::*;
 
 #[test]
 fn a_question_is_answered_once_and_the_token_is_echoed() {
-    let mut world = World::live(replying());
+    let mut world = SubscriberHarness::live(replying());
     let prompt = world.ask("rpl_AbC9", json!({}));
     assert_eq!(prompt.deadline, Moment::from_millis(world.millis).plus_seconds(60));
     world.take();
@@ -32,7 +32,7 @@ fn a_question_is_answered_once_and_the_token_is_echoed() {
 
 #[test]
 fn an_answer_never_counts_for_another_question_under_the_same_token() {
-    let mut world = World::live(replying());
+    let mut world = SubscriberHarness::live(replying());
     let first = world.ask("rpl_1", json!({"action": "Delete one letter."}));
     let second = world.ask("rpl_1", json!({"action": "Delete everything."}));
     assert_ne!(first.id, second.id);
@@ -50,7 +50,7 @@ fn an_answer_never_counts_for_another_question_under_the_same_token() {
 
 #[test]
 fn a_question_ends_by_itself_when_its_time_is_over() {
-    let mut world = World::live(replying());
+    let mut world = SubscriberHarness::live(replying());
     let prompt = world.ask("rpl_1", json!({}));
     world.pass(59_999);
     assert!(world.ended_prompts().is_empty());
@@ -64,7 +64,7 @@ fn a_question_ends_by_itself_when_its_time_is_over() {
 
 #[test]
 fn the_deadline_counts_from_the_timestamp_and_never_beyond_the_timeout() {
-    let mut world = World::live(replying());
+    let mut world = SubscriberHarness::live(replying());
     let old = Timestamp::from_millis(START - 20_000).to_string();
     let prompt = world.ask("rpl_1", json!({"timestamp": old}));
     assert_eq!(prompt.deadline, Moment::from_millis(world.millis).plus_seconds(40));
@@ -89,8 +89,8 @@ fn the_deadline_counts_from_the_timestamp_and_never_beyond_the_timeout() {
 }
 
 #[test]
-fn a_state_change_takes_away_what_it_resolves() {
-    let mut world = World::live(replying());
+fn state_change_ends_the_questions_it_resolves() {
+    let mut world = SubscriberHarness::live(replying());
     let one = world.ask("rpl_1", json!({}));
     let two = world.ask("rpl_2", json!({"action": "Send it."}));
     let other = world.ask("rpl_3", json!({"session_id": "sess_2"}));
@@ -115,7 +115,7 @@ fn a_state_change_takes_away_what_it_resolves() {
 
 #[test]
 fn a_tool_that_runs_ends_the_only_question_of_a_producer_that_names_nothing() {
-    let mut world = World::live(replying());
+    let mut world = SubscriberHarness::live(replying());
     let prompt = world.ask("rpl_1", json!({}));
     world.say("tool.completed", json!({"tool": "mail", "status": "error", "session_id": "sess_2"}));
     assert!(world.ended_prompts().is_empty());
@@ -133,7 +133,7 @@ fn a_tool_that_runs_ends_the_only_question_of_a_producer_that_names_nothing() {
 
 #[test]
 fn a_countdown_moves_the_deadline() {
-    let mut world = World::live(replying());
+    let mut world = SubscriberHarness::live(replying());
     let prompt = world.ask("rpl_1", json!({}));
     world.pass(30_000);
     let context = json!(["https://aaep-protocol.org/context/v1", "urn:aaep:extension:consent:1"]);
@@ -151,8 +151,8 @@ fn a_countdown_moves_the_deadline() {
 }
 
 #[test]
-fn after_a_new_subscription_only_what_is_asked_again_stays_open() {
-    let mut world = World::live(replying());
+fn after_a_new_subscription_only_repeated_questions_stay_open() {
+    let mut world = SubscriberHarness::live(replying());
     let kept = world.ask("rpl_1", json!({}));
     let lost = world.ask("rpl_2", json!({"action": "Send it."}));
     let answered = world.ask("rpl_3", json!({"action": "Print it."}));
@@ -187,7 +187,7 @@ fn after_a_new_subscription_only_what_is_asked_again_stays_open() {
 
 #[test]
 fn a_reply_that_could_not_be_delivered_is_asked_for_again() {
-    let mut world = World::live(replying());
+    let mut world = SubscriberHarness::live(replying());
     let prompt = world.ask("rpl_1", json!({}));
     world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::accept())).unwrap();
     world.take();
@@ -200,7 +200,7 @@ fn a_reply_that_could_not_be_delivered_is_asked_for_again() {
 
 #[test]
 fn an_answer_that_did_not_count_is_noticed() {
-    let mut world = World::live(replying());
+    let mut world = SubscriberHarness::live(replying());
     let prompt = world.ask("rpl_1", json!({}));
     world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::reject())).unwrap();
     let context = json!(["https://aaep-protocol.org/context/v1", "urn:aaep:extension:consent:1"]);
@@ -214,8 +214,8 @@ fn an_answer_that_did_not_count_is_noticed() {
 
 #[test]
 fn answers_must_be_of_the_kind_that_was_asked_for() {
-    let mut world = World::live(replying());
-    let clarify = |world: &mut World, token: &str, fields: Value| {
+    let mut world = SubscriberHarness::live(replying());
+    let clarify = |world: &mut SubscriberHarness, token: &str, fields: Value| {
         let mut all = json!({"urgency": "critical", "question": "Which?", "reply_token": token, "timeout_seconds": 60});
         for (name, value) in fields.as_object().unwrap() {
             all[name] = value.clone();
@@ -244,8 +244,8 @@ fn answers_must_be_of_the_kind_that_was_asked_for() {
 }
 
 #[test]
-fn too_many_questions_are_heard_but_not_kept() {
-    let mut world = World::live(replying());
+fn too_many_questions_are_delivered_but_not_opened() {
+    let mut world = SubscriberHarness::live(replying());
     for n in 0..limits::OPEN_PROMPTS + 5 {
         world.say(
             "awaiting.confirmation",

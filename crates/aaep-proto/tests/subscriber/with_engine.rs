@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::harness::*;
 
 struct Pair {
-    world: World,
+    world: SubscriberHarness,
     engine: Engine,
     entropy: Seeded,
     key: Option<SubscriptionKey>,
@@ -22,7 +22,7 @@ struct Pair {
 impl Pair {
     fn new(wish: Value) -> Pair {
         let engine = Engine::new(engine::EngineConfig::new(Producer::new("tester")));
-        let world = World::new(config(wish));
+        let world = SubscriberHarness::new(config(wish));
         let mut pair =
             Pair { world, engine, entropy: Seeded(11), key: None, decided: Vec::new(), answered: Vec::new() };
         pair.world.act(|s, cx| s.start(cx));
@@ -119,7 +119,7 @@ fn subscriber_and_engine_agree_on_questions() {
 }
 
 #[test]
-fn a_question_withdrawn_or_lost_with_its_session_is_taken_away() {
+fn withdrawn_question_and_question_of_an_ended_session_end() {
     let mut pair = Pair::new(replying());
     let session = pair.session();
     let token = pair.produce(|e, cx| e.ask(cx, &session, Confirmation::new("Send it.", "It is out."))).unwrap();
@@ -131,7 +131,7 @@ fn a_question_withdrawn_or_lost_with_its_session_is_taken_away() {
 }
 
 #[test]
-fn more_time_is_counted() {
+fn extended_timeout_is_counted() {
     let mut wish = replying();
     wish["more_time"] = json!({"factor": 5});
     wish["supported_extensions"] = json!(["urn:aaep:extension:more-time:1"]);
