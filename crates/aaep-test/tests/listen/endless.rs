@@ -314,7 +314,10 @@ fn memory_for_large_events_is_bounded() {
             "session_id": format!("sess_{n}")});
         fake.emit("session.errored", fields);
     }
-    fake.say("session.errored", json!({"urgency": "critical", "error_category": "unknown", "summary_normal": "Last."}));
+    fake.emit(
+        "session.errored",
+        json!({"urgency": "critical", "error_category": "unknown", "summary_normal": "Last."}),
+    );
     listener.wait_for_line("Last.");
     listener.assert_memory_bounded();
     assert!(fake.replies().is_empty());
@@ -335,7 +338,10 @@ fn memory_for_small_events_is_bounded() {
             fake.emit("awaiting.confirmation", fields);
         }
     }
-    fake.say("session.errored", json!({"urgency": "critical", "error_category": "unknown", "summary_normal": "Last."}));
+    fake.emit(
+        "session.errored",
+        json!({"urgency": "critical", "error_category": "unknown", "summary_normal": "Last."}),
+    );
     listener.wait_for_line("Last.");
     listener.assert_memory_bounded();
     assert!(fake.replies().is_empty());
@@ -355,7 +361,10 @@ fn memory_for_unfinished_outputs_is_bounded() {
             fake.emit("output.streaming", fields);
         }
     }
-    fake.say("session.errored", json!({"urgency": "critical", "error_category": "unknown", "summary_normal": "Last."}));
+    fake.emit(
+        "session.errored",
+        json!({"urgency": "critical", "error_category": "unknown", "summary_normal": "Last."}),
+    );
     listener.wait_for_line("Last.");
     listener.assert_memory_bounded();
 }
