@@ -94,7 +94,7 @@ const NAMES: [&str; 16] = [
 
 fn compare(document: &Value) -> Option<bool> {
     let event: Event = serde_json::from_value(document.clone()).ok()?;
-    let text = serde_json::to_vec(&event).unwrap();
+    let text = serde_json::to_vec(&event).expect("an event serializes");
     if let Ok(parsed) = Json::parse(&text) {
         assert_eq!(event.to_json(), parsed, "{document}");
     }

@@ -19,7 +19,8 @@ const TICK: Duration = Duration::from_millis(10);
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A kind of event, and how to write the event with a number.
-const KINDS: [(&str, fn(usize) -> String); 2] = [("progress", progress), ("text", text)];
+type MakeEvent = fn(usize) -> String;
+const KINDS: [(&str, MakeEvent); 2] = [("progress", progress), ("text", text)];
 
 fn progress(number: usize) -> String {
     format!(
