@@ -1,4 +1,4 @@
-//! What waits for a slow subscription folds, whatever stands between (5.6.1, decision 75).
+//! Waiting events of a slow subscription are coalesced, whatever is queued between them (5.6.1, decision 75).
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use aaep_proto::record::Decimal;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::harness::{Received, World};
+use crate::harness::{EngineHarness, Received};
 
-impl World {
+impl EngineHarness {
     fn percent(&mut self, session: &SessionId, percent: f64) {
         let progress = Progress { percent: Some(Decimal(percent)), ..Progress::default() };
         let updated = ProgressUpdated { progress, ..ProgressUpdated::default() };
@@ -52,79 +52,79 @@ impl World {
 }
 
 #[test]
-fn an_interleaved_stream_folds_and_its_end_arrives_soon() {
-    let mut world = World::new();
-    let reader = world.join(json!({"max_events_per_second": 3, "coalesce_boundaries": ["sentence", "completion"]}));
-    let session = world.start();
-    let output = world.output(&session);
+fn interleaved_stream_is_coalesced_and_its_end_arrives_soon() {
+    let mut harness = EngineHarness::new();
+    let reader = harness.join(json!({"max_events_per_second": 3, "coalesce_boundaries": ["sentence", "completion"]}));
+    let session = harness.start();
+    let output = harness.output(&session);
     let mut written = String::new();
     for n in 0..60 {
-        world.state(&session, if n % 2 == 0 { "deciding" } else { "thinking" });
-        world.percent(&session, f64::from(n));
+        harness.state(&session, if n % 2 == 0 { "deciding" } else { "thinking" });
+        harness.percent(&session, f64::from(n));
         let sentence = format!("This is sentence {n}. ");
-        world.text(&session, &output, &sentence);
+        harness.text(&session, &output, &sentence);
         written.push_str(&sentence);
-        world.pass(50);
+        harness.pass(50);
     }
-    world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
-    world.act(|engine, cx| engine.complete_session(cx, &session, "Done.")).unwrap();
-    let ended = world.millis;
-    world.pass(60_000);
-    let (arrived, last) = world.arrivals(reader).pop().unwrap();
+    harness.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+    harness.act(|engine, cx| engine.complete_session(cx, &session, "Done.")).unwrap();
+    let ended = harness.millis;
+    harness.pass(60_000);
+    let (arrived, last) = harness.arrivals(reader).pop().unwrap();
     assert_eq!(last.core_type(), Some(CoreType::SessionCompleted));
     assert!(arrived <= ended + 5_000, "the end arrived after {} ms", arrived - ended);
-    assert_eq!(world.texts(reader).concat(), written);
-    assert!(world.chunks(reader).iter().all(|c| c.2 == "sentence" || c.2 == "completion"));
-    let percent = world.arrivals(reader).into_iter().rev().find_map(|(_, e)| match e.payload {
+    assert_eq!(harness.texts(reader).concat(), written);
+    assert!(harness.chunks(reader).iter().all(|c| c.2 == "sentence" || c.2 == "completion"));
+    let percent = harness.arrivals(reader).into_iter().rev().find_map(|(_, e)| match e.payload {
         Payload::ProgressUpdated(p) => p.progress.percent,
         _ => None,
     });
     assert_eq!(percent, Some(Decimal(59.0)));
-    world.assert_in_order(reader);
+    harness.assert_in_order(reader);
 }
 
-/// An agent that never pauses must not keep any kind of event waiting for ever.
+/// An agent that never pauses must not delay any type of event for ever.
 #[test]
-fn every_kind_arrives_steadily_while_all_of_them_keep_coming() {
-    let mut world = World::new();
-    let reader = world.join(json!({"max_events_per_second": 3}));
-    let session = world.start();
-    let output = world.output(&session);
+fn no_event_type_starves_under_constant_load() {
+    let mut harness = EngineHarness::new();
+    let reader = harness.join(json!({"max_events_per_second": 3}));
+    let session = harness.start();
+    let output = harness.output(&session);
     for n in 0..400 {
-        world.state(&session, ["deciding", "thinking", "reading"][n % 3]);
-        world.percent(&session, (n % 100) as f64);
-        world.text(&session, &output, &format!("This is sentence {n}. "));
-        world.pass(50);
+        harness.state(&session, ["deciding", "thinking", "reading"][n % 3]);
+        harness.percent(&session, (n % 100) as f64);
+        harness.text(&session, &output, &format!("This is sentence {n}. "));
+        harness.pass(50);
     }
     for core in [CoreType::OutputStreaming, CoreType::ProgressUpdated, CoreType::StateChanged] {
         let mut last = 0;
-        for (at, _) in world.arrivals(reader).iter().filter(|(_, e)| e.core_type() == Some(core)) {
+        for (at, _) in harness.arrivals(reader).iter().filter(|(_, e)| e.core_type() == Some(core)) {
             assert!(at - last <= 2_500, "{core:?} waited from {last} to {at}");
             last = *at;
         }
-        assert!(world.millis - last <= 2_500, "{core:?} stopped at {last}");
+        assert!(harness.millis - last <= 2_500, "{core:?} stopped at {last}");
     }
-    world.assert_in_order(reader);
+    harness.assert_in_order(reader);
 }
 
-/// Text may move behind a tool call with its newest part, but tool calls keep their order and text keeps its.
+/// Coalesced text may move behind a tool call, but tool calls keep their order, and so does text.
 #[test]
-fn tools_keep_their_order_and_text_stands_where_its_newest_part_stood() {
-    let mut world = World::new();
+fn tool_events_keep_their_order_and_coalesced_text_takes_the_place_of_its_newest_chunk() {
+    let mut harness = EngineHarness::new();
     let reader =
-        world.join(json!({"max_events_per_second": 1, "event_filters": {"exclude": ["aaep:agent.state.changed"]}}));
-    let session = world.start();
-    let output = world.output(&session);
-    let call = |world: &mut World, name: &str| {
+        harness.join(json!({"max_events_per_second": 1, "event_filters": {"exclude": ["aaep:agent.state.changed"]}}));
+    let session = harness.start();
+    let output = harness.output(&session);
+    let call = |harness: &mut EngineHarness, name: &str| {
         let tool = ToolInvoked { tool: name.into(), summary_normal: "Looking.".into(), ..ToolInvoked::default() };
-        world.act(|engine, cx| engine.invoke_tool(cx, &session, tool)).unwrap();
+        harness.act(|engine, cx| engine.invoke_tool(cx, &session, tool)).unwrap();
     };
-    world.text(&session, &output, "I look. ");
-    call(&mut world, "first");
-    world.text(&session, &output, "I found it. ");
-    call(&mut world, "second");
-    world.pass(10_000);
-    let told: Vec<String> = world
+    harness.text(&session, &output, "I look. ");
+    call(&mut harness, "first");
+    harness.text(&session, &output, "I found it. ");
+    call(&mut harness, "second");
+    harness.pass(10_000);
+    let told: Vec<String> = harness
         .arrivals(reader)
         .into_iter()
         .filter_map(|(_, e)| match e.payload {
@@ -137,21 +137,21 @@ fn tools_keep_their_order_and_text_stands_where_its_newest_part_stood() {
 }
 
 #[test]
-fn state_changes_that_lead_back_and_say_nothing_are_not_told() {
-    let mut world = World::new();
-    let reader = world.join(json!({"max_events_per_second": 1}));
-    let session = world.start();
-    world.pass(5_000);
-    world.percent(&session, 1.0);
-    world.clear();
-    world.state(&session, "deciding");
-    world.state(&session, "thinking");
-    world.pass(5_000);
-    assert_eq!(world.states(reader), Vec::<String>::new());
-    world.state(&session, "deciding");
-    world.percent(&session, 2.0);
-    world.pass(5_000);
-    assert_eq!(world.states(reader), ["thinking>deciding"]);
+fn state_changes_that_cancel_out_without_a_summary_are_dropped() {
+    let mut harness = EngineHarness::new();
+    let reader = harness.join(json!({"max_events_per_second": 1}));
+    let session = harness.start();
+    harness.pass(5_000);
+    harness.percent(&session, 1.0);
+    harness.clear();
+    harness.state(&session, "deciding");
+    harness.state(&session, "thinking");
+    harness.pass(5_000);
+    assert_eq!(harness.states(reader), Vec::<String>::new());
+    harness.state(&session, "deciding");
+    harness.percent(&session, 2.0);
+    harness.pass(5_000);
+    assert_eq!(harness.states(reader), ["thinking>deciding"]);
 }
 
 #[test]
@@ -163,38 +163,38 @@ fn a_chunk_cut_for_size_carries_a_negotiated_hint() {
         (json!(["sentence", "completion"]), "low", "completion"),
         (json!(["word"]), "low", "word"),
     ] {
-        let mut world = World::new();
-        let reader = world.join(json!({"coalesce_boundaries": set, "cognitive_load": load}));
-        let session = world.start();
-        let output = world.output(&session);
-        world.text(&session, &output, &"abcdefghij".repeat(5_000));
-        let hints: Vec<String> = world.chunks(reader).into_iter().map(|c| c.2).collect();
+        let mut harness = EngineHarness::new();
+        let reader = harness.join(json!({"coalesce_boundaries": set, "cognitive_load": load}));
+        let session = harness.start();
+        let output = harness.output(&session);
+        harness.text(&session, &output, &"abcdefghij".repeat(5_000));
+        let hints: Vec<String> = harness.chunks(reader).into_iter().map(|c| c.2).collect();
         assert!(hints.len() > 2 && hints.iter().all(|hint| hint == expected), "{set} {load}: {hints:?}");
     }
 }
 
-/// Two subscriptions with the same terms share folded chunks, but not one that ends the output with one that does not.
+/// Subscriptions with equal terms share coalesced chunks, unless only one of the chunks ends the output.
 #[test]
-fn a_folded_chunk_that_ends_the_output_is_not_shared_with_one_that_does_not() {
-    let mut world = World::new();
-    let fast = world.join(json!({}));
-    let slow = world.join(json!({}));
-    let session = world.start();
-    let output = world.output(&session);
+fn coalesced_chunks_are_shared_only_if_both_end_the_output() {
+    let mut harness = EngineHarness::new();
+    let fast = harness.join(json!({}));
+    let slow = harness.join(json!({}));
+    let session = harness.start();
+    let output = harness.output(&session);
     for key in [fast, slow] {
-        world.act(|engine, cx| engine.set_blocked(cx, key, true));
+        harness.act(|engine, cx| engine.set_blocked(cx, key, true));
     }
-    world.text(&session, &output, "One is here. ");
-    world.text(&session, &output, "Two is there. ");
-    world.act(|engine, cx| engine.set_blocked(cx, fast, false));
-    world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
-    world.act(|engine, cx| engine.set_blocked(cx, slow, false));
-    assert_eq!(world.chunks(fast).iter().map(|c| c.3).collect::<Vec<_>>(), [false, true]);
-    assert_eq!(world.chunks(slow).iter().map(|c| c.3).collect::<Vec<_>>(), [true]);
-    assert_eq!(world.texts(slow).concat(), world.texts(fast).concat());
+    harness.text(&session, &output, "One is here. ");
+    harness.text(&session, &output, "Two is there. ");
+    harness.act(|engine, cx| engine.set_blocked(cx, fast, false));
+    harness.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+    harness.act(|engine, cx| engine.set_blocked(cx, slow, false));
+    assert_eq!(harness.chunks(fast).iter().map(|c| c.3).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(harness.chunks(slow).iter().map(|c| c.3).collect::<Vec<_>>(), [true]);
+    assert_eq!(harness.texts(slow).concat(), harness.texts(fast).concat());
 }
 
-/// What happens in a random mixture.
+/// One step of a random mixture.
 #[derive(Clone, Debug)]
 enum Step {
     Start,
@@ -221,39 +221,39 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The backlog is bounded by what cannot be folded: session ends, tool calls, one state change and one progress for
-    /// each session, and each output's text in chunks of the greatest size.
+    /// The backlog is bounded by the events that cannot be coalesced: session ends, tool calls, one state change and
+    /// one progress per session, and the text of each output in chunks of the maximum size.
     #[test]
-    fn the_backlog_of_any_mixture_is_bounded(
+    fn backlog_is_bounded_for_any_mixture_of_events(
         rate in 1u32..8,
         boundaries in proptest::sample::select(vec![json!(["none"]), json!(["word"]), json!(["sentence", "completion"]), json!(["completion"])]),
         steps in proptest::collection::vec(step(), 1..250),
     ) {
-        let mut world = World::new();
-        let reader = world.join(json!({"max_events_per_second": rate, "coalesce_boundaries": boundaries}));
-        let mut sessions: Vec<(SessionId, Vec<OutputId>)> = vec![(world.start(), Vec::new())];
+        let mut harness = EngineHarness::new();
+        let reader = harness.join(json!({"max_events_per_second": rate, "coalesce_boundaries": boundaries}));
+        let mut sessions: Vec<(SessionId, Vec<OutputId>)> = vec![(harness.start(), Vec::new())];
         let mut texts: BTreeMap<OutputId, String> = BTreeMap::new();
         let (mut unfoldable, mut calls) = (1usize, Vec::new());
         for (n, step) in steps.iter().enumerate() {
             let pick = |k: &u8| usize::from(*k) % sessions.len();
             match step {
                 Step::Start if sessions.len() < 4 => {
-                    sessions.push((world.start(), Vec::new()));
+                    sessions.push((harness.start(), Vec::new()));
                     unfoldable += 1;
                 }
                 Step::Start => {}
                 Step::State(k) => {
                     let session = sessions[pick(k)].0.clone();
-                    world.state(&session, ["deciding", "thinking", "reading"][n % 3]);
+                    harness.state(&session, ["deciding", "thinking", "reading"][n % 3]);
                 }
                 Step::Progress(k) => {
                     let session = sessions[pick(k)].0.clone();
-                    world.percent(&session, (n % 100) as f64);
+                    harness.percent(&session, (n % 100) as f64);
                 }
                 Step::Open(k) => {
                     let at = pick(k);
                     if sessions[at].1.len() < 3 {
-                        let output = world.output(&sessions[at].0.clone());
+                        let output = harness.output(&sessions[at].0.clone());
                         sessions[at].1.push(output.clone());
                         texts.insert(output, String::new());
                     }
@@ -264,40 +264,40 @@ proptest! {
                         let text = "word. ".repeat(usize::from(*words) % 40 + 1);
                         texts.get_mut(output).unwrap().push_str(&text);
                         let (session, output) = (session.clone(), output.clone());
-                        world.text(&session, &output, &text);
+                        harness.text(&session, &output, &text);
                     }
                 }
                 Step::Tool(k) => {
                     let session = sessions[pick(k)].0.clone();
                     let tool = ToolInvoked { tool: "t".into(), summary_normal: "x".into(), ..ToolInvoked::default() };
-                    calls.push(world.act(|engine, cx| engine.invoke_tool(cx, &session, tool)).unwrap());
+                    calls.push(harness.act(|engine, cx| engine.invoke_tool(cx, &session, tool)).unwrap());
                     unfoldable += 1;
                 }
-                Step::Pass(millis) => world.pass(u64::from(*millis)),
+                Step::Pass(millis) => harness.pass(u64::from(*millis)),
             }
             let most = unfoldable + 2 * sessions.len() + texts.len();
-            prop_assert!(world.engine.waiting(reader) <= most, "{} wait", world.engine.waiting(reader));
+            prop_assert!(harness.engine.waiting(reader) <= most, "{} wait", harness.engine.waiting(reader));
         }
         for (session, outputs) in &sessions {
             for output in outputs {
-                world.act(|engine, cx| engine.finish_output(cx, session, output)).unwrap();
+                harness.act(|engine, cx| engine.finish_output(cx, session, output)).unwrap();
             }
             // Cancelled, since tools are open; it is not critical and queues like everything else.
-            world.act(|engine, cx| engine.cancel_session(cx, session, "user".into(), "Stopped.")).unwrap();
+            harness.act(|engine, cx| engine.cancel_session(cx, session, "user".into(), "Stopped.")).unwrap();
         }
         let chunks: usize = texts.values().map(|text| text.chars().count() / (limits::CHUNK_CHARS / 2) + 1).sum();
         // Abandoned tool calls are completed by the engine.
         let events = unfoldable + calls.len() + 3 * sessions.len() + chunks;
         let most_millis = 1_000 * events as u64 / u64::from(rate) + 1_000;
-        world.pass(most_millis);
-        prop_assert_eq!(world.engine.waiting(reader), 0, "after {} ms", most_millis);
+        harness.pass(most_millis);
+        prop_assert_eq!(harness.engine.waiting(reader), 0, "after {} ms", most_millis);
         for (output, text) in &texts {
-            let got: String = world.arrivals(reader).into_iter().filter_map(|(_, e)| match e.payload {
+            let got: String = harness.arrivals(reader).into_iter().filter_map(|(_, e)| match e.payload {
                 Payload::OutputStreaming(chunk) if chunk.output_id.as_ref() == Some(output) => Some(chunk.chunk),
                 _ => None,
             }).collect();
             prop_assert_eq!(&got, text);
         }
-        world.assert_in_order(reader);
+        harness.assert_in_order(reader);
     }
 }

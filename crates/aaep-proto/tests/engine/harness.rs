@@ -1,4 +1,4 @@
-//! A world with one engine, a clock that moves by hand, and what everyone received.
+//! An engine with a manual clock, and a record of everything that its subscriptions received.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use aaep_proto::negotiate::Rejection;
 use aaep_proto::time::{Moment, Now, Timestamp};
 use serde_json::{Value, json};
 
-/// Random bytes that are the same in every run.
+/// Deterministic entropy.
 pub struct Seeded(pub u64);
 
 impl Entropy for Seeded {
@@ -27,13 +27,14 @@ impl Entropy for Seeded {
 /// The wall clock at the start of every test.
 const START: i64 = 1_780_000_000_000;
 
-pub struct World {
+/// An engine with a manual clock that records its outputs.
+pub struct EngineHarness {
     pub engine: Engine,
     pub entropy: Seeded,
     pub millis: u64,
-    /// How far the wall clock is off.
+    /// The offset of the wall clock from the monotonic clock.
     pub skew_millis: i64,
-    /// What each subscription received, with the time.
+    /// Everything that each subscription received, with the time in milliseconds.
     pub received: BTreeMap<SubscriptionKey, Vec<(u64, Received)>>,
     pub closed: Vec<(SubscriptionKey, CloseInfo)>,
     pub decided: Vec<(ReplyToken, ConfirmationOutcome)>,
@@ -42,10 +43,11 @@ pub struct World {
     pub answered: Vec<(ReplyToken, ClarificationOutcome)>,
     pub audit: Vec<AuditRecord>,
     pub ignored: Vec<ReplyRejection>,
-    /// When each question expires by the latest word that anyone got of it.
+    /// The latest expiry that any subscription received for each question, in milliseconds of the wall clock.
     pub expires: BTreeMap<ReplyToken, i64>,
-    /// Subscriptions that a simulation keeps book of, and those that count as gone.
+    /// Subscriptions that a simulation tracks.
     pub known: BTreeSet<SubscriptionKey>,
+    /// Tracked subscriptions that count as disconnected.
     pub gone: BTreeSet<SubscriptionKey>,
 }
 
@@ -55,15 +57,15 @@ pub enum Received {
     Message(Box<Message>),
 }
 
-impl World {
-    pub fn new() -> World {
-        World::with(|_| {})
+impl EngineHarness {
+    pub fn new() -> EngineHarness {
+        EngineHarness::with(|_| {})
     }
 
-    pub fn with(configure: impl FnOnce(&mut EngineConfig)) -> World {
+    pub fn with(configure: impl FnOnce(&mut EngineConfig)) -> EngineHarness {
         let mut config = EngineConfig::new(Producer::new("tester"));
         configure(&mut config);
-        World {
+        EngineHarness {
             engine: Engine::new(config),
             entropy: Seeded(7),
             millis: 0,
@@ -85,7 +87,7 @@ impl World {
         Timestamp::from_millis(START + self.millis as i64 + self.skew_millis)
     }
 
-    /// One change, then drain.
+    /// Gives one input to the engine and records every output.
     pub fn act<T>(&mut self, input: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
         let now = Now { moment: Moment::from_millis(self.millis), wall: self.wall() };
         let result = input(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy });
@@ -98,7 +100,7 @@ impl World {
             match self.engine.poll_output() {
                 EngineOutput::Event(key, frame) => {
                     let event: Event = serde_json::from_slice(frame.json()).unwrap();
-                    assert_eq!(&event, frame.event(), "the bytes say what the event says");
+                    assert_eq!(&event, frame.event(), "the JSON is that of the event");
                     if let Some((token, seconds)) = question(&event) {
                         let end = event.envelope.timestamp.plus_seconds(seconds.into()).millis();
                         let expires = self.expires.entry(token).or_insert(end);
@@ -127,7 +129,7 @@ impl World {
         }
     }
 
-    /// Lets time pass, stopping at every deadline on the way.
+    /// Advances the clock and handles every deadline on the way.
     pub fn pass(&mut self, millis: u64) {
         let end = self.millis + millis;
         while let Some(at) = self.engine.next_deadline() {
@@ -155,7 +157,7 @@ impl World {
         self.try_join_as("user", ResumePolicy::Connection, capabilities).unwrap()
     }
 
-    /// A subscriber that can answer everything and takes everything at once.
+    /// Joins a subscriber that can reply to every question and has no rate limit.
     pub fn join_reader(&mut self) -> SubscriptionKey {
         self.join(json!({"supports_confirmation_reply": true, "supports_clarification_reply": true}))
     }
@@ -168,7 +170,7 @@ impl World {
         self.reply_with(from, json!({"type": "confirmation.reply", "reply_token": token, "decision": decision}));
     }
 
-    /// Sends a reply; what it does not say is filled in rightly.
+    /// Sends a reply, with valid values for the required fields that it omits.
     pub fn reply_with(&mut self, from: SubscriptionKey, mut reply: Value) {
         let id = self.engine.subscription_id(from).map(ToString::to_string).unwrap_or_else(|| "sub_gone".into());
         for (name, value) in [("subscription_id", json!(id)), ("timestamp", json!(self.wall().to_string()))] {
@@ -195,7 +197,7 @@ impl World {
         all.filter_map(|(_, r)| if let Received::Message(m) = r { Some(&**m) } else { None }).collect()
     }
 
-    /// Names of the received event types, short: `state.changed`.
+    /// Returns the types of the received events without their prefix: `state.changed`.
     pub fn names(&self, key: SubscriptionKey) -> Vec<String> {
         self.events(key).iter().map(|e| e.type_name().replace("aaep:agent.", "")).collect()
     }
@@ -204,7 +206,7 @@ impl World {
         self.events(key).iter().filter(|e| e.core_type() == Some(core)).count()
     }
 
-    /// The state changes that were received, as `from>to`.
+    /// Returns the received state changes as `from>to`.
     pub fn states(&self, key: SubscriptionKey) -> Vec<String> {
         let change = |e: &&Event| match &e.payload {
             Payload::StateChanged(c) => Some(format!("{}>{}", c.from_state, c.to_state)),
@@ -213,7 +215,7 @@ impl World {
         self.events(key).iter().filter_map(change).collect()
     }
 
-    /// The chunks that were received: text, position, hint, complete.
+    /// Returns the received chunks: text, position, hint, complete.
     pub fn chunks(&self, key: SubscriptionKey) -> Vec<(String, u64, String, bool)> {
         let chunk = |e: &&Event| match &e.payload {
             Payload::OutputStreaming(o) => {
@@ -233,7 +235,7 @@ impl World {
     }
 }
 
-/// The token and the timeout of a question.
+/// Returns the token and the timeout in seconds if the event is a question.
 fn question(event: &Event) -> Option<(ReplyToken, u32)> {
     match &event.payload {
         Payload::AwaitingConfirmation(q) => Some((q.reply_token.clone(), q.timeout_seconds)),

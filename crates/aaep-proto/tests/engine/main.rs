@@ -1,4 +1,4 @@
-//! The engine on fake time: inputs in, outputs out, no waiting.
+//! Tests of the engine with a manual clock.
 
 #![allow(unreachable_pub, dead_code, reason = "the harness serves two binaries")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
@@ -10,6 +10,7 @@ mod folding;
 mod harness;
 mod negotiation;
 mod permits;
+mod presence;
 mod replies;
 mod sentences;
 mod sessions;

@@ -1,4 +1,4 @@
-//! Requests become terms that are never wider, or refusals with the right reason (5.2 to 5.5, 5.7).
+//! A request becomes terms that are never wider than it, or a rejection with the right reason (5.2 to 5.5, 5.7).
 
 use aaep_proto::limits;
 use aaep_proto::message::{Capabilities, CognitiveLoad, ReasonCode, Verbosity};
@@ -30,7 +30,7 @@ fn honored(capabilities: Value) -> Value {
 }
 
 #[test]
-fn an_empty_declaration_takes_the_defaults() {
+fn empty_capabilities_get_the_defaults() {
     let terms = negotiate(&request(json!({})), &Offer::default(), 0).unwrap().terms;
     assert_eq!(
         serde_json::to_value(terms.honored()).unwrap(),
@@ -45,7 +45,7 @@ fn an_empty_declaration_takes_the_defaults() {
 }
 
 #[test]
-fn the_rate_is_never_above_what_was_asked_for() {
+fn rate_is_never_above_the_requested_one() {
     assert_eq!(honored(json!({"max_events_per_second": 3}))["max_events_per_second"], 3);
     let capped = agree(json!({"max_events_per_second": 100}));
     assert_eq!(capped.terms.rate(), Some(20));
@@ -67,14 +67,14 @@ fn languages_are_those_requested_that_can_be_served() {
 }
 
 #[test]
-fn boundaries_unknown_to_us_are_left_out() {
+fn unknown_boundaries_are_dropped() {
     assert_eq!(honored(json!({"coalesce_boundaries": ["word", "stanza"]}))["coalesce_boundaries"], json!(["word"]));
     let rejection = refuse(json!({"coalesce_boundaries": ["stanza"]}), &offer());
     assert_eq!(rejection.reason_code, ReasonCode::CapabilitiesIncompatible);
 }
 
 #[test]
-fn levels_are_those_of_both_sides() {
+fn honored_levels_are_the_intersection_of_request_and_offer() {
     let two = Offer { levels: vec![1, 2], ..offer() };
     let levels = |capabilities: Value| {
         let agreement = negotiate(&request(capabilities), &two, 0).unwrap();
@@ -92,7 +92,7 @@ fn levels_are_those_of_both_sides() {
 }
 
 #[test]
-fn levels_that_need_replies_are_refused_to_who_cannot_reply() {
+fn levels_that_need_replies_are_refused_without_reply_support() {
     for capabilities in [
         json!({"supported_conformance_levels": [2, 3]}),
         json!({"supported_conformance_levels": [2], "supports_confirmation_reply": false}),
@@ -112,7 +112,7 @@ fn without_a_restriction_every_requested_language_is_honored() {
 }
 
 #[test]
-fn a_signed_manifest_is_demanded_in_vain() {
+fn requiring_a_signed_manifest_is_rejected() {
     let demand = json!({"accept_signed_manifests_only": true});
     assert_eq!(refuse(demand.clone(), &offer()).reason_code, ReasonCode::ManifestSignatureRequired);
     let signed = Offer { signed_manifest: true, ..offer() };
@@ -120,7 +120,7 @@ fn a_signed_manifest_is_demanded_in_vain() {
 }
 
 #[test]
-fn versions_of_the_same_major_are_spoken() {
+fn versions_with_the_same_major_are_compatible() {
     let ask = |version: &str| {
         let mut request = request(json!({}));
         request.aaep_version = version.to_owned();
@@ -138,7 +138,7 @@ fn versions_of_the_same_major_are_spoken() {
 }
 
 #[test]
-fn there_is_a_bound_on_subscriptions() {
+fn number_of_subscriptions_is_limited() {
     let offer = Offer { max_subscriptions: 2, retry_after_seconds: 45, ..offer() };
     assert!(negotiate(&request(json!({})), &offer, 1).is_ok());
     let rejection = negotiate(&request(json!({})), &offer, 2).unwrap_err();
@@ -157,7 +157,7 @@ fn two_extensions_with_one_prefix_are_refused_by_name() {
 }
 
 #[test]
-fn unknown_extension_capabilities_stay_inert() {
+fn unknown_extension_capabilities_have_no_effect() {
     let honored = honored(
         json!({"haptic": {"pulse": true}, "supported_extensions": ["https://nobody.example/x", MORE_TIME_URI]}),
     );
@@ -208,7 +208,7 @@ fn subset(of: Vec<&'static str>) -> impl Strategy<Value = Vec<&'static str>> {
 }
 
 proptest! {
-    /// Whatever is asked for, what is honored is not wider (5.4.4).
+    /// The honored capabilities are never wider than the requested ones (5.4.4).
     #[test]
     fn terms_are_never_wider_than_the_request(
         rate in proptest::option::of(1u32..200),

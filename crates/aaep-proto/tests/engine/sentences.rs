@@ -1,4 +1,4 @@
-//! A finished sentence is delivered when its end was seen, and before what follows it (5.6.3, decision 76).
+//! A sentence is delivered as soon as its end is known, and before the events that follow it (5.6.3, decision 76).
 
 use aaep_proto::confirm::{Clarification, Confirmation};
 use aaep_proto::engine::SubscriptionKey;
@@ -6,10 +6,10 @@ use aaep_proto::id::{OutputId, SessionId};
 use aaep_proto::message::{Progress, ProgressUpdated, ToolInvoked};
 use serde_json::json;
 
-use crate::harness::World;
+use crate::harness::EngineHarness;
 
 struct Scene {
-    world: World,
+    harness: EngineHarness,
     reader: SubscriptionKey,
     session: SessionId,
     output: OutputId,
@@ -21,43 +21,43 @@ impl Scene {
     }
 
     fn with(content_type: &str, boundaries: &[&str]) -> Scene {
-        let mut world = World::new();
-        let reader = world.join(json!({"coalesce_boundaries": boundaries, "supports_confirmation_reply": true,
+        let mut harness = EngineHarness::new();
+        let reader = harness.join(json!({"coalesce_boundaries": boundaries, "supports_confirmation_reply": true,
             "supports_clarification_reply": true}));
-        let session = world.start();
-        let output = world.act(|engine, cx| engine.open_output(cx, &session, content_type, None)).unwrap();
-        world.clear();
-        Scene { world, reader, session, output }
+        let session = harness.start();
+        let output = harness.act(|engine, cx| engine.open_output(cx, &session, content_type, None)).unwrap();
+        harness.clear();
+        Scene { harness, reader, session, output }
     }
 
     fn write(&mut self, text: &str) {
-        self.world.act(|engine, cx| engine.write(cx, &self.session, &self.output, text)).unwrap();
+        self.harness.act(|engine, cx| engine.write(cx, &self.session, &self.output, text)).unwrap();
     }
 
     fn ask(&mut self) {
         let ask = Confirmation::new("Delete the photos?", "They are gone.").irreversible();
-        self.world.act(|engine, cx| engine.ask(cx, &self.session, ask)).unwrap();
+        self.harness.act(|engine, cx| engine.ask(cx, &self.session, ask)).unwrap();
     }
 
     fn progress(&mut self) {
         let progress = Progress { step: Some(1), ..Progress::default() };
         let updated = ProgressUpdated { progress, ..ProgressUpdated::default() };
-        self.world.act(|engine, cx| engine.emit(cx, &self.session, updated.into())).unwrap();
+        self.harness.act(|engine, cx| engine.emit(cx, &self.session, updated.into())).unwrap();
     }
 
     fn texts(&self) -> Vec<String> {
-        self.world.texts(self.reader)
+        self.harness.texts(self.reader)
     }
 
     fn names(&self) -> Vec<String> {
-        self.world.names(self.reader)
+        self.harness.names(self.reader)
     }
 }
 
 const SENTENCES: [&str; 2] = ["sentence", "completion"];
 
 #[test]
-fn a_question_comes_after_the_sentence_before_it() {
+fn question_is_sent_after_the_preceding_sentence() {
     for text in [
         "These are the only copies. ",
         "These are the only copies.",
@@ -79,34 +79,34 @@ fn a_question_comes_after_the_sentence_before_it() {
         assert_eq!(scene.texts(), [text]);
         scene.write(" And then it went on.");
         let (session, output) = (scene.session.clone(), scene.output.clone());
-        scene.world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+        scene.harness.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
         assert_eq!(scene.texts().concat(), format!("{text} And then it went on."));
     }
 }
 
 #[test]
-fn every_other_event_of_the_session_comes_after_the_sentence_before_it() {
+fn other_events_of_the_session_are_sent_after_the_preceding_sentence() {
     type Act = fn(&mut Scene);
     let acts: [(&str, Act); 6] = [
         ("progress.updated", Scene::progress),
         ("state.changed", |s| {
-            s.world.act(|engine, cx| engine.set_state(cx, &s.session, "deciding", None)).unwrap();
+            s.harness.act(|engine, cx| engine.set_state(cx, &s.session, "deciding", None)).unwrap();
         }),
         ("tool.invoked", |s| {
             let tool = ToolInvoked { tool: "t".into(), summary_normal: "x".into(), ..ToolInvoked::default() };
-            s.world.act(|engine, cx| engine.invoke_tool(cx, &s.session, tool)).unwrap();
+            s.harness.act(|engine, cx| engine.invoke_tool(cx, &s.session, tool)).unwrap();
         }),
         ("awaiting.clarification", |s| {
             let ask = Clarification::yes_no("Really?");
-            s.world.act(|engine, cx| engine.clarify(cx, &s.session, ask)).unwrap();
+            s.harness.act(|engine, cx| engine.clarify(cx, &s.session, ask)).unwrap();
         }),
         ("output.streaming", |s| {
-            let other = s.world.act(|engine, cx| engine.open_output(cx, &s.session, "text/plain", None)).unwrap();
-            s.world.act(|engine, cx| engine.write(cx, &s.session, &other, "Another output. ")).unwrap();
+            let other = s.harness.act(|engine, cx| engine.open_output(cx, &s.session, "text/plain", None)).unwrap();
+            s.harness.act(|engine, cx| engine.write(cx, &s.session, &other, "Another output. ")).unwrap();
         }),
         ("session.errored", |s| {
             let category = aaep_proto::message::ErrorCategory::Permanent;
-            s.world.act(|engine, cx| engine.fail_session(cx, &s.session, category, "Broken.")).unwrap();
+            s.harness.act(|engine, cx| engine.fail_session(cx, &s.session, category, "Broken.")).unwrap();
         }),
     ];
     for (name, act) in acts {
@@ -128,13 +128,13 @@ fn a_question_does_not_wait_for_an_unfinished_sentence() {
         scene.ask();
         assert_eq!(scene.texts(), ["First this. "], "{text:?}");
         assert!(scene.names().contains(&"awaiting.confirmation".to_owned()));
-        scene.world.pass(20_000);
+        scene.harness.pass(20_000);
         assert_eq!(scene.texts(), ["First this. "], "{text:?}");
     }
 }
 
 #[test]
-fn a_stop_and_white_space_end_a_sentence_at_once() {
+fn full_stop_and_white_space_end_a_sentence_at_once() {
     for text in ["It is done. ", "Is it done? ", "終わりました。 ", "It is done.\n", "Done! \n"] {
         let mut scene = Scene::new(&SENTENCES);
         scene.write(text);
@@ -143,7 +143,7 @@ fn a_stop_and_white_space_end_a_sentence_at_once() {
 }
 
 #[test]
-fn a_stop_and_a_pause_end_a_sentence() {
+fn full_stop_and_a_pause_end_a_sentence() {
     for (text, millis) in [
         ("It is done.", 300),
         ("終わりました。", 300),
@@ -154,20 +154,20 @@ fn a_stop_and_a_pause_end_a_sentence() {
     ] {
         let mut scene = Scene::new(&SENTENCES);
         scene.write(text);
-        scene.world.pass(millis - 1);
+        scene.harness.pass(millis - 1);
         assert_eq!(scene.texts(), Vec::<String>::new(), "{text:?}");
-        scene.world.pass(1);
+        scene.harness.pass(1);
         assert_eq!(scene.texts(), [text]);
-        assert_eq!(scene.world.engine.next_deadline(), None, "nothing more is waited for");
+        assert_eq!(scene.harness.engine.next_deadline(), None, "no timer is left");
     }
 }
 
 #[test]
-fn writing_on_prevents_the_end_of_a_sentence() {
+fn text_before_the_pause_elapses_continues_the_sentence() {
     let mut scene = Scene::new(&SENTENCES);
     for token in ["It costs 3", ".", "5 dollars, or approx", ".", " five"] {
         scene.write(token);
-        scene.world.pass(290);
+        scene.harness.pass(290);
     }
     assert_eq!(scene.texts(), Vec::<String>::new());
     scene.write(". ");
@@ -178,7 +178,7 @@ fn writing_on_prevents_the_end_of_a_sentence() {
 fn a_new_sentence_after_a_pause_is_cut_as_usual() {
     let mut scene = Scene::new(&SENTENCES);
     scene.write("It is done.");
-    scene.world.pass(300);
+    scene.harness.pass(300);
     scene.write(" Nothing else moved. You have 12 left.\n\nNext");
     assert_eq!(scene.texts(), ["It is done.", " Nothing else moved. ", "You have 12 left.\n\n"]);
 }
@@ -199,7 +199,7 @@ fn words_and_paragraphs_are_complete_at_white_space_and_blank_lines() {
     assert_eq!(paragraphs.texts(), Vec::<String>::new());
     paragraphs.write("\n\n");
     assert_eq!(paragraphs.texts(), ["One is here. Two is there. \n\n"]);
-    assert_eq!(paragraphs.world.chunks(paragraphs.reader)[0].2, "paragraph");
+    assert_eq!(paragraphs.harness.chunks(paragraphs.reader)[0].2, "paragraph");
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn headings_items_and_code_are_complete_at_their_ends() {
 }
 
 #[test]
-fn text_that_nobody_coalesces_is_complete_before_a_question() {
+fn uncoalesced_text_is_complete_before_a_question() {
     let mut scene = Scene::new(&["none"]);
     for token in ["These are", " the only", " copies", "."] {
         scene.write(token);
@@ -232,22 +232,22 @@ fn a_combining_mark_after_a_pause_leaves_the_text_composed() {
     let mut scene = Scene::new(&["none"]);
     scene.write("caf\u{65}");
     scene.progress();
-    scene.world.pass(2_000);
+    scene.harness.pass(2_000);
     scene.write("\u{301} ouvert. \u{301}");
     scene.progress();
     let (session, output) = (scene.session.clone(), scene.output.clone());
-    scene.world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+    scene.harness.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
     assert_eq!(scene.texts().concat(), "café ouvert. \u{301}");
 }
 
 #[test]
-fn the_timer_of_a_finished_output_is_gone() {
+fn finished_output_leaves_no_timer() {
     let mut scene = Scene::new(&SENTENCES);
     scene.write("It is done.");
-    assert!(scene.world.engine.next_deadline().is_some());
+    assert!(scene.harness.engine.next_deadline().is_some());
     let (session, output) = (scene.session.clone(), scene.output.clone());
-    scene.world.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
-    assert_eq!(scene.world.engine.next_deadline(), None);
+    scene.harness.act(|engine, cx| engine.finish_output(cx, &session, &output)).unwrap();
+    assert_eq!(scene.harness.engine.next_deadline(), None);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn long_text_in_one_write_is_cut_by_look_ahead_alone() {
 fn the_last_text_arrives_with_the_end_of_its_output() {
     for text in ["One sentence.\n", "A part of a sentence", "First. Second. "] {
         let mut scene = Scene::new(&SENTENCES);
-        scene.world.act(|engine, cx| engine.finish_output_with(cx, &scene.session, &scene.output, text)).unwrap();
+        scene.harness.act(|engine, cx| engine.finish_output_with(cx, &scene.session, &scene.output, text)).unwrap();
         let texts = scene.texts();
         assert_eq!(texts.concat(), text);
         assert!(texts.iter().all(|chunk| !chunk.is_empty()), "no empty chunk follows {text:?}: {texts:?}");

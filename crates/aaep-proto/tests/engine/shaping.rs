@@ -1,4 +1,4 @@
-//! What one subscription gets, and when (5.5.4, 5.6).
+//! Shaping of the events of one subscription, and when they are sent (5.5.4, 5.6).
 
 use aaep_proto::engine::SubscriptionKey;
 use aaep_proto::id::{OutputId, SessionId};
@@ -6,9 +6,9 @@ use aaep_proto::message::{CoreType, ErrorCategory, Progress, ProgressUpdated};
 use aaep_proto::record::Decimal;
 use serde_json::{Value, json};
 
-use crate::harness::{Received, World};
+use crate::harness::{EngineHarness, Received};
 
-impl World {
+impl EngineHarness {
     fn open(&mut self, session: &SessionId) -> OutputId {
         self.act(|engine, cx| engine.open_output(cx, session, "text/plain", None)).unwrap()
     }
@@ -27,7 +27,7 @@ impl World {
         self.act(|engine, cx| engine.emit(cx, session, updated.into())).unwrap();
     }
 
-    /// When each event came, with its short name.
+    /// Returns the arrival time and the short name of each event.
     fn times(&self, key: SubscriptionKey) -> Vec<(u64, String)> {
         let all = self.received.get(&key).into_iter().flatten();
         all.filter_map(|(at, r)| match r {
@@ -42,15 +42,15 @@ const TEXT: &str = "It is done. Nothing else moved.\n\nYou have 12,000 dollars l
 
 /// Streams the text token by token to one subscription.
 fn stream(capabilities: Value) -> Vec<(String, u64, String, bool)> {
-    let mut world = World::new();
-    let reader = world.join(capabilities);
-    let session = world.start();
-    let output = world.open(&session);
+    let mut harness = EngineHarness::new();
+    let reader = harness.join(capabilities);
+    let session = harness.start();
+    let output = harness.open(&session);
     for token in TEXT.split_inclusive(' ') {
-        world.write(&session, &output, token);
+        harness.write(&session, &output, token);
     }
-    world.finish(&session, &output);
-    world.chunks(reader)
+    harness.finish(&session, &output);
+    harness.chunks(reader)
 }
 
 fn texts(boundaries: Value) -> Vec<(String, String)> {
@@ -62,7 +62,7 @@ fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn text_is_cut_at_the_finest_boundary_that_was_asked_for() {
+fn text_is_cut_at_the_finest_requested_boundary() {
     assert_eq!(
         texts(json!(["sentence", "completion"])),
         pairs(&[
@@ -112,135 +112,135 @@ fn the_whole_text_arrives_with_exact_positions() {
 
 #[test]
 fn positions_count_characters_of_the_composed_text() {
-    let mut world = World::new();
-    let reader = world.join(json!({"coalesce_boundaries": ["sentence"]}));
-    let session = world.start();
-    let output = world.open(&session);
+    let mut harness = EngineHarness::new();
+    let reader = harness.join(json!({"coalesce_boundaries": ["sentence"]}));
+    let session = harness.start();
+    let output = harness.open(&session);
     for token in ["Cafe", "\u{301} ", "fermé", ". Ba", "r ouvert."] {
-        world.write(&session, &output, token);
+        harness.write(&session, &output, token);
     }
-    world.finish(&session, &output);
+    harness.finish(&session, &output);
     assert_eq!(
-        world.chunks(reader),
+        harness.chunks(reader),
         [("Café fermé. ".into(), 0, "sentence".into(), false), ("Bar ouvert.".into(), 12, "sentence".into(), true)]
     );
 }
 
 #[test]
 fn an_output_without_text_still_ends() {
-    let mut world = World::new();
-    let reader = world.join_reader();
-    let session = world.start();
-    let output = world.open(&session);
-    world.finish(&session, &output);
-    assert_eq!(world.chunks(reader), [(String::new(), 0, "completion".into(), true)]);
+    let mut harness = EngineHarness::new();
+    let reader = harness.join_reader();
+    let session = harness.start();
+    let output = harness.open(&session);
+    harness.finish(&session, &output);
+    assert_eq!(harness.chunks(reader), [(String::new(), 0, "completion".into(), true)]);
 }
 
 #[test]
-fn very_long_text_is_cut_below_the_bound_of_a_chunk() {
-    let mut world = World::new();
-    let reader = world.join(json!({"coalesce_boundaries": ["completion"]}));
-    let session = world.start();
-    let output = world.open(&session);
+fn long_text_is_cut_below_the_chunk_size_limit() {
+    let mut harness = EngineHarness::new();
+    let reader = harness.join(json!({"coalesce_boundaries": ["completion"]}));
+    let session = harness.start();
+    let output = harness.open(&session);
     let text = "abcdefghij".repeat(10_000);
-    world.write(&session, &output, &text);
-    world.finish(&session, &output);
-    let chunks = world.chunks(reader);
+    harness.write(&session, &output, &text);
+    harness.finish(&session, &output);
+    let chunks = harness.chunks(reader);
     assert!(chunks.len() > 5 && chunks.iter().all(|c| c.0.chars().count() <= 16_384));
-    assert_eq!(world.texts(reader).concat(), text);
+    assert_eq!(harness.texts(reader).concat(), text);
 }
 
 #[test]
-fn the_rate_is_kept_and_what_waits_folds_together() {
-    let mut world = World::new();
-    let reader = world.join(json!({"max_events_per_second": 1}));
-    let session = world.start(); // started goes out, idle>thinking waits
-    let output = world.open(&session); // thinking>writing_output folds into it
+fn rate_is_respected_and_waiting_events_are_coalesced() {
+    let mut harness = EngineHarness::new();
+    let reader = harness.join(json!({"max_events_per_second": 1}));
+    let session = harness.start(); // session.started is sent, idle>thinking waits
+    let output = harness.open(&session); // thinking>writing_output is coalesced into it
     for sentence in ["One is here. ", "Two is there. ", "Three is far. ", "Four"] {
-        world.write(&session, &output, sentence);
+        harness.write(&session, &output, sentence);
     }
-    world.pass(1_500);
-    world.finish(&session, &output);
-    world.act(|engine, cx| engine.complete_session(cx, &session, "Done.")).unwrap();
-    world.pass(10_000);
+    harness.pass(1_500);
+    harness.finish(&session, &output);
+    harness.act(|engine, cx| engine.complete_session(cx, &session, "Done.")).unwrap();
+    harness.pass(10_000);
     let names: Vec<(u64, &str)> = vec![
         (0, "session.started"),
         (1_000, "state.changed"),
         (2_000, "output.streaming"),
         (3_000, "session.completed"),
     ];
-    assert_eq!(world.times(reader), names.into_iter().map(|(t, n)| (t, n.to_owned())).collect::<Vec<_>>());
-    assert_eq!(world.states(reader), ["idle>writing_output"]);
+    assert_eq!(harness.times(reader), names.into_iter().map(|(t, n)| (t, n.to_owned())).collect::<Vec<_>>());
+    assert_eq!(harness.states(reader), ["idle>writing_output"]);
     assert_eq!(
-        world.chunks(reader),
+        harness.chunks(reader),
         [("One is here. Two is there. Three is far. Four".into(), 0, "completion".into(), true)]
     );
 }
 
 #[test]
-fn only_the_newest_progress_is_told() {
-    let mut world = World::new();
+fn only_the_newest_progress_is_sent() {
+    let mut harness = EngineHarness::new();
     let reader =
-        world.join(json!({"max_events_per_second": 2, "event_filters": {"exclude": ["aaep:agent.state.changed"]}}));
-    let session = world.start();
+        harness.join(json!({"max_events_per_second": 2, "event_filters": {"exclude": ["aaep:agent.state.changed"]}}));
+    let session = harness.start();
     for percent in 0..50 {
-        world.progress(&session, f64::from(percent));
+        harness.progress(&session, f64::from(percent));
     }
-    world.pass(5_000);
-    assert_eq!(world.count(reader, CoreType::ProgressUpdated), 2);
-    let last = serde_json::to_value(world.events(reader).pop().unwrap()).unwrap();
+    harness.pass(5_000);
+    assert_eq!(harness.count(reader, CoreType::ProgressUpdated), 2);
+    let last = serde_json::to_value(harness.events(reader).pop().unwrap()).unwrap();
     assert_eq!(last["progress"]["percent"], 49);
 }
 
 #[test]
-fn critical_events_pass_filters_and_rates_at_once() {
-    let mut world = World::new();
-    let deaf = world
+fn critical_events_bypass_filters_and_rate_limits() {
+    let mut harness = EngineHarness::new();
+    let deaf = harness
         .join(json!({"event_filters": {"include": [], "exclude": ["aaep:*"]}, "supports_confirmation_reply": true}));
-    let slow = world.join(json!({"max_events_per_second": 1}));
-    let session = world.start();
-    let output = world.open(&session);
-    world.write(&session, &output, "A sentence that waits. Another one. ");
-    world.clear();
+    let slow = harness.join(json!({"max_events_per_second": 1}));
+    let session = harness.start();
+    let output = harness.open(&session);
+    harness.write(&session, &output, "A sentence that waits. Another one. ");
+    harness.clear();
     let ask = aaep_proto::confirm::Confirmation::new("Go?", "It goes.");
-    world.act(|engine, cx| engine.ask(cx, &session, ask)).unwrap();
-    assert_eq!(world.names(deaf), ["awaiting.confirmation"]);
-    assert_eq!(world.names(slow), ["awaiting.confirmation"], "it overtakes what waits");
+    harness.act(|engine, cx| engine.ask(cx, &session, ask)).unwrap();
+    assert_eq!(harness.names(deaf), ["awaiting.confirmation"]);
+    assert_eq!(harness.names(slow), ["awaiting.confirmation"], "it overtakes the waiting events");
     // The text that was overtaken is not lost; the stale state change is.
-    world.finish(&session, &output);
-    world.pass(10_000);
-    assert_eq!(world.texts(slow).concat(), "A sentence that waits. Another one. ");
+    harness.finish(&session, &output);
+    harness.pass(10_000);
+    assert_eq!(harness.texts(slow).concat(), "A sentence that waits. Another one. ");
 }
 
 #[test]
-fn an_error_takes_the_rest_of_its_session_along() {
-    let mut world = World::new();
-    let slow = world.join(json!({"max_events_per_second": 1}));
-    let session = world.start();
-    let output = world.open(&session);
-    world.write(&session, &output, "A sentence that waits. Another one. And a ha");
-    world.act(|engine, cx| engine.fail_session(cx, &session, ErrorCategory::Permanent, "Broken.")).unwrap();
-    assert_eq!(world.names(slow), ["session.started", "output.streaming", "session.errored"]);
-    assert_eq!(world.texts(slow), ["A sentence that waits. Another one. And a ha"]);
-    // What went out of turn is paid for: one text is owed, so the next start waits two seconds.
-    let next = world.start();
-    world.pass(1_999);
-    assert_eq!(world.names(slow).len(), 3);
-    world.pass(1);
-    assert_eq!(world.names(slow)[3], "session.started");
-    world.act(|engine, cx| engine.complete_session(cx, &next, "Done.")).unwrap();
+fn error_is_sent_after_the_waiting_events_of_its_session() {
+    let mut harness = EngineHarness::new();
+    let slow = harness.join(json!({"max_events_per_second": 1}));
+    let session = harness.start();
+    let output = harness.open(&session);
+    harness.write(&session, &output, "A sentence that waits. Another one. And a ha");
+    harness.act(|engine, cx| engine.fail_session(cx, &session, ErrorCategory::Permanent, "Broken.")).unwrap();
+    assert_eq!(harness.names(slow), ["session.started", "output.streaming", "session.errored"]);
+    assert_eq!(harness.texts(slow), ["A sentence that waits. Another one. And a ha"]);
+    // Events sent ahead of the rate use up budget: the next session.started waits two seconds.
+    let next = harness.start();
+    harness.pass(1_999);
+    assert_eq!(harness.names(slow).len(), 3);
+    harness.pass(1);
+    assert_eq!(harness.names(slow)[3], "session.started");
+    harness.act(|engine, cx| engine.complete_session(cx, &next, "Done.")).unwrap();
 }
 
 #[test]
-fn a_question_never_comes_before_its_session() {
-    let mut world = World::new();
-    let slow = world.join(json!({"max_events_per_second": 1, "supports_confirmation_reply": true}));
-    let first = world.start();
-    world.act(|engine, cx| engine.complete_session(cx, &first, "Done.")).unwrap();
-    let second = world.start();
+fn question_is_never_sent_before_the_start_of_its_session() {
+    let mut harness = EngineHarness::new();
+    let slow = harness.join(json!({"max_events_per_second": 1, "supports_confirmation_reply": true}));
+    let first = harness.start();
+    harness.act(|engine, cx| engine.complete_session(cx, &first, "Done.")).unwrap();
+    let second = harness.start();
     let ask = aaep_proto::confirm::Confirmation::new("Go?", "It goes.");
-    world.act(|engine, cx| engine.ask(cx, &second, ask)).unwrap();
-    let of_second: Vec<String> = world
+    harness.act(|engine, cx| engine.ask(cx, &second, ask)).unwrap();
+    let of_second: Vec<String> = harness
         .events(slow)
         .iter()
         .filter(|e| e.envelope.session_id == second)
@@ -250,66 +250,66 @@ fn a_question_never_comes_before_its_session() {
 }
 
 #[test]
-fn text_is_handed_over_no_faster_than_it_can_be_announced() {
-    let mut world = World::new();
-    let reader = world.join(json!({"pace_wpm": 60}));
-    let session = world.start();
-    let output = world.open(&session);
-    world.write(&session, &output, "One two three four. "); // four words, four seconds
-    world.write(&session, &output, "Five six. Seven eight. Nine");
-    world.pass(3_999);
-    assert_eq!(world.texts(reader), ["One two three four. "]);
-    world.pass(1);
+fn text_is_sent_no_faster_than_the_negotiated_pace() {
+    let mut harness = EngineHarness::new();
+    let reader = harness.join(json!({"pace_wpm": 60}));
+    let session = harness.start();
+    let output = harness.open(&session);
+    harness.write(&session, &output, "One two three four. "); // four words, four seconds
+    harness.write(&session, &output, "Five six. Seven eight. Nine");
+    harness.pass(3_999);
+    assert_eq!(harness.texts(reader), ["One two three four. "]);
+    harness.pass(1);
     assert_eq!(
-        world.texts(reader),
+        harness.texts(reader),
         ["One two three four. ", "Five six. Seven eight. "],
         "what waited has grown together"
     );
-    world.finish(&session, &output);
-    world.pass(3_999);
-    assert_eq!(world.chunks(reader).len(), 2);
-    world.pass(1);
-    assert_eq!(world.texts(reader).concat(), "One two three four. Five six. Seven eight. Nine");
+    harness.finish(&session, &output);
+    harness.pass(3_999);
+    assert_eq!(harness.chunks(reader).len(), 2);
+    harness.pass(1);
+    assert_eq!(harness.texts(reader).concat(), "One two three four. Five six. Seven eight. Nine");
 }
 
 #[test]
-fn low_load_hears_what_matters_only() {
-    let mut world = World::new();
-    let calm = world.join(json!({"cognitive_load": "low", "coalesce_boundaries": ["sentence", "completion"]}));
-    let session = world.start();
-    let output = world.open(&session);
-    world.write(&session, &output, "One is here. Two is there. ");
-    world.progress(&session, 50.0);
-    world.finish(&session, &output);
-    world.act(|engine, cx| engine.complete_session(cx, &session, "Done.")).unwrap();
-    assert_eq!(world.names(calm), ["session.started", "output.streaming", "session.completed"]);
-    assert_eq!(world.texts(calm), ["One is here. Two is there. "]);
+fn low_cognitive_load_omits_background_events() {
+    let mut harness = EngineHarness::new();
+    let calm = harness.join(json!({"cognitive_load": "low", "coalesce_boundaries": ["sentence", "completion"]}));
+    let session = harness.start();
+    let output = harness.open(&session);
+    harness.write(&session, &output, "One is here. Two is there. ");
+    harness.progress(&session, 50.0);
+    harness.finish(&session, &output);
+    harness.act(|engine, cx| engine.complete_session(cx, &session, "Done.")).unwrap();
+    assert_eq!(harness.names(calm), ["session.started", "output.streaming", "session.completed"]);
+    assert_eq!(harness.texts(calm), ["One is here. Two is there. "]);
 }
 
 #[test]
-fn the_same_terms_share_the_same_bytes() {
-    let mut world = World::new();
-    let keys: Vec<_> = (0..3).map(|_| world.join(json!({"preferred_verbosity": "terse"}))).collect();
-    let session = world.start();
-    let output = world.open(&session);
-    world.write(&session, &output, "One is here. Two");
-    world.finish(&session, &output);
-    let ids = |key| world.events(key).iter().map(|e| e.envelope.event_id.to_string()).collect::<Vec<_>>();
+fn subscriptions_with_equal_terms_share_bytes() {
+    let mut harness = EngineHarness::new();
+    let keys: Vec<_> = (0..3).map(|_| harness.join(json!({"preferred_verbosity": "terse"}))).collect();
+    let session = harness.start();
+    let output = harness.open(&session);
+    harness.write(&session, &output, "One is here. Two");
+    harness.finish(&session, &output);
+    let ids = |key| harness.events(key).iter().map(|e| e.envelope.event_id.to_string()).collect::<Vec<_>>();
     assert_eq!(ids(keys[0]), ids(keys[1]));
     assert_eq!(ids(keys[0]), ids(keys[2]));
 }
 
 #[test]
-fn what_waited_together_is_put_together_once() {
-    let mut world = World::new();
-    let keys: Vec<_> = (0..2).map(|_| world.join(json!({"max_events_per_second": 1}))).collect();
-    let session = world.start();
-    let output = world.open(&session);
-    world.write(&session, &output, "One is here. Two is there. Three is far. Four");
-    world.finish(&session, &output);
-    world.pass(5_000);
+fn equal_backlogs_are_coalesced_once() {
+    let mut harness = EngineHarness::new();
+    let keys: Vec<_> = (0..2).map(|_| harness.join(json!({"max_events_per_second": 1}))).collect();
+    let session = harness.start();
+    let output = harness.open(&session);
+    harness.write(&session, &output, "One is here. Two is there. Three is far. Four");
+    harness.finish(&session, &output);
+    harness.pass(5_000);
     let texts = |key| {
-        world
+        harness
             .events(key)
             .iter()
             .filter(|e| e.core_type() == Some(CoreType::OutputStreaming))
@@ -321,25 +321,25 @@ fn what_waited_together_is_put_together_once() {
 }
 
 #[test]
-fn the_same_event_keeps_its_id_in_every_shape() {
-    let mut world = World::new();
-    let (plain, terse) = (world.join(json!({})), world.join(json!({"preferred_verbosity": "terse"})));
-    world.start();
-    assert_eq!(world.events(plain)[0].envelope.event_id, world.events(terse)[0].envelope.event_id);
+fn shaped_variants_of_an_event_keep_its_id() {
+    let mut harness = EngineHarness::new();
+    let (plain, terse) = (harness.join(json!({})), harness.join(json!({"preferred_verbosity": "terse"})));
+    harness.start();
+    assert_eq!(harness.events(plain)[0].envelope.event_id, harness.events(terse)[0].envelope.event_id);
 }
 
 #[test]
-fn a_blocked_link_gets_critical_events_first_when_it_opens() {
-    let mut world = World::new();
-    let reader = world.join_reader();
-    let session = world.start();
-    world.act(|engine, cx| engine.set_blocked(cx, reader, true));
-    let output = world.open(&session);
-    world.write(&session, &output, "One is here. Two is there. Three");
+fn unblocked_link_receives_critical_events_first() {
+    let mut harness = EngineHarness::new();
+    let reader = harness.join_reader();
+    let session = harness.start();
+    harness.act(|engine, cx| engine.set_blocked(cx, reader, true));
+    let output = harness.open(&session);
+    harness.write(&session, &output, "One is here. Two is there. Three");
     let ask = aaep_proto::confirm::Confirmation::new("Go?", "It goes.");
-    world.act(|engine, cx| engine.ask(cx, &session, ask)).unwrap();
-    world.clear();
-    world.act(|engine, cx| engine.set_blocked(cx, reader, false));
-    assert_eq!(world.names(reader), ["awaiting.confirmation", "output.streaming"]);
-    assert_eq!(world.texts(reader), ["One is here. Two is there. "]);
+    harness.act(|engine, cx| engine.ask(cx, &session, ask)).unwrap();
+    harness.clear();
+    harness.act(|engine, cx| engine.set_blocked(cx, reader, false));
+    assert_eq!(harness.names(reader), ["awaiting.confirmation", "output.streaming"]);
+    assert_eq!(harness.texts(reader), ["One is here. Two is there. "]);
 }

@@ -1,4 +1,4 @@
-//! Everything that is emitted after the answer to a renegotiation follows the new terms (5.7.2, decision 77).
+//! Everything that is sent after the response to a renegotiation follows the new terms (5.7.2, decision 77).
 
 use aaep_proto::confirm::Confirmation;
 use aaep_proto::engine::SubscriptionKey;
@@ -6,11 +6,11 @@ use aaep_proto::id::{OutputId, SessionId};
 use aaep_proto::message::{CoreType, Localized, Payload, Progress, ProgressUpdated, ToolInvoked};
 use serde_json::{Value, json};
 
-use crate::harness::{Received, World};
+use crate::harness::{EngineHarness, Received};
 
-/// A subscription for which everything waits, as its link is full.
+/// A subscription with a blocked link, so that its events are held.
 struct Scene {
-    world: World,
+    harness: EngineHarness,
     reader: SubscriptionKey,
     session: SessionId,
     output: OutputId,
@@ -18,40 +18,40 @@ struct Scene {
 
 impl Scene {
     fn new(capabilities: Value) -> Scene {
-        let mut world =
-            World::with(|config| config.offer.languages = ["en", "de"].map(|l| l.parse().unwrap()).to_vec());
-        let reader = world.join(capabilities);
-        let session = world.start();
-        let output = world.act(|engine, cx| engine.open_output(cx, &session, "text/plain", None)).unwrap();
-        world.pass(20_000);
-        world.clear();
-        world.act(|engine, cx| engine.set_blocked(cx, reader, true));
-        Scene { world, reader, session, output }
+        let mut harness =
+            EngineHarness::with(|config| config.offer.languages = ["en", "de"].map(|l| l.parse().unwrap()).to_vec());
+        let reader = harness.join(capabilities);
+        let session = harness.start();
+        let output = harness.act(|engine, cx| engine.open_output(cx, &session, "text/plain", None)).unwrap();
+        harness.pass(20_000);
+        harness.clear();
+        harness.act(|engine, cx| engine.set_blocked(cx, reader, true));
+        Scene { harness, reader, session, output }
     }
 
     fn write(&mut self, text: &str) {
-        self.world.act(|engine, cx| engine.write(cx, &self.session, &self.output, text)).unwrap();
+        self.harness.act(|engine, cx| engine.write(cx, &self.session, &self.output, text)).unwrap();
     }
 
     fn finish(&mut self) {
-        self.world.act(|engine, cx| engine.finish_output(cx, &self.session, &self.output)).unwrap();
+        self.harness.act(|engine, cx| engine.finish_output(cx, &self.session, &self.output)).unwrap();
     }
 
     fn renegotiate(&mut self, capabilities: Value) {
-        let id = self.world.engine.subscription_id(self.reader).unwrap().clone();
+        let id = self.harness.engine.subscription_id(self.reader).unwrap().clone();
         let change = json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": capabilities});
-        self.world.send(self.reader, change);
+        self.harness.send(self.reader, change);
     }
 
     fn unblock(&mut self) {
-        self.world.act(|engine, cx| engine.set_blocked(cx, self.reader, false));
+        self.harness.act(|engine, cx| engine.set_blocked(cx, self.reader, false));
     }
 
     fn progress(&mut self, text: &str, german: &str) {
         let progress = Progress { step: Some(1), ..Progress::default() };
         let updated = ProgressUpdated { progress, summary_normal: Some(text.into()), ..ProgressUpdated::default() };
         let updated = Localized::new(updated).text("summary_normal", &"de".parse().unwrap(), german).into_payload();
-        self.world.act(|engine, cx| engine.emit_localized(cx, &self.session, updated)).unwrap();
+        self.harness.act(|engine, cx| engine.emit_localized(cx, &self.session, updated)).unwrap();
     }
 
     fn tool(&mut self) {
@@ -62,16 +62,16 @@ impl Scene {
             summary_detailed: Some("Looking it up.".into()),
             ..ToolInvoked::default()
         };
-        self.world.act(|engine, cx| engine.invoke_tool(cx, &self.session, tool)).unwrap();
+        self.harness.act(|engine, cx| engine.invoke_tool(cx, &self.session, tool)).unwrap();
     }
 
     fn chunks(&self) -> Vec<(String, u64, String, bool)> {
-        self.world.chunks(self.reader)
+        self.harness.chunks(self.reader)
     }
 }
 
 #[test]
-fn held_text_waits_for_completion_if_that_was_asked_for() {
+fn held_text_waits_for_completion_if_requested() {
     let mut scene = Scene::new(json!({"coalesce_boundaries": ["none"]}));
     for token in ["One is here. ", "Two is", " there. ", "Three"] {
         scene.write(token);
@@ -85,8 +85,8 @@ fn held_text_waits_for_completion_if_that_was_asked_for() {
     assert_eq!(scene.chunks(), [(whole.to_owned(), 0, "completion".to_owned(), true)]);
 }
 
-/// From any boundaries to any others, with text held in the middle of the output or after its end, with others who have
-/// the new terms already and without.
+/// Covers every pair of old and new boundaries, with text held inside the output or after its end, with and without
+/// another subscription that already has the new terms.
 #[test]
 fn held_text_is_cut_where_the_new_terms_allow() {
     let sets = [
@@ -101,13 +101,13 @@ fn held_text_is_cut_where_the_new_terms_allow() {
     for (old, new, company, sent, finished) in cases(&sets) {
         let mut scene = Scene::new(json!({"coalesce_boundaries": old}));
         if company {
-            scene.world.join(json!({"coalesce_boundaries": new}));
+            scene.harness.join(json!({"coalesce_boundaries": new}));
         }
         let (head, tail) = text.split_at(45);
         for (n, token) in head.split_inclusive(' ').enumerate() {
             if n == sent {
                 scene.unblock();
-                scene.world.act(|engine, cx| engine.set_blocked(cx, scene.reader, true));
+                scene.harness.act(|engine, cx| engine.set_blocked(cx, scene.reader, true));
             }
             scene.write(token);
         }
@@ -133,7 +133,7 @@ fn held_text_is_cut_where_the_new_terms_allow() {
             assert!(n < before || inside || chunk.ends_with([' ', '\n']), "{case}");
             assert!(n < before || hint != "paragraph" || *complete || chunk.ends_with("\n\n"), "{case}");
         }
-        assert_eq!(scene.world.texts(scene.reader).concat(), text, "{case}");
+        assert_eq!(scene.harness.texts(scene.reader).concat(), text, "{case}");
         assert!(scene.chunks().last().unwrap().3, "{case}");
     }
 }
@@ -153,13 +153,13 @@ fn cases(sets: &[Value]) -> Vec<(Value, Value, bool, usize, bool)> {
 }
 
 #[test]
-fn held_text_keeps_its_place_before_what_came_later() {
+fn held_text_is_sent_before_later_events() {
     let mut scene = Scene::new(json!({"event_filters": {"exclude": ["aaep:agent.state.changed"]}}));
     scene.write("One is here. Two is there. ");
     scene.tool();
     scene.renegotiate(json!({"coalesce_boundaries": ["none"]}));
     scene.unblock();
-    assert_eq!(scene.world.names(scene.reader), ["output.streaming", "tool.invoked"]);
+    assert_eq!(scene.harness.names(scene.reader), ["output.streaming", "tool.invoked"]);
 }
 
 #[test]
@@ -169,21 +169,21 @@ fn held_events_that_are_no_longer_wanted_are_dropped_but_never_critical_ones() {
     scene.tool();
     scene.progress("One.", "Eins.");
     let ask = Confirmation::new("Go?", "It goes.");
-    scene.world.act(|engine, cx| engine.ask(cx, &scene.session, ask)).unwrap();
+    scene.harness.act(|engine, cx| engine.ask(cx, &scene.session, ask)).unwrap();
     scene.renegotiate(json!({"event_filters": {"include": ["aaep:agent.session.*"]}}));
     scene.unblock();
-    scene.world.pass(10_000);
-    assert_eq!(scene.world.names(scene.reader), ["awaiting.confirmation"]);
+    scene.harness.pass(10_000);
+    assert_eq!(scene.harness.names(scene.reader), ["awaiting.confirmation"]);
 }
 
 #[test]
-fn held_events_are_told_in_the_new_language_and_length() {
+fn held_events_are_sent_in_the_new_language_and_length() {
     let mut scene = Scene::new(json!({"languages": ["en"], "preferred_verbosity": "detailed"}));
     scene.tool();
     scene.progress("Step one.", "Erster Schritt.");
     scene.renegotiate(json!({"languages": ["de"], "preferred_verbosity": "terse"}));
     scene.unblock();
-    let events = scene.world.events(scene.reader);
+    let events = scene.harness.events(scene.reader);
     let tool = events.iter().find_map(|e| if let Payload::ToolInvoked(t) = &e.payload { Some(t) } else { None });
     let tool = tool.unwrap();
     assert_eq!((tool.summary_terse.as_deref(), tool.summary_detailed.as_deref()), (Some("Look."), None));
@@ -197,13 +197,13 @@ fn held_events_are_told_in_the_new_language_and_length() {
 }
 
 #[test]
-fn a_critical_event_that_waits_is_told_in_the_new_language() {
+fn held_critical_event_is_sent_in_the_new_language() {
     let mut scene = Scene::new(json!({"languages": ["en"], "supports_confirmation_reply": true}));
     let ask = Confirmation::new("Go?", "It goes.").in_language(&"de".parse().unwrap(), "Los?", "Es geht los.");
-    scene.world.act(|engine, cx| engine.ask(cx, &scene.session, ask)).unwrap();
+    scene.harness.act(|engine, cx| engine.ask(cx, &scene.session, ask)).unwrap();
     scene.renegotiate(json!({"languages": ["de"]}));
     scene.unblock();
-    let asked = scene.world.events(scene.reader).into_iter().find_map(|e| match &e.payload {
+    let asked = scene.harness.events(scene.reader).into_iter().find_map(|e| match &e.payload {
         Payload::AwaitingConfirmation(asked) => Some(asked.action.clone()),
         _ => None,
     });
@@ -217,13 +217,13 @@ fn low_load_drops_held_background_events_and_holds_text_until_the_end() {
     scene.write("One is here. Two is there. ");
     scene.renegotiate(json!({"cognitive_load": "low"}));
     scene.unblock();
-    assert_eq!(scene.world.names(scene.reader), Vec::<String>::new());
+    assert_eq!(scene.harness.names(scene.reader), Vec::<String>::new());
     scene.finish();
     assert_eq!(scene.chunks().len(), 1);
     assert!(scene.chunks()[0].3 && scene.chunks()[0].2 == "completion");
-    // The chain of states goes on from the last one that was heard.
-    scene.world.act(|engine, cx| engine.set_state(cx, &scene.session, "deciding", Some("Deciding."))).unwrap();
-    assert_eq!(scene.world.states(scene.reader), ["writing_output>deciding"]);
+    // The next state change starts from the last state that was sent.
+    scene.harness.act(|engine, cx| engine.set_state(cx, &scene.session, "deciding", Some("Deciding."))).unwrap();
+    assert_eq!(scene.harness.states(scene.reader), ["writing_output>deciding"]);
 }
 
 #[test]
@@ -234,9 +234,9 @@ fn held_events_follow_the_new_rate() {
     }
     scene.renegotiate(json!({"max_events_per_second": 1, "event_filters": {"exclude": ["aaep:agent.state.changed"]}}));
     scene.unblock();
-    assert_eq!(scene.world.count(scene.reader, CoreType::ToolInvoked), 1);
-    scene.world.pass(3_000);
-    assert_eq!(scene.world.count(scene.reader, CoreType::ToolInvoked), 4);
+    assert_eq!(scene.harness.count(scene.reader, CoreType::ToolInvoked), 1);
+    scene.harness.pass(3_000);
+    assert_eq!(scene.harness.count(scene.reader, CoreType::ToolInvoked), 4);
 }
 
 #[test]
@@ -247,27 +247,27 @@ fn held_text_follows_the_new_pace() {
     scene.write("Eleven is here. ");
     assert_eq!(scene.chunks().len(), 1);
     scene.renegotiate(json!({"pace_wpm": 600})); // one second
-    scene.world.pass(999);
+    scene.harness.pass(999);
     assert_eq!(scene.chunks().len(), 1);
-    scene.world.pass(1);
+    scene.harness.pass(1);
     assert_eq!(scene.chunks().len(), 2);
     scene.renegotiate(json!({"pace_wpm": 60}));
     scene.write("Twelve is there. ");
-    scene.world.pass(2_999);
+    scene.harness.pass(2_999);
     assert_eq!(scene.chunks().len(), 2);
-    scene.world.pass(1);
+    scene.harness.pass(1);
     assert_eq!(scene.chunks().len(), 3);
 }
 
 #[test]
-fn the_answer_comes_before_everything_that_follows_it() {
+fn response_precedes_events_with_the_new_terms() {
     let mut scene = Scene::new(json!({"max_events_per_second": 1}));
     scene.unblock();
     scene.write("One is here. ");
     scene.write("Two is there. ");
-    scene.world.clear();
+    scene.harness.clear();
     scene.renegotiate(json!({"max_events_per_second": 50, "coalesce_boundaries": ["word"]}));
-    scene.world.pass(1_000);
-    let all = &scene.world.received[&scene.reader];
+    scene.harness.pass(1_000);
+    let all = &scene.harness.received[&scene.reader];
     assert!(matches!(all[0].1, Received::Message(_)) && all.len() > 1, "{all:?}");
 }

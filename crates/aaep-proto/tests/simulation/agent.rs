@@ -11,7 +11,7 @@ use aaep_proto::message::{
 use aaep_proto::record::Decimal;
 use serde_json::{Value, json};
 
-use crate::harness::World;
+use crate::harness::EngineHarness;
 use crate::random::Random;
 
 /// What the truth about a question is.
@@ -60,9 +60,9 @@ const TOKENS: [&str; 16] = [
 ];
 
 impl Session {
-    pub fn start(world: &mut World) -> Session {
+    pub fn start(harness: &mut EngineHarness) -> Session {
         Session {
-            id: world.start(),
+            id: harness.start(),
             outputs: BTreeMap::new(),
             calls: Vec::new(),
             questions: BTreeMap::new(),
@@ -74,77 +74,77 @@ impl Session {
     }
 
     /// Does one random thing; answers whether the session has ended, and the truth of finished outputs.
-    pub fn step(&mut self, world: &mut World, random: &mut Random) -> (bool, Vec<(OutputId, String)>) {
+    pub fn step(&mut self, harness: &mut EngineHarness, random: &mut Random) -> (bool, Vec<(OutputId, String)>) {
         let id = self.id.clone();
         let mut finished = Vec::new();
         if !self.permits.is_empty() && random.chance(30) {
-            self.run_permitted(world, random);
+            self.run_permitted(harness, random);
             return (false, finished);
         }
         match random.below(16) {
-            0 => drop(world.act(|e, cx| e.set_state(cx, &id, "deciding", Some("Deciding."))).unwrap()),
+            0 => drop(harness.act(|e, cx| e.set_state(cx, &id, "deciding", Some("Deciding."))).unwrap()),
             1 => {
                 let progress = Progress { percent: Some(Decimal(random.below(101) as f64)), ..Progress::default() };
                 let updated = ProgressUpdated { progress, ..ProgressUpdated::default() };
-                world.act(|e, cx| e.emit(cx, &id, updated.into())).unwrap();
+                harness.act(|e, cx| e.emit(cx, &id, updated.into())).unwrap();
             }
             2 => {
                 let tool =
                     ToolInvoked { tool: "look".into(), summary_normal: "Looking.".into(), ..ToolInvoked::default() };
-                let call = world.act(|e, cx| e.invoke_tool(cx, &id, tool)).unwrap();
+                let call = harness.act(|e, cx| e.invoke_tool(cx, &id, tool)).unwrap();
                 self.calls.push((call, "look".into()));
             }
-            3 => self.complete_call(world),
+            3 => self.complete_call(harness),
             4 => {
-                let output = world.act(|e, cx| e.open_output(cx, &id, "text/markdown", None)).unwrap();
+                let output = harness.act(|e, cx| e.open_output(cx, &id, "text/markdown", None)).unwrap();
                 self.outputs.insert(output, String::new());
             }
-            5..=8 => self.write(world, random),
+            5..=8 => self.write(harness, random),
             9 => {
                 if let Some((output, text)) = self.outputs.pop_first() {
-                    world.act(|e, cx| e.finish_output(cx, &id, &output)).unwrap();
+                    harness.act(|e, cx| e.finish_output(cx, &id, &output)).unwrap();
                     finished.push((output, text));
                 }
             }
-            10 | 11 => self.ask(world, random),
-            12 => self.withdraw(world, random),
-            13 => self.run_permitted(world, random),
-            14 => self.misbehave(world),
+            10 | 11 => self.ask(harness, random),
+            12 => self.withdraw(harness, random),
+            13 => self.run_permitted(harness, random),
+            14 => self.misbehave(harness),
             _ => {
                 if random.chance(40) {
                     finished.extend(std::mem::take(&mut self.outputs));
-                    return (self.end(world, random), finished);
+                    return (self.end(harness, random), finished);
                 }
             }
         }
         (false, finished)
     }
 
-    fn complete_call(&mut self, world: &mut World) {
+    fn complete_call(&mut self, harness: &mut EngineHarness) {
         if let Some((call, tool)) = self.calls.pop() {
             let done = ToolCompleted { tool_call_id: Some(call), ..ToolCompleted::new(tool, ToolStatus::Success) };
             let id = self.id.clone();
-            world.act(|e, cx| e.complete_tool(cx, &id, done)).unwrap();
+            harness.act(|e, cx| e.complete_tool(cx, &id, done)).unwrap();
         }
     }
 
-    fn write(&mut self, world: &mut World, random: &mut Random) {
+    fn write(&mut self, harness: &mut EngineHarness, random: &mut Random) {
         let id = self.id.clone();
         let count = self.outputs.len();
         if let Some((output, text)) = self.outputs.iter_mut().nth(random.below(count)) {
             for _ in 0..1 + random.below(6) {
                 let token = *random.pick(&TOKENS);
                 text.push_str(token);
-                world.act(|e, cx| e.write(cx, &id, output, token)).unwrap();
+                harness.act(|e, cx| e.write(cx, &id, output, token)).unwrap();
             }
         }
     }
 
-    fn ask(&mut self, world: &mut World, random: &mut Random) {
+    fn ask(&mut self, harness: &mut EngineHarness, random: &mut Random) {
         let id = self.id.clone();
         self.asked += 1;
         let seconds = *random.pick(&[2u32, 10, 90, 300]);
-        let wall = world.wall().millis();
+        let wall = harness.wall().millis();
         let (mut irreversible, mut low_risk) = (false, false);
         let (result, confirmation, default_accept, call) = if random.chance(70) {
             let call = json!({"n": self.asked});
@@ -164,18 +164,18 @@ impl Session {
             if default_accept {
                 ask = ask.accept_on_timeout().unwrap();
             }
-            (world.act(|e, cx| e.ask(cx, &id, ask)), true, default_accept, Some(call))
+            (harness.act(|e, cx| e.ask(cx, &id, ask)), true, default_accept, Some(call))
         } else {
             let ask = Clarification::yes_no(format!("Really {}?", self.asked)).timeout_seconds(seconds);
-            (world.act(|e, cx| e.clarify(cx, &id, ask)), false, false, None)
+            (harness.act(|e, cx| e.clarify(cx, &id, ask)), false, false, None)
         };
         if let Ok(token) = result {
-            let timeout_millis = u64::from(stretched(world, seconds, confirmation)) * 1000;
+            let timeout_millis = u64::from(stretched(harness, seconds, confirmation)) * 1000;
             self.questions.insert(
                 token,
                 Asked {
                     confirmation,
-                    deadline_millis: world.millis + timeout_millis,
+                    deadline_millis: harness.millis + timeout_millis,
                     asked_wall_millis: wall,
                     default_accept,
                     irreversible,
@@ -187,24 +187,24 @@ impl Session {
         }
     }
 
-    fn withdraw(&mut self, world: &mut World, random: &mut Random) {
+    fn withdraw(&mut self, harness: &mut EngineHarness, random: &mut Random) {
         let open: Vec<ReplyToken> = self.questions.iter().filter(|(_, q)| !q.settled).map(|(t, _)| t.clone()).collect();
         if !open.is_empty() && random.chance(30) {
             let token = random.pick(&open).clone();
             let superseded = random.chance(50);
-            world.act(|e, cx| e.withdraw(cx, &token, superseded)).unwrap();
+            harness.act(|e, cx| e.withdraw(cx, &token, superseded)).unwrap();
         }
     }
 
     /// Uses a permit, now and then for something else than was agreed to.
-    fn run_permitted(&mut self, world: &mut World, random: &mut Random) {
+    fn run_permitted(&mut self, harness: &mut EngineHarness, random: &mut Random) {
         let Some((permit, call, given)) = self.permits.pop() else { return };
         let id = self.id.clone();
         let honest = random.chance(80);
         let arguments = if honest { call } else { json!({"n": "something else"}) };
         let tool = ToolInvoked { tool: "act".into(), summary_normal: "Acting.".into(), ..ToolInvoked::default() };
-        let result = world.act(|e, cx| e.invoke_irreversible(cx, &id, tool, &arguments, permit));
-        let in_time = world.millis < given + 600_000;
+        let result = harness.act(|e, cx| e.invoke_irreversible(cx, &id, tool, &arguments, permit));
+        let in_time = harness.millis < given + 600_000;
         assert_eq!(result.is_ok(), honest && in_time, "{result:?}");
         if let Ok(call) = result {
             self.ran += 1;
@@ -213,7 +213,7 @@ impl Session {
     }
 
     /// What an agent must not be able to do.
-    fn misbehave(&mut self, world: &mut World) {
+    fn misbehave(&mut self, harness: &mut EngineHarness) {
         let id = self.id.clone();
         let tool = ToolInvoked {
             tool: "act".into(),
@@ -221,25 +221,25 @@ impl Session {
             irreversible: Some(true),
             ..ToolInvoked::default()
         };
-        assert_eq!(world.act(|e, cx| e.invoke_tool(cx, &id, tool.clone())), Err(EngineError::NeedsPermit));
-        assert_eq!(world.act(|e, cx| e.emit(cx, &id, tool.into())), Err(EngineError::NeedsPermit));
+        assert_eq!(harness.act(|e, cx| e.invoke_tool(cx, &id, tool.clone())), Err(EngineError::NeedsPermit));
+        assert_eq!(harness.act(|e, cx| e.emit(cx, &id, tool.into())), Err(EngineError::NeedsPermit));
     }
 
-    fn end(&mut self, world: &mut World, random: &mut Random) -> bool {
+    fn end(&mut self, harness: &mut EngineHarness, random: &mut Random) -> bool {
         let id = self.id.clone();
         match random.below(3) {
-            0 => world.act(|e, cx| e.fail_session(cx, &id, ErrorCategory::Unknown, "Broken.")).unwrap(),
-            1 => world.act(|e, cx| e.cancel_session(cx, &id, "user".into(), "Stopped.")).unwrap(),
+            0 => harness.act(|e, cx| e.fail_session(cx, &id, ErrorCategory::Unknown, "Broken.")).unwrap(),
+            1 => harness.act(|e, cx| e.cancel_session(cx, &id, "user".into(), "Stopped.")).unwrap(),
             _ => {
                 while !self.calls.is_empty() {
-                    self.complete_call(world);
+                    self.complete_call(harness);
                 }
                 let open: Vec<ReplyToken> =
                     self.questions.iter().filter(|(_, q)| !q.settled).map(|(t, _)| t.clone()).collect();
                 for token in open {
-                    let _ = world.act(|e, cx| e.withdraw(cx, &token, false));
+                    let _ = harness.act(|e, cx| e.withdraw(cx, &token, false));
                 }
-                world.act(|e, cx| e.complete_session(cx, &id, "Done.")).unwrap();
+                harness.act(|e, cx| e.complete_session(cx, &id, "Done.")).unwrap();
             }
         }
         true
@@ -247,12 +247,12 @@ impl Session {
 }
 
 /// The longest time that anyone who can answer asks for, worked out anew.
-fn stretched(world: &World, seconds: u32, confirmation: bool) -> u32 {
+fn stretched(harness: &EngineHarness, seconds: u32, confirmation: bool) -> u32 {
     let mut longest = seconds;
-    for key in world.known.iter() {
-        let Some(terms) = world.engine.terms(*key) else { continue };
+    for key in harness.known.iter() {
+        let Some(terms) = harness.engine.terms(*key) else { continue };
         let able = if confirmation { terms.can_confirm() } else { terms.can_clarify() };
-        if able && !world.gone.contains(key) {
+        if able && !harness.gone.contains(key) {
             let more = terms.more_time();
             longest = longest.max((seconds * more.factor).max(more.minimum_seconds));
         }

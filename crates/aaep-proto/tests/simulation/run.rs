@@ -1,4 +1,4 @@
-//! One seed: a world, its people, and the checks after every step.
+//! The simulation of one seed: an engine, its agents and subscribers, and the checks after every step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::agent::Session;
 use crate::check;
-use crate::harness::{Received, World};
+use crate::harness::{EngineHarness, Received};
 use crate::listener::{Listener, change, wish};
 use crate::random::Random;
 use crate::totals::Totals;
@@ -28,7 +28,7 @@ struct Flying {
 }
 
 struct Sim {
-    world: World,
+    harness: EngineHarness,
     random: Random,
     sessions: Vec<Session>,
     /// Sessions that ended: their questions are settled for ever.
@@ -63,13 +63,13 @@ pub fn seed(seed: u64) -> Totals {
 
 impl Sim {
     fn new(seed: u64) -> Sim {
-        let mut world = World::new();
-        world.entropy.0 = seed;
-        let observer = seed.is_multiple_of(2).then(|| world.join(json!({})));
-        world.known.extend(observer);
+        let mut harness = EngineHarness::new();
+        harness.entropy.0 = seed;
+        let observer = seed.is_multiple_of(2).then(|| harness.join(json!({})));
+        harness.known.extend(observer);
         let listeners = observer.map(|key| (key, Listener::new(key, ResumePolicy::Connection, &json!({}), false, 0)));
         Sim {
-            world,
+            harness,
             random: Random(seed),
             observer,
             sessions: Vec::new(),
@@ -90,12 +90,12 @@ impl Sim {
             3 => self.renegotiate(),
             4 => self.block(),
             5 | 6 if self.sessions.len() < 3 => {
-                let session = Session::start(&mut self.world);
+                let session = Session::start(&mut self.harness);
                 self.sessions.push(session);
             }
             7 | 8 => self.reply(),
             9 | 10 => self.pass_time(),
-            11 => self.world.skew_millis = self.random.below(20_000) as i64 - 10_000,
+            11 => self.harness.skew_millis = self.random.below(20_000) as i64 - 10_000,
             _ => self.act(),
         }
         self.land();
@@ -104,8 +104,8 @@ impl Sim {
     fn join(&mut self) {
         let wish = wish(&mut self.random);
         let binding = if self.random.chance(30) { ResumePolicy::Resumable } else { ResumePolicy::Connection };
-        let key = self.world.try_join_as("user", binding, wish.clone()).unwrap();
-        self.world.known.insert(key);
+        let key = self.harness.try_join_as("user", binding, wish.clone()).unwrap();
+        self.harness.known.insert(key);
         let midway = !self.sessions.is_empty();
         self.listeners.insert(key, Listener::new(key, binding, &wish, midway, self.step));
     }
@@ -120,21 +120,21 @@ impl Sim {
         let listener = &self.listeners[&key];
         match (listener.binding, listener.away, self.random.below(3)) {
             (ResumePolicy::Resumable, true, _) => {
-                self.world.act(|e, cx| e.reconnect(cx, key)).unwrap();
-                self.world.gone.remove(&key);
+                self.harness.act(|e, cx| e.reconnect(cx, key)).unwrap();
+                self.harness.gone.remove(&key);
                 let listener = self.listeners.get_mut(&key).unwrap();
                 (listener.away, listener.gone_at, listener.blocked) = (false, None, false);
             }
             (ResumePolicy::Resumable, false, 0 | 1) => {
-                self.world.act(|e, cx| e.disconnect(cx, key));
-                let gone = self.world.millis + 15_000;
+                self.harness.act(|e, cx| e.disconnect(cx, key));
+                let gone = self.harness.millis + 15_000;
                 let listener = self.listeners.get_mut(&key).unwrap();
                 (listener.away, listener.gone_at) = (true, Some(gone));
             }
-            (ResumePolicy::Connection, _, 0) => self.world.act(|e, cx| e.disconnect(cx, key)),
+            (ResumePolicy::Connection, _, 0) => self.harness.act(|e, cx| e.disconnect(cx, key)),
             _ if self.random.chance(50) => {
-                let id = self.world.engine.subscription_id(key).unwrap().clone();
-                self.world.send(key, json!({"type": "subscription.close", "subscription_id": id}));
+                let id = self.harness.engine.subscription_id(key).unwrap().clone();
+                self.harness.send(key, json!({"type": "subscription.close", "subscription_id": id}));
             }
             _ => {}
         }
@@ -143,10 +143,10 @@ impl Sim {
     fn renegotiate(&mut self) {
         let Some(key) = self.pick_listener() else { return };
         let change = change(&mut self.random);
-        let id = self.world.engine.subscription_id(key).unwrap().clone();
+        let id = self.harness.engine.subscription_id(key).unwrap().clone();
         // What was received before follows the old terms.
         self.check_step();
-        self.world
+        self.harness
             .send(key, json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": change}));
         if let Some(listener) = self.listeners.get_mut(&key) {
             let fields: aaep_proto::message::Capabilities = serde_json::from_value(change).unwrap();
@@ -175,7 +175,7 @@ impl Sim {
         if !listener.away {
             listener.blocked = !listener.blocked;
             let blocked = listener.blocked;
-            self.world.act(|e, cx| e.set_blocked(cx, key, blocked));
+            self.harness.act(|e, cx| e.set_blocked(cx, key, blocked));
         }
     }
 
@@ -185,7 +185,7 @@ impl Sim {
         }
         let index = self.random.below(self.sessions.len());
         let before: BTreeSet<OutputId> = self.sessions[index].outputs.keys().cloned().collect();
-        let (ended, finished) = self.sessions[index].step(&mut self.world, &mut self.random);
+        let (ended, finished) = self.sessions[index].step(&mut self.harness, &mut self.random);
         for id in self.sessions[index].outputs.keys().filter(|id| !before.contains(*id)) {
             self.began.insert(id.clone(), self.step);
         }
@@ -220,9 +220,9 @@ impl Sim {
             false => json!({"type": "clarification.reply", "reply_token": token, "response": self.random.chance(50)}),
         };
         let at = match self.random.below(10) {
-            0 => self.world.wall().millis() - 60_000,
-            1 => self.world.wall().millis() + 400_000,
-            _ => self.world.wall().millis(),
+            0 => self.harness.wall().millis() - 60_000,
+            1 => self.harness.wall().millis() + 400_000,
+            _ => self.harness.wall().millis(),
         };
         reply["timestamp"] = json!(Timestamp::from_millis(at).to_string());
         if self.random.chance(10) {
@@ -231,7 +231,7 @@ impl Sim {
         let lost = self.random.chance(10);
         let copies = if self.random.chance(20) { 2 } else { 1 };
         for _ in 0..if lost { 0 } else { copies } {
-            let arrives = self.world.millis + self.random.below(3_000) as u64;
+            let arrives = self.harness.millis + self.random.below(3_000) as u64;
             self.flying.push(Flying { arrives, from, reply: reply.clone() });
         }
     }
@@ -239,9 +239,9 @@ impl Sim {
     /// Delivers the replies that have arrived, each checked against the truth.
     fn land(&mut self) {
         self.flying.sort_by_key(|f| f.arrives);
-        while self.flying.first().is_some_and(|f| f.arrives <= self.world.millis) {
+        while self.flying.first().is_some_and(|f| f.arrives <= self.harness.millis) {
             let flying = self.flying.remove(0);
-            if self.world.engine.subscription_id(flying.from).is_none() {
+            if self.harness.engine.subscription_id(flying.from).is_none() {
                 continue;
             }
             let token: ReplyToken = serde_json::from_value(flying.reply["reply_token"].clone()).unwrap();
@@ -252,12 +252,12 @@ impl Sim {
             }
             let counts = self.should_count(&flying, &token);
             let (decided, answered, ignored) =
-                (self.world.decided.len(), self.world.answered.len(), self.world.ignored.len());
-            self.world.reply_with(flying.from, flying.reply.clone());
-            let settled = self.world.decided.len() + self.world.answered.len() - decided - answered;
-            assert_eq!(settled == 1, counts, "{} {:?}", flying.reply, self.world.ignored.last());
-            assert_eq!(self.world.ignored.len() - ignored, usize::from(!counts));
-            if counts && let Some((_, outcome)) = self.world.decided.last() {
+                (self.harness.decided.len(), self.harness.answered.len(), self.harness.ignored.len());
+            self.harness.reply_with(flying.from, flying.reply.clone());
+            let settled = self.harness.decided.len() + self.harness.answered.len() - decided - answered;
+            assert_eq!(settled == 1, counts, "{} {:?}", flying.reply, self.harness.ignored.last());
+            assert_eq!(self.harness.ignored.len() - ignored, usize::from(!counts));
+            if counts && let Some((_, outcome)) = self.harness.decided.last() {
                 let yes = flying.reply["decision"] == "accept";
                 assert_eq!(outcome.decision == Decision::Accept, yes);
             }
@@ -271,7 +271,7 @@ impl Sim {
 
     /// Whether the listener has read the question.
     fn was_handed(&self, flying: &Flying, token: &ReplyToken) -> bool {
-        let just_now = self.world.received.get(&flying.from).into_iter().flatten();
+        let just_now = self.harness.received.get(&flying.from).into_iter().flatten();
         self.listeners[&flying.from].prompts.contains(token)
             || just_now.into_iter().any(|(_, r)| matches!(r, Received::Event(e) if check_token(e, token)))
     }
@@ -283,11 +283,11 @@ impl Sim {
         let kind =
             if flying.reply["type"] == "confirmation.reply" { question.confirmation } else { !question.confirmation };
         let capable = if question.confirmation { listener.can_confirm() } else { listener.can_clarify() };
-        let capable = capable && !self.world.gone.contains(&flying.from);
+        let capable = capable && !self.harness.gone.contains(&flying.from);
         let handed = self.was_handed(flying, token);
         let at: Timestamp = serde_json::from_value(flying.reply["timestamp"].clone()).unwrap();
-        let expires = self.world.expires.get(token).copied().unwrap_or(i64::MAX);
-        let in_time = self.world.millis < question.deadline_millis
+        let expires = self.harness.expires.get(token).copied().unwrap_or(i64::MAX);
+        let in_time = self.harness.millis < question.deadline_millis
             && at.millis() < expires
             && at.millis() + 5_000 >= question.asked_wall_millis;
         !question.settled && kind && capable && handed && in_time && flying.reply.get("subscription_id").is_none()
@@ -295,32 +295,32 @@ impl Sim {
 
     fn pass_time(&mut self) {
         let millis = *self.random.pick(&[10, 200, 1_000, 4_000, 20_000, 300_000]);
-        let end = self.world.millis + millis;
+        let end = self.harness.millis + millis;
         // Replies land on the way.
         while let Some(next) = self.flying.iter().map(|f| f.arrives).filter(|a| *a <= end).min() {
-            let step = next.saturating_sub(self.world.millis);
-            self.world.pass(step);
+            let step = next.saturating_sub(self.harness.millis);
+            self.harness.pass(step);
             self.note_gone();
             self.take_outcomes();
             self.land();
         }
-        let rest = end.saturating_sub(self.world.millis);
-        self.world.pass(rest);
+        let rest = end.saturating_sub(self.harness.millis);
+        self.harness.pass(rest);
         self.note_gone();
         self.take_outcomes();
     }
 
     fn note_gone(&mut self) {
         for (key, listener) in &self.listeners {
-            if listener.gone_at.is_some_and(|at| at <= self.world.millis) {
-                self.world.gone.insert(*key);
+            if listener.gone_at.is_some_and(|at| at <= self.harness.millis) {
+                self.harness.gone.insert(*key);
             }
         }
     }
 
     /// Books the outcomes: each question once, each with a reason that fits.
     fn take_outcomes(&mut self) {
-        for (token, outcome) in std::mem::take(&mut self.world.decided) {
+        for (token, outcome) in std::mem::take(&mut self.harness.decided) {
             assert!(self.settled.insert(token.clone()), "{token} was decided twice");
             let accepted = outcome.decision == Decision::Accept;
             match outcome.resolution {
@@ -335,7 +335,7 @@ impl Sim {
                 let Some(question) = session.questions.get_mut(&token) else { continue };
                 question.settled = true;
                 if outcome.resolution == Resolution::TimedOut {
-                    assert!(self.world.millis >= question.deadline_millis, "timed out too early");
+                    assert!(self.harness.millis >= question.deadline_millis, "timed out too early");
                 }
                 assert!(
                     !accepted || outcome.resolution == Resolution::Accepted || question.default_accept,
@@ -350,18 +350,18 @@ impl Sim {
                 }
                 if let Some(permit) = outcome.permit {
                     session.agreed += 1;
-                    session.permits.push((permit, question.call.clone().unwrap(), self.world.decided_at[&token]));
+                    session.permits.push((permit, question.call.clone().unwrap(), self.harness.decided_at[&token]));
                 }
                 break;
             }
         }
-        for (token, _) in std::mem::take(&mut self.world.answered) {
+        for (token, _) in std::mem::take(&mut self.harness.answered) {
             assert!(self.settled.insert(token.clone()), "{token} was answered twice");
             self.sessions.iter_mut().filter_map(|s| s.questions.get_mut(&token)).for_each(|q| q.settled = true);
         }
-        self.totals.ignored += std::mem::take(&mut self.world.ignored).len();
+        self.totals.ignored += std::mem::take(&mut self.harness.ignored).len();
         for session in &self.sessions {
-            let late = session.questions.values().find(|q| !q.settled && q.deadline_millis < self.world.millis);
+            let late = session.questions.values().find(|q| !q.settled && q.deadline_millis < self.harness.millis);
             assert!(late.is_none(), "a question outlived its deadline");
         }
     }
@@ -369,9 +369,9 @@ impl Sim {
     /// What came in this step, for everyone.
     fn check_step(&mut self) {
         self.take_outcomes();
-        let received = std::mem::take(&mut self.world.received);
+        let received = std::mem::take(&mut self.harness.received);
         let closed: BTreeSet<SubscriptionKey> =
-            std::mem::take(&mut self.world.closed).into_iter().map(|(k, _)| k).collect();
+            std::mem::take(&mut self.harness.closed).into_iter().map(|(k, _)| k).collect();
         self.totals.closed += closed.len();
         let mut critical: BTreeMap<String, Event> = BTreeMap::new();
         for (key, items) in &received {
@@ -394,10 +394,10 @@ impl Sim {
         self.check_critical(&received, &critical, &closed);
         for key in &closed {
             self.listeners.remove(key);
-            self.world.known.remove(key);
+            self.harness.known.remove(key);
         }
         for (key, listener) in &self.listeners {
-            let waiting = self.world.engine.waiting(*key);
+            let waiting = self.harness.engine.waiting(*key);
             assert!(waiting <= limits::OUTBOX_EVENTS, "{waiting} events wait");
             assert!(!listener.is_unlimited() || waiting == 0, "something waits for who takes everything");
         }
@@ -441,12 +441,12 @@ impl Sim {
     /// Everyone opens up, all time passes: what was written is what was read.
     fn wind_down(&mut self) {
         for key in self.listeners.keys().copied().collect::<Vec<_>>() {
-            let _ = self.world.act(|e, cx| e.reconnect(cx, key));
-            self.world.act(|e, cx| e.set_blocked(cx, key, false));
+            let _ = self.harness.act(|e, cx| e.reconnect(cx, key));
+            self.harness.act(|e, cx| e.set_blocked(cx, key, false));
             let listener = self.listeners.get_mut(&key).unwrap();
             (listener.blocked, listener.away, listener.gone_at) = (false, false, None);
         }
-        self.world.gone.clear();
+        self.harness.gone.clear();
         self.check_step();
         for mut session in std::mem::take(&mut self.sessions) {
             let id = session.id.clone();
@@ -454,20 +454,20 @@ impl Sim {
                 let began = self.began[&output];
                 self.finished.push((output, text, began));
             }
-            self.world.act(|e, cx| e.cancel_session(cx, &id, "system".into(), "The end.")).unwrap();
+            self.harness.act(|e, cx| e.cancel_session(cx, &id, "system".into(), "The end.")).unwrap();
             self.settled.extend(session.questions.into_keys());
-            self.world.decided.clear();
-            self.world.answered.clear();
+            self.harness.decided.clear();
+            self.harness.answered.clear();
         }
         for _ in 0..200 {
-            self.world.pass(30_000);
-            self.world.decided.clear();
+            self.harness.pass(30_000);
+            self.harness.decided.clear();
             self.check_step();
-            if self.world.engine.next_deadline().is_none() {
+            if self.harness.engine.next_deadline().is_none() {
                 break;
             }
         }
-        assert_eq!(self.world.engine.next_deadline(), None, "a timer is left behind");
+        assert_eq!(self.harness.engine.next_deadline(), None, "a timer is left behind");
         for listener in self.listeners.values().filter(|l| l.filter.passes_core(CoreType::OutputStreaming)) {
             for (id, truth, began) in &self.finished {
                 if *began <= listener.joined_at_step {
