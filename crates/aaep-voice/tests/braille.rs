@@ -18,7 +18,7 @@ use tokio::net::UnixListener;
 use tokio::time::timeout;
 
 #[tokio::test]
-async fn text_reaches_the_display_and_keys_come_back() {
+async fn text_is_shown_and_keys_are_received() {
     let mut place = Place::open().await;
     let mut display = place.connect().await;
     assert_eq!(soon("the driver", display.driver()).await, Ok("Virtual".into()));
@@ -57,7 +57,7 @@ async fn text_reaches_the_display_and_keys_come_back() {
 }
 
 #[tokio::test]
-async fn the_display_can_be_taken_again_and_is_given_back() {
+async fn display_can_be_entered_again_after_leaving() {
     let mut place = Place::open().await;
     let mut display = place.connect().await;
     for text in ["first", "second"] {
@@ -80,7 +80,7 @@ async fn the_display_can_be_taken_again_and_is_given_back() {
 }
 
 #[tokio::test]
-async fn a_wait_for_a_key_can_be_given_up() {
+async fn waiting_for_a_key_can_be_cancelled() {
     let mut place = Place::open().await;
     let mut display = place.connect().await;
     soon("the display", display.enter_tty_mode(&[])).await.unwrap();
@@ -94,7 +94,7 @@ async fn a_wait_for_a_key_can_be_given_up() {
 }
 
 #[tokio::test]
-async fn a_display_that_goes_away_is_told() {
+async fn lost_display_is_reported() {
     let mut place = Place::open().await;
     let mut display = place.connect().await;
     soon("the display", display.enter_tty_mode(&[])).await.unwrap();
@@ -107,7 +107,7 @@ async fn a_display_that_goes_away_is_told() {
 }
 
 #[tokio::test]
-async fn a_key_file_opens_the_door() {
+async fn key_file_is_required_to_connect() {
     let place = Place::start(|directory| {
         std::fs::write(directory.join("key"), "a secret of the test").unwrap();
         std::fs::write(directory.join("wrong"), "another").unwrap();
@@ -188,7 +188,7 @@ async fn hostile_sizes_are_typed_errors() {
 }
 
 #[tokio::test]
-async fn a_flood_of_keys_is_bounded() {
+async fn queued_keys_are_bounded() {
     let enter = packet(b'k', &[0, 0, 0, 0, 0, 0, 0xff, 0x0d]);
     let escape = packet(b'k', &[0, 0, 0, 0, 0, 0, 0xff, 0x1b]);
     let unknown = packet(b'?', &[7; 4096]);

@@ -31,7 +31,7 @@ async fn connect(config: VoiceConfig) -> Voice {
 }
 
 #[tokio::test]
-async fn espeak_says_every_priority_and_language_to_its_end() {
+async fn espeak_speaks_every_priority_and_language_completely() {
     let mut place = Place::espeak();
     let config = place.serve().await;
     let modules = place.ask("LIST OUTPUT_MODULES").await;
@@ -84,7 +84,7 @@ async fn espeak_says_every_priority_and_language_to_its_end() {
 }
 
 #[tokio::test]
-async fn texts_reach_the_synthesizer_as_they_are() {
+async fn texts_reach_the_synthesizer_unchanged() {
     let mut place = Place::held();
     let words_per_minute = Some(310);
     let punctuation = Some(Punctuation::Some);
@@ -115,7 +115,7 @@ async fn texts_reach_the_synthesizer_as_they_are() {
 }
 
 #[tokio::test]
-async fn two_stale_prompts_are_both_gone_and_the_others_stay() {
+async fn cancel_about_cancels_all_messages_of_that_topic_only() {
     let mut place = Place::held();
     let voice = connect(place.serve().await).await;
     let mut events = voice.events();
@@ -139,7 +139,7 @@ async fn two_stale_prompts_are_both_gone_and_the_others_stay() {
 }
 
 #[tokio::test]
-async fn a_stale_prompt_that_was_just_handed_over_is_gone_too() {
+async fn cancel_about_cancels_a_message_just_sent() {
     let mut place = Place::held();
     let voice = connect(place.serve().await).await;
     let mut events = voice.events();
@@ -166,7 +166,7 @@ async fn a_stale_prompt_that_was_just_handed_over_is_gone_too() {
 }
 
 #[tokio::test]
-async fn an_important_one_is_said_at_once_and_what_waits_comes_after() {
+async fn important_message_interrupts_and_queued_messages_follow() {
     let mut place = Place::held();
     let voice = connect(place.serve().await).await;
     let mut events = voice.events();
@@ -198,7 +198,7 @@ async fn an_important_one_is_said_at_once_and_what_waits_comes_after() {
 }
 
 #[tokio::test]
-async fn stop_is_silence_and_the_voice_speaks_again_when_asked() {
+async fn stop_cancels_everything_and_later_messages_are_spoken() {
     let mut place = Place::held();
     let voice = connect(place.serve().await).await;
     let mut events = voice.events();
@@ -217,7 +217,7 @@ async fn stop_is_silence_and_the_voice_speaks_again_when_asked() {
 }
 
 #[tokio::test]
-async fn other_clients_speech_is_not_taken_back() {
+async fn speech_of_other_clients_is_not_cancelled() {
     let mut place = Place::held();
     let config = place.serve().await;
     let (voice, other) = (connect(config.clone()).await, connect(config).await);
@@ -235,7 +235,7 @@ async fn other_clients_speech_is_not_taken_back() {
 }
 
 #[tokio::test]
-async fn the_last_progress_is_said_after_others_have_spoken() {
+async fn last_progress_is_spoken_after_other_clients() {
     let mut place = Place::held();
     let config = place.serve().await;
     let (voice, other) = (connect(config.clone()).await, connect(config).await);
@@ -256,7 +256,7 @@ async fn the_last_progress_is_said_after_others_have_spoken() {
 }
 
 #[tokio::test]
-async fn progress_that_became_stale_is_not_said_after_others_have_spoken() {
+async fn cancelled_progress_is_not_spoken_after_other_clients() {
     let mut place = Place::held();
     let config = place.serve().await;
     let (voice, other) = (connect(config.clone()).await, connect(config).await);
@@ -282,7 +282,7 @@ async fn progress_that_became_stale_is_not_said_after_others_have_spoken() {
 }
 
 #[tokio::test]
-async fn a_voice_that_is_dropped_says_goodbye_but_is_not_cut() {
+async fn dropped_voice_quits_and_finishes_its_speech() {
     let mut place = Place::held();
     let voice = connect(place.serve().await).await;
     let mut events = voice.events();
@@ -296,7 +296,7 @@ async fn a_voice_that_is_dropped_says_goodbye_but_is_not_cut() {
 }
 
 #[tokio::test]
-async fn a_server_on_the_network_is_spoken_to_as_well() {
+async fn server_over_tcp_works() {
     let mut place = Place::held();
     place.serve().await;
     place.go();
@@ -317,7 +317,7 @@ async fn a_server_on_the_network_is_spoken_to_as_well() {
 }
 
 #[tokio::test]
-async fn a_dead_voice_comes_back_and_says_again_what_matters() {
+async fn restarted_server_speaks_pending_messages_again() {
     let place = Place::held();
     let mut start = vec!["speech-dispatcher".to_owned(), "--spawn".to_owned()];
     start.extend(place.arguments());
@@ -374,7 +374,7 @@ fn obedient(line: &str) -> String {
 }
 
 #[tokio::test]
-async fn hostile_answers_are_typed_errors() {
+async fn hostile_replies_are_typed_errors() {
     for (answer, error) in [
         ("HTTP/1.1 400 Bad Request\r\n".to_owned(), VoiceError::MalformedReply("a line without a code")),
         ("2".repeat(100_000), VoiceError::MalformedReply("an endless line")),
@@ -390,7 +390,7 @@ async fn hostile_answers_are_typed_errors() {
 }
 
 #[tokio::test]
-async fn a_message_that_kills_the_server_is_said_again_only_once() {
+async fn message_that_kills_the_server_is_retried_once() {
     let (_directory, config) = fake(|_, line| match line {
         "Poison." => Some("\u{0}\r\n".into()),
         line => Some(obedient(line)),
@@ -416,7 +416,7 @@ async fn a_message_that_kills_the_server_is_said_again_only_once() {
 }
 
 #[tokio::test]
-async fn a_message_that_never_ends_does_not_silence_the_rest() {
+async fn message_that_never_ends_does_not_block_the_queue() {
     let taken = AtomicU32::new(0);
     let (_directory, config) = fake(move |_, line| match line {
         // The first text is taken, and then there is nothing but silence.
@@ -432,7 +432,7 @@ async fn a_message_that_never_ends_does_not_silence_the_rest() {
 }
 
 #[tokio::test]
-async fn an_outage_is_told_once() {
+async fn outage_is_reported_once() {
     let (_directory, config) = fake(|connection, line| (connection >= 3).then(|| obedient(line)));
     let voice = Voice::start(config);
     let mut events = voice.events();
@@ -443,7 +443,7 @@ async fn an_outage_is_told_once() {
 }
 
 #[tokio::test]
-async fn events_about_strangers_do_no_harm() {
+async fn events_of_unknown_messages_are_ignored() {
     let (_directory, config) = fake(|_, line| {
         let noise = "703-77\r\n703-1\r\n703 CANCELED\r\n702-18446744073709551615\r\n702-1\r\n702 END\r\n";
         let answer = obedient(line);

@@ -69,7 +69,7 @@ async fn producer() -> (String, mpsc::UnboundedReceiver<Call>) {
 }
 
 #[tokio::test]
-async fn a_question_over_grpc_is_answered_and_a_broken_call_made_again() {
+async fn question_over_grpc_is_answered_and_a_broken_call_is_retried() {
     let (url, mut calls) = producer().await;
     let mut subscriber = Subscriber::connect(&url, options().bearer("t0ken")).unwrap();
     let mut call = in_time("a call", calls.recv()).await.unwrap();
@@ -96,7 +96,7 @@ async fn a_question_over_grpc_is_answered_and_a_broken_call_made_again() {
 }
 
 #[tokio::test]
-async fn credentials_that_do_not_suffice_end_it() {
+async fn unauthenticated_status_ends_the_subscriber() {
     let (url, mut calls) = producer().await;
     let mut subscriber = Subscriber::connect(&url, options()).unwrap();
     let mut call = in_time("a call", calls.recv()).await.unwrap();

@@ -14,7 +14,7 @@ fn always() -> ConnectOptions {
 }
 
 #[tokio::test]
-async fn a_question_comes_and_the_answer_goes_out() {
+async fn question_is_received_and_the_reply_is_sent() {
     let mut producer = FakeHttp::new().await;
     let mut subscriber = Subscriber::connect(&producer.url(), always().bearer("t0ken")).unwrap();
     let request = producer.expect(Method::POST, "/aaep/v1/subscriptions").await;
@@ -42,7 +42,7 @@ async fn a_question_comes_and_the_answer_goes_out() {
 }
 
 #[tokio::test]
-async fn a_broken_stream_is_taken_up_after_the_last_event() {
+async fn broken_stream_resumes_after_the_last_event() {
     let mut producer = FakeHttp::new().await;
     let mut subscriber = Subscriber::connect(&producer.url(), always()).unwrap();
     let stream = producer.serve("sub_1").await;
@@ -64,7 +64,7 @@ async fn a_broken_stream_is_taken_up_after_the_last_event() {
 }
 
 #[tokio::test]
-async fn a_forgotten_subscription_is_asked_for_anew() {
+async fn unknown_subscription_is_requested_again() {
     let mut producer = FakeHttp::new().await;
     let mut subscriber = Subscriber::connect(&producer.url(), always()).unwrap();
     let stream = producer.serve("sub_1").await;
@@ -81,7 +81,7 @@ async fn a_forgotten_subscription_is_asked_for_anew() {
 }
 
 #[tokio::test]
-async fn a_stuck_post_does_not_hold_up_the_next_and_a_failed_one_is_asked_for_again() {
+async fn stuck_reply_does_not_delay_the_next_and_a_failed_reply_reopens_its_prompt() {
     let mut producer = FakeHttp::new().await;
     let mut subscriber = Subscriber::connect(&producer.url(), always()).unwrap();
     let stream = producer.serve("sub_1").await;
@@ -104,7 +104,7 @@ async fn a_stuck_post_does_not_hold_up_the_next_and_a_failed_one_is_asked_for_ag
 }
 
 #[tokio::test]
-async fn refusals_are_told() {
+async fn rejections_and_refusals_end_the_subscriber() {
     let mut producer = FakeHttp::new().await;
     let mut subscriber = Subscriber::connect(&producer.url(), always()).unwrap();
     let rejected =
@@ -120,7 +120,7 @@ async fn refusals_are_told() {
 }
 
 #[tokio::test]
-async fn renegotiation_is_answered_and_close_comes_last() {
+async fn renegotiation_updates_the_terms_and_close_ends_the_subscriber() {
     let mut producer = FakeHttp::new().await;
     let mut subscriber = Subscriber::connect(&producer.url(), always()).unwrap();
     let stream = producer.serve("sub_1").await;
@@ -148,7 +148,7 @@ async fn renegotiation_is_answered_and_close_comes_last() {
 }
 
 #[tokio::test]
-async fn dropping_a_subscriber_closes_it() {
+async fn dropped_subscriber_closes_its_subscription() {
     let mut producer = FakeHttp::new().await;
     let mut subscriber = Subscriber::connect(&producer.url(), always()).unwrap();
     let _stream = producer.serve("sub_1").await;
@@ -159,7 +159,7 @@ async fn dropping_a_subscriber_closes_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_told_and_what_follows_is_heard() {
+async fn malformed_event_is_reported_and_the_next_is_received() {
     let mut producer = FakeHttp::new().await;
     let mut subscriber = Subscriber::connect(&producer.url(), always()).unwrap();
     let stream = producer.serve("sub_1").await;
@@ -173,7 +173,7 @@ async fn what_cannot_be_read_is_told_and_what_follows_is_heard() {
 }
 
 #[tokio::test]
-async fn a_location_on_another_host_is_not_followed() {
+async fn location_on_another_host_is_not_followed() {
     let mut producer = FakeHttp::new().await;
     let _subscriber = Subscriber::connect(&producer.url(), always()).unwrap();
     let terms = accepted("sub_1");
@@ -183,7 +183,7 @@ async fn a_location_on_another_host_is_not_followed() {
 }
 
 #[tokio::test]
-async fn the_manifest_decides_between_transports_and_its_absence_between_handshakes() {
+async fn transport_is_selected_from_the_manifest() {
     let mut producer = FakeHttp::new().await;
     producer.fix("/.well-known/aaep-manifest.json", 200, manifest(&["websocket", "sse"]));
     let _subscriber = Subscriber::connect(&producer.url(), options()).unwrap();

@@ -46,7 +46,7 @@ async fn receive(stream: &mut UnixStream) -> Value {
 }
 
 #[tokio::test]
-async fn a_question_over_a_socket_is_answered() {
+async fn question_over_a_socket_is_answered() {
     let producer = FakeUnix::new();
     let mut subscriber = Subscriber::connect(&producer.url(), options()).unwrap();
     let mut stream = producer.accept().await;
@@ -65,7 +65,7 @@ async fn a_question_over_a_socket_is_answered() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_long_is_skipped_and_nonsense_ends_the_connection() {
+async fn oversized_message_is_skipped_and_an_invalid_length_ends_the_connection() {
     let producer = FakeUnix::new();
     let mut subscriber = Subscriber::connect(&producer.url(), options()).unwrap();
     let mut stream = producer.accept().await;
@@ -84,7 +84,7 @@ async fn a_message_that_is_too_long_is_skipped_and_nonsense_ends_the_connection(
 }
 
 #[tokio::test]
-async fn without_a_socket_it_is_tried_again_until_there_is_one() {
+async fn missing_socket_is_retried_until_it_exists() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("agent.sock");
     let mut subscriber = Subscriber::connect(&format!("unix:{}", path.display()), options()).unwrap();
@@ -113,7 +113,7 @@ fn result(value: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_question_of_a_command_is_answered() {
+async fn question_of_a_command_is_answered() {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("heard");
     let script = r#"echo "for people" >&2
@@ -146,7 +146,7 @@ async fn a_question_of_a_command_is_answered() {
 }
 
 #[tokio::test]
-async fn a_command_that_rejects_or_does_not_exist_is_told() {
+async fn rejecting_or_missing_command_ends_the_subscriber() {
     let rejected =
         json!({"type": "subscription.rejected", "reason_code": "version_unsupported", "reason_message": "No."});
     let error = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "no", "data": rejected}});
@@ -160,7 +160,7 @@ async fn a_command_that_rejects_or_does_not_exist_is_told() {
 }
 
 #[tokio::test]
-async fn a_command_that_ends_is_not_run_again() {
+async fn command_that_exits_is_not_restarted() {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("runs");
     let script = r#"echo run >> "$1"; read -r line; echo "$2"; [ -z "$3" ] || echo "$3""#;

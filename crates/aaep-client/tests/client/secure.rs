@@ -61,7 +61,7 @@ fn trusting(authority: Option<&Authority>, identity: Option<(Vec<u8>, Vec<u8>)>)
 }
 
 #[tokio::test]
-async fn a_trusted_host_is_served_and_an_unknown_one_is_refused_for_good() {
+async fn trusted_host_is_accepted_and_an_untrusted_one_ends_the_subscriber() {
     let authority = Authority::new();
     let mut producer = authority.producer(false).await;
     let url = format!("https://localhost:{}", producer.port);
@@ -81,7 +81,7 @@ async fn a_trusted_host_is_served_and_an_unknown_one_is_refused_for_good() {
 }
 
 #[tokio::test]
-async fn a_certificate_shows_who_subscribes() {
+async fn client_certificate_is_presented() {
     let authority = Authority::new();
     let mut producer = authority.producer(true).await;
     let url = format!("https://localhost:{}", producer.port);
@@ -93,7 +93,7 @@ async fn a_certificate_shows_who_subscribes() {
 }
 
 #[tokio::test]
-async fn other_machines_are_not_talked_to_in_the_clear() {
+async fn plaintext_to_other_machines_is_refused() {
     for url in ["http://agents.example", "ws://192.0.2.1:80", "http://localhost.example"] {
         let refused = Subscriber::connect(url, options().bearer("secret"));
         assert!(matches!(refused, Err(ConnectError::Insecure(_))), "{url}");

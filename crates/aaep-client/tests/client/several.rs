@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::harness::*;
 
 #[tokio::test]
-async fn several_are_heard_through_one_queue_and_answered_apart() {
+async fn events_of_several_producers_share_one_queue_and_replies_are_separate() {
     let (mut one, mut two) = (FakeHttp::new().await, FakeHttp::new().await);
     let mut subscribers = Subscribers::new();
     let first = subscribers.connect(&one.url(), options().handshake(HandshakePolicy::Always)).unwrap();
@@ -47,7 +47,7 @@ async fn several_are_heard_through_one_queue_and_answered_apart() {
 }
 
 #[tokio::test]
-async fn a_question_overtakes_what_a_slow_program_has_not_taken() {
+async fn question_overtakes_queued_events_of_a_slow_reader() {
     let mut producer = FakeHttp::new().await;
     let mut options = options().handshake(HandshakePolicy::Always);
     // The producer is trusted to send this much; the program is not fast enough.

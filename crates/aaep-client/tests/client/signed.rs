@@ -56,7 +56,7 @@ async fn meet(
 }
 
 #[tokio::test]
-async fn a_key_is_remembered_and_another_one_is_refused_loudly() {
+async fn changed_key_is_refused_with_a_notice() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("known-keys.json");
     let mut producer = FakeHttp::new().await;
@@ -82,7 +82,7 @@ async fn a_key_is_remembered_and_another_one_is_refused_loudly() {
 }
 
 #[tokio::test]
-async fn only_what_is_signed_and_fits_is_believed() {
+async fn manifest_must_be_signed_by_a_trusted_key_and_match_the_producer() {
     let directory = tempfile::tempdir().unwrap();
     let mut producer = FakeHttp::new().await;
     let trusted = key();
@@ -105,7 +105,7 @@ async fn only_what_is_signed_and_fits_is_believed() {
 }
 
 #[tokio::test]
-async fn without_a_signature_who_demands_one_hears_nothing() {
+async fn no_event_is_delivered_without_a_required_signature() {
     let directory = tempfile::tempdir().unwrap();
     let mut producer = FakeHttp::new().await;
     producer.fix("/.well-known/aaep-manifest.json", 406, "");

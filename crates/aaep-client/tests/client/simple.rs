@@ -15,7 +15,7 @@ async fn simple() -> FakeHttp {
 }
 
 #[tokio::test]
-async fn it_is_found_out_heard_and_answered() {
+async fn producer_without_handshake_is_detected_and_gets_replies() {
     let mut producer = simple().await;
     let mut subscriber = Subscriber::connect(&format!("{}/base/", producer.url()), options()).unwrap();
     let stream = producer.expect(Method::GET, "/base/events").await.stream();
@@ -37,7 +37,7 @@ async fn it_is_found_out_heard_and_answered() {
 }
 
 #[tokio::test]
-async fn who_demands_signatures_does_not_listen_to_it() {
+async fn producer_without_handshake_is_refused_if_signatures_are_required() {
     let producer = simple().await;
     let mut options = options();
     options.config.request.capabilities.fields.accept_signed_manifests_only = Some(true);
@@ -46,7 +46,7 @@ async fn who_demands_signatures_does_not_listen_to_it() {
 }
 
 #[tokio::test]
-async fn it_can_be_named_as_such() {
+async fn handshake_is_skipped_with_policy_never() {
     let mut producer = FakeHttp::new().await;
     let subscriber = Subscriber::connect(&producer.url(), options().handshake(HandshakePolicy::Never)).unwrap();
     let stream = producer.expect(Method::GET, "/events").await.stream();

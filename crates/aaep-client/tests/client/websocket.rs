@@ -62,7 +62,7 @@ impl FakeSocket {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_and_a_lost_connection_asked_for_anew() {
+async fn question_is_answered_and_a_lost_connection_subscribes_again() {
     let (listener, url) = listen().await;
     let mut subscriber = Subscriber::connect(&url, options()).unwrap();
     let mut socket = FakeSocket::accept(&listener, true).await;
@@ -85,7 +85,7 @@ async fn a_question_is_answered_and_a_lost_connection_asked_for_anew() {
 }
 
 #[tokio::test]
-async fn a_producer_without_subprotocols_is_served_too() {
+async fn producer_without_subprotocols_is_accepted() {
     let (listener, url) = listen().await;
     let mut subscriber = Subscriber::connect(&url, options()).unwrap();
     // The first connection is given up by the client when no subprotocol is chosen.
@@ -100,7 +100,7 @@ async fn a_producer_without_subprotocols_is_served_too() {
 }
 
 #[tokio::test]
-async fn close_codes_are_understood() {
+async fn close_codes_decide_between_retry_and_end() {
     let (listener, url) = listen().await;
     let mut subscriber = Subscriber::connect(&url, options()).unwrap();
     let mut socket = FakeSocket::accept(&listener, true).await;
@@ -117,7 +117,7 @@ async fn close_codes_are_understood() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_told_and_pings_are_answered() {
+async fn binary_message_is_reported_and_pings_get_pongs() {
     let (listener, url) = listen().await;
     let mut subscriber = Subscriber::connect(&url, options()).unwrap();
     let mut socket = FakeSocket::accept(&listener, true).await;
@@ -130,7 +130,7 @@ async fn what_is_no_text_is_told_and_pings_are_answered() {
 }
 
 #[tokio::test]
-async fn closing_sends_the_close_and_then_the_code() {
+async fn close_sends_the_message_and_then_the_close_frame() {
     let (listener, url) = listen().await;
     let mut subscriber = Subscriber::connect(&url, options()).unwrap();
     let mut socket = FakeSocket::accept(&listener, true).await;
@@ -148,7 +148,7 @@ async fn closing_sends_the_close_and_then_the_code() {
 }
 
 #[tokio::test]
-async fn where_there_is_no_socket_the_stream_that_the_manifest_lists_is_used() {
+async fn missing_websocket_falls_back_to_sse_of_the_manifest() {
     let mut producer = FakeHttp::new().await;
     producer.fix("/aaep/v1/ws", 404, "");
     producer.fix("/.well-known/aaep-manifest.json", 200, manifest(&["sse"]));
@@ -162,7 +162,7 @@ async fn where_there_is_no_socket_the_stream_that_the_manifest_lists_is_used() {
 }
 
 #[tokio::test]
-async fn a_producer_that_reads_nothing_does_not_hold_up_the_user() {
+async fn reply_does_not_block_on_a_producer_that_never_reads() {
     let (listener, url) = listen().await;
     let mut subscriber = Subscriber::connect(&url, options()).unwrap();
     let mut socket = FakeSocket::accept(&listener, true).await;

@@ -6,7 +6,7 @@ use aaep_keys::{Algorithm, KeyError, KeyFileError, KeySet, SigningKey, StaticTok
 use crate::key;
 
 #[test]
-fn a_key_file_is_written_once_and_read_back() {
+fn key_file_is_never_overwritten_and_loads_again() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("key.pem");
     let (first, second) = (key(Algorithm::Es256), key(Algorithm::EdDsa));
@@ -18,7 +18,7 @@ fn a_key_file_is_written_once_and_read_back() {
 }
 
 #[test]
-fn files_that_cannot_be_used_say_why() {
+fn unusable_files_have_a_specific_error() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, bytes: &[u8]| {
         let path = dir.path().join(name);
@@ -41,7 +41,7 @@ fn files_that_cannot_be_used_say_why() {
 
 #[cfg(unix)]
 #[test]
-fn secrets_are_for_their_owner() {
+fn secret_files_open_to_others_are_refused() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("key.pem");

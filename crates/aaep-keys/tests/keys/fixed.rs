@@ -11,7 +11,7 @@ fn line_fault(text: &str) -> (usize, LineProblem) {
 }
 
 #[test]
-fn lines_comments_and_blanks_are_read() {
+fn token_file_with_comments_and_blank_lines_is_parsed() {
     // The SHA-256 of "abc", from FIPS 180-2.
     let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     let text =
@@ -30,7 +30,7 @@ fn lines_comments_and_blanks_are_read() {
 }
 
 #[test]
-fn a_new_token_works_and_its_line_does_not_tell_it() {
+fn new_token_is_valid_and_its_line_does_not_contain_it() {
     let (one, two) = (StaticToken::generate().unwrap(), StaticToken::generate().unwrap());
     assert_ne!(one.secret(), two.secret());
     assert!(one.secret().len() >= 43);
@@ -44,7 +44,7 @@ fn a_new_token_works_and_its_line_does_not_tell_it() {
 }
 
 #[test]
-fn bad_lines_are_told_by_number() {
+fn invalid_lines_are_reported_by_number() {
     let good = "a-plain-token-that-is-long hall reply\n";
     for (line, problem) in [
         ("one-word-of-some-length", LineProblem::Form),
@@ -67,7 +67,7 @@ fn bad_lines_are_told_by_number() {
 }
 
 #[test]
-fn a_token_stands_there_once_in_whatever_form() {
+fn duplicate_token_is_refused_in_either_form() {
     let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     assert_eq!(line_fault(&format!("{abc} a reply\nsha256:{abc} b reply")), (2, LineProblem::Duplicate));
 }

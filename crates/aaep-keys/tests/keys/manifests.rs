@@ -35,7 +35,7 @@ fn accepted(agent_id: &str, version: &str, levels: Value) -> SubscriptionAccepte
 }
 
 #[test]
-fn a_signed_manifest_is_verified() {
+fn signed_manifest_is_verified() {
     for algorithm in Algorithm::ALL {
         let key = key(algorithm);
         let jws = sign_manifest(&manifest(), key, at(NOW)).unwrap();
@@ -50,7 +50,7 @@ fn a_signed_manifest_is_verified() {
 
 /// It must fit into the field of the accepted message.
 #[test]
-fn it_can_travel_in_the_accepted_message() {
+fn signed_manifest_fits_into_the_accepted_message() {
     let jws = sign_manifest(&manifest(), key(Algorithm::Es256), at(NOW)).unwrap();
     let mut message = accepted("bank-helper", "1.0.0", json!([1]));
     message.signed_manifest = Some(jws);
@@ -59,7 +59,7 @@ fn it_can_travel_in_the_accepted_message() {
 }
 
 #[test]
-fn fields_that_are_not_known_are_signed_too() {
+fn unknown_fields_are_signed() {
     let mut json = json();
     json["haptic_profile"] = json!({"pulse": true});
     let key = key(Algorithm::EdDsa);
@@ -84,7 +84,7 @@ fn manifests_signed_elsewhere_are_verified() {
 }
 
 #[test]
-fn every_fault_is_told() {
+fn every_invalid_manifest_has_its_error_code() {
     let signer = key(Algorithm::Es256);
     let known = set_of(&[signer]);
     let good = sign_manifest(&manifest(), signer, at(NOW)).unwrap();
@@ -136,7 +136,7 @@ fn only_a_valid_manifest_is_signed() {
 }
 
 #[test]
-fn it_must_be_that_of_who_answers() {
+fn manifest_of_another_agent_is_a_mismatch() {
     let verified = verified();
     assert_eq!(verified.check(&accepted("bank-helper", "1.0.0", json!([1, 2])), "sse"), Ok(()));
     let misfit = verified.check(&accepted("bank-he1per", "1.0.0", json!([1])), "sse").unwrap_err();
@@ -145,7 +145,7 @@ fn it_must_be_that_of_who_answers() {
 }
 
 #[test]
-fn it_must_offer_what_was_agreed_on() {
+fn manifest_must_offer_the_negotiated_terms() {
     let verified = verified();
     let check = |version: &str, levels: Value, transport: &str| {
         verified.check(&accepted("bank-helper", version, levels), transport)
@@ -160,7 +160,7 @@ fn it_must_offer_what_was_agreed_on() {
 }
 
 #[test]
-fn it_holds_in_its_time() {
+fn manifest_is_valid_between_issue_and_expiry() {
     let mut verified = verified();
     assert_eq!(verified.check_time(at(NOW - 5), 5), Ok(()));
     assert_eq!(verified.check_time(at(NOW - 6), 5), Err(ManifestMismatch::NotYet));

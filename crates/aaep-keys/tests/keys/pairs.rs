@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::key;
 
 #[test]
-fn a_key_survives_its_file() {
+fn key_is_unchanged_after_a_pem_round_trip() {
     for algorithm in Algorithm::ALL {
         let key = key(algorithm);
         let pem = key.to_pem().unwrap();
@@ -20,7 +20,7 @@ fn a_key_survives_its_file() {
 }
 
 #[test]
-fn public_keys_are_the_same_in_both_forms() {
+fn pem_and_jwk_give_the_same_public_key() {
     for algorithm in Algorithm::ALL {
         let key = key(algorithm);
         let from_pem = PublicKey::from_pem(&key.public_pem().unwrap()).unwrap();
@@ -34,7 +34,7 @@ fn public_keys_are_the_same_in_both_forms() {
 }
 
 #[test]
-fn a_jwk_says_what_it_is_and_no_secret() {
+fn jwk_has_public_fields_only() {
     for algorithm in Algorithm::ALL {
         let jwk = key(algorithm).public().to_jwk();
         assert_eq!((jwk["alg"].as_str(), jwk["use"].as_str()), (Some(algorithm.as_str()), Some("sig")));
@@ -51,7 +51,7 @@ fn a_jwk_says_what_it_is_and_no_secret() {
 
 /// The example of RFC 7638, and that of RFC 8037.
 #[test]
-fn thumbprints_are_those_of_the_standards() {
+fn thumbprints_match_the_rfc_examples() {
     let rsa = json!({"kty": "RSA", "e": "AQAB", "n": "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw"});
     let ed = json!({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});
     let thumbprint = |jwk: &Value| PublicKey::from_jwk(jwk).unwrap().thumbprint().to_owned();
@@ -60,7 +60,7 @@ fn thumbprints_are_those_of_the_standards() {
 }
 
 #[test]
-fn older_forms_of_private_keys_are_read() {
+fn sec1_and_pkcs1_private_keys_are_parsed() {
     let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
     let der: EcPrivateKeyRfc5915Der<'_> = pair.private_key().as_der().unwrap();
     let parameters = pem::encode(&pem::Pem::new("EC PARAMETERS", vec![6, 0]));
@@ -76,7 +76,7 @@ fn older_forms_of_private_keys_are_read() {
 }
 
 #[test]
-fn what_is_no_private_key_says_why() {
+fn invalid_private_keys_have_a_specific_error() {
     let p384 = EcdsaKeyPair::generate(&ECDSA_P384_SHA384_FIXED_SIGNING).unwrap().to_pkcs8v1().unwrap();
     let block = |tag: &str, der: &[u8]| pem::encode(&pem::Pem::new(tag, der));
     let public = key(Algorithm::Es256).public_pem().unwrap();
@@ -94,7 +94,7 @@ fn what_is_no_private_key_says_why() {
 }
 
 #[test]
-fn what_is_no_public_key_is_refused() {
+fn invalid_public_keys_are_refused() {
     let ec = key(Algorithm::Es256).public().to_jwk();
     let ed = key(Algorithm::EdDsa).public().to_jwk();
     let rsa = key(Algorithm::Rs256).public().to_jwk();
@@ -134,7 +134,7 @@ fn what_is_no_public_key_is_refused() {
 }
 
 #[test]
-fn nothing_prints_a_secret() {
+fn debug_output_contains_no_secret() {
     for algorithm in Algorithm::ALL {
         let key = key(algorithm);
         let shown = format!("{key:?}");
@@ -143,7 +143,7 @@ fn nothing_prints_a_secret() {
 }
 
 #[test]
-fn a_private_key_is_not_taken_for_a_public_one() {
+fn private_key_is_refused_as_a_public_key() {
     let pem = key(Algorithm::EdDsa).to_pem().unwrap();
     assert_eq!(PublicKey::from_pem(&pem), Err(KeyError::PrivateKey));
     assert_eq!(KeySet::parse(&pem), Err(KeyError::PrivateKey));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{header, key, other, set_of};
 
 #[test]
-fn keys_rotate() {
+fn old_and_new_keys_verify_during_rotation() {
     let (old, new) = (key(Algorithm::Rs256), key(Algorithm::Es256));
     let (before, signed_before) = (set_of(&[old]), old.sign("JWT", b"{}").unwrap());
     let signed_after = new.sign("JWT", b"{}").unwrap();
@@ -22,7 +22,7 @@ fn keys_rotate() {
 }
 
 #[test]
-fn keys_without_names_are_tried_in_order() {
+fn keys_without_kid_are_tried_in_order() {
     let (first, second) = (SigningKey::generate(Algorithm::EdDsa).unwrap(), key(Algorithm::EdDsa));
     let pems = first.public_pem().unwrap() + &second.public_pem().unwrap();
     let set = KeySet::parse(&pems).unwrap();
@@ -36,7 +36,7 @@ fn keys_without_names_are_tried_in_order() {
 }
 
 #[test]
-fn a_signature_without_a_name_may_be_of_any_key() {
+fn signature_without_kid_is_tried_with_every_key() {
     let keys = Algorithm::ALL.map(key);
     for signer in keys {
         let mut header = header(signer);
@@ -47,7 +47,7 @@ fn a_signature_without_a_name_may_be_of_any_key() {
 }
 
 #[test]
-fn two_keys_may_share_a_name() {
+fn keys_may_share_a_kid() {
     let (one, two) = (key(Algorithm::Es256), SigningKey::generate(Algorithm::Es256).unwrap());
     let renamed = |key: &SigningKey| {
         let mut jwk = key.public().to_jwk();
@@ -63,7 +63,7 @@ fn two_keys_may_share_a_name() {
 }
 
 #[test]
-fn keys_that_are_not_for_us_are_passed_over() {
+fn unsupported_keys_of_a_set_are_skipped() {
     let good = key(Algorithm::Es256).public().to_jwk();
     let jwks = json!({"keys": [
         {"kty": "oct", "k": "c2VjcmV0", "kid": "shared"}, {"kty": "AKP", "alg": "ML-DSA-44"}, 7, {}, good,
@@ -75,7 +75,7 @@ fn keys_that_are_not_for_us_are_passed_over() {
 }
 
 #[test]
-fn bad_sets_say_why() {
+fn invalid_key_sets_have_a_specific_error() {
     let good = key(Algorithm::Es256).public().to_jwk();
     let mut private = good.clone();
     private["d"] = json!("AAAA");
@@ -96,7 +96,7 @@ fn bad_sets_say_why() {
 }
 
 #[test]
-fn a_set_holds_a_key_once() {
+fn duplicate_key_is_stored_once() {
     let key = key(Algorithm::EdDsa);
     assert_eq!(set_of(&[key, key]).len(), 1);
     let jwks: Value = serde_json::from_str(&set_of(&[key]).to_jwks()).unwrap();

@@ -42,7 +42,7 @@ fn fault(claims: &Value) -> &'static str {
 }
 
 #[test]
-fn a_good_token_says_who_and_what() {
+fn valid_token_gives_the_identity() {
     let expires = claims()["exp"].as_i64().map(at);
     let expected = Identity { principal: "reader-7".into(), roles: [Role::Subscribe, Role::Reply].into(), expires };
     for algorithm in Algorithm::ALL {
@@ -52,7 +52,7 @@ fn a_good_token_says_who_and_what() {
 }
 
 #[test]
-fn tokens_made_here_are_accepted_until_they_end() {
+fn created_tokens_are_accepted_until_they_expire() {
     let token = NewToken {
         subject: "agent".into(),
         issuer: "https://id.example".into(),
@@ -104,7 +104,7 @@ fn leeway_is_bounded() {
 }
 
 #[test]
-fn it_must_be_from_the_issuer_for_the_audience() {
+fn issuer_and_audience_must_match() {
     for (claims, expected) in [
         (with("aud", json!("someone")), "wrong-audience"),
         (with("aud", json!([])), "wrong-audience"),
@@ -119,7 +119,7 @@ fn it_must_be_from_the_issuer_for_the_audience() {
 }
 
 #[test]
-fn it_must_be_about_someone_with_a_name() {
+fn subject_must_be_a_valid_principal() {
     for sub in [json!(""), json!("  "), json!(null), json!("a\nb"), json!("x".repeat(257))] {
         assert_eq!(fault(&with("sub", sub.clone())), "no-subject", "{sub}");
     }
@@ -128,7 +128,7 @@ fn it_must_be_about_someone_with_a_name() {
 }
 
 #[test]
-fn roles_come_from_roles_and_scope() {
+fn roles_are_parsed_from_roles_and_scope() {
     let roles = |claims: &Value| check(claims).unwrap().roles.into_iter().collect::<Vec<_>>();
     assert_eq!(roles(&with("roles", json!("audit"))), [Role::Audit]);
     assert_eq!(roles(&with("roles", json!(["admin", "cook", "Subscribe", "produce"]))), [Role::Admin, Role::Produce]);
@@ -141,7 +141,7 @@ fn roles_come_from_roles_and_scope() {
 }
 
 #[test]
-fn claims_of_the_wrong_kind_are_malformed() {
+fn claims_of_the_wrong_type_are_malformed() {
     for (name, value) in [
         ("exp", json!("tomorrow")),
         ("nbf", json!([])),
@@ -161,7 +161,7 @@ fn claims_of_the_wrong_kind_are_malformed() {
 }
 
 #[test]
-fn attacks_have_their_faults() {
+fn forged_tokens_are_refused_with_exact_errors() {
     let unsigned = format!("{}.{}.", base64url(r#"{"alg":"none","typ":"JWT"}"#), base64url(&claims().to_string()));
     let rsa = key(Algorithm::Rs256);
     let mut confused = Header::new(jsonwebtoken::Algorithm::HS256);
@@ -196,7 +196,7 @@ fn attacks_have_their_faults() {
 }
 
 #[test]
-fn what_is_signed_for_something_else_is_no_token() {
+fn token_with_another_document_type_is_refused() {
     let key = key(Algorithm::EdDsa);
     for (typ, accepted) in
         [("JWT", true), ("jwt", true), ("application/at+jwt", true), ("aaep-manifest+jws", false), ("JOSE", false)]
@@ -213,7 +213,7 @@ fn what_is_signed_for_something_else_is_no_token() {
 
 /// Who may not sign must not learn from the fault what claims would pass.
 #[test]
-fn the_signature_is_checked_before_the_claims() {
+fn signature_is_checked_before_the_claims() {
     let thief = SigningKey::generate(Algorithm::Es256).unwrap();
     let token = other(&thief, &header(key(Algorithm::Es256)), &json!({"exp": 0}));
     assert_eq!(verifier().verify(&token, at(NOW)), Err(TokenError::Signature(JwsError::BadSignature)));

@@ -101,7 +101,7 @@ async fn others_are_not_delayed(stalled: &[Transport]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_subscribers_that_never_read_delay_no_other_agent() {
+async fn hundred_subscribers_that_never_read_delay_no_other_agent() {
     others_are_not_delayed(&[Transport::WebSocket; 100]).await;
 }
 
@@ -128,7 +128,7 @@ async fn is_asked_while_blocked(site: &Site) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_by_post_does_not_wait_behind_text_that_is_held_back() {
+async fn question_over_post_does_not_wait_behind_blocked_text() {
     let (site, _stalled) = blocked_site().await;
     let address = site.server.address();
     let (posted, mut posts) = watch::channel(0);
@@ -150,7 +150,7 @@ async fn a_question_by_post_does_not_wait_behind_text_that_is_held_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_by_websocket_does_not_wait_behind_text_that_is_held_back() {
+async fn question_over_websocket_does_not_wait_behind_blocked_text() {
     let (site, _stalled) = blocked_site().await;
     let url = format!("ws://{}/aaep/v1/agent/ws", site.server.address());
     let (mut socket, _) = soon("a connection", tokio_tungstenite::connect_async(url)).await.unwrap();
@@ -161,7 +161,7 @@ async fn a_question_by_websocket_does_not_wait_behind_text_that_is_held_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_of_a_process_does_not_wait_behind_text_that_is_held_back() {
+async fn question_of_a_process_does_not_wait_behind_blocked_text() {
     let (site, _stalled) = blocked_site().await;
     let who = AgentIdentity::unrestricted("writer", "en".parse().unwrap());
     let mut relay = Relay::new(site.server.producer().clone(), who);

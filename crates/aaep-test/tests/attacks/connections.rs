@@ -143,7 +143,7 @@ async fn say(address: SocketAddr, text: &str) {
 /// Idle connections of three kinds, fifteen times as many as the server has places. Nobody has authenticated, and all
 /// come from one address, which is the worst case: a listener of the same machine cannot be told from the attackers.
 #[tokio::test]
-async fn idle_connections_lock_nobody_out() {
+async fn idle_connections_do_not_lock_out_others() {
     let (server, _files) = serve("[limits]\nconnections = 200\n[transports]\nunix = false\n");
     let address = server.address();
     let mut existing = Listener::subscribe(address).await.unwrap();
@@ -175,7 +175,7 @@ async fn idle_connections_lock_nobody_out() {
 
 /// The attackers never stop opening connections. A listener may have to try more than once, but not for long.
 #[tokio::test]
-async fn a_steady_flood_of_connections_locks_nobody_out() {
+async fn flood_of_connections_does_not_lock_out_others() {
     let (server, _files) = serve("[limits]\nconnections = 200\n[transports]\nunix = false\n");
     let address = server.address();
     let mut existing = Listener::subscribe(address).await.unwrap();
@@ -216,7 +216,7 @@ fn self_signed(directory: &Path) -> Arc<ClientConfig> {
 }
 
 #[tokio::test]
-async fn unfinished_tls_handshakes_lock_nobody_out() {
+async fn unfinished_tls_handshakes_do_not_lock_out_others() {
     let keys = tempfile::tempdir().unwrap();
     let client = self_signed(keys.path());
     let path = keys.path().display();
@@ -236,7 +236,7 @@ async fn unfinished_tls_handshakes_lock_nobody_out() {
 }
 
 #[tokio::test]
-async fn silent_peers_of_the_local_socket_lock_nobody_out() {
+async fn silent_peers_of_the_local_socket_do_not_lock_out_others() {
     let (_server, files) = serve("[limits]\nconnections = 20\n[transports]\nunix_path = \"DIR/a.sock\"\n");
     let path = files.path().join("a.sock");
     let mut open = Vec::new();
@@ -271,7 +271,7 @@ async fn connections_without_a_request_are_closed() {
 /// Where no credentials are asked for, agents and listeners are one principal. Neither a fast agent nor replies that mean
 /// nothing keep the answer to an open question from counting.
 #[tokio::test]
-async fn a_reply_to_an_open_question_is_never_refused_for_rate() {
+async fn reply_to_an_open_question_is_never_rate_limited() {
     let (server, _files) = serve("[limits]\nrequests_per_second = 5\n[transports]\nunix = false\n");
     let address = server.address();
     let mut listener = Listener::subscribe(address).await.unwrap();
@@ -311,7 +311,7 @@ async fn a_reply_to_an_open_question_is_never_refused_for_rate() {
 }
 
 #[tokio::test]
-async fn a_ping_flood_is_slowed_down_and_then_closed() {
+async fn ping_flood_is_slowed_down_and_then_closed() {
     let (server, _files) = serve("[transports]\nunix = false\n");
     let address = server.address();
     let mut other = Listener::subscribe(address).await.unwrap();
@@ -346,7 +346,7 @@ async fn a_ping_flood_is_slowed_down_and_then_closed() {
 }
 
 #[tokio::test]
-async fn a_request_for_two_hosts_is_refused() {
+async fn request_for_two_hosts_is_refused() {
     let (server, _files) = serve("[transports]\nunix = false\n");
     for head in [
         "GET /healthz HTTP/1.1\r\nhost: localhost\r\nhost: localhost",

@@ -115,7 +115,7 @@ fn invoked(events: &[Value]) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn silence_to_a_question_not_asked_as_irreversible_permits_nothing() {
+async fn timeout_of_a_question_not_declared_irreversible_gives_no_permit() {
     for risk in ["low", "high"] {
         for listens in [false, true] {
             let server = Serving::start(&["serve", "--no-unix"]);
@@ -134,7 +134,7 @@ async fn silence_to_a_question_not_asked_as_irreversible_permits_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_yes_to_a_question_not_asked_as_irreversible_permits_nothing() {
+async fn acceptance_of_a_question_not_declared_irreversible_gives_no_permit() {
     for stated in [json!({}), json!({"irreversible": false}), json!({"reversibility": "reversible"})] {
         let server = Serving::start(&["serve", "--no-unix"]);
         let mut listener = Listener::connect(&server).await;
@@ -152,7 +152,7 @@ async fn a_yes_to_a_question_not_asked_as_irreversible_permits_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_tool_asked_about_as_irreversible_cannot_be_renamed_or_moved_to_another_session() {
+async fn tool_once_declared_irreversible_needs_a_permit_in_every_session() {
     let server = Serving::start(&["serve", "--no-unix"]);
     let asked = question(json!({"irreversible": true, "timeout_seconds": 1}));
     let answers = post(&server, &[started(), asked]).await;
@@ -171,7 +171,7 @@ async fn a_tool_asked_about_as_irreversible_cannot_be_renamed_or_moved_to_anothe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn arguments_that_json_readers_confuse_are_refused() {
+async fn ambiguous_json_arguments_are_refused() {
     let server = Serving::start(&["serve", "--no-unix"]);
     post(&server, &[started()]).await;
     for args in [
@@ -190,7 +190,7 @@ async fn arguments_that_json_readers_confuse_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_says_that_it_can_be_undone_only_if_the_agent_said_so() {
+async fn question_is_reversible_only_if_the_agent_declares_it() {
     for (stated, heard) in [(json!({}), Value::Null), (json!({"irreversible": false}), json!(false))] {
         let server = Serving::start(&["serve", "--no-unix"]);
         let mut listener = Listener::connect(&server).await;
@@ -207,7 +207,7 @@ async fn a_question_says_that_it_can_be_undone_only_if_the_agent_said_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_that_nobody_can_answer_are_refused() {
+async fn unanswerable_questions_are_refused() {
     let server = Serving::start(&["serve", "--no-unix"]);
     let ask = |more: Value| {
         let mut event = json!({"type": "awaiting.clarification", "question": "Which?", "timeout_seconds": 1});
@@ -229,7 +229,7 @@ async fn questions_that_nobody_can_answer_are_refused() {
 
 /// The same attempts by an agent on the standard streams of `aaep run`.
 #[test]
-fn an_agent_under_run_cannot_use_silence() {
+fn agent_under_run_gets_no_permit_from_a_timeout() {
     let script = r#"
 read_outcome() { read -r line; }
 echo '{"type":"session.started","summary_normal":"Working."}'
@@ -255,7 +255,7 @@ echo '{"type":"session.completed","summary_normal":"Done."}'
 
 /// The stream that a producer without these rules emits must not pass as valid.
 #[test]
-fn validate_reports_a_tool_that_ran_on_silence() {
+fn validate_reports_an_irreversible_call_without_an_irreversible_question() {
     let event = |n: usize, kind: &str, more: Value| {
         let mut event = json!({"@context": "https://aaep-protocol.org/context/v1", "type": format!("aaep:agent.{kind}"),
             "event_id": format!("evt_{n}"), "session_id": "sess_1", "timestamp": format!("2026-05-24T14:00:0{n}Z"),

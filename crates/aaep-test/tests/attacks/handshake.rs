@@ -100,7 +100,7 @@ async fn emit(server: &Serving, event: &Value) {
 }
 
 #[tokio::test]
-async fn every_request_over_http_is_answered_by_a_message_of_the_protocol() {
+async fn every_subscription_request_over_http_gets_a_protocol_message() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("aaep.toml");
     std::fs::write(&config, "[limits]\nmessage_bytes = 10000\n").unwrap();
@@ -128,7 +128,7 @@ async fn every_request_over_http_is_answered_by_a_message_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn strangers_are_rejected_on_every_endpoint_without_learning_more() {
+async fn unauthenticated_requests_are_rejected_on_every_endpoint_without_details() {
     let directory = tempfile::tempdir().unwrap();
     let tokens = directory.path().join("tokens");
     std::fs::write(&tokens, "ada-secret-ada-secret-ada-secret ada subscribe,reply\n").unwrap();
@@ -156,7 +156,7 @@ async fn strangers_are_rejected_on_every_endpoint_without_learning_more() {
 }
 
 #[tokio::test]
-async fn an_invalid_renegotiation_by_post_is_rejected_and_ends_the_stream() {
+async fn invalid_renegotiation_over_post_is_rejected_and_ends_the_stream() {
     let server = serve();
     let subscription = subscribe(&server, json!({})).await;
     let mut events = Events::open(&server, &subscription, "").await;
@@ -174,7 +174,7 @@ async fn an_invalid_renegotiation_by_post_is_rejected_and_ends_the_stream() {
 }
 
 #[tokio::test]
-async fn a_websocket_without_a_first_message_is_closed_after_request_seconds() {
+async fn websocket_without_a_first_message_is_closed_after_request_seconds() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("aaep.toml");
     std::fs::write(&config, "[limits]\nrequest_seconds = 1\n").unwrap();
@@ -198,7 +198,7 @@ async fn a_websocket_without_a_first_message_is_closed_after_request_seconds() {
 }
 
 #[tokio::test]
-async fn an_unknown_last_event_id_is_answered_by_a_summary_and_not_by_everything() {
+async fn unknown_last_event_id_gets_a_summary_instead_of_a_full_replay() {
     let server = serve();
     let subscription = subscribe(&server, json!({})).await;
     let mut events = Events::open(&server, &subscription, "").await;
@@ -224,7 +224,7 @@ async fn an_unknown_last_event_id_is_answered_by_a_summary_and_not_by_everything
 }
 
 #[tokio::test]
-async fn a_subscriber_hears_its_own_language_unless_the_operator_restricts_them() {
+async fn subscriber_gets_its_language_unless_the_operator_restricts_languages() {
     let started = json!({"type": "aaep:agent.session.started", "summary_normal": "Planning.",
         "summary_normal_de": "Ich plane.", "summary_normal_ar": "أخطط.", "summary_normal_en_US": "Planning it."});
     let server = serve();

@@ -159,7 +159,7 @@ fn assert_lapsed((code, reason): (u16, String)) {
 }
 
 #[tokio::test]
-async fn websockets_of_subscribers_and_agents_end_when_their_token_expires() {
+async fn websockets_close_when_their_token_expires() {
     let house = House::new();
     let (before, token) = (millis(), house.token("jane", SHORT_SECONDS));
     let subscriber = house.subscribed(&token).await;
@@ -174,7 +174,7 @@ async fn websockets_of_subscribers_and_agents_end_when_their_token_expires() {
 }
 
 #[tokio::test]
-async fn an_event_stream_ends_when_its_token_expires_and_goes_on_with_a_new_one() {
+async fn event_stream_ends_when_its_token_expires_and_resumes_with_a_new_one() {
     let house = House::new();
     let token = house.token("jane", SHORT_SECONDS);
     let (status, accepted) = house.post("/aaep/v1/subscriptions", &token, &request()).await;
@@ -197,7 +197,7 @@ async fn an_event_stream_ends_when_its_token_expires_and_goes_on_with_a_new_one(
 }
 
 #[tokio::test]
-async fn a_token_that_is_taken_out_of_the_file_loses_its_connections() {
+async fn removed_token_loses_its_connections() {
     let house = House::new();
     let (ada, agent) = (house.subscribed(ADA).await, house.connect("/aaep/v1/agent/ws", ADA).await);
     let mut eve = house.subscribed(EVE).await;
@@ -217,7 +217,7 @@ async fn a_token_that_is_taken_out_of_the_file_loses_its_connections() {
 }
 
 #[tokio::test]
-async fn a_role_that_is_taken_away_ends_what_was_opened_with_it() {
+async fn removed_role_ends_its_connections() {
     let house = House::new();
     let ada = house.subscribed(ADA).await;
     write(&house.tokens(), &LINES.replace("ada subscribe,reply,produce", "ada subscribe"));
@@ -226,7 +226,7 @@ async fn a_role_that_is_taken_away_ends_what_was_opened_with_it() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_taken_out_of_the_set_loses_the_connections_of_its_tokens() {
+async fn removed_key_ends_the_connections_of_its_tokens() {
     let house = House::new();
     let jane = house.subscribed(&house.token("jane", 3600)).await;
     let other = SigningKey::generate(Algorithm::EdDsa).unwrap();
@@ -236,7 +236,7 @@ async fn a_key_that_is_taken_out_of_the_set_loses_the_connections_of_its_tokens(
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_used_leaves_the_last_one_in_use() {
+async fn invalid_file_keeps_the_last_valid_one_in_use() {
     let mut house = House::new();
     let mut ada = house.subscribed(ADA).await;
     write(&house.tokens(), "half a li");
@@ -251,7 +251,7 @@ async fn a_file_that_cannot_be_used_leaves_the_last_one_in_use() {
 }
 
 #[tokio::test]
-async fn no_token_can_stand_for_the_local_user_or_a_certificate() {
+async fn token_cannot_name_the_local_user_or_a_certificate() {
     let house = House::new();
     for name in ["local", "Local", "cert:00ff"] {
         let token = house.token(name, 3600);

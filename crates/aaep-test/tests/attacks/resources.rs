@@ -114,7 +114,7 @@ fn large_filters(n: usize, patterns: usize) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn filters_beyond_the_limit_are_rejected_by_name() {
+async fn filters_over_the_limit_are_rejected_with_the_field() {
     let server = Confined::start(&[]);
     for list in ["include", "exclude"] {
         let patterns: Vec<String> = (0..257).map(|n| format!("x:{n}")).collect();
@@ -130,7 +130,7 @@ async fn filters_beyond_the_limit_are_rejected_by_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_filters_cannot_fill_the_memory() {
+async fn large_filters_cannot_exhaust_memory() {
     let server = Confined::start(&[]);
     let before = server.process.peak_kib().unwrap();
     let mut refused = 0;
@@ -196,7 +196,7 @@ async fn begin_message(server: &Confined, way: usize) -> TcpStream {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unfinished_messages_cannot_fill_the_memory() {
+async fn unfinished_messages_cannot_exhaust_memory() {
     let server = Confined::start(&[]);
     let before = server.process.peak_kib().unwrap();
     let streams = futures_util::future::join_all((0..HOSTILE).map(|n| begin_message(&server, n))).await;
@@ -219,7 +219,7 @@ async fn stop_reading(server: &Confined, n: usize) -> WebSocketStream<MaybeTlsSt
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn readers_that_never_read_cannot_fill_the_memory() {
+async fn subscribers_that_never_read_cannot_exhaust_memory() {
     let server = Confined::start(&[]);
     let sockets = futures_util::future::join_all((0..HOSTILE).map(|n| stop_reading(&server, n))).await;
     let before = server.process.peak_kib().unwrap();
@@ -247,7 +247,7 @@ async fn readers_that_never_read_cannot_fill_the_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_subscriber_cannot_take_every_subscription() {
+async fn one_principal_cannot_use_every_subscription() {
     use std::os::unix::fs::PermissionsExt;
     let files = tempfile::tempdir().unwrap();
     let tokens = files.path().join("tokens");
@@ -280,7 +280,7 @@ async fn one_subscriber_cannot_take_every_subscription() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn invalid_events_take_no_places_of_agents() {
+async fn invalid_events_do_not_count_against_the_agent_limit() {
     let server = Confined::start(&[]);
     let started = Instant::now();
     for n in 0..1100 {
@@ -294,7 +294,7 @@ async fn invalid_events_take_no_places_of_agents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_agent_cannot_take_every_session() {
+async fn one_agent_cannot_use_every_session() {
     let server = Confined::start(&[]);
     let mut started = 0;
     for agent in 0..20 {

@@ -28,7 +28,7 @@ fn expensive() -> Vec<serde_json::Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_timely_no_counts_while_another_agent_sends_expensive_events() {
+async fn timely_rejection_is_honored_while_another_agent_sends_expensive_events() {
     let server = Serving::start(&["serve", "--no-unix"]);
     let address = server.address();
     let (mut subscriber, subscription) = Socket::subscriber(address).await;

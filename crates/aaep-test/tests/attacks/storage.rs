@@ -131,7 +131,7 @@ fn copy(from: &Path, to: &Path, names: &[&str]) {
 }
 
 #[tokio::test]
-async fn the_data_of_a_server_is_for_its_owner_only() {
+async fn data_directory_is_private_to_its_owner() {
     let work = tempfile::tempdir().unwrap();
     let dir = work.path().join("data");
     let server = serve(&dir);
@@ -155,7 +155,7 @@ async fn the_data_of_a_server_is_for_its_owner_only() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_copied_without_its_log_is_refused() {
+async fn database_copied_without_its_write_ahead_log_is_refused() {
     let work = tempfile::tempdir().unwrap();
     let dir = work.path().join("data");
     let server = serve(&dir);
@@ -174,7 +174,7 @@ async fn a_database_that_is_copied_without_its_log_is_refused() {
 }
 
 #[tokio::test]
-async fn a_backup_of_a_busy_server_is_whole_and_can_be_restored() {
+async fn backup_of_a_busy_server_is_complete_and_can_be_restored() {
     let work = tempfile::tempdir().unwrap();
     let (dir, to) = (work.path().join("data"), work.path().join("copy"));
     let server = serve(&dir);
@@ -214,7 +214,7 @@ async fn a_backup_of_a_busy_server_is_whole_and_can_be_restored() {
 }
 
 #[tokio::test]
-async fn a_decision_that_was_changed_is_told_at_the_start_and_by_the_audit() {
+async fn altered_decision_is_reported_at_startup_and_by_audit() {
     let work = tempfile::tempdir().unwrap();
     let dir = work.path().join("data");
     let server = serve(&dir);
@@ -240,7 +240,7 @@ async fn a_decision_that_was_changed_is_told_at_the_start_and_by_the_audit() {
 }
 
 #[tokio::test]
-async fn an_event_that_is_sent_again_after_a_kill_is_emitted_once() {
+async fn event_sent_again_after_a_kill_is_emitted_once() {
     let work = tempfile::tempdir().unwrap();
     let dir = work.path().join("data");
     let server = serve(&dir);

@@ -82,7 +82,7 @@ fn signals_stop_capture_and_replay_in_order() {
 }
 
 #[test]
-fn a_replay_that_waits_for_its_first_subscriber_can_be_stopped() {
+fn replay_waiting_for_its_first_subscriber_can_be_stopped() {
     let dir = RecordingDir::new();
     let (replay, _) = dir.replay(&dir.file("x", &slow_recording()), &[]);
     replay.signal("TERM");

@@ -15,7 +15,7 @@ type Headers = Vec<(&'static str, &'static str)>;
 const JSON: (&str, &str) = ("content-type", "application/json");
 
 #[tokio::test]
-async fn a_subscription_is_made_followed_answered_and_closed() {
+async fn subscription_is_created_streamed_replied_to_and_closed() {
     let server = start(config()).await;
     let address = server.address();
     let answer = post(address, SUBSCRIPTIONS, &request()).await;
@@ -61,7 +61,7 @@ async fn a_subscription_is_made_followed_answered_and_closed() {
 }
 
 #[tokio::test]
-async fn every_wrong_request_has_its_status() {
+async fn invalid_requests_get_the_right_status() {
     let server = start(config()).await;
     let large = "x".repeat(1024 * 1024 + 1);
     let [get, post, put] = [Method::GET, Method::POST, Method::PUT];
@@ -108,7 +108,7 @@ async fn every_wrong_request_has_its_status() {
 }
 
 #[tokio::test]
-async fn a_body_without_a_length_is_bounded_too() {
+async fn chunked_body_over_the_limit_is_refused() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let server = start(config()).await;
     let mut stream = tokio::net::TcpStream::connect(server.address()).await.unwrap();
@@ -141,7 +141,7 @@ async fn a_body_without_a_length_is_bounded_too() {
 }
 
 #[tokio::test]
-async fn every_rejection_has_its_reason_and_status() {
+async fn rejections_have_a_reason_code_and_a_status() {
     let mut one = config();
     one.limits.subscriptions = 1;
     let server = start(one).await;
@@ -166,7 +166,7 @@ async fn every_rejection_has_its_reason_and_status() {
 }
 
 #[tokio::test]
-async fn new_terms_come_as_the_answer_and_hold() {
+async fn renegotiation_returns_the_new_terms_and_applies_them() {
     let server = start(config()).await;
     let address = server.address();
     let id = subscribe(address, &request(), None).await;
@@ -188,7 +188,7 @@ async fn new_terms_come_as_the_answer_and_hold() {
 /// Over HTTP/1.1 a stream takes its connection over: what came before it on that connection and how it ends are still
 /// HTTP to the byte.
 #[tokio::test]
-async fn a_stream_is_chunks_to_its_end_on_a_connection_that_was_used_before() {
+async fn stream_on_a_reused_connection_is_well_formed_chunked_encoding() {
     let server = start(config()).await;
     let id = subscribe(server.address(), &request(), None).await;
     let mut connection = TcpStream::connect(server.address()).await.unwrap();
@@ -227,7 +227,7 @@ async fn a_stream_is_chunks_to_its_end_on_a_connection_that_was_used_before() {
 
 /// A question about a stream must not take it from its reader.
 #[tokio::test]
-async fn only_get_opens_a_stream() {
+async fn head_request_does_not_open_a_stream() {
     let server = start(config()).await;
     let id = subscribe(server.address(), &request(), None).await;
     let mut stream = Stream::open(server.address(), &id, &[]).await;
@@ -239,7 +239,7 @@ async fn only_get_opens_a_stream() {
 }
 
 #[tokio::test]
-async fn a_quiet_stream_says_that_it_is_alive() {
+async fn idle_stream_gets_keep_alive_comments() {
     let mut config = config();
     config.limits.keep_alive_seconds = 1;
     let server = start(config).await;
@@ -249,7 +249,7 @@ async fn a_quiet_stream_says_that_it_is_alive() {
 }
 
 #[tokio::test]
-async fn pages_of_configured_origins_may_use_it() {
+async fn configured_origins_pass_cors() {
     let mut config = config();
     config.origins = vec!["https://app.example".to_owned()];
     let server = start(config).await;
@@ -271,7 +271,7 @@ async fn pages_of_configured_origins_may_use_it() {
 }
 
 #[tokio::test]
-async fn http_2_works_like_http_1() {
+async fn subscribing_over_http_2_works() {
     let server = start(config()).await;
     let address = server.address();
     let uri = format!("http://{address}{SUBSCRIPTIONS}");
@@ -282,7 +282,7 @@ async fn http_2_works_like_http_1() {
 }
 
 #[tokio::test]
-async fn operators_see_health_and_numbers() {
+async fn health_readiness_and_metrics_are_served() {
     let server = start(config()).await;
     let address = server.address();
     assert_eq!(get(address, "/healthz").await.status, StatusCode::OK);
@@ -315,7 +315,7 @@ async fn operators_see_health_and_numbers() {
 }
 
 #[tokio::test]
-async fn the_manifest_tells_what_is_on() {
+async fn manifest_lists_the_enabled_transports() {
     let mut without = config();
     without.transports.websocket = false;
     for (config, transports) in [(config(), json!(["sse", "websocket"])), (without, json!(["sse"]))] {

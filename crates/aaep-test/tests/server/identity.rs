@@ -65,7 +65,7 @@ fn token(issued_at: Timestamp) -> NewToken {
 }
 
 #[tokio::test]
-async fn signed_tokens_of_every_kind_are_known() {
+async fn signed_tokens_of_every_algorithm_are_accepted() {
     for algorithm in [Algorithm::Es256, Algorithm::EdDsa, Algorithm::Rs256] {
         let house = house(algorithm).await;
         let token = token(in_hours(0)).sign(&house.key).unwrap();
@@ -74,7 +74,7 @@ async fn signed_tokens_of_every_kind_are_known() {
 }
 
 #[tokio::test]
-async fn tokens_that_do_not_hold_are_refused_alike() {
+async fn invalid_tokens_get_identical_responses() {
     let house = house(Algorithm::Es256).await;
     let address = house.server.address();
     let good = token(in_hours(0)).sign(&house.key).unwrap();
@@ -111,7 +111,7 @@ async fn tokens_that_do_not_hold_are_refused_alike() {
 }
 
 #[tokio::test]
-async fn codes_4002_and_4003_tell_a_page_what_a_status_could_not() {
+async fn websocket_closes_with_4002_or_4003_without_authorization() {
     let house = house(Algorithm::Es256).await;
     let address = house.server.address();
     let (mut nobody, _) = ws::connect(address, &[]).await;
@@ -125,7 +125,7 @@ async fn codes_4002_and_4003_tell_a_page_what_a_status_could_not() {
 }
 
 #[tokio::test]
-async fn roles_bound_what_a_principal_may_do() {
+async fn roles_limit_what_a_principal_may_do() {
     let house = house(Algorithm::Es256).await;
     let address = house.server.address();
     let answer = post_as(address, "/aaep/v1/subscriptions", &request(), MON).await;
@@ -147,7 +147,7 @@ async fn roles_bound_what_a_principal_may_do() {
 }
 
 #[tokio::test]
-async fn a_subscription_is_its_principals_alone() {
+async fn subscription_of_another_principal_is_not_accessible() {
     let house = house(Algorithm::Es256).await;
     let address = house.server.address();
     let id = subscribe(address, &request(), ADA).await;
@@ -163,7 +163,7 @@ async fn a_subscription_is_its_principals_alone() {
 }
 
 #[tokio::test]
-async fn replies_that_do_not_count_are_answered_alike_and_noted() {
+async fn invalid_replies_get_identical_responses_and_are_counted() {
     let house = house(Algorithm::Es256).await;
     let address = house.server.address();
     let ada = subscribe(address, &request(), ADA).await;
@@ -211,7 +211,7 @@ async fn replies_that_do_not_count_are_answered_alike_and_noted() {
 }
 
 #[tokio::test]
-async fn a_signed_manifest_is_given_to_those_who_ask_and_keys_rotate() {
+async fn signed_manifest_is_sent_on_request_and_its_key_rotates() {
     let files = TempDir::new().unwrap();
     let path = files.path().join("key.pem");
     let old = SigningKey::generate(Algorithm::Es256).unwrap();

@@ -21,7 +21,7 @@ async fn raw(address: std::net::SocketAddr, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_request_that_never_ends_is_ended() {
+async fn unfinished_request_times_out() {
     let mut config = config();
     config.limits.request_seconds = 1;
     let server = start(config).await;
@@ -34,7 +34,7 @@ async fn a_request_that_never_ends_is_ended() {
 }
 
 #[tokio::test]
-async fn a_head_without_end_is_refused() {
+async fn oversized_request_head_is_refused() {
     let server = start(config()).await;
     let head = format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "x".repeat(100_000));
     let answer = raw(server.address(), &head).await;
@@ -42,7 +42,7 @@ async fn a_head_without_end_is_refused() {
 }
 
 #[tokio::test]
-async fn a_principal_that_asks_too_often_has_to_wait() {
+async fn principal_over_its_request_rate_gets_retry_after() {
     let mut config = config();
     config.limits.requests_per_second = 2;
     let server = start(config).await;
@@ -60,7 +60,7 @@ async fn a_principal_that_asks_too_often_has_to_wait() {
 }
 
 #[tokio::test]
-async fn silent_connections_give_way_to_new_ones() {
+async fn idle_connections_are_closed_for_new_ones() {
     let mut config = config();
     config.limits.connections = 2;
     config.limits.unauthenticated_per_address = Some(2);
@@ -77,7 +77,7 @@ async fn silent_connections_give_way_to_new_ones() {
 }
 
 #[tokio::test]
-async fn a_websocket_takes_a_place_to_its_end() {
+async fn websocket_counts_as_a_connection_until_it_ends() {
     let mut config = config();
     config.limits.connections = 2;
     let server = start(config).await;
@@ -93,7 +93,7 @@ async fn a_websocket_takes_a_place_to_its_end() {
 
 /// A subscriber that does not read is folded for, then closed, and others notice nothing.
 #[tokio::test]
-async fn a_slow_reader_is_closed_with_a_reason() {
+async fn slow_reader_is_closed_with_a_reason() {
     let server = start(config()).await;
     let address = server.address();
     let (mut slow, _) = crate::ws::subscribed(address).await;
@@ -122,7 +122,7 @@ async fn a_slow_reader_is_closed_with_a_reason() {
 
 /// A peer that is gone without a word is found by pings that nobody answers.
 #[tokio::test]
-async fn a_half_open_connection_is_found() {
+async fn connection_without_pongs_is_closed() {
     let mut config = config();
     config.limits.keep_alive_seconds = 1;
     config.limits.silence_seconds = 3;

@@ -150,7 +150,7 @@ async fn hostile(address: std::net::SocketAddr, ready: Arc<Barrier>, n: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_thousand_subscribers_of_all_kinds() {
+async fn thousand_healthy_slow_dying_and_hostile_subscribers_are_served() {
     raise_descriptor_limit();
     let mut config = config();
     config.limits.silence_seconds = 600;

@@ -52,7 +52,7 @@ impl Drop for Served {
 }
 
 #[test]
-fn the_settings_can_be_seen_and_come_from_three_places() {
+fn print_config_merges_file_environment_and_flags() {
     let files = tempfile::TempDir::new().unwrap();
     let file = files.path().join("aaep.toml");
     std::fs::write(&file, "agent_id = \"from-file\"\n[limits]\nconnections = 5\nsubscriptions = 6\n").unwrap();
@@ -67,7 +67,7 @@ fn the_settings_can_be_seen_and_come_from_three_places() {
 }
 
 #[test]
-fn the_world_is_not_served_without_protection() {
+fn serve_refuses_public_addresses_without_tls_and_authentication() {
     let (code, _, error) = run(&["serve", "--listen", "0.0.0.0:0"]);
     assert_eq!(code, Some(2));
     assert!(error.starts_with("aaep: refusing to listen on 0.0.0.0:0") && error.contains("--tls-cert"), "{error}");
@@ -75,7 +75,7 @@ fn the_world_is_not_served_without_protection() {
 }
 
 #[test]
-fn a_manifest_can_be_printed_and_verified() {
+fn printed_manifest_is_valid() {
     let (code, text, _) = run(&["manifest", "print", "--agent-id", "banker", "--no-unix", "--grpc", "127.0.0.1:1"]);
     assert_eq!(code, Some(0));
     let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -87,7 +87,7 @@ fn a_manifest_can_be_printed_and_verified() {
 }
 
 #[tokio::test]
-async fn a_polite_request_ends_everything_in_order() {
+async fn sigterm_cancels_sessions_and_closes_subscriptions_before_exit() {
     let server = Served::start(&["demo", "banking", "--listen", "127.0.0.1:0", "--no-unix"]);
     let id = subscribe(server.address, &request(), None).await;
     let mut stream = Stream::open(server.address, &id, &[]).await;
@@ -107,7 +107,7 @@ async fn a_polite_request_ends_everything_in_order() {
 }
 
 #[tokio::test]
-async fn what_events_say_is_not_logged_unless_asked_for() {
+async fn event_text_is_logged_at_trace_level_only() {
     for (filter, told) in [("info,aaep_server=debug,aaep=debug", false), ("trace", true)] {
         let arguments = ["demo", "greetings", "--no-pauses", "--listen", "127.0.0.1:0", "--no-unix", "--log", filter];
         let server = Served::start(&arguments);

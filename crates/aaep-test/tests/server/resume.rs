@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::harness::*;
 
 #[tokio::test]
-async fn a_stream_goes_on_after_the_last_event() {
+async fn stream_resumes_after_last_event_id() {
     let server = start(config()).await;
     let address = server.address();
     let id = subscribe(address, &request(), None).await;
@@ -22,7 +22,7 @@ async fn a_stream_goes_on_after_the_last_event() {
 }
 
 #[tokio::test]
-async fn a_page_may_name_the_event_in_the_address() {
+async fn last_event_id_is_accepted_in_the_query() {
     let server = start(config()).await;
     let address = server.address();
     let id = subscribe(address, &request(), None).await;
@@ -35,7 +35,7 @@ async fn a_page_may_name_the_event_in_the_address() {
 }
 
 #[tokio::test]
-async fn what_aged_out_is_told() {
+async fn resuming_beyond_the_history_starts_with_a_summary() {
     let server = start(config()).await;
     let address = server.address();
     let id = subscribe(address, &request(), None).await;
@@ -62,7 +62,7 @@ async fn what_aged_out_is_told() {
 }
 
 #[tokio::test]
-async fn a_question_survives_a_lost_connection() {
+async fn question_survives_a_lost_connection() {
     let server = start(config()).await;
     let address = server.address();
     let id = subscribe(address, &request(), None).await;
@@ -85,7 +85,7 @@ async fn a_question_survives_a_lost_connection() {
 }
 
 #[tokio::test]
-async fn after_a_restart_a_stream_is_not_served_as_if_nothing_had_happened() {
+async fn subscription_of_a_previous_process_is_not_found() {
     let first = start(config()).await;
     let id = subscribe(first.address(), &request(), None).await;
     first.stop("Restarting.").await;

@@ -104,14 +104,14 @@ async fn ask(address: SocketAddr, connector: &TlsConnector) -> Result<String, St
 const CREATED: &str = "HTTP/1.1 201 Created";
 
 #[tokio::test]
-async fn a_client_that_trusts_the_authority_gets_in() {
+async fn client_that_trusts_the_authority_connects() {
     let house = house(NOW, None).await;
     assert_eq!(ask(house.server.address(), &client(&house.authority, None, &[])).await.as_deref(), Ok(CREATED));
     assert!(house.server.url().starts_with("https://"));
 }
 
 #[tokio::test]
-async fn a_wrong_authority_or_an_expired_certificate_is_noticed() {
+async fn wrong_authority_or_expired_certificate_fails_the_handshake() {
     let good = house(NOW, None).await;
     let stranger = client(&authority(), None, &[]);
     let error = ask(good.server.address(), &stranger).await.unwrap_err();
@@ -124,7 +124,7 @@ async fn a_wrong_authority_or_an_expired_certificate_is_noticed() {
 }
 
 #[tokio::test]
-async fn client_certificates_are_demanded_and_checked() {
+async fn client_certificates_are_required_and_verified() {
     let clients = authority();
     let house = house(NOW, Some(&clients)).await;
     let address = house.server.address();
@@ -144,7 +144,7 @@ async fn client_certificates_are_demanded_and_checked() {
 }
 
 #[tokio::test]
-async fn an_authority_that_is_replaced_ends_what_its_certificates_opened() {
+async fn replaced_client_authority_closes_connections_of_its_certificates() {
     let clients = authority();
     let house = house(NOW, Some(&clients)).await;
     let address = house.server.address();
@@ -181,7 +181,7 @@ async fn an_authority_that_is_replaced_ends_what_its_certificates_opened() {
 }
 
 #[tokio::test]
-async fn http_2_is_chosen_by_the_handshake() {
+async fn alpn_negotiates_http_2() {
     let house = house(NOW, None).await;
     let stream = TcpStream::connect(house.server.address()).await.unwrap();
     let connector = client(&house.authority, None, &[b"h2", b"http/1.1"]);
@@ -190,7 +190,7 @@ async fn http_2_is_chosen_by_the_handshake() {
 }
 
 #[tokio::test]
-async fn a_new_certificate_is_used_without_a_restart() {
+async fn new_certificate_is_used_without_a_restart() {
     let house = house(NOW, None).await;
     let next = authority();
     write(&issue(&next, ExtendedKeyUsagePurpose::ServerAuth, NOW), house.files.path());
@@ -202,7 +202,7 @@ async fn a_new_certificate_is_used_without_a_restart() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_told_at_the_start() {
+async fn unreadable_certificate_is_reported_at_startup() {
     let files = TempDir::new().unwrap();
     let tls = TlsConfig { cert: files.path().join("none.pem"), key: PathBuf::from("none.pem"), client_ca: None };
     let config = Config { tls: Some(tls), ..config() };

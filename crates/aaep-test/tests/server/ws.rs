@@ -71,7 +71,7 @@ async fn code(mut socket: Socket) -> u16 {
 }
 
 #[tokio::test]
-async fn a_question_is_answered() {
+async fn question_is_answered_over_websocket() {
     let server = start(config()).await;
     let (mut socket, id) = subscribed(server.address()).await;
     let producer = server.producer().clone();
@@ -88,7 +88,7 @@ async fn a_question_is_answered() {
 }
 
 #[tokio::test]
-async fn the_subprotocol_is_chosen_when_it_is_offered() {
+async fn subprotocol_is_selected_when_offered() {
     let server = start(config()).await;
     let (_, response) = connect(server.address(), &[("sec-websocket-protocol", "other, aaep.v1")]).await;
     assert_eq!(response.headers()["sec-websocket-protocol"], "aaep.v1");
@@ -99,7 +99,7 @@ async fn the_subprotocol_is_chosen_when_it_is_offered() {
 }
 
 #[tokio::test]
-async fn code_4000_ends_in_good_order() {
+async fn server_shutdown_closes_with_4000() {
     let server = start(config()).await;
     let (mut socket, id) = subscribed(server.address()).await;
     let working = session(server.producer()).await;
@@ -116,7 +116,7 @@ async fn code_4000_ends_in_good_order() {
 }
 
 #[tokio::test]
-async fn one_who_has_not_spoken_yet_holds_up_no_end() {
+async fn connection_without_a_first_message_does_not_delay_shutdown() {
     let server = start(config()).await;
     let (mut socket, _) = connect(server.address(), &[]).await;
     let stopping = tokio::spawn(server.stop("The server is being stopped."));
@@ -126,7 +126,7 @@ async fn one_who_has_not_spoken_yet_holds_up_no_end() {
 }
 
 #[tokio::test]
-async fn code_4001_is_a_rejection() {
+async fn rejected_request_closes_with_4001() {
     let server = start(config()).await;
     for message in [json!({"aaep_version": "9.0.0"}), json!({"type": "subscription.close"})] {
         let (mut socket, _) = connect(server.address(), &[]).await;
@@ -139,7 +139,7 @@ async fn code_4001_is_a_rejection() {
 }
 
 #[tokio::test]
-async fn code_4004_is_a_violation() {
+async fn protocol_violation_closes_with_4004() {
     let mut config = config();
     config.limits.message_bytes = 100_000;
     let server = start(config).await;
@@ -159,7 +159,7 @@ async fn code_4004_is_a_violation() {
 
 /// A connection that is closed before all was read is cut off, and what was said last may be lost with it.
 #[tokio::test]
-async fn who_goes_on_talking_is_told_the_end_and_not_cut_off() {
+async fn close_code_is_delivered_to_a_client_that_keeps_sending() {
     let server = start(config()).await;
     let (mut socket, _) = subscribed(server.address()).await;
     socket.send(Message::binary(b"{}".to_vec())).await.unwrap();
@@ -172,7 +172,7 @@ async fn who_goes_on_talking_is_told_the_end_and_not_cut_off() {
 }
 
 #[tokio::test]
-async fn code_4005_is_the_subscribers_wish() {
+async fn close_by_the_subscriber_closes_with_4005() {
     let server = start(config()).await;
     let (mut socket, id) = subscribed(server.address()).await;
     say(&mut socket, &json!({"type": "subscription.close", "subscription_id": id})).await;
@@ -180,7 +180,7 @@ async fn code_4005_is_the_subscribers_wish() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_lost_leaves_no_question_open() {
+async fn lost_connection_resolves_its_open_question() {
     let server = start(config()).await;
     let (mut socket, _) = subscribed(server.address()).await;
     let producer = server.producer().clone();
@@ -191,7 +191,7 @@ async fn a_connection_that_is_lost_leaves_no_question_open() {
 }
 
 #[tokio::test]
-async fn a_reply_for_another_connection_does_not_count() {
+async fn reply_for_another_connection_is_ignored() {
     let server = start(config()).await;
     let (mut owner, id) = subscribed(server.address()).await;
     let (mut other, _) = subscribed(server.address()).await;

@@ -30,7 +30,7 @@ async fn channel(world: &World) -> Channel {
 }
 
 #[tokio::test]
-async fn health_is_told_until_the_end() {
+async fn health_is_served_until_shutdown() {
     let world = World::start().await;
     let mut client = HealthClient::new(channel(&world).await);
     let ask = |service: &str| HealthCheckRequest { service: service.to_owned() };
@@ -64,7 +64,7 @@ async fn reflection_describes_the_service() {
 }
 
 #[tokio::test]
-async fn a_deadline_ends_the_call() {
+async fn deadline_ends_the_call() {
     let world = World::start().await;
     let mut client = Grpc::channel(&world).await;
     let mut timed = Grpc::call(&mut client, |mut request| {
@@ -95,7 +95,7 @@ async fn a_deadline_ends_the_call() {
 }
 
 #[tokio::test]
-async fn ends_have_a_status() {
+async fn calls_end_with_the_right_status() {
     let world = World::start().await;
     let mut rejected = Grpc::connect(&world).await;
     let mut wrong = able();
@@ -127,7 +127,7 @@ async fn call(
 }
 
 #[tokio::test]
-async fn a_stream_that_returns_goes_on_with_its_question() {
+async fn resumed_stream_delivers_its_open_question_once() {
     let world = World::start().await;
     let mut client = Grpc::channel(&world).await;
     let mut stream = call(&mut client, &[("aaep-resumable", "yes")]).await.unwrap();
@@ -187,7 +187,7 @@ fn bearing(token: &str) -> impl FnOnce(Request<()>) -> Request<()> {
 }
 
 #[tokio::test]
-async fn credentials_are_asked_for() {
+async fn credentials_are_required() {
     let directory = private();
     let world = World::with(|config| config.auth.tokens = Some(token_file(&directory))).await;
     let mut client = Grpc::channel(&world).await;
@@ -212,7 +212,7 @@ async fn credentials_are_asked_for() {
 }
 
 #[tokio::test]
-async fn a_revoked_token_ends_its_stream_as_unauthenticated() {
+async fn revoked_token_ends_its_stream_as_unauthenticated() {
     let directory = private();
     let path = token_file(&directory);
     let world = World::with(|config| config.auth.tokens = Some(path.clone())).await;
@@ -250,7 +250,7 @@ async fn too_many_calls_are_refused() {
 }
 
 #[tokio::test]
-async fn pages_that_pretend_to_be_this_server_are_refused() {
+async fn call_for_an_unknown_host_is_refused() {
     let world = World::start().await;
     let endpoint = Endpoint::from_shared(world.grpc()).unwrap().origin("http://evil.example".parse().unwrap());
     let mut client = AaepServiceClient::new(endpoint.connect().await.unwrap());
@@ -304,7 +304,7 @@ async fn secure(
 }
 
 #[tokio::test]
-async fn certificates_prove_both_sides() {
+async fn client_and_server_certificates_are_verified() {
     let directory = private();
     let (servers, clients) = (authority(), authority());
     let (certificate, key) = issue(&servers, ExtendedKeyUsagePurpose::ServerAuth);

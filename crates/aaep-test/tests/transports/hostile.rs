@@ -52,7 +52,7 @@ async fn garbage_bytes_end_their_own_connection_only() {
 }
 
 #[tokio::test]
-async fn a_frame_that_announces_four_gibibytes_is_refused_on_the_socket() {
+async fn frame_that_announces_four_gibibytes_is_refused_on_the_socket() {
     let world = World::start().await;
     for announced in [u32::MAX, 0x00FF_FFFF, 1024 * 1024 + 1] {
         // As the first frame. The stream stays open: the refusal does not wait for what was announced.
@@ -76,7 +76,7 @@ async fn a_frame_that_announces_four_gibibytes_is_refused_on_the_socket() {
 }
 
 #[tokio::test]
-async fn a_frame_that_announces_four_gibibytes_is_refused_on_websocket() {
+async fn frame_that_announces_four_gibibytes_is_refused_on_websocket() {
     let world = World::start().await;
     let address = world.server.address();
     let stream = TcpStream::connect(address).await.unwrap();
@@ -96,7 +96,7 @@ async fn a_frame_that_announces_four_gibibytes_is_refused_on_websocket() {
 }
 
 #[tokio::test]
-async fn a_frame_that_announces_four_gibibytes_is_refused_on_grpc() {
+async fn frame_that_announces_four_gibibytes_is_refused_on_grpc() {
     let world = World::start().await;
     let stream = TcpStream::connect(world.server.grpc_address().unwrap()).await.unwrap();
     let (mut sender, connection) =
@@ -114,7 +114,7 @@ async fn a_frame_that_announces_four_gibibytes_is_refused_on_grpc() {
 }
 
 #[tokio::test]
-async fn a_line_without_end_is_refused() {
+async fn oversized_line_is_refused() {
     let world = World::start().await;
     let endless = "{".repeat(1024 * 1024 + 100_000);
     let (mut client, _) = Stdio::subscribed(&world, &able()).await;
@@ -129,7 +129,7 @@ async fn a_line_without_end_is_refused() {
 }
 
 #[tokio::test]
-async fn half_a_message_is_no_message() {
+async fn partial_message_is_not_handled() {
     let world = World::start().await;
     let whole = able().to_string();
     let (half, _) = whole.split_at(whole.len() / 2);
@@ -148,7 +148,7 @@ async fn half_a_message_is_no_message() {
 }
 
 #[tokio::test]
-async fn many_leave_at_once_and_leave_nothing() {
+async fn simultaneous_disconnections_leave_no_subscriptions() {
     let world = World::start().await;
     for _ in 0..10 {
         let sockets =

@@ -21,7 +21,7 @@ fn error(id: &Value, code: i32, answer: &Value) {
 }
 
 #[tokio::test]
-async fn mistakes_have_their_codes() {
+async fn errors_have_the_json_rpc_codes() {
     let world = World::start().await;
     let mut client = Stdio::connect(&world).await;
     let null = Value::Null;
@@ -59,7 +59,7 @@ async fn mistakes_have_their_codes() {
 }
 
 #[tokio::test]
-async fn ids_come_back_as_they_were() {
+async fn ids_are_returned_unchanged() {
     let world = World::start().await;
     let mut client = Stdio::connect(&world).await;
     for id in ["1", "-5", "\"a b\"", "null", "12345678901234567890123", "1.50"] {
@@ -71,7 +71,7 @@ async fn ids_come_back_as_they_were() {
 }
 
 #[tokio::test]
-async fn batches_are_answered_together() {
+async fn batch_gets_one_response() {
     let world = World::start().await;
     let mut client = Stdio::connect(&world).await;
     let batch = json!([
@@ -99,7 +99,7 @@ async fn batches_are_answered_together() {
 }
 
 #[tokio::test]
-async fn notifications_are_not_answered() {
+async fn notifications_get_no_response() {
     let world = World::start().await;
     let (mut client, _) = Stdio::subscribed(&world, &able()).await;
     for method in ["aaep.ping", "aaep.dance", "aaep.reply", "aaep.subscribe"] {
@@ -110,7 +110,7 @@ async fn notifications_are_not_answered() {
 }
 
 #[tokio::test]
-async fn a_rejection_is_an_error_with_its_reason() {
+async fn rejection_is_an_error_with_its_reason() {
     let world = World::start().await;
     let mut client = Stdio::connect(&world).await;
     let mut wrong = able();
@@ -123,7 +123,7 @@ async fn a_rejection_is_an_error_with_its_reason() {
 }
 
 #[tokio::test]
-async fn the_producer_asks_for_a_sign_of_life() {
+async fn producer_sends_pings() {
     let world = World::start().await;
     let hub =
         ServerContext::standalone(world.producer().clone()).with_limits(Limits { keep_alive_seconds: 1, ..limits() });

@@ -8,7 +8,7 @@ use crate::world::*;
 
 const MEBIBYTE: usize = 1024 * 1024;
 
-pub(crate) async fn the_handshake_gives_terms<C: Client + Sync>() {
+pub(crate) async fn handshake_returns_the_terms<C: Client + Sync>() {
     let world = World::start().await;
     let mut client = C::connect(&world).await;
     client.say(&request(json!({"max_events_per_second": 7, "supports_confirmation_reply": true}))).await;
@@ -21,7 +21,7 @@ pub(crate) async fn the_handshake_gives_terms<C: Client + Sync>() {
     assert_eq!((presence.subscriptions, presence.can_confirm), (1, 1));
 }
 
-pub(crate) async fn a_request_that_cannot_be_served_is_rejected<C: Client + Sync>() {
+pub(crate) async fn unsupported_version_is_rejected<C: Client + Sync>() {
     let world = World::start().await;
     let mut client = C::connect(&world).await;
     let mut wrong = able();
@@ -34,7 +34,7 @@ pub(crate) async fn a_request_that_cannot_be_served_is_rejected<C: Client + Sync
     assert_eq!(world.producer().subscriber_counts().await.subscriptions, 0);
 }
 
-pub(crate) async fn events_come_in_the_shape_that_was_agreed<C: Client + Sync>() {
+pub(crate) async fn events_fit_the_negotiated_terms<C: Client + Sync>() {
     let world = World::start().await;
     let shape = json!({"coalesce_boundaries": ["sentence", "completion"],
         "event_filters": {"exclude": ["aaep:agent.progress.*"]}});
@@ -74,15 +74,15 @@ async fn answered<C: Client + Sync>(decision: &str) -> bool {
     permitted
 }
 
-pub(crate) async fn a_yes_is_heard<C: Client + Sync>() {
+pub(crate) async fn accept_reply_is_delivered_to_the_agent<C: Client + Sync>() {
     assert!(answered::<C>("accept").await);
 }
 
-pub(crate) async fn a_no_is_heard<C: Client + Sync>() {
+pub(crate) async fn reject_reply_is_delivered_to_the_agent<C: Client + Sync>() {
     assert!(!answered::<C>("reject").await);
 }
 
-pub(crate) async fn a_forged_reply_does_not_count<C: Client + Sync>() {
+pub(crate) async fn forged_reply_is_ignored<C: Client + Sync>() {
     let world = World::start().await;
     let (mut client, id) = C::subscribed(&world, &able()).await;
     let (mut other, other_id) = C::subscribed(&world, &able()).await;
@@ -102,7 +102,7 @@ pub(crate) async fn a_forged_reply_does_not_count<C: Client + Sync>() {
     assert!(!soon("the agent", agent).await.unwrap());
 }
 
-pub(crate) async fn terms_change<C: Client + Sync>() {
+pub(crate) async fn renegotiation_changes_the_terms<C: Client + Sync>() {
     let world = World::start().await;
     let (mut client, id) = C::subscribed(&world, &able()).await;
     let change = json!({"type": "subscription.renegotiate", "subscription_id": id,
@@ -129,7 +129,7 @@ fn rejection(message: &Value) -> (&str, &str) {
     (message["reason_code"].as_str().unwrap(), message["reason_message"].as_str().unwrap())
 }
 
-pub(crate) async fn an_invalid_request_is_rejected_with_the_field<C: Client + Sync>() {
+pub(crate) async fn invalid_request_is_rejected_with_the_field<C: Client + Sync>() {
     let world = World::start().await;
     let levels = json!({"supported_conformance_levels": [2, 3]});
     for (capabilities, words) in [
@@ -151,7 +151,7 @@ pub(crate) async fn an_invalid_request_is_rejected_with_the_field<C: Client + Sy
     assert_eq!(world.producer().subscriber_counts().await.subscriptions, 0);
 }
 
-pub(crate) async fn levels_that_need_replies_are_left_out<C: Client + Sync>() {
+pub(crate) async fn conformance_levels_that_need_replies_are_not_honored<C: Client + Sync>() {
     let world = World::start().await;
     let mut client = C::connect(&world).await;
     client.say(&request(json!({"supported_conformance_levels": [1, 2]}))).await;
@@ -161,7 +161,7 @@ pub(crate) async fn levels_that_need_replies_are_left_out<C: Client + Sync>() {
     assert!(notes.contains("supports_confirmation_reply"), "{notes}");
 }
 
-pub(crate) async fn an_invalid_renegotiation_is_rejected_and_ends_the_subscription<C: Client + Sync>() {
+pub(crate) async fn invalid_renegotiation_is_rejected_and_ends_the_subscription<C: Client + Sync>() {
     let world = World::start().await;
     let (mut client, id) = C::subscribed(&world, &able()).await;
     let change = json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {"pace_wpm": 5}});
@@ -172,7 +172,7 @@ pub(crate) async fn an_invalid_renegotiation_is_rejected_and_ends_the_subscripti
     world.subscriptions(0).await;
 }
 
-pub(crate) async fn a_renegotiation_of_another_subscription_is_rejected_and_nothing_ends<C: Client + Sync>() {
+pub(crate) async fn renegotiation_of_another_subscription_is_rejected_without_closing<C: Client + Sync>() {
     let world = World::start().await;
     let (mut client, _) = C::subscribed(&world, &able()).await;
     for capabilities in [json!({}), json!({"pace_wpm": 5})] {
@@ -186,7 +186,7 @@ pub(crate) async fn a_renegotiation_of_another_subscription_is_rejected_and_noth
     client.find("session.completed").await;
 }
 
-pub(crate) async fn a_second_request_is_rejected_and_the_subscription_goes_on<C: Client + Sync>() {
+pub(crate) async fn second_request_is_rejected_and_the_subscription_continues<C: Client + Sync>() {
     if !C::BOUND {
         // There a second request is a second subscription.
         return;
@@ -202,7 +202,7 @@ pub(crate) async fn a_second_request_is_rejected_and_the_subscription_goes_on<C:
     client.find("session.completed").await;
 }
 
-pub(crate) async fn the_subscriber_closes<C: Client + Sync>() {
+pub(crate) async fn close_by_the_subscriber_ends_the_subscription<C: Client + Sync>() {
     let world = World::start().await;
     let (mut client, id) = C::subscribed(&world, &able()).await;
     client.say(&json!({"type": "subscription.close", "subscription_id": id})).await;
@@ -210,7 +210,7 @@ pub(crate) async fn the_subscriber_closes<C: Client + Sync>() {
     world.subscriptions(0).await;
 }
 
-pub(crate) async fn the_producer_closes<C: Client + Sync>() {
+pub(crate) async fn shutdown_of_the_producer_closes_the_subscription<C: Client + Sync>() {
     let world = World::start().await;
     let (mut client, id) = C::subscribed(&world, &able()).await;
     let session = world.producer().session("Working.").await.unwrap();
@@ -231,7 +231,7 @@ fn padded(message: &Value, size: usize) -> String {
     format!("{{{}{}", " ".repeat(size - text.len()), &text[1..])
 }
 
-pub(crate) async fn messages_of_a_mebibyte_pass_and_larger_ones_do_not<C: Client + Sync>() {
+pub(crate) async fn messages_over_one_mebibyte_are_refused<C: Client + Sync>() {
     let world = World::start().await;
     let (mut client, id) = C::subscribed(&world, &able()).await;
     let change = json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {}});
@@ -248,7 +248,7 @@ pub(crate) async fn messages_of_a_mebibyte_pass_and_larger_ones_do_not<C: Client
     }
 }
 
-pub(crate) async fn who_leaves_without_a_word_holds_nobody_up<C: Client + Sync>() {
+pub(crate) async fn disconnected_subscriber_does_not_delay_the_agent<C: Client + Sync>() {
     let world = World::start().await;
     let (mut client, _) = C::subscribed(&world, &able()).await;
     let agent = asking(world.producer());
@@ -268,7 +268,7 @@ pub(crate) async fn who_leaves_without_a_word_holds_nobody_up<C: Client + Sync>(
     }
 }
 
-pub(crate) async fn garbage_is_let_pass_and_counted<C: Client + Sync>() {
+pub(crate) async fn malformed_messages_are_tolerated_up_to_a_limit<C: Client + Sync>() {
     let world = World::start().await;
     let (mut client, _) = C::subscribed(&world, &able()).await;
     for garbage in ["not JSON", "{\"type\":\"nonsense\"}", "{}", "[[[[", "\u{1F600}"] {
@@ -285,7 +285,7 @@ pub(crate) async fn garbage_is_let_pass_and_counted<C: Client + Sync>() {
     }
 }
 
-pub(crate) async fn a_slow_reader_is_bounded_and_closed<C: Client + Sync>() {
+pub(crate) async fn slow_reader_is_bounded_and_closed<C: Client + Sync>() {
     let world = World::start().await;
     let producer = world.producer();
     let (mut client, _) = C::subscribed(&world, &able()).await;

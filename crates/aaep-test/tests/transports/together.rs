@@ -30,7 +30,7 @@ async fn follow<C: Client + Sync>(world: &World, terms: &Value) -> (String, toki
 }
 
 #[tokio::test]
-async fn all_transports_carry_the_same() {
+async fn all_transports_deliver_the_same_events() {
     let world = World::start().await;
     let terms =
         request(json!({"supports_confirmation_reply": true, "coalesce_boundaries": ["sentence", "completion"]}));
@@ -72,7 +72,7 @@ async fn all_transports_carry_the_same() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_where_that_is_defined() {
+async fn sse_stream_resumes_without_repeating_events() {
     let world = World::start().await;
     let (mut client, _) = Sse::subscribed(&world, &able()).await;
     let session = world.producer().session("Working.").await.unwrap();
@@ -94,7 +94,7 @@ async fn manifest(world: &World) -> Value {
 }
 
 #[tokio::test]
-async fn the_manifest_names_what_is_switched_on() {
+async fn manifest_lists_the_enabled_transports() {
     let all = World::start().await;
     let named = manifest(&all).await;
     assert_eq!(aaep_proto::validate(named.to_string().as_bytes()).problems, []);
@@ -109,7 +109,7 @@ async fn the_manifest_names_what_is_switched_on() {
 }
 
 #[tokio::test]
-async fn a_socket_that_is_served_already_is_not_taken() {
+async fn socket_in_use_is_not_replaced() {
     let world = World::start().await;
     let mut config = Config { listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
     config.transports.unix_path = Some(world.socket());
@@ -120,7 +120,7 @@ async fn a_socket_that_is_served_already_is_not_taken() {
 }
 
 #[tokio::test]
-async fn the_socket_is_gone_with_the_server() {
+async fn socket_file_is_removed_at_shutdown() {
     let world = World::start().await;
     let path = world.socket();
     assert!(path.exists());

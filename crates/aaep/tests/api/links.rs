@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_reader_gets_everything() {
+async fn slow_reader_receives_everything() {
     let producer = producer();
     let link = join_with(&producer, json!({"coalesce_boundaries": ["word", "completion"]})).await;
     let session = producer.session("Telling a long story.").await.unwrap();
@@ -35,7 +35,7 @@ async fn a_slow_reader_gets_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_at_once_leaves_while_more_is_said() {
+async fn concurrent_events_are_delivered_while_more_are_emitted() {
     let producer = producer();
     let mut link = join(&producer).await;
     let session = Arc::new(producer.session("Looking everywhere.").await.unwrap());
@@ -58,7 +58,7 @@ async fn what_is_said_at_once_leaves_while_more_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_pace_is_kept_after_the_agent_left() {
+async fn pace_is_kept_after_the_session_ended() {
     let producer = producer();
     let link = join_with(&producer, json!({"pace_wpm": 60, "max_events_per_second": 1})).await;
     let session = producer.session("Telling a story.").await.unwrap();
@@ -74,7 +74,7 @@ async fn a_slow_pace_is_kept_after_the_agent_left() {
 
 /// Longer than anyone would be waited for who does not read.
 #[tokio::test(start_paused = true)]
-async fn who_reads_slowly_but_reads_is_waited_for() {
+async fn slow_pace_does_not_time_out() {
     let producer = producer();
     let link = join_with(&producer, json!({"pace_wpm": 50})).await;
     let session = producer.session("Telling a story.").await.unwrap();
@@ -90,7 +90,7 @@ async fn who_reads_slowly_but_reads_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_comes_back_finds_what_it_missed() {
+async fn resumed_link_receives_missed_events() {
     let producer = producer();
     let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "r",
         "capabilities": {"supports_confirmation_reply": true}});
@@ -139,7 +139,7 @@ fn subscription_request() -> aaep::message::SubscriptionRequest {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_holds_its_lease_to_its_end() {
+async fn subscription_holds_its_lease_until_it_ends() {
     let producer = producer();
     let held = Arc::new(());
     let lease = Box::new(Room { bytes: usize::MAX, _held: held.clone() });
@@ -155,7 +155,7 @@ async fn a_subscription_holds_its_lease_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renegotiation_without_room_is_rejected() {
+async fn renegotiation_beyond_the_lease_is_rejected() {
     let producer = producer();
     let lease = Box::new(Room { bytes: 20_000, _held: Arc::default() });
     let mut link =
@@ -176,7 +176,7 @@ async fn a_renegotiation_without_room_is_rejected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_furthest_behind_is_ended_when_too_much_waits() {
+async fn subscription_with_the_largest_queue_is_closed_over_max_queued_bytes() {
     let producer = aaep::Producer::builder("gardener").max_queued_bytes(2 << 20).build();
     let stalled = producer.subscribe_local("stalled", Default::default()).await.unwrap();
     let mut reading = producer.subscribe_local("reading", Default::default()).await.unwrap();

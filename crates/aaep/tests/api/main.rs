@@ -113,7 +113,7 @@ fn confirming(session: Session) -> JoinHandle<(Session, Resolution)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_whole_banking_session() {
+async fn banking_session_runs_to_completion() {
     let producer = producer();
     let mut audit = producer.audit().unwrap();
     assert!(producer.audit().is_none(), "it can be taken once");
@@ -159,7 +159,7 @@ async fn a_whole_banking_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejection_gives_no_permit() {
+async fn rejected_confirmation_gives_no_permit() {
     let producer = producer();
     let listener = answering(join(&producer).await, Decision::Reject);
     let session = producer.session("Moving your money.").await.unwrap();
@@ -171,7 +171,7 @@ async fn a_rejection_gives_no_permit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_session_is_cancelled() {
+async fn dropped_session_is_cancelled() {
     let producer = producer();
     let mut link = join(&producer).await;
     drop(producer.session("Forgetting.").await.unwrap());
@@ -181,7 +181,7 @@ async fn a_dropped_session_is_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_dropped_by_a_panic_is_an_error() {
+async fn session_dropped_by_a_panic_is_errored() {
     let producer = producer();
     let mut link = join(&producer).await;
     let session = producer.session("Failing.").await.unwrap();
@@ -194,7 +194,7 @@ async fn a_session_dropped_by_a_panic_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panicking_tool_ends_its_session() {
+async fn panicking_tool_ends_its_session() {
     let producer = producer();
     let link = join(&producer).await;
     let session = std::sync::Arc::new(producer.session("Failing.").await.unwrap());
@@ -211,7 +211,7 @@ async fn a_panicking_tool_ends_its_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_are_reported_however_they_end() {
+async fn every_end_of_a_tool_call_is_reported() {
     let producer = producer();
     let link = join(&producer).await;
     let session = producer.session("Working.").await.unwrap();
@@ -249,7 +249,7 @@ async fn tools_are_reported_however_they_end() {
 
 /// Dropped at every point of its way, a tool that was announced is reported.
 #[tokio::test(start_paused = true)]
-async fn a_tool_dropped_at_any_point_leaves_nothing_open() {
+async fn dropped_tool_call_is_completed_at_any_point() {
     for polls in 0..4 {
         let producer = producer();
         let link = join(&producer).await;
@@ -271,7 +271,7 @@ async fn a_tool_dropped_at_any_point_leaves_nothing_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_confirmation_is_withdrawn() {
+async fn dropped_confirmation_is_cancelled() {
     let producer = producer();
     let mut audit = producer.audit().unwrap();
     let mut link = join(&producer).await;
@@ -287,7 +287,7 @@ async fn a_dropped_confirmation_is_withdrawn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_a_timeout() {
+async fn unanswered_questions_time_out() {
     let producer = producer();
     let _link = join(&producer).await;
     let before = tokio::time::Instant::now();
@@ -299,7 +299,7 @@ async fn silence_is_a_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_leaves_cannot_answer() {
+async fn disconnect_of_the_last_subscriber_resolves_the_question() {
     let producer = producer();
     let mut link = join(&producer).await;
     let asking = confirming(producer.session("Asking.").await.unwrap());
@@ -310,7 +310,7 @@ async fn who_leaves_cannot_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_of_every_kind() {
+async fn clarifications_of_every_kind_are_answered() {
     let producer = producer();
     let mut link = join(&producer).await;
     tokio::spawn(async move {
@@ -332,7 +332,7 @@ async fn questions_of_every_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_there_may_be_the_answer_at_once() {
+async fn default_is_applied_at_once_without_subscribers() {
     let producer = Producer::builder("lonely").no_subscriber_policy(NoSubscriberPolicy::ApplyDefault).build();
     let session = producer.session("Asking.").await.unwrap();
     let answer = session.clarify(Clarification::freetext("Who?").default_response("me")).await.unwrap();
@@ -343,7 +343,7 @@ async fn nobody_there_may_be_the_answer_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permit_for_another_call_starts_nothing() {
+async fn permit_for_another_call_is_refused() {
     for (name, arguments) in [("transfer", json!({"amount": 5000})), ("withdraw", json!({"amount": 500}))] {
         let producer = producer();
         let listener = answering(join(&producer).await, Decision::Accept);
@@ -363,7 +363,7 @@ async fn a_permit_for_another_call_starts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn presence_tells_who_could_answer() {
+async fn subscriber_counts_include_reply_capabilities() {
     let producer = producer();
     let full = join(&producer).await;
     let mute = producer.subscribe_local("captions", Capabilities::default()).await.unwrap();
@@ -381,7 +381,7 @@ async fn presence_tells_who_could_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_sessions_at_once() {
+async fn permits_of_concurrent_sessions_are_not_interchangeable() {
     let producer = producer();
     let listener = answering(join(&producer).await, Decision::Accept);
     let (one, two) = tokio::join!(producer.session("One."), producer.session("Two."));
@@ -404,7 +404,7 @@ async fn two_sessions_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_output_is_complete() {
+async fn dropped_output_is_completed() {
     let producer = producer();
     let mut link = join(&producer).await;
     let session = producer.session("Writing.").await.unwrap();
@@ -415,7 +415,7 @@ async fn a_dropped_output_is_complete() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_task_ends_with_the_last_handle() {
+async fn producer_task_ends_with_the_last_handle() {
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let producer = producer();
     let mut audit = producer.audit().unwrap();

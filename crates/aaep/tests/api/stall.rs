@@ -20,7 +20,7 @@ fn harmless() -> Confirmation {
 
 /// The clock jumps before the task of the producer gets its turn: the reply and the deadline wait for it together.
 #[tokio::test(start_paused = true)]
-async fn a_timely_no_is_handled_before_the_deadline_that_passed_meanwhile() {
+async fn timely_rejection_is_handled_before_an_expired_deadline() {
     for _ in 0..16 {
         let producer = producer();
         let mut link = join(&producer).await;
@@ -34,7 +34,7 @@ async fn a_timely_no_is_handled_before_the_deadline_that_passed_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timely_no_beside_the_link_counts_too() {
+async fn timely_rejection_outside_the_link_is_handled_before_an_expired_deadline() {
     for _ in 0..16 {
         let producer = producer();
         let mut link = join(&producer).await;
@@ -54,7 +54,7 @@ async fn a_timely_no_beside_the_link_counts_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_no_counts_before_the_disconnection_that_follows_it() {
+async fn rejection_is_handled_before_the_following_disconnect() {
     let producer = producer();
     let mut link = join(&producer).await;
     let session = producer.session("Digging.").await.unwrap();
@@ -67,7 +67,7 @@ async fn a_no_counts_before_the_disconnection_that_follows_it() {
 
 /// Agents that fill the mailbox do not keep a reply from the engine: it is handled before most of what waits there.
 #[tokio::test(start_paused = true)]
-async fn a_reply_does_not_wait_behind_the_commands_of_agents() {
+async fn reply_does_not_wait_behind_agent_commands() {
     let producer = producer();
     let mut link = join(&producer).await;
     let session = std::sync::Arc::new(producer.session("Digging.").await.unwrap());
