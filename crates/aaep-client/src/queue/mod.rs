@@ -11,7 +11,7 @@ use aaep_proto::subscriber::{PromptId, memory_size};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use priority::{is_critical, is_critical_event, keep_rank};
+use priority::{is_critical, keep_rank};
 
 /// What a subscriber reports to its program, with instants of tokio's clock.
 ///
@@ -201,7 +201,7 @@ impl QueueState {
                 }
             }
             SubscriberEvent::Event(event)
-                if is_critical_event(event) && event.core_type().is_some_and(CoreType::is_terminal) =>
+                if event.is_critical() && event.core_type().is_some_and(CoreType::is_terminal) =>
             {
                 self.promote_session(source, event);
             }

@@ -1,19 +1,14 @@
 //! Which events come first, and which are dropped first.
 
-use aaep_proto::message::{CoreType, Event, Payload, Urgency};
+use aaep_proto::message::{CoreType, Payload, Urgency};
 use aaep_proto::subscriber::NoticeKind;
 
 use super::SubscriberEvent;
 
-/// Returns whether an event of the agent is critical.
-pub(super) fn is_critical_event(event: &Event) -> bool {
-    *event.urgency() == Urgency::Critical || event.core_type().is_some_and(CoreType::must_be_critical)
-}
-
 /// Returns whether an event overtakes those that are not critical. It is never dropped.
 pub(super) fn is_critical(event: &SubscriberEvent) -> bool {
     match event {
-        SubscriberEvent::Event(event) => is_critical_event(event),
+        SubscriberEvent::Event(event) => event.is_critical(),
         SubscriberEvent::PromptOpened(..) | SubscriberEvent::PromptMoved(..) | SubscriberEvent::PromptEnded(..) => true,
         SubscriberEvent::Notice(notice) => matches!(
             notice.kind(),
