@@ -1,32 +1,32 @@
-//! Card and social security numbers among the digits of a text.
+//! Finds payment card and social security numbers in text.
 
 use super::secret::{Found, Scan, SecretKind};
 use super::tail::Tail;
 
-/// Most digits of a card number.
-const DIGITS: usize = 19;
-/// Most groups that a card number is written in.
-const GROUPS: usize = 5;
+/// The maximum number of digits of a card number.
+const MAX_DIGITS: usize = 19;
+/// The maximum number of groups that a card number is written in.
+const MAX_GROUPS: usize = 5;
 
-/// What stands between two groups of digits.
+/// A separator between two groups of digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Separator {
     Space,
-    /// A space of another width, one that does not break, or a dot.
+    /// A dot, a no-break space, or a space of another width.
     Other,
     Dash,
 }
 
-/// A number that begins here, on its own or as the first groups of more.
+/// Looks for a number at the beginning of `rest`, alone or followed by other groups of digits.
 pub(super) fn scan(before: &[u8], rest: &[u8], last: bool) -> Scan {
     if digit_at(rest, 0).is_none() || !may_begin(before) {
         return Scan::Nothing;
     }
-    let mut digits = [0u8; DIGITS];
-    let mut groups = [0usize; GROUPS];
-    let mut separators = [Separator::Space; GROUPS];
+    let mut digits = [0u8; MAX_DIGITS];
+    let mut groups = [0usize; MAX_GROUPS];
+    let mut separators = [Separator::Space; MAX_GROUPS];
     let (mut count, mut at) = (0, 0);
-    for group in 0..GROUPS {
+    for group in 0..MAX_GROUPS {
         while let Some((digit, width)) = digit_at(rest, at) {
             let Some(place) = digits.get_mut(count) else { return Scan::Nothing };
             *place = digit;
@@ -38,7 +38,7 @@ pub(super) fn scan(before: &[u8], rest: &[u8], last: bool) -> Scan {
         if at == rest.len() && !last {
             return if may_become(digits, groups, false) { Scan::Partial } else { Scan::Nothing };
         }
-        // Digits that run on into a word or a name are part of it.
+        // Digits followed by a letter or `_` are part of an identifier.
         if rest.get(at).is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_') {
             return Scan::Nothing;
         }
@@ -62,23 +62,24 @@ pub(super) fn scan(before: &[u8], rest: &[u8], last: bool) -> Scan {
     Scan::Nothing
 }
 
-/// Groups of digits that card and social security numbers are written in.
-const WRITTEN: [&[usize]; 5] = [&[4, 4, 4, 4, 3], &[4, 6, 5], &[3, 2, 4], &[DIGITS], &[4, 4, 4, 4]];
+/// The group sizes that card and social security numbers are written in.
+const GROUP_PATTERNS: [&[usize]; 5] = [&[4, 4, 4, 4, 3], &[4, 6, 5], &[3, 2, 4], &[MAX_DIGITS], &[4, 4, 4, 4]];
 
-/// Whether digits may go on to a card or social security number. `closed` says that the last group is whole.
+/// Returns whether more digits could make this a card or social security number. `closed` is true if the last group is
+/// complete.
 fn may_become(digits: &[u8], groups: &[usize], closed: bool) -> bool {
     let Some((current, whole)) = groups.split_last() else { return true };
     let fits = |written: &&[usize]| {
         let Some((place, rest)) = written.get(whole.len()..).and_then(<[usize]>::split_first) else { return false };
         let goes_on = if closed { current == place && !rest.is_empty() } else { current <= place };
-        // A social security number may be followed by a dash that makes it something else.
+        // A dash after a social security number would make it part of a longer number.
         let undecided = closed && **written == [3, 2, 4] && current == place;
         (goes_on || undecided) && written[..whole.len()] == *whole
     };
-    digits.first().is_some_and(|first| *first != 9) && WRITTEN.iter().any(fits)
+    digits.first().is_some_and(|first| *first != 9) && GROUP_PATTERNS.iter().any(fits)
 }
 
-/// The digit at this place, ASCII or full-width, and its bytes.
+/// Returns the ASCII or full-width digit at a position and its length in bytes, or `None` if there is none.
 fn digit_at(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     match bytes.get(at..)? {
         [b @ b'0'..=b'9', ..] => Some((b - b'0', 1)),
@@ -87,6 +88,7 @@ fn digit_at(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
     }
 }
 
+/// Returns the separator at a position and its length in bytes, or `None` if there is none.
 fn separator_at(bytes: &[u8], at: usize) -> Option<(Separator, usize)> {
     match bytes.get(at..)? {
         [b' ', ..] => Some((Separator::Space, 1)),
@@ -104,7 +106,7 @@ fn separator_at(bytes: &[u8], at: usize) -> Option<(Separator, usize)> {
     }
 }
 
-/// Whether a number can begin after this text: not inside a name, not after a decimal point.
+/// Returns whether a number can begin after this text: not inside an identifier, not after a decimal point.
 fn may_begin(before: &[u8]) -> bool {
     !matches!(before, [.., b'_'] | [.., b'0'..=b'9', b'.' | b','] | [.., 0xEF, 0xBC, 0x90..=0x99])
 }
@@ -115,7 +117,7 @@ fn follows_dash(before: &[u8]) -> bool {
 
 fn is_ssn(digits: &[u8], groups: &[usize], separators: &[Separator]) -> bool {
     groups == [3, 2, 4]
-        // Plain spaces stand between any numbers.
+        // Plain spaces also separate unrelated numbers.
         && separators[..2].iter().all(|s| *s != Separator::Space)
         && digits[0] != 9
         && !matches!(digits[..3], [0, 0, 0] | [6, 6, 6])
@@ -123,7 +125,8 @@ fn is_ssn(digits: &[u8], groups: &[usize], separators: &[Separator]) -> bool {
         && digits[5..] != [0, 0, 0, 0]
 }
 
-/// A card number as issuers print it, so that lists of other numbers are left alone.
+/// Returns whether the digits are a card number in the groups that issuers print. Other groups are more likely to be
+/// lists of numbers.
 fn is_card(digits: &[u8], groups: &[usize]) -> bool {
     matches!(groups, [_] | [4, 4, 4, 4] | [4, 4, 4, 4, 3] | [4, 6, 5] | [4, 6, 4])
         && has_issuer(digits)

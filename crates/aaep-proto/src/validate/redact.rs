@@ -1,20 +1,20 @@
-//! Replaces likely secrets, in text that is there at once and in text that arrives in pieces.
+//! Replaces likely secrets in complete text and in text that arrives in pieces.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::secret::{LOOKBACK, Scan, find_secret, is_secret_field, may_hold_secret, scan};
+use super::secret::{MAX_LOOKBACK_BYTES, Scan, find_secret, is_secret_field, may_hold_secret, scan};
 use super::tail::Tail;
 use crate::json::Json;
 
-/// What stands in the place of a secret.
+/// The text that replaces a secret.
 pub const REMOVED: &str = "[removed]";
 
 /// Replaces likely secrets in text that arrives in pieces. However the text is cut into pieces, the result is the same.
 ///
-/// Only what may still become a secret is held back: a prefix of a key, a number that could be that of a card, the
-/// value after a password's name. That is at most about 600 bytes.
+/// Only text that may still become a secret is held back: a prefix of a key, a number that may be a card number, the
+/// value after the name of a password. That is at most about 600 bytes.
 ///
 /// ```
 /// use aaep_proto::validate::Redactor;
@@ -27,45 +27,46 @@ pub const REMOVED: &str = "[removed]";
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
-    /// What is undecided, after a little of what was decided before it.
+    /// The undecided text, after up to [`MAX_LOOKBACK_BYTES`] of decided text.
     buffer: String,
-    /// Bytes of the buffer that are decided.
+    /// The number of bytes of the buffer that are decided.
     decided: usize,
-    /// Bytes of the buffer that were handed out: those decided, or more after [`Redactor::release`].
+    /// The number of bytes of the buffer that were written to `out`: the decided ones, or more after
+    /// [`Redactor::release`].
     released: usize,
-    /// A secret that goes on at the end of what is decided.
+    /// The rest of a secret that continues after the decided text.
     tail: Tail,
-    /// Secrets that were replaced.
+    /// The number of secrets that were replaced.
     count: u64,
 }
 
 impl Redactor {
-    /// Adds text; what is certain to hold no secret goes to `out`.
+    /// Adds text, and appends to `out` all text that is decided.
     pub fn push(&mut self, text: &str, out: &mut String) {
         self.buffer.push_str(text);
         self.scan(false, out);
     }
 
-    /// Hands out what is held back although it may still become a secret, because it must not wait any longer. If it
-    /// becomes one, the rest of it is replaced.
+    /// Appends the held text to `out` although it may still become a secret, because it must not wait any longer. If
+    /// it becomes one, the rest of it is replaced.
     pub fn release(&mut self, out: &mut String) {
         out.push_str(&self.buffer[self.released..]);
         self.released = self.buffer.len();
     }
 
-    /// No more text comes: everything is decided.
+    /// Ends the text: decides about everything that is held, and appends the result to `out`.
     pub fn finish(&mut self, out: &mut String) {
         self.scan(true, out);
     }
 
-    /// What is held back.
+    /// Returns the text that is held back.
     pub fn held(&self) -> &str {
         &self.buffer[self.released..]
     }
 
     fn scan(&mut self, last: bool, out: &mut String) {
         let bytes = self.buffer.as_bytes();
-        // What stands before a secret says nothing about what stands after it.
+        // `floor` is the end of the last secret: text before it must not influence decisions about text after it.
         let (mut at, mut floor, mut handed) = (self.decided, 0, self.released);
         loop {
             let consumed = self.tail.consume(&bytes[at..], last);
@@ -81,7 +82,7 @@ impl Redactor {
             if at >= bytes.len() {
                 break;
             }
-            match scan(&bytes[floor.max(at.saturating_sub(LOOKBACK))..at], &bytes[at..], last) {
+            match scan(&bytes[floor.max(at.saturating_sub(MAX_LOOKBACK_BYTES))..at], &bytes[at..], last) {
                 Scan::Nothing => at += 1,
                 Scan::Partial => break,
                 Scan::Found(found) => {
@@ -96,8 +97,8 @@ impl Redactor {
         }
         out.push_str(self.buffer.get(handed..at).unwrap_or_default());
         handed = handed.max(at);
-        // Everything decided ends with a whole character, so this ends at `at` at the latest.
-        let mut keep = floor.max(at.saturating_sub(LOOKBACK));
+        // Decided text ends at a character boundary, so the loop ends at `at` at the latest.
+        let mut keep = floor.max(at.saturating_sub(MAX_LOOKBACK_BYTES));
         while !self.buffer.is_char_boundary(keep) {
             keep += 1;
         }
@@ -122,8 +123,8 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     if redactor.count == 0 { Cow::Borrowed(text) } else { Cow::Owned(clean) }
 }
 
-/// Replaces likely secrets in every string of a JSON value, also where the name of a field gives its value away.
-/// Returns whether there were any.
+/// Replaces likely secrets in every string of a JSON value, including values whose field name marks them as secret.
+/// Returns whether any were replaced.
 ///
 /// ```
 /// use aaep_proto::validate::redact_json;
@@ -146,7 +147,8 @@ pub fn redact_json(value: &mut Value) -> bool {
     }
 }
 
-/// Replaces likely secrets in a field, also where its name gives its value away. Returns whether there were any.
+/// Replaces likely secrets in the value of a field, including a value that the field name marks as secret. Returns
+/// whether any were replaced.
 ///
 /// ```
 /// use aaep_proto::validate::redact_field;

@@ -1,58 +1,58 @@
-//! Where a secret ends: once it is recognized, everything that belongs to it is dropped, however long it is and in
-//! however many pieces it arrives.
+//! The end of a secret: once it is recognized, all text that belongs to it is consumed, whatever its length and however
+//! many pieces it arrives in.
 
-use super::secret::{is_bearer, is_token, is_value, near};
+use super::secret::{is_bearer, is_token, is_value, leading_run};
 
-/// What may still belong to a secret that was recognized.
+/// The kind of text that may still belong to a recognized secret.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Tail {
-    /// Nothing.
+    /// No text: the secret has ended.
     #[default]
     Nothing,
     /// Letters, digits, `_` and `-`.
     Token,
-    /// The same and dots between them.
+    /// Letters, digits, `_` and `-`, with dots between them.
     Dotted,
-    /// What a bearer token is made of.
+    /// The characters of a bearer token.
     Bearer,
     /// The value of a password, up to white space or a delimiter.
     Value,
     /// The body of a PEM block.
     Pem {
-        /// Whether a new line has begun.
+        /// Whether the position is at the beginning of a line.
         line_start: bool,
     },
     /// A header line inside of a PEM block.
     PemHeader,
 }
 
-/// How much of a text belongs to a secret.
+/// The part of a text that belongs to a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Consumed {
-    /// Bytes that do.
+    /// The number of bytes that belong to the secret.
     pub(super) length: usize,
-    /// Whether the secret ends there; otherwise more text is needed to tell.
+    /// Whether the secret ends there. If not, more text is needed to decide.
     pub(super) ended: bool,
 }
 
-/// How a PEM block ends.
+/// The beginning of the last line of a PEM block.
 const PEM_END: &[u8] = b"-----END ";
 
-/// Header lines that stand in encrypted PEM blocks.
+/// The names of header lines in encrypted PEM blocks.
 const PEM_HEADERS: [&[u8]; 2] = [b"Proc-Type:", b"DEK-Info:"];
 
-/// Characters without a space that continue a PEM body after one.
-const PEM_WORD: usize = 20;
+/// The minimum length of a word that continues a PEM body after a space, in bytes.
+const MIN_PEM_WORD_BYTES: usize = 20;
 
 impl Tail {
-    /// Consumes what belongs to the secret. `last` says that no text follows after `rest`.
+    /// Consumes the text that belongs to the secret. `last` is true if no text follows `rest`.
     pub(super) fn consume(&mut self, rest: &[u8], last: bool) -> Consumed {
         match self {
             Tail::Nothing => Consumed { length: 0, ended: true },
-            Tail::Token => run(rest, last, is_token),
-            Tail::Dotted => run(rest, last, |b| is_token(b) || b == b'.'),
-            Tail::Bearer => run(rest, last, is_bearer),
-            Tail::Value => run(rest, last, is_value),
+            Tail::Token => consume_run(rest, last, is_token),
+            Tail::Dotted => consume_run(rest, last, |b| is_token(b) || b == b'.'),
+            Tail::Bearer => consume_run(rest, last, is_bearer),
+            Tail::Value => consume_run(rest, last, is_value),
             Tail::Pem { .. } | Tail::PemHeader => self.consume_pem(rest, last),
         }
     }
@@ -78,13 +78,13 @@ impl Tail {
 const NEW_LINE: Tail = Tail::Pem { line_start: true };
 const IN_LINE: Tail = Tail::Pem { line_start: false };
 
-/// What the next bytes of a PEM block are.
+/// The meaning of the next bytes of a PEM block.
 enum Step {
-    /// So many belong to it.
+    /// This many bytes belong to the block.
     Part(usize),
-    /// So many belong to it, and it ends after them.
+    /// This many bytes belong to the block, which ends after them.
     End(usize),
-    /// More text is needed to tell.
+    /// More text is needed to decide.
     Wait,
 }
 
@@ -100,10 +100,10 @@ fn pem_step(rest: &[u8], line_start: bool, last: bool) -> (Step, Tail) {
     match rest[0] {
         b'\n' | b'\r' => (Step::Part(1), NEW_LINE),
         b' ' | b'\t' if line_start => (Step::Part(1), NEW_LINE),
-        // A block that was put on one line.
+        // A space continues a block that was joined into one line.
         b' ' => {
-            let word = near(&rest[1..], is_body, last);
-            let goes_on = word.bytes.len() >= PEM_WORD || rest[1..].starts_with(PEM_END);
+            let word = leading_run(&rest[1..], is_body, last);
+            let goes_on = word.bytes.len() >= MIN_PEM_WORD_BYTES || rest[1..].starts_with(PEM_END);
             let may_go_on = word.open || (!last && PEM_END.starts_with(&rest[1..]));
             match (goes_on, may_go_on) {
                 (true, _) => (Step::Part(1), IN_LINE),
@@ -113,7 +113,7 @@ fn pem_step(rest: &[u8], line_start: bool, last: bool) -> (Step, Tail) {
         }
         b if is_body(b) => (Step::Part(1), IN_LINE),
         b'-' if rest.starts_with(PEM_END) => {
-            let label = near(&rest[PEM_END.len()..], |b| b.is_ascii_uppercase() || b == b' ', last);
+            let label = leading_run(&rest[PEM_END.len()..], |b| b.is_ascii_uppercase() || b == b' ', last);
             let at = PEM_END.len() + label.bytes.len();
             if label.open || (!last && rest.len() < at + 5 && b"-----".starts_with(&rest[at..])) {
                 return (Step::Wait, IN_LINE);
@@ -125,8 +125,9 @@ fn pem_step(rest: &[u8], line_start: bool, last: bool) -> (Step, Tail) {
     }
 }
 
-/// Bytes that belong together. A dot belongs to them only if more of them follow: otherwise it ends a sentence.
-fn run(rest: &[u8], last: bool, is_part: impl Fn(u8) -> bool) -> Consumed {
+/// Consumes bytes for which `is_part` holds. A dot belongs to them only if another one follows; otherwise it ends a
+/// sentence.
+fn consume_run(rest: &[u8], last: bool, is_part: impl Fn(u8) -> bool) -> Consumed {
     let mut length = 0;
     while let Some(&b) = rest.get(length).filter(|b| is_part(**b)) {
         if b == b'.' {
