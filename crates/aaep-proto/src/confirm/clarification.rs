@@ -1,4 +1,4 @@
-//! How the user is asked for what the agent needs to know.
+//! Clarifications: questions for information that the agent needs.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use crate::id::ReplyToken;
 use crate::language::LanguageTag;
 use crate::message::{AwaitingClarification, Choice, EventMeta, Response, ResponseKind, add_variant};
 
-/// A question that must not be asked, since it has no valid answer.
+/// The error for a question that has no valid response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnanswerableError {
-    /// It is multiple choice and has no choices.
+    /// The question is multiple choice and has no choices.
     NoChoices,
-    /// Its default is none of its choices.
+    /// The default response is not one of the choices.
     DefaultIsNoChoice,
 }
 
@@ -66,7 +66,7 @@ impl Clarification {
         }
     }
 
-    /// The question again, from the event that asked it.
+    /// Restores a question from the event that asked it.
     pub(crate) fn restore(
         asked: &AwaitingClarification,
         variants: &Map<String, Value>,
@@ -81,14 +81,14 @@ impl Clarification {
             default_response: asked.default_response.clone(),
             summaries: [asked.summary_terse.clone(), asked.summary_normal.clone(), asked.summary_detailed.clone()],
             variants: variants.clone(),
-            // What went beside it is in the event, which is what is put again.
+            // The metadata is in the recorded event, which is sent again as it is.
             meta: EventMeta::default(),
             timeout_seconds: asked.timeout_seconds,
             origin,
         }
     }
 
-    /// What the asker itself calls this question, so that it finds the question again after a restart.
+    /// Sets the agent's own key for this question, by which it finds the question again after a restart.
     pub fn origin(mut self, origin: impl Into<String>) -> Clarification {
         self.origin = Some(origin.into());
         self
@@ -98,22 +98,22 @@ impl Clarification {
         self.origin.as_deref()
     }
 
-    /// Any text is an answer.
+    /// Creates a question that accepts any text.
     pub fn freetext(question: impl Into<String>) -> Clarification {
         Clarification::new(question, ResponseKind::Freetext)
     }
 
-    /// Yes or no.
+    /// Creates a question that accepts yes or no.
     pub fn yes_no(question: impl Into<String>) -> Clarification {
         Clarification::new(question, ResponseKind::YesNo)
     }
 
-    /// A number.
+    /// Creates a question that accepts a number.
     pub fn numeric(question: impl Into<String>) -> Clarification {
         Clarification::new(question, ResponseKind::Numeric)
     }
 
-    /// One of these, given as value and label.
+    /// Creates a multiple-choice question. Each choice is a value and a label.
     pub fn choice<V: Into<String>, L: Into<String>>(
         question: impl Into<String>,
         choices: impl IntoIterator<Item = (V, L)>,
@@ -123,25 +123,25 @@ impl Clarification {
         ask
     }
 
-    /// Another kind of answer is fine too.
+    /// Accepts another kind of response as well.
     pub fn or(mut self, kind: ResponseKind) -> Clarification {
         self.kinds.push(kind);
         self
     }
 
-    /// Why the agent asks.
+    /// Sets the explanation of why the agent asks.
     pub fn context(mut self, context: impl Into<String>) -> Clarification {
         self.context = Some(context.into());
         self
     }
 
-    /// What the agent assumes without an answer.
+    /// Sets the response that the agent assumes if nobody replies.
     pub fn default_response(mut self, response: impl Into<String>) -> Clarification {
         self.default_response = Some(response.into());
         self
     }
 
-    /// Other words for the announcement, from terse to detailed.
+    /// Sets the summaries for the announcement, from terse to detailed.
     pub fn summaries(
         mut self,
         terse: Option<String>,
@@ -152,8 +152,8 @@ impl Clarification {
         self
     }
 
-    /// Texts in other languages, by field name and language suffix, and what goes beside the payload. The question is
-    /// the summary of its language too, if there is no other.
+    /// Sets texts in other languages, by field name and language suffix, and the metadata of the event. In each
+    /// language, the question is also the normal summary unless there is another.
     pub fn with_variants(mut self, variants: Map<String, Value>, meta: EventMeta) -> Clarification {
         self.variants.extend(variants);
         self.meta = meta;
@@ -163,15 +163,15 @@ impl Clarification {
         self
     }
 
-    /// The question in another language. Choices, context and default stay as they are, so give those only if they
-    /// need no translation.
+    /// Adds the question in another language. Choices, context and default response are not translated, so use them
+    /// only if they need no translation.
     pub fn in_language(mut self, language: &LanguageTag, question: &str) -> Clarification {
         add_variant(&mut self.variants, "question", language, question);
         add_variant(&mut self.variants, "summary_normal", language, question);
         self
     }
 
-    /// How long to wait.
+    /// Sets the timeout, from one second to one day.
     pub fn timeout_seconds(mut self, seconds: u32) -> Clarification {
         self.timeout_seconds = seconds.clamp(1, 86_400);
         self
@@ -181,8 +181,8 @@ impl Clarification {
         self.timeout_seconds
     }
 
-    /// Whether the question can be answered, and its default is one of the answers. A question that takes other kinds
-    /// of answers too may have any default.
+    /// Checks that the question can be answered and that the default response is one of its choices. A question that
+    /// also accepts other kinds of responses may have any default.
     pub(crate) fn check(&self) -> Result<(), UnanswerableError> {
         let chooses = self.kinds.contains(&ResponseKind::MultipleChoice);
         if chooses && self.choices.is_empty() {
@@ -196,7 +196,7 @@ impl Clarification {
         Ok(())
     }
 
-    /// What the event says besides its payload.
+    /// Returns the language variants and the metadata of the event.
     pub(crate) fn rest(&self) -> (Map<String, Value>, EventMeta) {
         (self.variants.clone(), self.meta.clone())
     }
@@ -205,7 +205,7 @@ impl Clarification {
         self.default_response.clone().map(Response::Text)
     }
 
-    /// Whether the response is of a kind that was asked for (6.5.5).
+    /// Returns whether the response is of an accepted kind (6.5.5).
     pub(crate) fn takes(&self, response: &Response) -> bool {
         self.kinds.iter().any(|kind| match (kind, response) {
             (ResponseKind::Freetext, Response::Text(_)) => true,
@@ -239,12 +239,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_timeout_is_as_recommended() {
+    fn default_timeout_is_in_the_recommended_range() {
         assert!((60..=300).contains(&Clarification::freetext("c").timeout()));
     }
 
     #[test]
-    fn a_question_that_cannot_be_answered_is_not_asked() {
+    fn unanswerable_question_is_refused() {
         let choice = |default: Option<&str>| {
             let ask = Clarification::choice("Which?", [("a", "A"), ("b", "B")]);
             default.into_iter().fold(ask, Clarification::default_response)

@@ -1,4 +1,4 @@
-//! Questions to the user: how they are put, how they end, and what an accepted one permits (chapter 6).
+//! Questions to the user, their outcomes, and the permit that an accepted confirmation yields (chapter 6).
 
 mod clarification;
 mod outcome;

@@ -1,4 +1,4 @@
-//! How a question ended, and the record that is kept of it.
+//! The outcome of a question, and its audit record.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,32 +8,32 @@ use crate::id::{ReplyToken, SessionId, SubscriptionId};
 use crate::message::{Decision, Response};
 use crate::time::Timestamp;
 
-/// Why a question ended as it did. A timeout is never the user's refusal.
+/// How a question was resolved. A timeout is distinct from a rejection by the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolution {
-    /// The user said yes.
+    /// The user accepted.
     Accepted,
-    /// The user said no.
+    /// The user rejected.
     Rejected,
-    /// The user answered the question.
+    /// The user answered the clarification.
     Answered,
-    /// Nobody answered in time.
+    /// No reply arrived before the deadline.
     TimedOut,
-    /// Nobody who listens could have answered.
+    /// No subscriber supports replies to this kind of question.
     NobodyCouldAnswer,
-    /// The last one who could have answered left.
+    /// The last subscriber that could have replied left.
     SubscriberLeft,
     /// The agent withdrew the question, or its session ended.
     Cancelled,
-    /// Another question took its place.
+    /// Another question replaced this one.
     Superseded,
-    /// The question or its answer could not be put on record: what nobody can prove later counts as no.
+    /// The question or its reply could not be recorded. An unrecorded decision counts as a rejection.
     NotRecorded,
 }
 
 impl Resolution {
-    /// The word for it on the wire and in records.
+    /// Returns the name of the resolution on the wire and in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Resolution::Accepted => "accepted",
@@ -49,33 +49,33 @@ impl Resolution {
     }
 }
 
-/// How a confirmation ended.
+/// The outcome of a confirmation.
 #[derive(Debug, PartialEq)]
 pub struct ConfirmationOutcome {
-    /// What applies: the user's decision, or the default.
+    /// The decision of the user, or the default.
     pub decision: Decision,
-    /// Why.
+    /// How the question was resolved.
     pub resolution: Resolution,
-    /// The permission for the irreversible call that was asked about. It is there only if the question was asked as
-    /// irreversible, named its call, and was accepted: a yes to any other question permits nothing irreversible.
+    /// The permit for the irreversible call of the question. It is present only if the question was asked as
+    /// irreversible, named its call, and was accepted. Accepting any other question permits nothing irreversible.
     pub permit: Option<Permit>,
-    /// What the user wants instead, if the agent said that it can handle that.
+    /// The action that the user wants instead, if the agent allowed modified actions.
     pub modified_action: Option<Map<String, Value>>,
 }
 
-/// How a clarification ended.
+/// The outcome of a clarification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClarificationOutcome {
-    /// The user's answer, or the agent's own fallback, if there is either.
+    /// The response of the user, or the agent's default response, or `None`.
     pub response: Option<Response>,
-    /// Why.
+    /// How the question was resolved.
     pub resolution: Resolution,
 }
 
-/// What is kept of every decision: who, when, on which subscription, how, and what was shown.
+/// The audit record of a decision: by whom, when, on which subscription, how, and what was shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AuditRecord {
-    /// The question.
+    /// The reply token of the question.
     pub reply_token: ReplyToken,
     /// The session that asked.
     pub session_id: SessionId,
@@ -86,18 +86,18 @@ pub struct AuditRecord {
     /// How it was resolved.
     #[serde(rename = "verdict")]
     pub resolution: Resolution,
-    /// What applies then; nothing for a clarification.
+    /// The decision, or `None` for a clarification.
     pub decision: Option<Decision>,
-    /// Who answered, by the identity that the transport proved.
+    /// The principal that replied, as proved by the transport.
     pub principal: Option<String>,
-    /// Who answered, by the subscriber's own word.
+    /// The person that replied, as claimed by the subscriber.
     pub decided_by: Option<String>,
-    /// The subscription that answered.
+    /// The subscription that the reply came from.
     pub subscription_id: Option<SubscriptionId>,
     /// The action or question that was shown.
     pub shown: String,
     /// The consequence that was shown.
     pub consequence: Option<String>,
-    /// The fingerprint of the call that was asked about.
+    /// The digest of the call that was asked about.
     pub call: Option<String>,
 }

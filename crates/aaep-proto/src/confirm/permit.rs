@@ -1,4 +1,5 @@
-//! The proof that the user agreed. It is made in this file alone, cannot be copied, and is spent by use.
+//! The permit: the proof that the user accepted a call. Only this file creates permits; they cannot be copied and are
+//! consumed by use.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +12,7 @@ use crate::id::{ReplyToken, SessionId};
 use crate::message::{AwaitingConfirmation, Decision, RiskLevel};
 use crate::time::Moment;
 
-/// What the user agreed to: the fingerprint of a tool's name and its arguments.
+/// The digest of a tool call: of the tool's name and its arguments.
 ///
 /// ```
 /// use aaep_proto::confirm::CallDigest;
@@ -24,10 +25,11 @@ use crate::time::Moment;
 pub struct CallDigest([u8; 32]);
 
 impl CallDigest {
-    /// The fingerprint of a call. Objects are written with sorted keys, so their order does not matter.
+    /// Computes the digest of a call. Objects are serialized with sorted keys, so the order of their fields does not
+    /// matter.
     ///
-    /// It is exact for what `arguments` holds. Whoever parses them from text must refuse text that a [`Value`] cannot
-    /// hold, such as a key that is there twice or an integer beyond 64 bits.
+    /// The digest covers exactly the content of `arguments`. A caller that parses them from text must refuse text that
+    /// a [`Value`] cannot represent, such as a duplicate key or an integer beyond 64 bits.
     pub fn of(tool: &str, arguments: &Value) -> CallDigest {
         // JSON objects are kept sorted by key, so this text is canonical.
         let text = json!({"arguments": arguments, "tool": tool}).to_string();
@@ -42,7 +44,7 @@ impl fmt::Display for CallDigest {
     }
 }
 
-/// Text that is not a fingerprint.
+/// The error for text that is not a call digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseDigestError;
 
@@ -77,19 +79,19 @@ impl fmt::Debug for CallDigest {
     }
 }
 
-/// How the user agreed to an irreversible call.
+/// How an irreversible call was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acceptance {
     /// By a reply.
     Reply,
-    /// By the one default that 6.4.1 allows: the question was asked as irreversible, with low risk and with
-    /// `default_decision: accept`, and nobody answered it.
+    /// By the only default that 6.4.1 allows: the question was asked as irreversible, with low risk and with
+    /// `default_decision: accept`, and nobody replied.
     Default,
 }
 
 impl Acceptance {
-    /// Whether a confirmation that ended with this verdict permits an irreversible call, and how. A question that was
-    /// not asked as irreversible permits none, whatever the answer (decision 60).
+    /// Returns how a confirmation with this resolution permits an irreversible call, or `None` if it does not. A
+    /// question that was not asked as irreversible permits none, whatever the reply (decision 60).
     pub(crate) fn of(asked: &AwaitingConfirmation, resolution: Resolution) -> Option<Acceptance> {
         let default_allowed =
             asked.default_decision == Decision::Accept && asked.risk_level.as_ref() == Some(&RiskLevel::Low);
@@ -104,7 +106,7 @@ impl Acceptance {
     }
 }
 
-/// What a permit proves: which question was accepted, how, for which call, and until when that holds.
+/// The content of a permit: the accepted question, how it was accepted, the call, and the expiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) session: SessionId,
@@ -114,10 +116,10 @@ pub(crate) struct Grant {
     pub(crate) expires: Moment,
 }
 
-/// Permission for one irreversible call. Only a confirmation that was asked as irreversible, for a named call, and
+/// A permit for one irreversible call. Only a confirmation that was asked as irreversible, for a named call, and
 /// accepted yields one. It is valid for ten minutes after the decision.
 ///
-/// It cannot be copied or made up:
+/// It cannot be cloned or constructed:
 ///
 /// ```compile_fail
 /// fn twice(permit: aaep_proto::confirm::Permit) -> (aaep_proto::confirm::Permit, aaep_proto::confirm::Permit) {
@@ -127,14 +129,14 @@ pub(crate) struct Grant {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Permit(Grant);
 
-/// Why a permit does not permit a call.
+/// The reason why a permit does not permit a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PermitError {
-    /// It is for another call, or for another session.
+    /// The permit is for another call or another session.
     OtherCall,
-    /// It was used before.
+    /// The permit was used before.
     Used,
-    /// It was not used in time.
+    /// The permit was not used in time.
     Expired,
 }
 
@@ -151,27 +153,27 @@ impl fmt::Display for PermitError {
 impl std::error::Error for PermitError {}
 
 impl Permit {
-    /// The one place where permits are made.
+    /// Creates a permit. No other function does.
     pub(crate) fn new(grant: Grant) -> Permit {
         Permit(grant)
     }
 
-    /// The question that was accepted.
+    /// Returns the token of the accepted question.
     pub fn token(&self) -> &ReplyToken {
         &self.0.token
     }
 
-    /// How it was accepted.
+    /// Returns how the question was accepted.
     pub fn acceptance(&self) -> Acceptance {
         self.0.acceptance
     }
 
-    /// Whether this permits exactly that call.
+    /// Returns whether this permits exactly the given call.
     pub fn covers(&self, session: &SessionId, call: &CallDigest) -> bool {
         self.0.session == *session && self.0.call == *call
     }
 
-    /// Spends the permit on a call.
+    /// Uses the permit for a call.
     pub(crate) fn spend(self, session: &SessionId, call: &CallDigest, now: Moment) -> Result<(), PermitError> {
         if !self.covers(session, call) {
             return Err(PermitError::OtherCall);

@@ -1,5 +1,5 @@
-//! How the user is asked for consent. The table of 6.4.1 is enforced here: a confirmation that would let silence
-//! start something irreversible cannot be built.
+//! Confirmations. The table of 6.4.1 is enforced here: a confirmation that would start an irreversible action without a
+//! reply is refused.
 
 use std::fmt;
 
@@ -10,12 +10,13 @@ use crate::id::ReplyToken;
 use crate::language::LanguageTag;
 use crate::message::{AwaitingConfirmation, Decision, EventMeta, Reversibility, RiskLevel, add_variant};
 
-/// The extension under which questions carry the fingerprint of their call and notices their outcome.
+/// The prefix of the consent extension, in which questions carry the digest of their call and state changes carry the
+/// outcome.
 pub const CONSENT_PREFIX: &str = "consent";
-/// Its vocabulary; see `docs/reference/consent.md`.
+/// The vocabulary of the consent extension; see `docs/reference/consent.md`.
 pub const CONSENT_URI: &str = "urn:aaep:extension:consent:1";
 
-/// A default of accept for an action that silence must not start.
+/// The error for a default of accept that 6.4.1 does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnsafeDefaultError;
 
@@ -46,7 +47,7 @@ pub struct Confirmation {
     default: Decision,
     timeout_seconds: Option<u32>,
     risk: Option<RiskLevel>,
-    /// As the agent stated it; nothing if it did not.
+    /// The agent's statement, or `None` if it made none.
     irreversible: Option<bool>,
     reversibility: Option<Reversibility>,
     allowed_replies: Option<Vec<String>>,
@@ -60,7 +61,7 @@ pub struct Confirmation {
 }
 
 impl Confirmation {
-    /// Asks about an action and what follows from it. Without an answer it is rejected.
+    /// Creates a question about an action and its consequence. Without a reply the action is rejected.
     pub fn new(action: impl Into<String>, consequence: impl Into<String>) -> Confirmation {
         Confirmation {
             action: action.into(),
@@ -81,27 +82,27 @@ impl Confirmation {
         }
     }
 
-    /// Binds the permission to exactly this call.
+    /// Binds the permit to exactly this call.
     pub fn for_call(mut self, tool: impl Into<String>, arguments: &Value) -> Confirmation {
         let tool = tool.into();
         self.call = Some((tool.clone(), CallDigest::of(&tool, arguments)));
         self
     }
 
-    /// The action cannot be undone.
+    /// States that the action cannot be undone.
     pub fn irreversible(mut self) -> Confirmation {
         self.irreversible = Some(true);
         self
     }
 
-    /// The action can be undone. The user is told so only if the agent states it. A question that also says
-    /// [`irreversible`](Confirmation::irreversible), before or after, stays irreversible.
+    /// States that the action can be undone. Without this statement the event does not mention it. A question that is
+    /// also marked [`irreversible`](Confirmation::irreversible), before or after, stays irreversible.
     pub fn reversible(mut self) -> Confirmation {
         self.irreversible.get_or_insert(false);
         self
     }
 
-    /// How hard the action is to undo. If that is impossible, it is irreversible.
+    /// States how hard the action is to undo. [`Reversibility::Irreversible`] also marks it irreversible.
     pub fn reversibility(mut self, reversibility: Reversibility) -> Confirmation {
         if reversibility == Reversibility::Irreversible {
             self.irreversible = Some(true);
@@ -110,20 +111,20 @@ impl Confirmation {
         self
     }
 
-    /// What a reply may say. A no counts in any case.
+    /// Sets the decisions that a reply may contain. A rejection is always accepted.
     pub fn allowed_replies(mut self, replies: Vec<String>) -> Confirmation {
         self.allowed_replies = Some(replies);
         self
     }
 
-    /// More that a subscriber may show.
+    /// Sets additional data that a subscriber may show.
     pub fn extra_context(mut self, context: Map<String, Value>) -> Confirmation {
         self.extra_context = Some(context);
         self
     }
 
-    /// Texts in other languages, by field name and language suffix, and what goes beside the payload. Where both action
-    /// and consequence are there in a language, they are its summary too, if it has no other.
+    /// Sets texts in other languages, by field name and language suffix, and the metadata of the event. If a language
+    /// has both an action and a consequence, they are also its normal summary unless there is another.
     pub fn with_variants(mut self, variants: Map<String, Value>, meta: EventMeta) -> Confirmation {
         self.variants.extend(variants);
         self.meta = meta;
@@ -136,19 +137,19 @@ impl Confirmation {
         self
     }
 
-    /// How much harm the action can do.
+    /// Sets the risk of the action.
     pub fn risk(mut self, risk: RiskLevel) -> Confirmation {
         self.risk = Some(risk);
         self
     }
 
-    /// How long to wait; by default as 6.4.2 recommends for the risk.
+    /// Sets the timeout, from one second to one day. The default is what 6.4.2 recommends for the risk.
     pub fn timeout_seconds(mut self, seconds: u32) -> Confirmation {
         self.timeout_seconds = Some(seconds.clamp(1, 86_400));
         self
     }
 
-    /// Other words for the announcement, from terse to detailed.
+    /// Sets the summaries for the announcement, from terse to detailed.
     pub fn summaries(
         mut self,
         terse: Option<String>,
@@ -159,7 +160,7 @@ impl Confirmation {
         self
     }
 
-    /// Action and consequence in another language. Who asked for it hears the question in it.
+    /// Adds the action and the consequence in another language, for subscribers that requested it.
     pub fn in_language(mut self, language: &LanguageTag, action: &str, consequence: &str) -> Confirmation {
         add_variant(&mut self.variants, "action", language, action);
         add_variant(&mut self.variants, "consequence", language, consequence);
@@ -167,19 +168,19 @@ impl Confirmation {
         self
     }
 
-    /// The agent can handle "yes, but otherwise": it is told what the user wants instead.
+    /// Allows replies with a modified action. The agent receives the action that the user wants instead.
     pub fn allow_modified_action(mut self) -> Confirmation {
         self.takes_modified = true;
         self
     }
 
-    /// What the asker itself calls this question, so that it finds the question again after a restart.
+    /// Sets the agent's own key for this question, by which it finds the question again after a restart.
     pub fn origin(mut self, origin: impl Into<String>) -> Confirmation {
         self.origin = Some(origin.into());
         self
     }
 
-    /// The question again, from the event that asked it and what the event does not say.
+    /// Restores a question from the event that asked it and the properties that the event does not contain.
     pub(crate) fn restore(
         asked: &AwaitingConfirmation,
         variants: &Map<String, Value>,
@@ -200,28 +201,28 @@ impl Confirmation {
             call,
             summaries: [asked.summary_terse.clone(), asked.summary_normal.clone(), asked.summary_detailed.clone()],
             variants: variants.clone(),
-            // What went beside it is in the event, which is what is put again.
+            // The metadata is in the recorded event, which is sent again as it is.
             meta: EventMeta::default(),
             takes_modified,
             origin,
         }
     }
 
-    /// Goes ahead without an answer, where 6.4.1 allows it.
+    /// Makes accept the default decision. Returns an error if 6.4.1 does not allow it.
     pub fn accept_on_timeout(mut self) -> Result<Confirmation, UnsafeDefaultError> {
         self.default = Decision::Accept;
         self.check()?;
         Ok(self)
     }
 
-    /// Whether the table of 6.4.1 is kept, also after later changes of risk.
+    /// Checks the table of 6.4.1, including changes that were made after the default was set.
     pub(crate) fn check(&self) -> Result<(), UnsafeDefaultError> {
         let harmless = self.risk == Some(RiskLevel::Low);
         let unsafe_default = self.default == Decision::Accept && self.is_irreversible() && !harmless;
         if unsafe_default { Err(UnsafeDefaultError) } else { Ok(()) }
     }
 
-    /// Either field counts (decision 14).
+    /// Returns whether either field states that the action is irreversible (decision 14).
     fn is_irreversible(&self) -> bool {
         self.irreversible == Some(true) || self.reversibility == Some(Reversibility::Irreversible)
     }
@@ -238,7 +239,7 @@ impl Confirmation {
         self.call.as_ref().map(|(_, digest)| *digest)
     }
 
-    /// What the event says besides its payload.
+    /// Returns the language variants and the metadata of the event.
     pub(crate) fn rest(&self) -> (Map<String, Value>, EventMeta) {
         (self.variants.clone(), self.meta.clone())
     }
@@ -247,7 +248,7 @@ impl Confirmation {
         self.takes_modified
     }
 
-    /// The wait that 6.4.2 recommends.
+    /// Returns the timeout in seconds: the one that was set, or the one that 6.4.2 recommends.
     pub(crate) fn timeout(&self) -> u32 {
         self.timeout_seconds.unwrap_or(match (self.is_irreversible(), &self.risk) {
             (true, Some(RiskLevel::Low)) | (false, Some(RiskLevel::Medium)) => 90,
@@ -276,7 +277,7 @@ impl Confirmation {
         }
     }
 
-    /// What the extension says about the call.
+    /// Returns the content of the consent extension, or `None` if the question is not bound to a call.
     pub(crate) fn consent(&self) -> Option<Map<String, Value>> {
         let (tool, digest) = self.call.as_ref()?;
         match json!({"tool": tool, "call_digest": digest.to_string()}) {
@@ -286,7 +287,7 @@ impl Confirmation {
     }
 }
 
-/// The variants of a text: the suffix of each language, and the text.
+/// Returns the language suffix and the text of each variant of a field.
 pub(super) fn texts(variants: &Map<String, Value>, field: &str) -> Vec<(String, String)> {
     let of_field = |(name, value): (&String, &Value)| {
         let suffix = name.strip_prefix(field).filter(|suffix| LanguageTag::from_field_suffix(suffix).is_some())?;
@@ -315,13 +316,13 @@ mod tests {
     }
 
     #[test]
-    fn irreversible_is_on_the_wire_as_it_was_stated() {
+    fn irreversible_field_is_sent_as_stated() {
         let stated = |ask: Confirmation| ask.payload("rpl_1".parse().unwrap(), 1).irreversible;
         let ask = || Confirmation::new("a", "b");
         assert_eq!(stated(ask()), None);
         assert_eq!(stated(ask().reversibility(Reversibility::Reversible)), None);
         assert_eq!(stated(ask().reversible()), Some(false));
-        // What is irreversible stays so in any order of the calls.
+        // `irreversible` wins in any order of the calls.
         assert_eq!(stated(ask().reversible().irreversible()), Some(true));
         assert_eq!(stated(ask().irreversible().reversible()), Some(true));
         assert_eq!(stated(ask().reversible().reversibility(Reversibility::Irreversible)), Some(true));
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_starts_nothing_irreversible_in_any_order_of_the_calls() {
+    fn unsafe_default_is_refused_in_any_order_of_the_calls() {
         let ask = || Confirmation::new("a", "b");
         let late = [
             ask().accept_on_timeout().unwrap().irreversible(),

@@ -1,4 +1,4 @@
-//! Whether a stream of events and replies keeps the order that the protocol demands (4.5, 6, appendix A).
+//! Checks that a stream of events and replies follows the order that the protocol requires (4.5, 6, appendix A).
 
 mod questions;
 pub(crate) mod recent;
@@ -14,9 +14,8 @@ use crate::limits;
 use crate::message::{CoreType, Event, Message};
 use crate::rule::{Problem, Rule};
 
-/// Which part of a stream is looked at. A subscription that filters sees less than the producer
-/// emits, and one that joins late missed the beginning; what it cannot see is not held against
-/// the producer.
+/// The part of a stream that is visible to the checker. A subscription with a filter receives less than the producer
+/// emits, and one that joins late misses the beginning. The checker reports nothing that depends on invisible events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceView {
     types: u16,
@@ -24,10 +23,10 @@ pub struct SequenceView {
 }
 
 impl SequenceView {
-    /// Everything from the beginning.
+    /// All core types, from the beginning of every session.
     pub const WHOLE: SequenceView = SequenceView { types: u16::MAX, midway: false };
 
-    /// The core types for which the predicate holds.
+    /// Creates a view of the core types for which the predicate holds.
     ///
     /// ```
     /// use aaep_proto::message::CoreType;
@@ -40,27 +39,27 @@ impl SequenceView {
         SequenceView { types, midway: false }
     }
 
-    /// The same, but sessions may already have begun.
+    /// Returns this view for a stream that may begin in the middle of sessions.
     pub fn midway(self) -> SequenceView {
         SequenceView { midway: true, ..self }
     }
 
-    /// Whether events of this type are seen.
+    /// Returns whether events of this type are visible.
     pub fn shows(self, core: CoreType) -> bool {
         self.types & (1 << core as u16) != 0
     }
 
-    /// Whether sessions may have begun before the stream did.
+    /// Returns whether sessions may have begun before the stream did.
     pub fn is_midway(self) -> bool {
         self.midway
     }
 }
 
-/// A checker over a stream: any number of producers and of interleaved sessions.
+/// Checks the order of a stream with any number of producers and interleaved sessions.
 ///
-/// Ids are unique per producer, so each producer is followed by itself.
+/// Ids are unique per producer, so each producer is checked separately.
 ///
-/// Memory is bounded: ended sessions are forgotten, but their ids are not accepted again.
+/// Memory is bounded: the state of ended sessions is dropped, but their ids are not accepted again.
 ///
 /// ```
 /// use aaep_proto::{Rule, SequenceChecker, message::Message};
@@ -80,23 +79,23 @@ pub struct SequenceChecker {
     let_go: Recent,
     event_ids: Recent,
     tokens: Recent,
-    /// Tokens of sessions that are not followed: replies to them are not judged.
+    /// Tokens of sessions that are no longer checked. Replies to them are not checked either.
     unfollowed: Recent,
-    /// Which session of which producer asked an open question.
+    /// The session and the producer that asked each open question.
     asked_by: BTreeMap<(ReplyToken, Agent), SessionId>,
-    /// Whether the stream holds replies; if not, acceptance is inferred from what follows.
+    /// Whether the stream contains replies. If not, acceptance is inferred from later events.
     replies: bool,
-    /// Counts observations, to find the session that was silent longest.
+    /// The number of observed messages, to find the least recently used session.
     clock: u64,
 }
 
-/// A producer, by the fingerprint of its name: names have no bound, and there are many keys.
+/// The fingerprint of a producer's name. Names have no length limit, and there are many keys.
 type Agent = u64;
 
-/// A session of a producer.
+/// A producer and one of its sessions.
 type Key = (Agent, SessionId);
 
-/// An id of a producer, to be remembered.
+/// Returns the id qualified by its producer.
 fn scoped(agent: Agent, id: &str) -> String {
     format!("{agent:x} {id}")
 }
@@ -108,12 +107,12 @@ impl Default for SequenceChecker {
 }
 
 impl SequenceChecker {
-    /// A checker for a whole stream.
+    /// Creates a checker for a complete stream.
     pub fn new() -> SequenceChecker {
         SequenceChecker::with_view(SequenceView::WHOLE)
     }
 
-    /// A checker for a part of a stream.
+    /// Creates a checker for a part of a stream.
     pub fn with_view(view: SequenceView) -> SequenceChecker {
         SequenceChecker {
             view,
@@ -121,7 +120,7 @@ impl SequenceChecker {
             ended: Recent::new(limits::ENDED_SESSIONS),
             let_go: Recent::new(limits::ENDED_SESSIONS),
             event_ids: Recent::new(limits::EVENT_IDS),
-            // Each token is remembered for its producer and for replies, which name none.
+            // Each token is stored twice: with its producer, and alone for replies, which name no producer.
             tokens: Recent::new(2 * limits::REPLY_TOKENS),
             unfollowed: Recent::new(limits::REPLY_TOKENS),
             asked_by: BTreeMap::new(),
@@ -130,19 +129,19 @@ impl SequenceChecker {
         }
     }
 
-    /// Declares that the stream holds the replies too, so that a question without a reply counts
-    /// as unanswered. Otherwise the first reply in the stream declares it.
+    /// Declares that the stream contains replies, so that a question without a reply counts as unanswered. Otherwise
+    /// the first reply in the stream declares it.
     pub fn with_replies(mut self) -> SequenceChecker {
         self.replies = true;
         self
     }
 
-    /// How many sessions are open.
+    /// Returns the number of open sessions.
     pub fn open_sessions(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Looks at the next message of the stream and reports what it breaks.
+    /// Checks the next message of the stream and returns its violations.
     pub fn observe(&mut self, message: &Message) -> Vec<Problem> {
         self.clock += 1;
         let mut out = Vec::new();
@@ -165,7 +164,7 @@ impl SequenceChecker {
         out
     }
 
-    /// Ends the stream and reports the sessions that did not end.
+    /// Ends the stream and returns a problem for each session that did not end.
     pub fn finish(self) -> Vec<(SessionId, Problem)> {
         let unended = |(_, id): Key| {
             let message = format!("End {id} with completed, errored or cancelled: the stream stops before.");
@@ -174,8 +173,8 @@ impl SequenceChecker {
         self.sessions.into_keys().map(unended).collect()
     }
 
-    /// Takes note that an event of this session cannot be read: its order is no longer checked,
-    /// since what follows would be blamed for what is missing.
+    /// Records that an event of this session cannot be read. The order of the session is no longer checked, since
+    /// later events would be reported for the missing one.
     pub fn lose(&mut self, session: &SessionId) -> Vec<Problem> {
         let keys: Vec<Key> = self.sessions.keys().filter(|(_, id)| id == session).cloned().collect();
         keys.iter().for_each(|key| self.unfollow(key));
@@ -217,8 +216,8 @@ impl SequenceChecker {
         }
     }
 
-    /// Whether this is an event that came before. A transport may deliver one twice (8.2.4); the
-    /// same id on another event is a fault of the producer.
+    /// Returns whether this event was observed before. A transport may deliver an event twice (8.2.4); a different
+    /// event with the same id is a fault of the producer.
     fn is_redelivered(&mut self, agent: Agent, event: &Event, out: &mut Vec<Problem>) -> bool {
         let content = fingerprint_of(event);
         let id = scoped(agent, event.envelope.event_id.as_str());
@@ -245,7 +244,7 @@ impl SequenceChecker {
         self.asked_by.insert((token.clone(), *agent), id.clone());
     }
 
-    /// Opens a session; answers whether its events can be followed.
+    /// Opens a session. Returns whether its events can be checked.
     fn open(&mut self, key: &Key, event: &Event, out: &mut Vec<Problem>) -> bool {
         let (agent, id) = key;
         let starts = event.core_type() == Some(CoreType::SessionStarted);
@@ -293,7 +292,7 @@ impl SequenceChecker {
     fn close(&mut self, key: &Key) {
         let Some(session) = self.sessions.remove(key) else { return };
         for token in session.questions.tokens() {
-            // A token that was issued again belongs to the session that has it now.
+            // A token that was issued again belongs to the session that issued it last.
             let asked = (token.clone(), key.0);
             if self.asked_by.get(&asked) == Some(&key.1) {
                 self.asked_by.remove(&asked);
@@ -313,8 +312,8 @@ impl SequenceChecker {
         key.and_then(|key| self.sessions.get_mut(&key))
     }
 
-    /// The session that a token belongs to. A reply names no producer; if several issued the same
-    /// token, it is taken as the answer to a question that is still open.
+    /// Returns the session that a token belongs to. A reply names no producer; if several issued the same token, the
+    /// reply counts for a question that is still open.
     fn key_of(&self, token: &ReplyToken) -> Option<Key> {
         let all = (token.clone(), Agent::MIN)..=(token.clone(), Agent::MAX);
         let mut keys = self.asked_by.range(all).map(|((_, agent), id)| (*agent, id.clone()));
@@ -329,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_kept_only_as_long_as_their_questions() {
+    fn tokens_are_dropped_with_their_questions() {
         let mut sequence = SequenceChecker::with_view(SequenceView::WHOLE.midway());
         for i in 0..3 * limits::CHECKED_ITEMS_PER_SESSION {
             let text = format!(

@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 
 #[derive(Clone, Debug)]
 struct Question {
-    /// Which one it is in the session, to find the oldest.
+    /// The number of the question in its session, to find the oldest.
     number: u64,
     asked: Timestamp,
     deadline: Timestamp,
@@ -32,11 +32,11 @@ struct Confirmation {
     action: String,
     default: Decision,
     allowed: Vec<String>,
-    /// Whether it was asked as irreversible (decision 14).
+    /// Whether the question was asked as irreversible (decision 14).
     irreversible: bool,
-    /// Whether 6.4.1 lets silence accept it.
+    /// Whether 6.4.1 allows acceptance by default.
     default_allowed: bool,
-    /// The tool that it is about, if the consent extension says so.
+    /// The tool of the call, if the consent extension names it.
     tool: Option<String>,
 }
 
@@ -50,23 +50,23 @@ impl Confirmation {
 enum State {
     Pending,
     Accepted,
-    /// Nobody answered, and the default was to accept.
+    /// Accepted by default, without a reply.
     Defaulted,
     Refused,
-    /// Left for another state, which looks like a refusal where replies are not seen.
+    /// The session left `awaiting_input`, which looks like a rejection if replies are not visible.
     Doubted,
-    /// Settled, and its permission used up if it gave one.
+    /// Resolved, and its permission used if it gave one.
     Spent,
 }
 
-/// Whether an irreversible tool call was agreed to.
+/// Whether an irreversible tool call was accepted.
 pub(super) enum Permission {
-    /// By the question with this token, or by one that may have been forgotten.
+    /// Accepted by the question with this token, or, without one, possibly by a question that was evicted.
     Granted(Option<ReplyToken>),
     Refused,
-    /// Accepted was only a question that was not asked as irreversible.
+    /// Only a question that was not asked as irreversible was accepted.
     NotAsked,
-    /// Nobody accepted: the default was applied, and 6.4.1 does not allow that default.
+    /// Accepted by a default that 6.4.1 does not allow.
     ByDefault,
     Missing,
 }
@@ -75,9 +75,9 @@ pub(super) enum Permission {
 pub(crate) struct Questions {
     asked: BTreeMap<ReplyToken, Question>,
     count: u64,
-    /// The token of the question that was let go last, until it is fetched.
+    /// The token of the question that was evicted last, until it is taken.
     evicted: Option<ReplyToken>,
-    /// Whether one that could still give permission was let go.
+    /// Whether a question that could still give permission was evicted.
     lost: bool,
 }
 
@@ -86,7 +86,7 @@ impl Questions {
         self.asked.keys()
     }
 
-    /// Settles a question by decree: the producer knows the outcome without a reply.
+    /// Settles a question whose outcome the producer knows without a reply.
     pub(crate) fn settle(&mut self, token: &ReplyToken, accepted: bool) {
         if let Some(question) = self.asked.get_mut(token) {
             question.state = match (&question.what, accepted) {
@@ -97,7 +97,7 @@ impl Questions {
         }
     }
 
-    /// The token of the question that the last one pushed out, if it did.
+    /// Takes the token of the question that the last one evicted. Returns `None` if it evicted none.
     pub(super) fn take_evicted(&mut self) -> Option<ReplyToken> {
         self.evicted.take()
     }
@@ -110,7 +110,7 @@ impl Questions {
         self.asked.values().filter(|q| q.state == State::Pending).count()
     }
 
-    /// Checks that the same action is not being asked about already.
+    /// Checks that no question about the same action is open.
     pub(super) fn check_confirmation(&self, asked: &AwaitingConfirmation, at: Timestamp, out: &mut Vec<Problem>) {
         let again = self.asked.values().any(|q| {
             q.state == State::Pending
@@ -153,8 +153,8 @@ impl Questions {
         self.asked.insert(token.clone(), question);
     }
 
-    /// Lets go of the question that matters least: the oldest of those that are settled, then of
-    /// those whose time is over, then of those that can still give permission.
+    /// Evicts the least important question: the oldest settled one, else the oldest expired one, else the oldest one
+    /// that can still give permission.
     fn evict(&mut self, now: Timestamp) {
         let rank = |q: &Question| match q.state {
             State::Spent => 0,
@@ -185,7 +185,7 @@ impl Questions {
             out.push(Problem::new(Rule::ReplyDecision, "/decision", message));
             return;
         }
-        // A modified action is a refusal of the action that was asked about (6.3.2).
+        // A modified action rejects the action that was asked about (6.3.2).
         let accepted = reply.decision == Decision::Accept && reply.modified_action.is_none();
         question.state = if accepted { State::Accepted } else { State::Refused };
     }
@@ -243,8 +243,8 @@ impl Questions {
         Some(question)
     }
 
-    /// A state change that carries the outcome of a question in the consent extension settles that question. Where
-    /// replies are a part of the stream, a yes has to be among them.
+    /// Settles a question by a state change that carries its outcome in the consent extension. If the stream contains
+    /// replies, acceptance needs one of them.
     pub(super) fn settle_by_outcome(&mut self, token: &ReplyToken, outcome: &str, replies: bool) {
         let Some(question) = self.asked.get_mut(token).filter(|q| q.state == State::Pending) else { return };
         let What::Confirmation(confirmation) = &question.what else {
@@ -261,8 +261,8 @@ impl Questions {
         };
     }
 
-    /// A state change out of waiting settles a question: towards the tool it was accepted, back to
-    /// thinking it was refused or withdrawn (6.7.2, 6.8). Of several open ones nobody can tell which.
+    /// Settles the only open question by a change out of `awaiting_input`: a change to `calling_tool` means accepted,
+    /// one to `thinking` means rejected or withdrawn (6.7.2, 6.8). With several open questions it is ambiguous.
     pub(super) fn settle_by_state(&mut self, to_state: &str, replies: bool) {
         let mut pending = self.asked.values_mut().filter(|q| q.state == State::Pending);
         let (Some(question), None) = (pending.next(), pending.next()) else { return };
@@ -274,8 +274,8 @@ impl Questions {
         }
     }
 
-    /// Where replies are not seen, an agent may think between the answer and the tool: on the way to
-    /// the tool, what looked like a refusal was none.
+    /// Treats the newest doubted question as accepted. If replies are not visible, an agent may pass through `thinking`
+    /// between the reply and the tool call.
     pub(super) fn reconsider(&mut self) {
         let doubted = self.asked.values_mut().filter(|q| q.state == State::Doubted);
         if let Some(question) = doubted.max_by_key(|q| q.number) {
@@ -283,7 +283,7 @@ impl Questions {
         }
     }
 
-    /// Uses up the permission that a question gave.
+    /// Marks the permission of a question as used.
     pub(super) fn spend(&mut self, token: &ReplyToken) {
         if let Some(question) = self.asked.get_mut(token) {
             question.state = State::Spent;
@@ -312,7 +312,7 @@ impl Questions {
         if let Some((token, _)) = self.asked.iter().filter(|(_, q)| grants(q)).min_by_key(accepted_first) {
             return Permission::Granted(Some(token.clone()));
         }
-        // It may have been given by a question that had to be forgotten.
+        // A question that was evicted may have given permission.
         if self.lost {
             return Permission::Granted(None);
         }

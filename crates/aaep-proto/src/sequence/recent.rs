@@ -1,19 +1,19 @@
-//! A set that remembers the newest members only, in a fixed amount of memory.
+//! A set that keeps only its newest members, in a fixed amount of memory.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 use serde::Serialize;
 
-/// Remembers up to a fixed number of names by fingerprint and forgets the oldest.
+/// Keeps the fingerprints of up to a fixed number of names and drops the oldest.
 ///
-/// Two names share a 64-bit fingerprint about once in 10^14 pairs at the sizes used here, and
-/// only who wrote both names would gain from it.
+/// Two names share a 64-bit fingerprint about once in 10^14 pairs at the sizes used here, and only the author of both
+/// names could profit from it.
 #[derive(Clone, Debug)]
 pub(crate) struct Recent {
     capacity: usize,
     order: VecDeque<u64>,
-    /// What each was remembered with.
+    /// The content fingerprint of each member.
     members: BTreeMap<u64, u64>,
 }
 
@@ -22,13 +22,13 @@ impl Recent {
         Recent { capacity, order: VecDeque::new(), members: BTreeMap::new() }
     }
 
-    /// Remembers a name; answers whether it is new.
+    /// Adds a name. Returns whether it is new.
     pub(crate) fn insert(&mut self, name: &str) -> bool {
         self.remember(name, 0).is_none()
     }
 
-    /// Remembers a name with the fingerprint of what it names, unless it is known; then answers
-    /// what it was known with.
+    /// Adds a name with the fingerprint of its content. If the name is known already, returns the stored fingerprint
+    /// and changes nothing.
     pub(crate) fn remember(&mut self, name: &str, content: u64) -> Option<u64> {
         let fingerprint = fingerprint(name);
         if let Some(known) = self.members.get(&fingerprint) {
@@ -49,17 +49,17 @@ impl Recent {
     }
 }
 
-/// The fingerprint of a name: the same on every machine and in every run.
+/// Returns the fingerprint of a name, which does not depend on the machine or the run.
 pub(crate) fn fingerprint(name: &str) -> u64 {
     let mut hash = Fnv::default();
     hash.add(name.as_bytes());
     hash.finish()
 }
 
-/// The fingerprint of what a value says, however it was written.
+/// Returns the fingerprint of a value, independent of its original formatting.
 pub(crate) fn fingerprint_of(value: &impl Serialize) -> u64 {
     let mut hash = Fnv::default();
-    // The writer never fails, and what cannot be written as JSON came from no JSON.
+    // The writer never fails, and values that were parsed from JSON can be serialized.
     let _ = serde_json::to_writer(&mut hash, value);
     hash.finish()
 }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_is_forgotten_first() {
+    fn oldest_member_is_dropped_first() {
         let mut recent = Recent::new(2);
         assert!(recent.insert("a") && recent.insert("b"));
         assert!(!recent.insert("a"));

@@ -1,4 +1,4 @@
-//! The order inside one session.
+//! Checks the order of events inside one session.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::time::Timestamp;
 pub(crate) struct SessionOrder {
     pub(crate) last_seen: u64,
     pub(crate) questions: Questions,
-    /// Whether the started event was the first that was seen.
+    /// Whether `session.started` was the first observed event.
     begins: bool,
     started: bool,
     events: u64,
@@ -26,19 +26,19 @@ pub(crate) struct SessionOrder {
     next_number: u64,
     latest: Option<Timestamp>,
     state: Option<String>,
-    /// States that other events than state changes imply, since the last state change.
+    /// The states implied by other events since the last state change.
     implied: Vec<&'static str>,
     calls: BTreeMap<ToolCallId, String>,
     used_calls: Recent,
     nameless_calls: BTreeMap<String, usize>,
-    /// The outputs that go on, by what the next chunk has to say.
+    /// The open outputs, with the position of the next chunk.
     outputs: BTreeMap<Option<OutputId>, u64>,
-    /// The outputs that were complete.
+    /// The completed outputs.
     complete_outputs: Recent,
     overflowed: bool,
 }
 
-/// What the checker knows about the stream as a whole.
+/// Properties of the stream as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub(crate) view: SequenceView,
@@ -50,7 +50,7 @@ pub(crate) struct Scope {
 const IMPLIED: [&str; 4] = [state::CALLING_TOOL, state::AWAITING_INPUT, state::WRITING_OUTPUT, state::HANDING_OFF];
 
 impl SessionOrder {
-    /// A session whose first event is, or is not, its started event. Whoever opens it judges that.
+    /// Creates the state of a session. `starts` is true if its first observed event is `session.started`.
     pub(crate) fn new(starts: bool) -> SessionOrder {
         SessionOrder {
             last_seen: 0,
@@ -72,7 +72,7 @@ impl SessionOrder {
         }
     }
 
-    /// A session that went on before a restart: in this state, with these tools running.
+    /// Restores a session that was open before a restart, with its latest timestamp, its state and its running calls.
     pub(crate) fn resumed((latest, state): (Timestamp, &str), calls: &BTreeMap<ToolCallId, String>) -> SessionOrder {
         let mut session = SessionOrder::new(true);
         session.started = true;
@@ -87,7 +87,7 @@ impl SessionOrder {
         session
     }
 
-    /// Checks the next event and takes it in. Returns the token of a question that it asks.
+    /// Checks the next event and applies it. Returns the token of the question that it asks, if any.
     pub(crate) fn observe<'e>(
         &mut self,
         event: &'e Event,
@@ -98,7 +98,7 @@ impl SessionOrder {
         self.commit(event, scope)
     }
 
-    /// Checks whether an event may come next, and changes nothing.
+    /// Checks whether an event may come next, without applying it.
     pub(crate) fn check(&self, event: &Event, scope: Scope, out: &mut Vec<Problem>) {
         let view = scope.view;
         self.check_envelope(event, view, out);
@@ -120,7 +120,7 @@ impl SessionOrder {
         }
     }
 
-    /// Takes an event in, whether it may come next or not. Returns the token of a question that it asks.
+    /// Applies an event, valid or not. Returns the token of the question that it asks, if any.
     pub(crate) fn commit<'e>(&mut self, event: &'e Event, scope: Scope) -> Option<&'e ReplyToken> {
         self.commit_envelope(event);
         let at = event.envelope.timestamp;
@@ -159,7 +159,7 @@ impl SessionOrder {
     }
 
     fn check_start(&self, view: SequenceView, out: &mut Vec<Problem>) {
-        // A subscriber that joined midway and saw other events first has missed the start.
+        // If a subscriber that joined midway received other events first, the start is already past.
         if self.started || (view.is_midway() && !self.begins) {
             out.push(Problem::new(Rule::StartedOnce, "/type", "Send agent.session.started once, at the beginning."));
         }
@@ -190,7 +190,7 @@ impl SessionOrder {
         let number = event.envelope.sequence_number;
         match (self.numbered, number) {
             (Some(true), None) | (Some(false), Some(_)) => {
-                // Reported where it changes; the events after it count on from here.
+                // Only the change is reported; numbering continues from here.
                 self.next_number = number.unwrap_or(self.next_number).saturating_add(1);
                 self.numbered = Some(true);
             }
@@ -225,7 +225,7 @@ impl SessionOrder {
         self.implied.clear();
     }
 
-    /// Whether an invocation needs a permission that can be seen in this stream.
+    /// Returns whether an invocation needs a permission that is visible in this stream.
     fn needs_permission(tool: &ToolInvoked, view: SequenceView) -> bool {
         tool.irreversible == Some(true) && view.shows(CoreType::AwaitingConfirmation)
     }
@@ -329,7 +329,7 @@ impl SessionOrder {
         }
     }
 
-    /// Whether a chunk belongs to an output that was complete.
+    /// Returns whether a chunk belongs to a completed output.
     fn is_after_complete(&self, chunk: &OutputStreaming) -> bool {
         let name = chunk.output_id.as_ref().map_or("", OutputId::as_str);
         !self.outputs.contains_key(&chunk.output_id) && self.complete_outputs.contains(name)
@@ -343,7 +343,7 @@ impl SessionOrder {
         }
         let known = self.outputs.get(&chunk.output_id).copied();
         let expected = known.unwrap_or(0);
-        // The position in an output that is not followed is not known.
+        // The position in an output that was not observed from its start is unknown.
         let unknown = known.is_none() && (view.is_midway() || self.overflowed);
         if chunk.position != expected && !unknown {
             let message =
