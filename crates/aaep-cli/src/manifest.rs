@@ -8,11 +8,11 @@ use aaep_keys::token::LEEWAY_SECONDS;
 use aaep_keys::{KeySet, ManifestError, SigningKey, VerifiedManifest, file, sign_manifest_json, verify_manifest};
 use aaep_proto::message::Message;
 use aaep_proto::time::Timestamp;
+use aaep_runtime::system_time;
 use aaep_server::{Layer, Server};
 use serde_json::json;
 
 use crate::CommandStatus;
-use crate::clock::now;
 use crate::output::{Escaped, fail, fail_at, print_error};
 use crate::runtime::runtime;
 use crate::server_flags::ServerFlags;
@@ -104,7 +104,7 @@ fn sign(args: &SignManifestArgs) -> io::Result<CommandStatus> {
         Ok(text) => text,
         Err(error) => return Ok(fail_at(path, error)),
     };
-    match sign_manifest_json(text.as_bytes(), &key, now()) {
+    match sign_manifest_json(text.as_bytes(), &key, system_time()) {
         Ok(jws) => writeln!(io::stdout().lock(), "{jws}").map(|()| CommandStatus::Yes),
         Err(ManifestError::Key(error)) => Ok(fail_at(&args.key, error)),
         Err(error) => {
@@ -140,7 +140,7 @@ fn verify(args: &VerifyManifestArgs) -> io::Result<CommandStatus> {
 /// Verifies a manifest. The error is a code and a message.
 fn check(jws: &str, keys: &KeySet, agent_id: Option<&str>) -> Result<VerifiedManifest, (&'static str, String)> {
     let verified = verify_manifest(jws, keys).map_err(|error| (error.code(), error.to_string()))?;
-    verified.check_time(now(), LEEWAY_SECONDS).map_err(|error| (error.code(), error.to_string()))?;
+    verified.check_time(system_time(), LEEWAY_SECONDS).map_err(|error| (error.code(), error.to_string()))?;
     match agent_id {
         Some(wanted) if wanted != verified.manifest.agent_id => {
             Err(("agent-id", format!("agent_id is {:?}, expected {wanted:?}", verified.manifest.agent_id)))

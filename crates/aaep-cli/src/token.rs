@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use aaep_keys::{Identity, NewToken, Role, SigningKey, StaticToken, StaticTokens};
 use aaep_proto::time::Timestamp;
+use aaep_runtime::system_time;
 use serde_json::json;
 
 use crate::CommandStatus;
-use crate::clock::now;
 use crate::output::{fail, fail_at};
 
 /// Maximum lifetime of a token.
@@ -105,7 +105,7 @@ fn new(args: &NewTokenArgs) -> io::Result<CommandStatus> {
         Ok(key) => key,
         Err(error) => return Ok(fail_at(&args.key, error)),
     };
-    let issued_at = now();
+    let issued_at = system_time();
     let token = NewToken {
         subject: args.subject.clone(),
         issuer: args.issuer.clone(),

@@ -11,11 +11,11 @@ use aaep_proto::subscriber::{
     Cx, DisconnectReason, ManifestCheck, PromptAnswer, PromptId, PromptReplyError, Subscriber as Machine,
     SubscriberEvent as CoreEvent, SubscriberOutput, SubscriberStats,
 };
+use aaep_runtime::{Clock, DeadlineTimer, SystemEntropy};
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use crate::clock::{Clock, DeadlineTimer};
 use crate::connect::Connector;
 use crate::queue::{EventSender, SubscriberEvent};
 use crate::transport::{TransportCommand, TransportConnection, TransportEvent, reply_token};
@@ -40,6 +40,7 @@ pub(crate) enum DriverCommand {
 pub(crate) struct Driver {
     machine: Machine,
     clock: Clock,
+    entropy: SystemEntropy,
     connector: Arc<Connector>,
     events: EventSender,
     connection: Option<TransportConnection>,
@@ -58,6 +59,7 @@ impl Driver {
         Driver {
             machine,
             clock: Clock::new(),
+            entropy: SystemEntropy::default(),
             connector,
             events,
             connection: None,
@@ -100,7 +102,7 @@ impl Driver {
     /// Passes one input to the state machine and carries out all of its outputs.
     fn update<T>(&mut self, input: impl FnOnce(&mut Machine, &mut Cx<'_>) -> T) -> T {
         let now = self.clock.now();
-        let result = input(&mut self.machine, &mut Cx { now, entropy: &mut self.clock });
+        let result = input(&mut self.machine, &mut Cx { now, entropy: &mut self.entropy });
         loop {
             let output = match self.machine.poll_output() {
                 SubscriberOutput::Idle(_) => return result,
@@ -108,7 +110,7 @@ impl Driver {
             };
             if let Some(unsent) = self.carry_out(output) {
                 let now = self.clock.now();
-                let cx = &mut Cx { now, entropy: &mut self.clock };
+                let cx = &mut Cx { now, entropy: &mut self.entropy };
                 let why = "the producer does not accept messages any more".to_owned();
                 self.machine.disconnected(cx, DisconnectReason::Broken(why));
                 if let Some(token) = reply_token(&unsent) {

@@ -14,14 +14,13 @@
 //! # Modules
 //!
 //! `driver` is the background task, `connect` chooses the transport, `transport` holds one file for each, `http` and
-//! `net` are the HTTP client with TCP and TLS, `trust` checks signed manifests against `known_keys`, `queue` holds what
-//! waits for the program, `clock` reads clocks and entropy.
+//! `net` are the HTTP client with TCP and TLS, `trust` checks signed manifests against `known_keys`, and `queue`
+//! holds what waits for the program.
 
 #[cfg(not(any(feature = "sse", feature = "websocket", feature = "unix", feature = "grpc", feature = "stdio")))]
 compile_error!("enable at least one transport of aaep-client: sse, websocket, unix, grpc or stdio");
 
 mod address;
-mod clock;
 mod connect;
 mod driver;
 mod error;

@@ -20,7 +20,6 @@ mod accept;
 mod admission;
 pub mod agents;
 mod auth;
-mod clock;
 mod close;
 mod config;
 pub mod connection;

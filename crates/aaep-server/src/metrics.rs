@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use aaep::stats::{ProducerStats, ReplyStats};
 use aaep::transport::Outbound;
 use aaep_proto::binding::CloseCode;
+use aaep_runtime::system_time;
 use tokio::sync::Notify;
 
 use crate::admission::memory_budget::MemoryBudget;
-use crate::clock;
 
 /// The transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl Metrics {
             _ => None,
         });
         if let Some(at) = first {
-            let millis = u64::try_from(clock::system_time().millis() - at.millis()).unwrap_or(0);
+            let millis = u64::try_from(system_time().millis() - at.millis()).unwrap_or(0);
             let bucket = LATENCY_BOUNDS_MS.iter().position(|bound| millis <= *bound).unwrap_or(LATENCY_BOUNDS_MS.len());
             self.latency[bucket].fetch_add(1, Relaxed);
             self.latency_sum.fetch_add(millis, Relaxed);

@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 use aaep::Producer;
 use aaep_keys::{KeySet, SigningKey, sign_manifest};
 use aaep_proto::message::Manifest;
+use aaep_runtime::system_time;
 use tokio::time::Instant;
 
-use crate::clock;
 use crate::config::{ConfigError, SigningConfig};
 
 /// How long keys stay published after a rotation: a subscriber may request the keys after the rotation for a manifest that
@@ -97,7 +97,7 @@ impl PublishedManifest {
             Some(path) => KeySet::load(path).map_err(|e| error("manifest.other_keys", &e))?,
             None => KeySet::default(),
         };
-        let jws = sign_manifest(&self.manifest, &key, clock::system_time()).map_err(|e| error("manifest.key", &e))?;
+        let jws = sign_manifest(&self.manifest, &key, system_time()).map_err(|e| error("manifest.key", &e))?;
         let keys: KeySet = std::iter::once(key.public().clone()).chain(other.iter().cloned()).collect();
         Ok(SignedManifest { jws: Some(jws), keys, retired: None, modified })
     }

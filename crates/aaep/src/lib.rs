@@ -36,7 +36,6 @@
 //! random bytes. `examples/` has complete programs.
 
 mod backpressure;
-mod clock;
 mod driver;
 mod error;
 pub mod journal;

@@ -7,10 +7,11 @@ use std::time::Duration;
 use aaep::Producer;
 use aaep_announce::Profile;
 use aaep_listen::ListenSession;
+use aaep_runtime::Clock;
 use aaep_voice::Sounds;
 
 use crate::CommandStatus;
-use crate::listen::{Clock, LocalProducer, MAX_WAITING_LINES, Outputs, Runner, spawn_reader};
+use crate::listen::{LocalProducer, MAX_WAITING_LINES, Outputs, Runner, spawn_reader};
 
 /// How long the last announcements may take.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);

@@ -9,10 +9,9 @@ use aaep_proto::message::{Capabilities, CloseReason, Message};
 use aaep_proto::subscriber::{
     Cx, DisconnectReason, PromptAnswer, PromptId, Subscriber, SubscriberConfig, SubscriberEvent, SubscriberOutput,
 };
+use aaep_runtime::{Clock, SystemEntropy};
 
-use super::clock::Clock;
 use super::source::Source;
-use crate::entropy::SystemEntropy;
 
 /// The principal of the listener in this process.
 const PRINCIPAL: &str = "console";
@@ -22,6 +21,7 @@ pub(crate) struct LocalProducer {
     producer: Producer,
     subscriber: Subscriber,
     clock: Clock,
+    entropy: SystemEntropy,
     link: Option<Link>,
     to_send: VecDeque<Message>,
     events: VecDeque<SubscriberEvent>,
@@ -31,16 +31,16 @@ impl LocalProducer {
     /// Starts to subscribe to this producer.
     pub(crate) fn new(producer: Producer, capabilities: Capabilities, clock: Clock) -> LocalProducer {
         let subscriber = Subscriber::new(SubscriberConfig::new(PRINCIPAL, capabilities));
-        let (to_send, events) = (VecDeque::new(), VecDeque::new());
-        let mut local = LocalProducer { producer, subscriber, clock, link: None, to_send, events };
+        let (entropy, to_send, events) = (SystemEntropy::default(), VecDeque::new(), VecDeque::new());
+        let mut local = LocalProducer { producer, subscriber, clock, entropy, link: None, to_send, events };
         local.update(|subscriber, cx| subscriber.start(cx));
         local
     }
 
     /// Changes the subscriber once, then drains its outputs.
     fn update<T>(&mut self, input: impl FnOnce(&mut Subscriber, &mut Cx<'_>) -> T) -> T {
-        let now = self.clock.now_with_system_time();
-        let cx = &mut Cx { now, entropy: &mut SystemEntropy };
+        let now = self.clock.now();
+        let cx = &mut Cx { now, entropy: &mut self.entropy };
         let result = input(&mut self.subscriber, cx);
         loop {
             match self.subscriber.poll_output() {

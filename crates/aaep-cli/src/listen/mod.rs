@@ -1,11 +1,10 @@
 //! `aaep listen`: the terminal for people who listen.
 //!
 //! The logic is [`aaep_listen::ListenSession`]. Here are its inputs (`keyboard.rs`, `source.rs` with `local.rs`,
-//! `socket.rs`, `hook.rs`, `clock.rs`, `settings.rs`), its outputs (`outputs.rs`, `braille.rs`, `transcript_file.rs`) and
+//! `socket.rs`, `hook.rs`, `settings.rs`), its outputs (`outputs.rs`, `braille.rs`, `transcript_file.rs`) and
 //! the loop between them (`runner.rs`).
 
 mod braille;
-mod clock;
 mod hook;
 mod keyboard;
 mod local;
@@ -22,9 +21,9 @@ use std::path::{Path, PathBuf};
 use aaep_announce::{Phrases, Profile, SubscriberKind};
 use aaep_client::{ConnectOptions, TlsOptions};
 use aaep_listen::ListenSession;
+use aaep_runtime::Clock;
 use aaep_voice::{Sounds, VoiceConfig};
 
-pub(crate) use clock::Clock;
 pub(crate) use keyboard::spawn_reader;
 pub(crate) use local::LocalProducer;
 pub(crate) use outputs::Outputs;

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use aaep_listen::{Effect, ListenSession};
 use aaep_proto::subscriber::SubscriberEvent;
+use aaep_runtime::{Clock, system_time};
 use aaep_voice::VoiceEvent;
 use aaep_voice::ssip::Events;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::clock::{Clock, system_time};
 use super::hook::Hooks;
 use super::keyboard::KeyboardInput;
 use super::outputs::Outputs;
@@ -88,23 +88,23 @@ impl<S: Source> Runner<S> {
                 Some(current) => voice.or_else(|| Some(current.events())),
                 None => None,
             };
-            let check = self.clock.now().plus_seconds(QUIET_HOURS_CHECK_INTERVAL.as_secs());
+            let check = self.clock.now().moment.plus_seconds(QUIET_HOURS_CHECK_INTERVAL.as_secs());
             let due = self.session.next_deadline().map_or(check, |due| due.min(check));
             tokio::select! {
                 biased;
                 () = &mut stop => return Ok(()),
                 Some(input) = self.keyboard.recv() => self.handle_keyboard(&input),
                 Some(call) = self.control.recv() => {
-                    let response = self.session.handle_request(self.clock.now(), &call.request);
+                    let response = self.session.handle_request(self.clock.now().moment, &call.request);
                     // The caller may have gone.
                     let _ = call.respond.send(response);
                 }
                 event = self.source.next() => self.handle_source_event(event),
                 hook = self.hooks.next() => {
-                    self.session.handle_hook_result(self.clock.now(), hook.number, hook.result);
+                    self.session.handle_hook_result(self.clock.now().moment, hook.number, hook.result);
                 }
                 event = next_voice_event(&mut voice) => self.handle_voice_event(&event),
-                () = self.clock.sleep_until(Some(due)) => self.session.handle_timeout(self.clock.now()),
+                () = self.clock.sleep_until(Some(due)) => self.session.handle_timeout(self.clock.now().moment),
             }
         }
     }
@@ -139,7 +139,7 @@ impl<S: Source> Runner<S> {
         if let SubscriberEvent::Notice(notice) = &event {
             tracing::debug!(producer, %notice, "notice");
         }
-        self.session.handle_event(self.clock.now(), producer, event);
+        self.session.handle_event(self.clock.now().moment, producer, event);
     }
 
     fn handle_voice_event(&mut self, event: &VoiceEvent) {
@@ -149,7 +149,7 @@ impl<S: Source> Runner<S> {
             }
             VoiceEvent::Back => self.session.note_phrase("ui-voice-back", &[]),
             VoiceEvent::Ended { .. } | VoiceEvent::Canceled { .. } => {
-                self.session.handle_speech_finished(self.clock.now());
+                self.session.handle_speech_finished(self.clock.now().moment);
             }
             VoiceEvent::Begun { .. } => {}
         }
@@ -204,7 +204,7 @@ impl<S: Source> Runner<S> {
             }
             Effect::SendReply { producer, prompt, number, answer } => {
                 let result = self.source.reply(producer, prompt, answer).await;
-                self.session.handle_reply_result(self.clock.now(), number, result);
+                self.session.handle_reply_result(self.clock.now().moment, number, result);
             }
             Effect::Renegotiate(changes) => self.source.renegotiate(&changes).await,
             Effect::RunHook { number, question } => self.hooks.run(number, &question),

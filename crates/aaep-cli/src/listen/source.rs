@@ -4,8 +4,7 @@ use aaep_client::{ConnectError, ConnectOptions, ProducerId, ReplyError, Subscrib
 use aaep_listen::AnswerError;
 use aaep_proto::message::{Capabilities, CloseReason};
 use aaep_proto::subscriber::{PromptAnswer, PromptId, SubscriberEvent};
-
-use super::clock::Clock;
+use aaep_runtime::Clock;
 
 /// Producers to listen to and to answer, named by their indices.
 pub(crate) trait Source {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use aaep::{Error, Producer};
 use aaep_proto::message::Event;
+use aaep_runtime::SystemEntropy;
 use aaep_server::{Config, ConfigError, Layer, Server, ServerContext, stdio};
 use tokio::time::Instant;
 
@@ -13,7 +14,6 @@ use super::ids::FreshIds;
 use super::recording::{RecordedItem, Recording};
 use crate::CommandStatus;
 use crate::drain::wait_until_drained;
-use crate::entropy::SystemEntropy;
 use crate::logging::start_logging;
 use crate::output::{fail, print_error};
 use crate::runtime::runtime;
@@ -210,7 +210,7 @@ impl Player {
     }
 
     async fn play_once(&mut self) -> PlaybackEnd {
-        let mut fresh = self.fresh.then(|| FreshIds::new(SystemEntropy));
+        let mut fresh = self.fresh.then(|| FreshIds::new(SystemEntropy::default()));
         let mut clock = PlaybackClock::new(self.speed);
         let mut refused = 0;
         let recording = std::mem::replace(&mut self.recording, Recording::Memory(Vec::new()));

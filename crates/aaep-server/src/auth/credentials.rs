@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use aaep_keys::{Identity, KeySet, Role, StaticTokens, TokenVerifier};
+use aaep_runtime::system_time;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use tokio::sync::watch;
 
 use super::reload::ReloadedFile;
 use super::tls;
-use crate::clock;
 use crate::config::{Config, ConfigError};
 
 /// How often an expiry is checked: the clock may be set, and the machine may have slept.
@@ -97,7 +97,7 @@ impl Credentials {
             return Ok(identity);
         }
         let signed = self.signed.as_ref().ok_or("unknown_token")?.get();
-        signed.verify(token, clock::system_time()).map_err(|fault| fault.code())
+        signed.verify(token, system_time()).map_err(|fault| fault.code())
     }
 }
 
@@ -177,7 +177,7 @@ impl CredentialLease {
     /// Returns whether they are still accepted.
     pub(crate) fn is_valid(&self) -> bool {
         let AcceptedCredentials { credentials, checked, identity, .. } = &*self.0;
-        if identity.expires.is_some_and(|end| clock::system_time() >= end) {
+        if identity.expires.is_some_and(|end| system_time() >= end) {
             return false;
         }
         let changes = *credentials.changes.borrow();
@@ -208,7 +208,7 @@ impl CredentialLease {
                 return;
             }
             let is_certificate = matches!(presented, PresentedCredentials::Certificate(_));
-            let left = identity.expires.map(|end| end.millis().saturating_sub(clock::system_time().millis()));
+            let left = identity.expires.map(|end| end.millis().saturating_sub(system_time().millis()));
             let left =
                 left.map(|millis| Duration::from_millis(u64::try_from(millis).unwrap_or(0)).min(EXPIRY_CHECK_INTERVAL));
             let left = left.or(is_certificate.then_some(CERTIFICATE_CHECK_INTERVAL));

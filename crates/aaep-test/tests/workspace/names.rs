@@ -7,13 +7,8 @@ use crate::source::{read, rust_files, without_tests};
 /// Type names that occur more than once, and why.
 const ALLOWED: &[(&str, &str)] = &[
     ("Backpressure", "To be renamed: different things in private modules of different crates."),
-    ("Clock", "The clocks of the producer, the client and the terminal: one concept for three kinds of time."),
     ("Command", "To be renamed: different things in private modules of different crates."),
     ("Confirmation", "A confirmation as the sequence checker and as the agent see it."),
-    (
-        "DeadlineTimer",
-        "The timer of the driver task, in the producer and in the client, which do not depend on each other.",
-    ),
     ("IpcListener", "One listener for each operating system; only one of them is compiled."),
     ("Parser", "To be renamed: different things in private modules of different crates."),
     ("PendingResponse", "To be renamed: different things in private modules of different crates."),

@@ -9,9 +9,10 @@ use aaep_proto::id::SubscriptionId;
 use aaep_proto::inbound::Inbound;
 use aaep_proto::message::Message;
 use aaep_proto::negotiate::Rejection;
+use aaep_runtime::monotonic_time;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::Instant;
 
-use crate::clock::Arrival;
 use crate::driver::{DriverState, Handle};
 use crate::error::Error;
 use crate::producer::Producer;
@@ -31,7 +32,7 @@ impl Handle {
     /// Passes a message that was received by another way than the link of its subscription. It waits behind other
     /// messages of subscribers, never behind commands of agents.
     pub(crate) async fn send_out_of_band(&self, principal: &str, message: Message) -> Result<OutOfBandReply, Error> {
-        let arrived = Arrival::now();
+        let arrived = monotonic_time();
         let slot = self.out_of_band_slots.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
         let (reply_tx, reply) = oneshot::channel();
         let inbound = InboundMessage { message: Box::new(message), arrived, slot };
@@ -84,7 +85,7 @@ impl DriverState {
         }
     }
 
-    fn handle_message(&mut self, key: SubscriptionKey, message: &Message, arrived: Arrival) {
+    fn handle_message(&mut self, key: SubscriptionKey, message: &Message, arrived: Instant) {
         let arrived = self.clock.moment(arrived);
         if !self.reject_oversized(key, message) {
             // An error means that the subscription has ended meanwhile; messages of it no longer count.

@@ -21,10 +21,10 @@ use std::sync::Arc;
 use aaep_proto::confirm::{AuditRecord, Clarification, ClarificationOutcome, Confirmation, ConfirmationOutcome};
 use aaep_proto::engine::{Cx, Engine, EngineConfig, EngineError, RecoveredState, ResumePolicy, SubscriptionKey};
 use aaep_proto::id::{ReplyToken, SessionId, SubscriptionId};
+use aaep_runtime::{Clock, DeadlineTimer, SystemEntropy};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use crate::backpressure::Backpressure;
-use crate::clock::{Clock, DeadlineTimer};
 use crate::driver::fairness::YieldBudget;
 use crate::driver::handle::{Command, MAX_QUEUED_COMMANDS, MAX_QUEUED_OUT_OF_BAND};
 use crate::driver::irreversible::AnnounceCallback;
@@ -52,6 +52,7 @@ pub(crate) enum Waiter {
 pub(crate) struct DriverState {
     engine: Engine,
     clock: Clock,
+    entropy: SystemEntropy,
     pub(crate) links: BTreeMap<SubscriptionKey, LinkTx>,
     waiters: BTreeMap<ReplyToken, Waiter>,
     audit: mpsc::Sender<AuditRecord>,
@@ -103,6 +104,7 @@ pub(crate) fn start(config: DriverConfig, stats: Arc<Stats>) -> (Handle, mpsc::R
     let mut driver = DriverState {
         engine: Engine::new(engine_config),
         clock: Clock::new(),
+        entropy: SystemEntropy::default(),
         links: BTreeMap::new(),
         waiters: BTreeMap::new(),
         audit: audit_tx,
@@ -169,7 +171,7 @@ impl DriverState {
     /// Changes the engine, with the current time.
     pub(crate) fn with_engine<T>(&mut self, change: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
         let now = self.clock.now();
-        change(&mut self.engine, &mut Cx { now, entropy: &mut self.clock })
+        change(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy })
     }
 
     /// Returns the engine for reading.
@@ -218,7 +220,7 @@ impl DriverState {
             return link;
         }
         let mut covered = None;
-        let (link_tx, entropy) = (self.links.get(&key)?, &mut self.clock);
+        let (link_tx, entropy) = (self.links.get(&key)?, &mut self.entropy);
         link_tx.replay_after(last, |replay| {
             if !replay.gap {
                 return replay.frames;

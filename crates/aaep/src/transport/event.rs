@@ -4,8 +4,8 @@ use aaep_proto::engine::SubscriptionKey;
 use aaep_proto::inbound::Inbound;
 use aaep_proto::message::Message;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::time::Instant;
 
-use crate::clock::Arrival;
 use crate::driver::OutOfBandReply;
 
 /// A message of a subscriber, or a change of its link.
@@ -25,7 +25,8 @@ pub(crate) enum LinkEvent {
 /// A message of a subscriber. It occupies a slot until it was handled.
 pub(crate) struct InboundMessage {
     pub(crate) message: Box<Message>,
-    pub(crate) arrived: Arrival,
+    /// When it arrived, before it waited for a slot. Deadlines of replies are compared with it.
+    pub(crate) arrived: Instant,
     pub(crate) slot: OwnedSemaphorePermit,
 }
 

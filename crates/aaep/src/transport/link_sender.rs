@@ -6,10 +6,10 @@ use aaep_proto::engine::SubscriptionKey;
 use aaep_proto::id::{ReplyToken, SubscriptionId};
 use aaep_proto::inbound::Inbound;
 use aaep_proto::message::{ClarificationReply, ConfirmationReply, Decision, Message, Response};
+use aaep_runtime::{monotonic_time, system_time};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::event::{InboundMessage, LinkEvent};
-use crate::clock::{self, Arrival};
 use crate::driver::is_reply;
 use crate::error::Error;
 
@@ -37,7 +37,7 @@ impl LinkSender {
     /// Sends a message to the producer. Waits while too many earlier messages were not handled. A reply counts from the
     /// moment of this call, however long it waits.
     pub async fn send(&self, message: Message) -> Result<(), Error> {
-        let arrived = Arrival::now();
+        let arrived = monotonic_time();
         let slots = if is_reply(&message) { &self.reply_slots } else { &self.inbound_slots };
         let slot = slots.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
         let message = InboundMessage { message: Box::new(message), arrived, slot };
@@ -59,7 +59,7 @@ impl LinkSender {
             reply_token: token.clone(),
             decision,
             subscription_id: self.id.clone(),
-            timestamp: clock::system_time(),
+            timestamp: system_time(),
             decided_by: None,
             decision_rationale: None,
             modified_action: None,
@@ -74,7 +74,7 @@ impl LinkSender {
             reply_token: token.clone(),
             response,
             subscription_id: self.id.clone(),
-            timestamp: clock::system_time(),
+            timestamp: system_time(),
             decided_by: None,
             confidence: None,
             correlation_id: None,

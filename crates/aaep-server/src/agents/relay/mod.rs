@@ -10,6 +10,7 @@ use std::sync::Arc;
 use aaep::journal::SeenEvent;
 use aaep::message::{CoreType, EventMeta, Localized, Payload, SessionCompleted, Urgency};
 use aaep::{CallDigest, Producer};
+use aaep_runtime::system_time;
 use tokio::task::JoinSet;
 
 use super::identity::AgentIdentity;
@@ -23,7 +24,6 @@ use super::response::{AgentError, AgentResponse, agent_errors};
 use super::response_cache::{DuplicateEvent, ResponseCache};
 use super::session::{AgentSession, session_errored};
 use super::urgent::{UrgentCounter, is_urgent_type};
-use crate::clock;
 use recovery::AdoptableSession;
 use text::{Backpressure, BufferedText};
 
@@ -257,7 +257,7 @@ impl Relay {
         } else {
             let validation = self.validation_of(&event);
             let alias = event.session_id.take();
-            let event = event.complete(clock::system_time(), validation)?;
+            let event = event.complete(system_time(), validation)?;
             let core = event.event.core_type();
             let is_critical = event.event.envelope.urgency == Some(Urgency::Critical);
             let is_urgent = is_critical || is_urgent_type(core);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use aaep::OutputFormat;
 use aaep::message::{EventMeta, Payload};
 use aaep_proto::{Problem, Rule};
+use aaep_runtime::system_time;
 use futures_util::FutureExt;
 
 use super::Relay;
@@ -12,7 +13,6 @@ use crate::agents::raw_event::{RawEvent, Validation};
 use crate::agents::resources::ResourceUsage;
 use crate::agents::response::{AgentError, agent_errors};
 use crate::agents::session::{AgentOutput, MAX_OUTPUTS};
-use crate::clock;
 
 /// Text of one output that is joined before it is written, and the most that is written at once.
 const MAX_BUFFERED_BYTES: usize = 16 * 1024;
@@ -79,7 +79,7 @@ impl Relay {
     /// Opens the output of a first chunk, whose text was taken out. Returns the session that it belongs to.
     async fn open_output(&mut self, event: RawEvent, output_id: &str) -> Result<String, Vec<AgentError>> {
         let alias = event.session_id.clone();
-        let event = event.complete(clock::system_time(), Validation::Now)?;
+        let event = event.complete(system_time(), Validation::Now)?;
         self.flush_text(Backpressure::Wait).await?;
         let session_id = self.find_or_start_session(alias, &event).await?;
         self.reserve(ResourceUsage { outputs: 1, ..ResourceUsage::default() })?;
