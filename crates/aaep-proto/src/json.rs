@@ -1,8 +1,7 @@
 //! A JSON document that borrows from its bytes.
 //!
-//! Validation looks at every field once and keeps nothing, so it works on this tree instead of on
-//! owned values: strings without escapes point into the input, objects keep the order in which
-//! their fields were written, and a key that is written twice is noticed instead of swallowed.
+//! Validation visits every field once and keeps nothing, so it uses this tree instead of owned values: strings without
+//! escapes point into the input, objects keep the order of their fields, and duplicate keys are detected.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +12,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::limits;
 
-/// One JSON value that borrows its strings from the input where it can.
+/// A JSON value that borrows its strings from the input where possible.
 ///
 /// ```
 /// use aaep_proto::json::Json;
@@ -27,7 +26,7 @@ pub enum Json<'a> {
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number, kept as integer where it was written as one.
+    /// A number, kept as an integer if it was written as one.
     Number(Number),
     /// A string.
     String(Cow<'a, str>),
@@ -37,25 +36,25 @@ pub enum Json<'a> {
     Object(Object<'a>),
 }
 
-/// The fields of a JSON object in the order in which they were written.
+/// The fields of a JSON object in document order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object<'a> {
     fields: Vec<(Cow<'a, str>, Json<'a>)>,
     duplicate: Option<Cow<'a, str>>,
 }
 
-/// Why bytes are not JSON.
+/// The error for bytes that are not JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
     message: String,
-    /// Where, counted from 1, if it is known.
+    /// The position, counted from 1, if it is known.
     place: Option<(usize, usize)>,
 }
 
 impl From<serde_json::Error> for SyntaxError {
     fn from(error: serde_json::Error) -> SyntaxError {
         let mut message = error.to_string();
-        // The parser ends its sentence with the place; ours is written for people.
+        // The message of the parser ends with the position, which is formatted separately here.
         if let Some(cut) = message.find(" at line ") {
             message.truncate(cut);
         }
@@ -76,16 +75,16 @@ impl fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
-/// What to say about text in the encoding that some editors save by default.
+/// The message for UTF-16, which some editors save by default.
 pub(crate) const IS_UTF_16: &str = "it is UTF-16; convert it to UTF-8";
 
-/// Whether the byte order mark of UTF-16 is at the start.
+/// Returns whether the bytes begin with the byte order mark of UTF-16.
 pub(crate) fn is_utf_16(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF")
 }
 
 impl<'a> Json<'a> {
-    /// Reads one JSON document. A byte order mark at the start is ignored (RFC 8259, section 8.1).
+    /// Parses one JSON document. A byte order mark at the start is ignored (RFC 8259, section 8.1).
     pub fn parse(bytes: &'a [u8]) -> Result<Json<'a>, SyntaxError> {
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         if is_utf_16(bytes) {
@@ -96,15 +95,15 @@ impl<'a> Json<'a> {
         Json::parse_str(text)
     }
 
-    /// Reads one JSON document from text.
+    /// Parses one JSON document from text.
     pub fn parse_str(text: &'a str) -> Result<Json<'a>, SyntaxError> {
         Ok(serde_json::from_str(text)?)
     }
 
-    /// Parses a document from a peer. One that would take far more memory than it has bytes is refused before it
-    /// is read.
+    /// Parses a document from a peer. A document that would take far more memory than it has bytes is refused before
+    /// it is parsed.
     pub fn parse_from_peer(bytes: &'a [u8]) -> Result<Json<'a>, SyntaxError> {
-        // A value takes a byte and what separates it from the next another one: most documents need no look.
+        // Each value takes at least two bytes with its separator, so most documents need no count.
         if bytes.len() > limits::MESSAGE_VALUES && values_in(bytes) > limits::MESSAGE_VALUES {
             let message = format!("it holds more than {} values", limits::MESSAGE_VALUES);
             return Err(SyntaxError { message, place: None });
@@ -112,12 +111,12 @@ impl<'a> Json<'a> {
         Json::parse(bytes)
     }
 
-    /// The field of this name, if this is an object that has it.
+    /// Returns the field with this name. Returns `None` if this is not an object or has no such field.
     pub fn get(&self, name: &str) -> Option<&Json<'a>> {
         self.object()?.get(name)
     }
 
-    /// This value as an object.
+    /// Returns this value as an object, or `None` if it is not one.
     pub fn object(&self) -> Option<&Object<'a>> {
         match self {
             Json::Object(object) => Some(object),
@@ -125,7 +124,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// This value as text.
+    /// Returns this value as text, or `None` if it is not a string.
     pub fn text(&self) -> Option<&str> {
         match self {
             Json::String(text) => Some(text),
@@ -133,7 +132,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// This value as a boolean.
+    /// Returns this value as a boolean, or `None` if it is not one.
     pub fn boolean(&self) -> Option<bool> {
         match self {
             Json::Bool(b) => Some(*b),
@@ -141,7 +140,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// This value as the items of an array.
+    /// Returns the items of this array, or `None` if it is not one.
     pub fn items(&self) -> Option<&[Json<'a>]> {
         match self {
             Json::Array(items) => Some(items),
@@ -149,7 +148,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// This value as a whole number. `3.0` is one, as in JSON Schema; `3.5` is not.
+    /// Returns this value as a whole number, or `None` if it is not one. `3.0` is one, as in JSON Schema; `3.5` is not.
     pub fn integer(&self) -> Option<i128> {
         let Json::Number(number) = self else { return None };
         if let Some(n) = number.as_i64() {
@@ -162,7 +161,7 @@ impl<'a> Json<'a> {
         number.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 1e38).map(|f| f as i128)
     }
 
-    /// This value as a number.
+    /// Returns this value as a number, or `None` if it is not one.
     pub fn number(&self) -> Option<f64> {
         match self {
             Json::Number(number) => number.as_f64(),
@@ -182,7 +181,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// An owned copy.
+    /// Returns an owned copy.
     pub fn to_value(&self) -> Value {
         match self {
             Json::Null => Value::Null,
@@ -196,17 +195,17 @@ impl<'a> Json<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// The field of this name.
+    /// Returns the field with this name, or `None` if there is none.
     pub fn get(&self, name: &str) -> Option<&Json<'a>> {
         self.fields.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// Whether there is a field of this name.
+    /// Returns whether there is a field with this name.
     pub fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// All fields in the order in which they were written.
+    /// Returns all fields in document order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Json<'a>)> {
         self.fields.iter().map(|(key, value)| (key.as_ref(), value))
     }
@@ -219,28 +218,28 @@ impl<'a> Object<'a> {
         Object { fields, duplicate: self.duplicate.clone() }
     }
 
-    /// How many fields there are.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.fields.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// A key that was written more than once; the first value is kept.
+    /// Returns a key that occurs more than once, or `None`. The first value of such a key is kept.
     pub fn duplicate(&self) -> Option<&str> {
         self.duplicate.as_deref()
     }
 
-    /// An owned copy.
+    /// Returns an owned copy.
     pub fn to_map(&self) -> Map<String, Value> {
         self.iter().map(|(key, value)| (key.to_owned(), value.to_value())).collect()
     }
 
-    /// Up to this many fields a mark per key finds the few pairs to compare; above, keys are sorted.
-    /// Both keep the cost of a hostile object with a million keys in proportion to its length.
+    /// Up to this many fields, a mark per key finds the few pairs to compare; above it, keys are sorted. This
+    /// avoids quadratic time for a hostile object with a million keys.
     const SMALL: usize = 40;
 
     pub(crate) fn from_fields(mut fields: Vec<(Cow<'a, str>, Json<'a>)>) -> Object<'a> {
@@ -259,7 +258,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// How many values a document can have at most, without reading it.
+/// Returns an upper bound of the number of values in a document, without parsing it.
 fn values_in(mut bytes: &[u8]) -> usize {
     let mut count = 1;
     while let Some((byte, rest)) = bytes.split_first() {
@@ -283,7 +282,7 @@ fn after_string(mut bytes: &[u8]) -> &[u8] {
     &[]
 }
 
-/// The places of keys that were there before, in order.
+/// Returns the indices of keys that occurred before, in ascending order.
 fn doubled_of_few(fields: &[(Cow<'_, str>, Json<'_>)]) -> Vec<usize> {
     let mut doubled = Vec::new();
     let mut marks = 0u64;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// How bad a violation is.
+/// The severity of a violation.
 ///
 /// ```
 /// use aaep_proto::Severity;
@@ -46,22 +46,22 @@ macro_rules! rules {
             /// All rules, in the order of the validation steps.
             pub const ALL: &'static [Rule] = &[$(Rule::$name),+];
 
-            /// The name of the rule in the list of requirements.
+            /// Returns the id of the rule in the list of requirements.
             pub fn id(self) -> &'static str {
                 match self { $( Rule::$name => $id, )+ }
             }
 
-            /// How bad it is to break it.
+            /// Returns the severity of a violation of the rule.
             pub fn severity(self) -> Severity {
                 match self { $( Rule::$name => Severity::$severity, )+ }
             }
 
-            /// The step of validation (3.9) that looks at it; problems are reported in this order.
+            /// Returns the step of validation (3.9) that checks the rule. Problems are reported in this order.
             pub fn step(self) -> u8 {
                 match self { $( Rule::$name => $step, )+ }
             }
 
-            /// Whether only prose states it, so that a JSON Schema cannot check it.
+            /// Returns whether the rule cannot be expressed in a JSON Schema.
             pub fn prose_only(self) -> bool {
                 match self { $( Rule::$name => false $(|| rules!(@$prose))?, )+ }
             }
@@ -121,7 +121,7 @@ rules! {
     PayloadWord "payload.enum" Error 7;
     /// A payload field has its form.
     PayloadFormat "payload.format" Error 7;
-    /// Names that the protocol keeps for itself are not used at the top level.
+    /// Names that the protocol reserves are not used at the top level.
     ForbiddenField "env.forbidden-field" Error 7;
     /// Custom data goes under `extensions`.
     CustomField "env.custom-field" Error 7;
@@ -193,7 +193,7 @@ rules! {
     EventIdReused "seq.event-id-reuse" Error 10 prose;
     /// An event is delivered once, where the transport can detect repetitions.
     Redelivered "seq.redelivered" Warning 10 prose;
-    /// Time does not run backwards in a session.
+    /// Timestamps do not decrease in a session.
     TimestampOrder "seq.timestamp" Error 10 prose;
     /// Sequence numbers count from 0 without gaps.
     SequenceOrder "seq.number" Error 10 prose;
@@ -215,7 +215,7 @@ rules! {
     IrreversibleNotAsked "seq.irreversible-not-asked" Error 10 prose;
     /// An irreversible tool runs on a default only if the risk was stated as low.
     IrreversibleByDefault "seq.irreversible-by-default" Error 10 prose;
-    /// What was rejected is not done.
+    /// A rejected action is not carried out.
     ToolAfterReject "seq.tool-after-reject" Error 10 prose;
     /// An action has at most one open question.
     ConfirmAgain "seq.confirm-again" Error 10 prose;
@@ -241,7 +241,7 @@ rules! {
     ReplyDecision "reply.decision" Error 10 prose;
     /// A response is of a kind that was asked for.
     ReplyResponse "reply.response-kind" Error 10 prose;
-    /// The checker keeps bounded state and had to let something go.
+    /// The checker dropped state to keep its memory bounded.
     Forgotten "seq.forgotten" Warning 10 prose;
 }
 
@@ -257,7 +257,7 @@ impl Serialize for Rule {
     }
 }
 
-/// One violation: which rule, where, how bad, and what to do.
+/// A violation of a rule: its place, its severity and how to correct it.
 ///
 /// ```
 /// use aaep_proto::{validate, Rule};
@@ -268,16 +268,16 @@ impl Serialize for Rule {
 pub struct Problem {
     /// The rule that is broken.
     pub rule: Rule,
-    /// Where, as a JSON pointer (RFC 6901); empty for the whole document.
+    /// The place as a JSON pointer (RFC 6901); empty for the whole document.
     pub pointer: String,
-    /// How bad.
+    /// The severity of the violation.
     pub severity: Severity,
-    /// What to do, in a sentence.
+    /// How to correct it, in a sentence.
     pub message: String,
 }
 
 impl Problem {
-    /// A violation with the severity of its rule.
+    /// Creates a violation with the severity of its rule.
     pub fn new(rule: Rule, pointer: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem { rule, pointer: pointer.into(), severity: rule.severity(), message: message.into() }
     }

@@ -1,6 +1,6 @@
-//! JSON Schemas (draft 2020-12) made from the tables that the types and the validator use.
+//! JSON Schemas (draft 2020-12), generated from the tables that the types and the validator use.
 //!
-//! Each schema stands alone: no references to other files, so that any validator can load it.
+//! Each schema is self-contained, without references to other files, so that any validator can load it.
 
 use serde_json::{Map, Value, json};
 
@@ -8,10 +8,10 @@ use crate::language::SUFFIX_PATTERN;
 use crate::message::{CORE_CONTEXT, CORE_TYPES, CoreType, Envelope, MANIFEST_TYPE, MessageType};
 use crate::record::{Field, FieldType, ObjectSchema, Record, UnknownFields};
 
-/// What the `$id` of every schema starts with.
+/// The prefix of the `$id` of every schema.
 const BASE: &str = "urn:aaep:schema:1.0:";
 
-/// A schema that can be printed: its name and where it is kept under `schemas/`.
+/// A published schema: its name and its file under `schemas/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaFile {
     /// The name: `agent.session.started`, `subscription.request`, `envelope`, `manifest`.
@@ -29,7 +29,7 @@ enum Subject {
 }
 
 impl SchemaFile {
-    /// The schema itself.
+    /// Returns the schema as JSON.
     pub fn schema(&self) -> Value {
         match self.subject {
             Subject::Envelope => envelope(),
@@ -39,7 +39,7 @@ impl SchemaFile {
     }
 }
 
-/// All schemas: the envelope, the twelve events, the seven messages, the manifest.
+/// Returns all schemas: the envelope, the twelve events, the seven messages, the manifest.
 ///
 /// ```
 /// let names: Vec<_> = aaep_proto::schema::all().into_iter().map(|e| e.name).collect();
@@ -66,7 +66,7 @@ pub fn all() -> Vec<SchemaFile> {
     all
 }
 
-/// The schema of this name, if there is one. A type as it stands on the wire is a name too.
+/// Returns the schema with this name, or with this type on the wire. Returns `None` if there is none.
 pub fn find(name: &str) -> Option<SchemaFile> {
     let name = if name == MANIFEST_TYPE { "manifest" } else { name.strip_prefix("aaep:").unwrap_or(name) };
     all().into_iter().find(|e| e.name == name)
@@ -99,7 +99,7 @@ fn envelope() -> Value {
     schema.into()
 }
 
-/// Prefixes that extensions may not use, in whatever case.
+/// Prefixes that extensions may not use, ignoring case.
 const RESERVED: &str = "([aA][aA][eE][pP]|[xX][sS][dD]|[rR][dD][fF][sS]?)";
 
 /// Names of extensions.
@@ -107,7 +107,7 @@ fn unreserved() -> Value {
     json!({"not": {"pattern": format!("^{RESERVED}$|^@")}})
 }
 
-/// A pattern for a text in whatever case.
+/// Returns a pattern that matches a text ignoring case.
 fn any_case(text: &str) -> String {
     let letter = |c: char| match c {
         c if c.is_ascii_alphabetic() => format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase()),
@@ -117,7 +117,7 @@ fn any_case(text: &str) -> String {
     text.chars().map(letter).collect()
 }
 
-/// Names at the top level that the protocol does not keep for itself.
+/// Top-level names that the protocol does not reserve.
 fn free_names() -> Value {
     json!({"anyOf": [{"enum": ["@context", "aaep_version"]}, {"not": {"pattern": "^(@|[aA][aA][eE][pP]_)"}}]})
 }
@@ -143,13 +143,13 @@ fn event(core: CoreType) -> Value {
     }
     schema.insert("additionalProperties".into(), false.into());
     if core == CoreType::AwaitingConfirmation {
-        schema.insert("not".into(), silent_harm());
+        schema.insert("not".into(), unsafe_default());
     }
     schema.into()
 }
 
-/// An irreversible action of more than low risk that silence would start (6.4.1).
-fn silent_harm() -> Value {
+/// Matches an irreversible action of more than low risk that defaults to accept (6.4.1).
+fn unsafe_default() -> Value {
     let is = |field: &str, value: Value| json!({"required": [field], "properties": {field: {"const": value}}});
     json!({"allOf": [
         is("default_decision", "accept".into()),
@@ -158,7 +158,7 @@ fn silent_harm() -> Value {
     ]})
 }
 
-/// Language variants of the texts for people: `summary_normal_yo`.
+/// Language variants of human-readable texts: `summary_normal_yo`.
 fn variants(shape: &ObjectSchema) -> Map<String, Value> {
     let human = shape.fields.iter().filter(|f| matches!(f.kind, FieldType::Human { .. }));
     human.map(|f| (format!("^{}_{SUFFIX_PATTERN}$", f.name), kind(&f.kind))).collect()

@@ -387,7 +387,7 @@ impl SessionOrder {
         }
     }
 
-    /// Reports, once, that one more entry cannot be followed.
+    /// Reports, once, that there is no room to check one more entry.
     fn check_room(&self, used: usize, out: &mut Vec<Problem>) {
         if used >= limits::CHECKED_ITEMS_PER_SESSION && !self.overflowed {
             let message =
@@ -396,7 +396,7 @@ impl SessionOrder {
         }
     }
 
-    /// Returns whether one more entry can be followed.
+    /// Returns whether there is room to check one more entry.
     fn take_room(&mut self, used: usize) -> bool {
         let has_room = used < limits::CHECKED_ITEMS_PER_SESSION;
         self.overflowed |= !has_room;
@@ -404,23 +404,23 @@ impl SessionOrder {
     }
 }
 
-/// What the consent extension of an event says.
+/// Returns the consent extension of an event, if it has one.
 fn consent(event: &Event) -> Option<&Value> {
     event.envelope.extensions.as_ref()?.get(CONSENT_PREFIX)
 }
 
-/// The tool that a confirmation is about, if the consent extension says so.
+/// Returns the tool of a confirmation, if the consent extension names it.
 fn tool_asked_about(event: &Event) -> Option<&str> {
     consent(event)?.get("tool")?.as_str()
 }
 
-/// The question that a state change says the end of, and how it ended, if the consent extension says so.
+/// Returns the token of the question that a state change resolves and its outcome, if the consent extension has them.
 fn outcome_of(event: &Event) -> Option<(ReplyToken, &str)> {
     let consent = consent(event)?;
     Some((consent.get("reply_token")?.as_str()?.parse().ok()?, consent.get("outcome")?.as_str()?))
 }
 
-/// The state that an event puts its session in without saying so (see the session of 4.6).
+/// Returns the state that an event of this type implies for its session (see the example in 4.6).
 fn implied_state(core: CoreType) -> Option<&'static str> {
     match core {
         CoreType::ToolInvoked | CoreType::ToolCompleted => Some(state::CALLING_TOOL),

@@ -1,4 +1,4 @@
-//! Finds characters that make a user hear one thing and agree to another.
+//! Finds characters that may mislead a user about the content of a text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,10 +9,10 @@ use super::path::Brief;
 use crate::json::Json;
 use crate::limits;
 
-/// Why a text may deceive.
+/// The reason why a text may deceive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deception {
-    /// A character that is neither seen nor heard.
+    /// A character that is neither visible nor audible.
     Hidden(char),
     /// A character that changes the order in which the text is shown.
     Direction(char),
@@ -30,11 +30,10 @@ impl fmt::Display for Deception {
     }
 }
 
-/// Finds the first hidden, reordering or look-alike character.
+/// Finds the first hidden or reordering character, or else the first look-alike word. Returns `None` if there is none.
 ///
-/// Characters that a script needs are left alone: joiners between Persian or Devanagari letters
-/// and inside emoji, word breaks in Khmer or Thai, direction marks in text that runs from right
-/// to left.
+/// Characters that a script needs are accepted: joiners between Persian or Devanagari letters and inside emoji, word
+/// breaks in Khmer or Thai, direction marks in right-to-left text.
 ///
 /// ```
 /// use aaep_proto::validate::{Deception, find_deception};
@@ -45,8 +44,8 @@ pub fn find_deception(text: &str) -> Option<Deception> {
     find_deception_in(text, None)
 }
 
-/// The same for a text of which the language is known: in Russian, a word in Cyrillic letters
-/// deceives nobody.
+/// Finds the first deceptive character or word, as [`find_deception`] does, in a text of a known language. In Russian,
+/// a word in Cyrillic letters is not deceptive.
 ///
 /// ```
 /// use aaep_proto::validate::find_deception_in;
@@ -66,14 +65,13 @@ fn find_character(text: &str) -> Option<Deception> {
     first.map(|found| found.deception)
 }
 
-/// A character that deceives, and where it stands.
+/// A deceptive character and its position.
 struct Suspect {
     at: usize,
     deception: Deception,
 }
 
-/// Tells of every hidden or reordering character. Isolates that are never closed reorder all that follows; they come
-/// last.
+/// Reports every hidden or reordering character. Isolates that are never closed are reported last.
 fn each_character(text: &str, mut found: impl FnMut(Suspect)) {
     let runs_right_to_left = text.chars().any(is_right_to_left);
     let mut isolates = Vec::new();
@@ -89,7 +87,7 @@ fn each_character(text: &str, mut found: impl FnMut(Suspect)) {
             '\u{2069}' if runs_right_to_left && isolates.pop().is_some() => {}
             '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => suspect(Deception::Direction(c)),
             '\u{200E}' | '\u{200F}' | '\u{061C}' if !runs_right_to_left => suspect(Deception::Direction(c)),
-            // The black flag and the tags that spell a region stand and fall together.
+            // A black flag and the tags that spell a region are one unit.
             '\u{1F3F4}' => width += region_of_flag(after),
             c if is_hidden(c, before, next) => suspect(Deception::Hidden(c)),
             _ => {}
@@ -100,7 +98,7 @@ fn each_character(text: &str, mut found: impl FnMut(Suspect)) {
     isolates.into_iter().rev().for_each(|(at, c)| found(Suspect { at, deception: Deception::Direction(c) }));
 }
 
-/// Whether a value holds a text that [`expose`] would change.
+/// Returns whether a value contains a text that [`expose`] would change.
 pub(crate) fn hides(json: &Json<'_>) -> bool {
     match json {
         Json::String(text) => !is_plain(text) && find_character(text).is_some(),
@@ -114,9 +112,9 @@ fn is_plain(text: &str) -> bool {
     text.bytes().all(|b| (0x20..0x7f).contains(&b))
 }
 
-/// Shows hidden and reordering characters in words, so that nobody can be made to hear or see something else than what
-/// was written. Characters that a script needs are left alone, as by [`find_deception`]. Characters that stand together
-/// are shown as one, and after the first 16 places the others are left out.
+/// Replaces hidden and reordering characters by a description, so that they cannot change what is heard or seen.
+/// Characters that a script needs are kept, as by [`find_deception`]. Adjacent characters are described as one, and
+/// after the first 16 places the others are removed.
 ///
 /// ```
 /// use aaep_proto::validate::expose;
@@ -152,14 +150,14 @@ pub fn expose(text: &str) -> Cow<'_, str> {
     Cow::Owned(exposed)
 }
 
-/// What stands before a character.
+/// The context before a character.
 #[derive(Clone, Copy)]
 struct Before {
     /// The last character.
     last: char,
-    /// The last one that is no joiner.
+    /// The last character that is not a joiner.
     base: char,
-    /// How many joiners stand after it.
+    /// The number of joiners after it.
     joiners: u8,
 }
 
@@ -181,7 +179,7 @@ impl Before {
 fn is_hidden(c: char, before: Before, next: char) -> bool {
     match c {
         '\t' | '\n' | '\r' => false,
-        // Typing one twice is an honest slip; more could spell something.
+        // A doubled joiner is a typing error; more could encode hidden data.
         '\u{200C}' | '\u{200D}' => !joins(before.base) || before.joiners >= 2,
         '\u{200B}' => !breaks_without_space(before.last),
         '\u{00AD}' => !before.last.is_alphabetic() || !next.is_alphabetic(),
@@ -215,17 +213,17 @@ fn is_right_to_left(c: char) -> bool {
     here && c.is_alphabetic()
 }
 
-/// Scripts and symbols in which a joiner changes the shape of what it stands after.
+/// Returns whether a joiner after this character can change its shape.
 fn joins(previous: char) -> bool {
     matches!(previous, '\u{0600}'..='\u{1CFF}' | '\u{2190}'..='\u{2BFF}' | '\u{FE0F}' | '\u{1F000}'..='\u{1FAFF}')
 }
 
-/// Scripts that write words without spaces and mark where a line may break: Thai, Lao, Myanmar, Khmer.
+/// Returns whether the script of this character marks word breaks without spaces: Thai, Lao, Myanmar, Khmer.
 fn breaks_without_space(previous: char) -> bool {
     matches!(previous, '\u{0E01}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}')
 }
 
-/// Symbols, emoji and the scripts that have standardized variants.
+/// Returns whether this character can have a variation selector: symbols, emoji and scripts with standardized variants.
 fn takes_variation(previous: char) -> bool {
     matches!(previous, '\u{A9}' | '\u{AE}' | '\u{1000}'..='\u{109F}' | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205E}'
         | '\u{20A0}'..='\u{2BFF}' | '\u{3001}'..='\u{9FFF}' | '\u{A840}'..='\u{A87F}' | '\u{F900}'..='\u{FAFF}'
@@ -236,8 +234,8 @@ fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// The bytes of the tags that make a black flag the flag of a region: one to six letters or digits
-/// and the end. Zero if they do not.
+/// Returns the length in bytes of the tags that make a black flag the flag of a region: one to six letters or digits
+/// and the end tag. Returns 0 if they do not.
 fn region_of_flag(after: &str) -> usize {
     let is_part = |c: char| matches!(c, '\u{E0030}'..='\u{E0039}' | '\u{E0061}'..='\u{E007A}');
     let count = after.chars().take(7).take_while(|c| is_part(*c)).count();
@@ -246,7 +244,7 @@ fn region_of_flag(after: &str) -> usize {
     if ended && (1..=6).contains(&count) { 4 * (count + 1) } else { 0 }
 }
 
-/// The scripts that have letters like those of the Latin one.
+/// Latin, and the scripts with letters that look like Latin ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Script {
     Latin,
@@ -269,7 +267,7 @@ fn script_of(c: char) -> Option<Script> {
     }
 }
 
-/// The script that a language is written in, where it is one that can be mistaken for Latin.
+/// Returns the script of a language if it can be mistaken for Latin, otherwise `None`.
 fn script_of_language(tag: &str) -> Option<Script> {
     let mut subtags = tag.split(['-', '_']);
     let language = subtags.next().unwrap_or_default().to_ascii_lowercase();
@@ -290,13 +288,13 @@ fn script_of_language(tag: &str) -> Option<Script> {
     }
 }
 
-/// What the letters of a word are.
+/// The letters of a word by script.
 struct Word<'t> {
     text: &'t str,
     latin: bool,
     /// The script of letters that are not Latin.
     foreign: Option<Script>,
-    /// Whether each of those looks like an ASCII letter.
+    /// Whether each non-Latin letter looks like an ASCII letter.
     alike: bool,
     letters: usize,
 }
@@ -326,8 +324,8 @@ fn find_look_alike(text: &str, language: Option<&str>) -> Option<Deception> {
     if let Some(mixed) = words().find(|w| w.latin && w.foreign.is_some() && w.alike) {
         return Some(found(mixed));
     }
-    // A whole word in another script that reads like Latin, beside Latin words. In a language of
-    // that script it is honest; where no language is given, other words of the script vouch for it.
+    // A whole word in another script that looks like Latin, next to Latin words, is deceptive unless the language uses
+    // that script or, if no language is given, the text has other words in it.
     if !words().any(|w| w.latin) {
         return None;
     }
@@ -385,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn honest_text_of_many_scripts_is_left_alone() {
+    fn ordinary_text_of_many_scripts_is_accepted() {
         for text in [
             "Transfer $500.00 from checking-7821 to savings-3344.",
             "Überweisung von 500 € nach Köln",

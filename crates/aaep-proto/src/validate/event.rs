@@ -1,4 +1,4 @@
-//! Validation of events: envelope, payload, and the rules that tie fields together.
+//! Validation of events: the envelope, the payload, and the rules between fields.
 
 use super::deceptive::find_deception_in;
 use super::path::{Brief, Path};
@@ -13,7 +13,7 @@ use crate::rule::Rule;
 
 static ENVELOPE: ObjectSchema = Envelope::SHAPE;
 
-/// Everything one walk over the top level finds out.
+/// The fields that were found in one pass over the top level, as bit sets of their positions in the schemas.
 struct Walk {
     envelope: u64,
     payload: u64,
@@ -23,7 +23,7 @@ struct Walk {
 pub(super) fn check(object: &Object<'_>, known: &[(String, String)], out: &mut Findings) -> DocumentType {
     let kind = match check_type(object, out) {
         Some(kind) => kind,
-        // What would be missing of an event says nothing about a message that does not exist.
+        // An unknown message type is not an event, so required fields of events are not reported.
         None => return DocumentType::OtherEvent,
     };
     value::check_duplicate(object, Path::Root, out);
@@ -49,7 +49,7 @@ pub(super) fn check(object: &Object<'_>, known: &[(String, String)], out: &mut F
     kind
 }
 
-/// Whether an event type lies in the namespace of the protocol, in whatever case it is written.
+/// Returns whether an event type is in the namespace of the protocol, ignoring case.
 pub(crate) fn is_core_name(name: &str) -> bool {
     starts_with_ignoring_case(name, "aaep:") || starts_with_ignoring_case(name, CORE_TYPES)
 }
@@ -58,7 +58,7 @@ fn starts_with_ignoring_case(text: &str, prefix: &str) -> bool {
     text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// Whether the text can be a type: `prefix:name` or a URI.
+/// Returns whether the text can be a type: `prefix:name` or a URI.
 pub(super) fn is_type(text: &str) -> bool {
     let Some((prefix, name)) = text.split_once(':') else { return false };
     prefix.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -67,7 +67,7 @@ pub(super) fn is_type(text: &str) -> bool {
         && !name.bytes().any(|b| b <= b' ' || b == 0x7f)
 }
 
-/// What the type says this is; nothing if it is a message that does not exist.
+/// Checks the type and returns the kind of document. Returns `None` for an unknown message type.
 fn check_type(object: &Object<'_>, out: &mut Findings) -> Option<DocumentType> {
     let path = Path::top("type");
     let Some(json) = object.get("type") else { return Some(DocumentType::OtherEvent) };
@@ -99,7 +99,7 @@ fn check_fields(object: &Object<'_>, core: Option<CoreType>, out: &mut Findings)
     let mut in_payload = false;
     for (name, json) in object.iter() {
         let path = Path::top(name);
-        // Fields of a kind stand together, so the table that had the last one is asked first.
+        // Fields of the envelope and of the payload are usually grouped, so the schema of the last one is tried first.
         if !in_payload && let Some(index) = ENVELOPE.find(name, &mut at) {
             check_envelope_field(index, json, &mut walk, path, out);
         } else if name == "type" {
@@ -126,7 +126,7 @@ fn check_envelope_field(index: usize, json: &Json<'_>, walk: &mut Walk, path: Pa
     value::check(&field.kind, json, &rules, path, out);
 }
 
-/// Whether a value holds text whose language matters.
+/// Returns whether a value contains human-readable text, which needs a language.
 fn speaks(kind: &FieldType, json: &Json<'_>) -> bool {
     match kind {
         FieldType::Human { .. } => true,
@@ -139,7 +139,7 @@ fn speaks(kind: &FieldType, json: &Json<'_>) -> bool {
     }
 }
 
-/// A field that neither the envelope nor the payload names.
+/// Checks a field that is in neither schema.
 fn check_other(
     name: &str,
     json: &Json<'_>,
@@ -154,7 +154,7 @@ fn check_other(
         return;
     }
     let Some(shape) = payload else {
-        // Whoever does not know an extension announces its summaries all the same.
+        // Subscribers announce the summaries of unknown extension events too.
         let heard = is_summary(name);
         walk.human_text |= heard && json.text().is_some();
         return value::check_free(json, path, Free { depth: 2, heard }, out);
@@ -168,20 +168,21 @@ fn check_other(
     }
 }
 
-/// The texts that announce an event of any type.
+/// The summary fields, which announce an event of any type.
 const SUMMARIES: [&str; 3] = ["summary_terse", "summary_normal", "summary_detailed"];
 
-/// Whether this is one of them, in any language.
+/// Returns whether this is the name of a summary field, in any language.
 pub(crate) fn is_summary(name: &str) -> bool {
     SUMMARIES.iter().any(|field| is_field_or_variant(name, field))
 }
 
-/// Whether this is the field, or its variant in another language.
+/// Returns whether a name is that of a field or of its variant in another language.
 fn is_field_or_variant(name: &str, field: &str) -> bool {
     name.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.strip_prefix('_').is_some_and(is_field_suffix))
 }
 
-/// The text field whose language variant this is: `summary_normal` for `summary_normal_yo`.
+/// Returns the type of the text field whose language variant this is: `summary_normal` for `summary_normal_yo`.
+/// Returns `None` if it is not a variant.
 fn variant_of(name: &str, shape: &'static ObjectSchema) -> Option<&'static FieldType> {
     shape.fields.iter().filter(|f| matches!(f.kind, FieldType::Human { .. })).find_map(|f| {
         let suffix = name.strip_prefix(f.name)?.strip_prefix('_')?;
@@ -220,7 +221,7 @@ fn primary_language<'j, 'a>(object: &'j Object<'a>) -> Option<&'j Json<'a>> {
     object.get("localization_hints").and_then(|h| h.get("primary_language"))
 }
 
-/// Rules between the fields of a core event.
+/// Checks the rules between the fields of a core event.
 fn check_core(core: CoreType, object: &Object<'_>, out: &mut Findings) {
     check_urgency(core, object, out);
     match core {
@@ -259,7 +260,7 @@ fn check_urgency(core: CoreType, object: &Object<'_>, out: &mut Findings) {
     }
 }
 
-/// The table of 6.4.1. An unstated risk counts as more than low.
+/// Checks the table of 6.4.1. An unstated risk counts as more than low.
 fn check_default(object: &Object<'_>, out: &mut Findings) {
     if object.get("default_decision").and_then(Json::text) != Some("accept") {
         return;
@@ -312,7 +313,7 @@ fn check_choices(object: &Object<'_>, out: &mut Findings) {
     }
 }
 
-/// Hidden or look-alike characters where the user decides, in every language variant.
+/// Checks texts that the user decides by for hidden or look-alike characters, in every language variant.
 fn check_deceptive(object: &Object<'_>, fields: &[&str], out: &mut Findings) {
     let primary = primary_language(object).and_then(Json::text);
     for (name, json) in object.iter() {

@@ -13,7 +13,7 @@ pub(super) fn check(kind: MessageType, object: &Object<'_>, out: &mut Findings) 
     }
 }
 
-/// Who claims level 2 or 3 must be able to answer confirmations (5.3.1.4).
+/// Checks that a subscriber of level 2 or 3 supports replies to confirmations (5.3.1.4).
 fn check_level_2(request: &Object<'_>, out: &mut Findings) {
     let Some(capabilities) = request.get("capabilities") else { return };
     let levels = capabilities.get("supported_conformance_levels").and_then(Json::items).unwrap_or(&[]);

@@ -1,8 +1,8 @@
 //! Validation of one document, in the order of 3.9, reporting every violation.
 //!
-//! The steps: it is an object; what is required is there; types and formats; the core context; a
-//! known type; ids and timestamp; the payload; extensions; limits. One walk over the fields finds
-//! everything; the report is then put into the order of the steps.
+//! The steps are: the document is an object; required fields; types and formats; the core context; a known type; ids
+//! and timestamp; the payload; extensions; limits. One pass over the fields finds all violations; the report is then
+//! sorted by step.
 
 mod deceptive;
 mod event;
@@ -34,7 +34,7 @@ use crate::limits;
 use crate::message::{CoreType, Event, MessageType};
 use crate::rule::{Problem, Rule, Severity};
 
-/// What a document claims to be.
+/// The type that a document claims to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentType {
     /// One of the twelve core events.
@@ -45,7 +45,7 @@ pub enum DocumentType {
     Message(MessageType),
 }
 
-/// What the validator found.
+/// The result of a validation.
 ///
 /// ```
 /// let report = aaep_proto::validate(b"[1, 2]");
@@ -54,14 +54,14 @@ pub enum DocumentType {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// What the document claims to be, if it is one of ours at all.
+    /// The type that the document claims to have, or `None` if it is not a JSON object.
     pub document: Option<DocumentType>,
     /// Every violation, in the order of the validation steps.
     pub problems: Vec<Problem>,
 }
 
 impl Report {
-    /// Whether no MUST is broken.
+    /// Returns whether no MUST is broken.
     pub fn is_valid(&self) -> bool {
         self.problems.iter().all(|p| p.severity < Severity::Error)
     }
@@ -80,20 +80,20 @@ pub fn validate(bytes: &[u8]) -> Report {
     Validator::new().check(bytes)
 }
 
-/// A validator that may know more than the specification: which extensions exist.
+/// A validator for the specification and, optionally, known extensions.
 #[derive(Clone, Debug, Default)]
 pub struct Validator {
     extensions: Vec<(String, String)>,
 }
 
 impl Validator {
-    /// A validator that knows the specification only.
+    /// Creates a validator without known extensions.
     pub fn new() -> Validator {
         Validator::default()
     }
 
-    /// Makes an extension known: its prefix counts as declared exactly when its vocabulary is in the
-    /// context. Prefixes of unknown extensions are judged by number: each needs a vocabulary.
+    /// Adds a known extension: its prefix counts as declared if and only if its vocabulary is in the context. Prefixes
+    /// of unknown extensions are only counted: each needs a vocabulary.
     ///
     /// ```
     /// let validator = aaep_proto::Validator::new().with_extension("haptic", "https://example.org/haptic/v1");
@@ -119,8 +119,8 @@ impl Validator {
         }
     }
 
-    /// Validates a typed event. The report is that of its serialized form. Most events are checked through their tables
-    /// without being serialized; one that may break a limit of size or nesting is serialized to be measured.
+    /// Validates a typed event. The report equals that of its serialized form. An event is serialized only if it may
+    /// break a limit of size or nesting.
     ///
     /// ```
     /// use aaep_proto::Validator;
@@ -167,9 +167,9 @@ impl Validator {
     }
 }
 
-/// Whether the serialized form may be larger than an event should be, or nested deeper than the parser allows.
+/// Returns whether the serialized form may exceed the size of an event or the nesting that the parser allows.
 pub(crate) fn may_break_size_limits(json: &Json<'_>) -> bool {
-    /// Far below the bound of the parser, which is 128, and far above any reasonable event.
+    /// Far below the limit of the parser, which is 128, and far above any reasonable event.
     const MAX_DEPTH: usize = 64;
     json.max_serialized_bytes() > limits::EVENT_BYTES || !json.is_nested_within(MAX_DEPTH)
 }
@@ -186,7 +186,7 @@ fn check_size(length: usize, document: Option<DocumentType>, out: &mut Findings)
     }
 }
 
-/// Collects problems up to a bound.
+/// Collects problems up to a limit.
 #[derive(Default)]
 pub(crate) struct Findings {
     problems: Vec<Problem>,
@@ -194,11 +194,11 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Writes a problem down if there is room. Place and message become text only then: a hostile
+    /// Adds a problem if the report is not full. The path and the message are formatted only then, since a hostile
     /// document can break a rule a hundred thousand times.
     pub(crate) fn add(&mut self, rule: Rule, path: Path<'_>, message: impl Display) {
         let is_error = rule.severity() == Severity::Error;
-        // When the report is full, the first error still gets in: it decides validity.
+        // The first error is added even to a full report, since it decides validity.
         if self.problems.len() < limits::PROBLEMS_PER_DOCUMENT || (is_error && self.errors == 0) {
             self.errors += usize::from(is_error);
             self.problems.push(Problem::new(rule, path.pointer(), message.to_string()));

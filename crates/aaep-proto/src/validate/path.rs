@@ -1,10 +1,10 @@
-//! Where in a document the validator is. Costs nothing until a problem has to be written down.
+//! The position of the validator in a document. It is formatted only when a problem is reported.
 
 use std::fmt::{self, Write as _};
 
 use crate::limits;
 
-/// A step on the way down, linked to the steps before it.
+/// A path to a value, linked to the path of its parent.
 #[derive(Clone, Copy)]
 pub(crate) enum Path<'p> {
     Root,
@@ -13,7 +13,7 @@ pub(crate) enum Path<'p> {
 }
 
 impl<'p> Path<'p> {
-    /// A field of the document itself.
+    /// Returns the path of a top-level field.
     pub(crate) fn top(name: &'p str) -> Path<'p> {
         Path::Field(&Path::Root, name)
     }
@@ -26,7 +26,7 @@ impl<'p> Path<'p> {
         Path::Item(self, index)
     }
 
-    /// The last step in words: the name of a field.
+    /// Returns the name of the innermost field, for messages.
     pub(crate) fn name(&self) -> Brief<'p> {
         match self {
             Path::Root => Brief("The document"),
@@ -35,7 +35,7 @@ impl<'p> Path<'p> {
         }
     }
 
-    /// The way as a JSON pointer (RFC 6901). Names of unreasonable length are cut.
+    /// Returns the path as a JSON pointer (RFC 6901). Very long names are truncated.
     pub(crate) fn pointer(&self) -> String {
         let mut text = String::new();
         self.write(&mut text);
@@ -59,7 +59,7 @@ impl<'p> Path<'p> {
     }
 }
 
-/// Text of the document inside a sentence for people, cut where it goes on without end.
+/// Text of the document for use in messages, truncated if it is very long.
 #[derive(Clone, Copy)]
 pub(crate) struct Brief<'p>(pub(crate) &'p str);
 

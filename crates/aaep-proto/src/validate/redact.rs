@@ -166,7 +166,7 @@ pub fn redact_field(name: &str, value: &mut Value) -> bool {
     redact_json(value)
 }
 
-/// Whether [`redact_json`] would change a field.
+/// Returns whether [`redact_field`] would change a field.
 pub(crate) fn holds_secret(name: &str, json: &Json<'_>) -> bool {
     match json {
         Json::String(text) => is_secret_field(name, text) || find_secret(text).is_some(),

@@ -1,4 +1,4 @@
-//! Checks one value against what its field may hold.
+//! Checks a value against the type of its field.
 
 use super::Findings;
 use super::path::{Brief, Path};
@@ -10,13 +10,13 @@ use crate::message::field_types::{MAX_EXACT, TAG_FORM, TIMESTAMP_FORM, URI};
 use crate::record::{FieldType, ObjectSchema, Pattern, RuleSet, UnknownFields};
 use crate::rule::Rule;
 
-/// Checks a value; `rules` says under which names its violations are reported.
+/// Checks a value. `rules` are the rules under which violations are reported.
 pub(super) fn check(kind: &FieldType, json: &Json<'_>, rules: &RuleSet, path: Path<'_>, out: &mut Findings) {
     match kind {
         FieldType::Human { min, max } | FieldType::Name { min, max } | FieldType::Text { min, max } => {
             if let Some(text) = text(json, rules, path, out) {
                 let fits = check_length(text, (*min, *max), rules, path, out);
-                // A text that is too long is refused anyway, so it need not be read.
+                // Text that is too long is invalid anyway, so it is not scanned.
                 if fits && !matches!(kind, FieldType::Text { .. }) {
                     check_human(text, path, out);
                 }
@@ -75,7 +75,7 @@ pub(super) fn check(kind: &FieldType, json: &Json<'_>, rules: &RuleSet, path: Pa
     }
 }
 
-/// Checks the fields of an object against its table.
+/// Checks the fields of an object against its schema.
 pub(super) fn check_shape(shape: &ObjectSchema, object: &Object<'_>, path: Path<'_>, out: &mut Findings) {
     check_duplicate(object, path, out);
     let mut seen = 0u64;
@@ -87,7 +87,7 @@ pub(super) fn check_shape(shape: &ObjectSchema, object: &Object<'_>, path: Path<
             continue;
         }
         match (shape.unknown, path) {
-            // The `type` of a message was read to choose the table.
+            // The `type` of a message was checked to choose the schema.
             (_, Path::Root) if name == "type" => {}
             (UnknownFields::Denied, _) => {
                 let message = format_args!("Remove {}: it does not belong here.", Brief(name));
@@ -117,7 +117,7 @@ pub(super) fn check_shape(shape: &ObjectSchema, object: &Object<'_>, path: Path<
     }
 }
 
-/// A key that is written twice means different things to different readers.
+/// Checks for duplicate keys, which parsers interpret differently.
 pub(super) fn check_duplicate(object: &Object<'_>, path: Path<'_>, out: &mut Findings) {
     if let Some(name) = object.duplicate() {
         let message = format_args!("Write {} once: readers disagree about which value counts.", Brief(name));
@@ -125,7 +125,7 @@ pub(super) fn check_duplicate(object: &Object<'_>, path: Path<'_>, out: &mut Fin
     }
 }
 
-/// Text that people hear.
+/// Checks human-readable text for secrets.
 pub(super) fn check_human(text: &str, path: Path<'_>, out: &mut Findings) {
     if let Some(secret) = find_secret(text) {
         let message = format_args!("Remove the {} from {}: people hear this text.", secret.kind, path.name());
@@ -133,20 +133,20 @@ pub(super) fn check_human(text: &str, path: Path<'_>, out: &mut Findings) {
     }
 }
 
-/// How a value that no table describes is looked at.
+/// The context of a value without a schema.
 #[derive(Clone, Copy)]
 pub(super) struct Free {
-    /// How deep it stands, the document being 1.
+    /// The nesting depth of the value; that of the document is 1.
     pub(super) depth: usize,
-    /// Whether people may hear its texts.
+    /// Whether its text may be announced.
     pub(super) heard: bool,
 }
 
-/// A value that no table describes: only what holds for all JSON of the protocol.
+/// Checks a value without a schema against the rules for all JSON of the protocol.
 pub(super) fn check_free(json: &Json<'_>, path: Path<'_>, free: Free, out: &mut Findings) {
     let inside = Free { depth: free.depth + 1, ..free };
     match json {
-        // A number that was written with a fraction or an exponent is no integer.
+        // A number with a fraction or an exponent is not an integer.
         Json::Number(n) if !n.is_f64() && json.integer().is_some_and(|n| n.unsigned_abs() > MAX_EXACT as u128) => {
             out.add(Rule::IntegerRange, path, format_args!("Write {n} as a string: it is beyond 2^53."));
         }
@@ -180,7 +180,7 @@ pub(super) fn check_free(json: &Json<'_>, path: Path<'_>, free: Free, out: &mut 
 }
 
 fn check_depth(depth: usize, path: Path<'_>, out: &mut Findings) {
-    // Said once, where the bound is crossed.
+    // Reported only at the level that crosses the limit.
     if depth == limits::NESTING_LEVELS + 1 {
         out.add(
             Rule::Depth,
@@ -216,7 +216,7 @@ fn check_length(text: &str, (min, max): (usize, usize), rules: &RuleSet, path: P
     if text.len() < min {
         out.add(rules.limit, path, format_args!("{} must not be empty.", path.name()));
     }
-    // Characters are at most bytes, so counting is needed for long text only.
+    // A text has at most as many characters as bytes, so only long text is counted.
     let count = if text.len() > max { text.chars().count() } else { 0 };
     if count > max {
         let message = format_args!("Shorten {}: {count} characters are more than {max}.", path.name());
@@ -240,7 +240,7 @@ fn check_pattern(pattern: &'static Pattern, json: &Json<'_>, rules: &RuleSet, pa
     check_string_size(text, path, out);
 }
 
-/// Whether only the calendar is wrong: on the first of the month it would be a timestamp.
+/// Returns whether only the day does not exist: with the first of the month it would be a timestamp.
 fn has_timestamp_shape(text: &str) -> bool {
     let Some(day) = text.get(8..10) else { return false };
     matches!(day, "29" | "30" | "31") && (TIMESTAMP_FORM.matches)(&format!("{}01{}", &text[..8], &text[10..]))
@@ -275,7 +275,8 @@ fn check_list(
     }
 }
 
-/// The first item that equals an earlier one. Sorting keeps long hostile lists cheap.
+/// Returns the index of the first item that equals an earlier one. Long lists are sorted, so that hostile input does
+/// not take quadratic time.
 fn first_repeated(items: &[Json<'_>]) -> Option<usize> {
     if items.len() <= 16 {
         return (1..items.len()).find(|&i| items[..i].iter().any(|other| same(other, &items[i])));
@@ -293,7 +294,7 @@ fn same(a: &Json<'_>, b: &Json<'_>) -> bool {
     }
 }
 
-/// Text that is equal for values that JSON Schema calls equal: keys sorted, `1.0` as `1`.
+/// Returns a text that is equal for values that are equal in JSON Schema: keys sorted, `1.0` as `1`.
 fn canonical(json: &Json<'_>) -> String {
     match json {
         Json::Number(_) => match json.integer() {
@@ -354,7 +355,7 @@ fn check_extensions(json: &Json<'_>, path: Path<'_>, out: &mut Findings) {
 /// Prefixes of the protocol and of the languages that it is defined in.
 const RESERVED: [&str; 4] = ["aaep", "xsd", "rdf", "rdfs"];
 
-/// Prefixes that extensions may not use (chapter 7), in whatever case: people hear no difference.
+/// Returns whether extensions may not use a prefix (chapter 7). Case is ignored, since it cannot be heard.
 pub(crate) fn is_reserved(prefix: &str) -> bool {
     RESERVED.iter().any(|reserved| prefix.eq_ignore_ascii_case(reserved)) || prefix.starts_with('@')
 }

@@ -1,4 +1,4 @@
-//! Whether the context of an event declares what its extensions use (chapter 7).
+//! Checks that the context of an event declares the vocabularies of its extensions (chapter 7).
 
 use super::event::{is_core_name, is_type};
 use super::path::{Brief, Path};
@@ -7,18 +7,18 @@ use crate::json::{Json, Object};
 use crate::message::CORE_CONTEXT;
 use crate::rule::Rule;
 
-/// The vocabularies of one event and what has been asked of them.
+/// The vocabularies of one event and how many are used.
 struct Vocabularies<'j> {
     uris: Vec<&'j str>,
     known: &'j [(String, String)],
-    /// How many vocabularies belong to no known extension.
+    /// The number of vocabularies that belong to no known extension.
     free: usize,
-    /// Prefixes that were counted against them.
+    /// The number of prefixes that belong to no known extension.
     counted: usize,
 }
 
-/// Checks the prefix of an extension's type, then those of its data. `by_extension` says that the
-/// type is none of the core.
+/// Checks the prefix of an extension's type, then those of its data. `by_extension` is true if the type is not a core
+/// type.
 pub(super) fn check(object: &Object<'_>, by_extension: bool, known: &[(String, String)], out: &mut Findings) {
     let mut vocabularies = Vocabularies::of(object, known);
     let type_name = object.get("type").and_then(Json::text).filter(|t| by_extension && is_type(t));
@@ -31,11 +31,11 @@ pub(super) fn check(object: &Object<'_>, by_extension: bool, known: &[(String, S
     }
 }
 
-/// An extension's event type needs its vocabulary as much as its data does. Answers its prefix.
+/// Checks that the vocabulary of an extension's event type is declared. Returns its prefix, if it has one.
 fn check_type<'t>(name: &'t str, vocabularies: &mut Vocabularies<'_>, out: &mut Findings) -> Option<&'t str> {
     let (prefix, rest) = name.split_once(':')?;
     let path = Path::top("type");
-    // That no such core type exists was said already.
+    // Unknown core types are reported elsewhere.
     if prefix == "aaep" || (is_core_name(name) && rest.starts_with("//")) {
         return None;
     }
@@ -44,7 +44,7 @@ fn check_type<'t>(name: &'t str, vocabularies: &mut Vocabularies<'_>, out: &mut 
         return None;
     }
     if rest.starts_with("//") {
-        // A full URI has no prefix; which vocabulary it belongs to cannot be told from outside.
+        // A full URI has no prefix, so its vocabulary is unknown.
         if vocabularies.uris.is_empty() {
             out.add(Rule::UndeclaredPrefix, path, "Name the vocabulary of this type in @context.");
         }
@@ -70,8 +70,8 @@ impl<'j> Vocabularies<'j> {
         Vocabularies { uris, known, free, counted: 0 }
     }
 
-    /// Whether the context declares a prefix. Of a known extension the vocabulary must be there; of
-    /// unknown ones we can only count, since one extension has one vocabulary and one prefix.
+    /// Returns whether the context declares a prefix. A known extension needs its vocabulary. Unknown extensions are
+    /// only counted, since each has one vocabulary and one prefix.
     fn declare(&mut self, prefix: &str) -> bool {
         if let Some((_, uri)) = self.known.iter().find(|(known, _)| known == prefix) {
             return self.uris.binary_search(&uri.as_str()).is_ok();
