@@ -1,4 +1,4 @@
-//! Signed tokens: whom they are about, and every reason not to believe them.
+//! Signed tokens: the identity they give, and every reason to reject them.
 
 use aaep_keys::token::{MAX_LEEWAY_SECONDS, TOKEN_BYTES};
 use aaep_keys::{Algorithm, Identity, JwsError, NewToken, Role, SigningKey, TokenError, TokenVerifier};
@@ -37,8 +37,9 @@ fn check(claims: &Value) -> Result<Identity, TokenError> {
     verifier().verify(&sign(claims), at(NOW))
 }
 
-fn fault(claims: &Value) -> &'static str {
-    check(claims).map_or_else(|fault| fault.code(), |_| "accepted")
+/// Verifies a token with these claims and returns the error code, or "accepted".
+fn code(claims: &Value) -> &'static str {
+    check(claims).map_or_else(|error| error.code(), |_| "accepted")
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn time_is_checked_with_leeway() {
         (without("exp"), NOW, "no-expiry"),
         (with("exp", json!(null)), NOW, "no-expiry"),
     ] {
-        let seen = verifier.verify(&sign(&claims), at(now)).map_or_else(|fault| fault.code(), |_| "accepted");
+        let seen = verifier.verify(&sign(&claims), at(now)).map_or_else(|error| error.code(), |_| "accepted");
         assert_eq!(seen, expected, "{claims}");
     }
 }
@@ -114,16 +115,16 @@ fn issuer_and_audience_must_match() {
         (with("iss", json!("https://id.example/")), "wrong-issuer"),
         (without("iss"), "wrong-issuer"),
     ] {
-        assert_eq!(fault(&claims), expected, "{claims}");
+        assert_eq!(code(&claims), expected, "{claims}");
     }
 }
 
 #[test]
 fn subject_must_be_a_valid_principal() {
     for sub in [json!(""), json!("  "), json!(null), json!("a\nb"), json!("x".repeat(257))] {
-        assert_eq!(fault(&with("sub", sub.clone())), "no-subject", "{sub}");
+        assert_eq!(code(&with("sub", sub.clone())), "no-subject", "{sub}");
     }
-    assert_eq!(fault(&without("sub")), "no-subject");
+    assert_eq!(code(&without("sub")), "no-subject");
     assert_eq!(check(&with("sub", json!("x".repeat(256)))).unwrap().principal.len(), 256);
 }
 
@@ -152,7 +153,7 @@ fn claims_of_the_wrong_type_are_malformed() {
         ("roles", json!([1])),
         ("scope", json!(["subscribe"])),
     ] {
-        assert_eq!(fault(&with(name, value)), "malformed-claims", "{name}");
+        assert_eq!(code(&with(name, value)), "malformed-claims", "{name}");
     }
     for payload in ["", "[]", "null", "{", r#"{"exp":1,"exp":99999999999}"#, "\u{0}"] {
         let token = key(Algorithm::Es256).sign("JWT", payload.as_bytes()).unwrap();
@@ -172,25 +173,29 @@ fn forged_tokens_are_refused_with_exact_errors() {
     let unknown = other(&thief, &header(&thief), &claims());
     let wrong_key = other(&thief, &header(key(Algorithm::Es256)), &claims());
     let good = sign(&claims());
-    // Down to a whole number of bytes: else it would depend on the last bits whether it can be read.
+    // Cut to a whole number of bytes: otherwise the unused last bits decide whether it can be decoded.
     let truncated = &good[..good.len() - 2];
     let (_, rest) = good.split_once('.').unwrap();
     let cut = &rest[..10];
     let huge = sign(&with("note", json!("x".repeat(TOKEN_BYTES))));
-    for (token, code) in [
-        (unsigned.as_str(), "alg-none"),
-        (&confused, "alg-not-allowed"),
-        (&unknown, "unknown-kid"),
-        (&wrong_key, "bad-signature"),
-        (truncated, "bad-signature"),
-        (cut, "malformed"),
-        (&huge, "too-long"),
-        ("", "malformed"),
-        ("Bearer x", "malformed"),
+    let not_compact = "token rejected: it is not a compact JWS: its form cannot be parsed";
+    for (token, code, text) in [
+        (unsigned.as_str(), "alg-none", "token rejected: it is not signed"),
+        (
+            &confused,
+            "alg-not-allowed",
+            "token rejected: it is signed with \"HS256\"; ES256, EdDSA and RS256 are accepted",
+        ),
+        (&unknown, "unknown-kid", "token rejected: it is signed with an unknown key"),
+        (&wrong_key, "bad-signature", "token rejected: its signature is wrong"),
+        (truncated, "bad-signature", "token rejected: its signature is wrong"),
+        (cut, "malformed", not_compact),
+        (&huge, "too-long", "token rejected: it is too long"),
+        ("", "malformed", not_compact),
+        ("Bearer x", "malformed", not_compact),
     ] {
-        let fault = verifier().verify(token, at(NOW)).unwrap_err();
-        assert_eq!(fault.code(), code, "{token}");
-        assert!(fault.to_string().starts_with("token "), "{fault}");
+        let error = verifier().verify(token, at(NOW)).unwrap_err();
+        assert_eq!((error.code(), error.to_string().as_str()), (code, text), "{token}");
     }
     assert!(verifier().verify(&good, at(NOW)).is_ok());
 }
@@ -211,7 +216,23 @@ fn token_with_another_document_type_is_refused() {
     assert!(verifier().verify(&other(key, &header, &claims()), at(NOW)).is_ok());
 }
 
-/// Who may not sign must not learn from the fault what claims would pass.
+#[test]
+fn claim_errors_have_exact_texts() {
+    for (error, text) in [
+        (TokenError::WrongType, "token rejected: the header has the type of another document"),
+        (TokenError::Malformed, "token rejected: the claims cannot be parsed"),
+        (TokenError::NoExpiry, "token rejected: it has no expiry (exp)"),
+        (TokenError::Expired, "token expired; get a new one"),
+        (TokenError::NotYetValid, "token not yet valid; check the clocks"),
+        (TokenError::WrongIssuer, "token rejected: it has another issuer (iss)"),
+        (TokenError::WrongAudience, "token rejected: it is for another audience (aud)"),
+        (TokenError::NoSubject, "token rejected: the subject (sub) is missing, not valid or reserved (local, cert:)"),
+    ] {
+        assert_eq!(error.to_string(), text);
+    }
+}
+
+/// Without a valid signature, the error must not reveal which claims would be accepted.
 #[test]
 fn signature_is_checked_before_the_claims() {
     let thief = SigningKey::generate(Algorithm::Es256).unwrap();
