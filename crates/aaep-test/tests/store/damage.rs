@@ -1,16 +1,16 @@
-//! Files that were cut or changed: recovered or refused, never a wrong decision.
+//! Truncated and corrupted files are recovered or refused; they never change a decision.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use aaep_store::{Audit, AuditQuery, Retention, StoreError};
+use aaep_store::{Audit, AuditQuery, StoreError};
 
-use crate::child::{self, Orders};
+use crate::producer::{self, Plan};
 
-/// A directory that a killed child left behind, and the decisions that it acknowledged.
-fn left_behind(dir: &Path) -> BTreeMap<String, String> {
-    let (mut process, lines) = child::start(dir, &Orders { life: 1, ..Orders::default() });
+/// Runs a producer on a directory, kills it and returns the decisions that it acknowledged.
+fn decisions_of_a_killed_producer(dir: &Path) -> BTreeMap<String, String> {
+    let (mut process, lines) = producer::start(dir, &Plan { run: 1, ..Plan::default() });
     let mut decided = BTreeMap::new();
     for line in lines {
         if let ["decided", origin, decision, ..] = line.split(' ').collect::<Vec<_>>()[..] {
@@ -34,10 +34,9 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Opens what is left; answers whether it was accepted. What is accepted is right.
-fn judge(dir: &Path, decided: &BTreeMap<String, String>, how: &str) -> bool {
-    let opened = child::open(dir, Retention::default());
-    let (store, restored) = match opened {
+/// Opens a damaged store and returns whether it was accepted. Checks that an accepted store has the right decisions.
+fn accepted_and_right(dir: &Path, decided: &BTreeMap<String, String>, damage: &str) -> bool {
+    let (store, restored) = match producer::open(dir) {
         Ok(opened) => opened,
         Err(StoreError::Damaged(_, _) | StoreError::Foreign(_) | StoreError::Newer(_)) => return false,
         Err(other) => {
@@ -47,7 +46,7 @@ fn judge(dir: &Path, decided: &BTreeMap<String, String>, how: &str) -> bool {
     };
     drop(store);
     for asked in &restored.questions {
-        assert!(asked.event.envelope.event_id.as_str().starts_with("evt_"), "{how}");
+        assert!(asked.event.envelope.event_id.as_str().starts_with("evt_"), "{damage}");
     }
     let mut kept = BTreeMap::new();
     let read = Audit::open(dir).and_then(|audit| {
@@ -56,11 +55,14 @@ fn judge(dir: &Path, decided: &BTreeMap<String, String>, how: &str) -> bool {
         })
     });
     for (shown, decision) in &kept {
-        assert!(decided.get(shown).is_none_or(|told| told == decision), "{how}: {shown} is now {decision}");
+        assert!(
+            decided.get(shown).is_none_or(|acknowledged| acknowledged == decision),
+            "{damage}: {shown} is now {decision}"
+        );
     }
     if read.is_ok() {
         for (shown, decision) in decided {
-            assert_eq!(kept.get(shown), Some(decision), "{how}: {shown} is lost");
+            assert_eq!(kept.get(shown), Some(decision), "{damage}: {shown} is lost");
         }
     }
     true
@@ -76,17 +78,17 @@ impl Random {
 }
 
 #[test]
-fn what_was_cut_or_changed_is_refused_or_right() {
+fn damaged_store_is_refused_or_keeps_its_decisions() {
     let work = tempfile::tempdir().unwrap();
-    let whole = work.path().join("whole");
-    let decided = left_behind(&whole);
-    let sound = work.path().join("sound");
-    copy(&whole, &sound);
-    assert!(judge(&sound, &decided, "sound"), "what was only killed is taken up");
-    // After a good end there is no log beside the database any more: damage both kinds.
+    let killed = work.path().join("killed");
+    let decided = decisions_of_a_killed_producer(&killed);
+    // A store that was closed has no write-ahead log. Both kinds are damaged.
+    let closed = work.path().join("closed");
+    copy(&killed, &closed);
+    assert!(accepted_and_right(&closed, &decided, "no damage"), "the store of a killed process is recovered");
     let (mut random, mut refused) = (Random(11), 0);
     for round in 0..120 {
-        let from = if round % 2 == 0 { &whole } else { &sound };
+        let from = if round % 2 == 0 { &killed } else { &closed };
         let dir = work.path().join(format!("round{round}"));
         copy(from, &dir);
         let files = ["aaep.db", "aaep.db-wal", "mark"];
@@ -95,7 +97,7 @@ fn what_was_cut_or_changed_is_refused_or_right() {
         let file = &files[random.below(files.len())];
         let mut bytes = fs::read(file).unwrap();
         let at = random.below(bytes.len());
-        let how = format!("round {round}: {} of {} bytes at {at}", file.display(), bytes.len());
+        let damage = format!("round {round}: {} of {} bytes at {at}", file.display(), bytes.len());
         match random.below(3) {
             0 => bytes.truncate(at),
             1 => bytes[at] ^= 1 << random.below(8),
@@ -105,27 +107,8 @@ fn what_was_cut_or_changed_is_refused_or_right() {
             }
         }
         fs::write(file, bytes).unwrap();
-        refused += u32::from(!judge(&dir, &decided, &how));
+        refused += u32::from(!accepted_and_right(&dir, &decided, &damage));
         fs::remove_dir_all(&dir).unwrap();
     }
-    assert!(refused > 0, "damage is noticed");
-}
-
-#[test]
-fn other_peoples_files_and_later_versions_are_left_alone() {
-    let dir = tempfile::tempdir().unwrap();
-    drop(child::open(dir.path(), Retention::default()).unwrap());
-    fs::write(dir.path().join("aaep.db"), b"this is not a database, it is a poem about one").unwrap();
-    let error = child::open(dir.path(), Retention::default()).unwrap_err();
-    assert!(matches!(error, StoreError::Damaged(..)), "{error}");
-    assert!(error.to_string().contains("backup"), "{error}");
-    let dir = tempfile::tempdir().unwrap();
-    drop(child::open(dir.path(), Retention::default()).unwrap());
-    let path = dir.path().join("aaep.db");
-    let mut bytes = fs::read(&path).unwrap();
-    // The version of the tables is a big-endian number at 60.
-    bytes[63] += 1;
-    fs::write(&path, bytes).unwrap();
-    let error = child::open(dir.path(), Retention::default()).unwrap_err();
-    assert!(matches!(error, StoreError::Newer(_)), "{error}");
+    assert!(refused > 0, "no damage was detected");
 }

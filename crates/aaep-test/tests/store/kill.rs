@@ -1,4 +1,4 @@
-//! Killed at random moments, again and again, on the same directory.
+//! Producers that are killed at random moments, one after the other on the same directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use aaep_store::{Audit, AuditQuery};
 
-use crate::child::{self, Orders};
+use crate::producer::{self, Plan};
 
-/// Random numbers that are the same in every run.
+/// Pseudorandom numbers, the same for the same seed.
 struct Random(u64);
 
 impl Random {
@@ -18,50 +18,53 @@ impl Random {
     }
 }
 
-/// What was told before the kills: nothing of it may change.
+/// What the producers reported before they were killed. Later runs must not contradict it.
 #[derive(Debug, Default)]
-struct Told {
-    orders: Orders,
-    /// Decisions that were acknowledged, by origin.
+struct Reported {
+    plan: Plan,
+    /// The decision and resolution of each question that was acknowledged, by origin.
     decided: BTreeMap<String, (String, String)>,
-    /// Tokens of questions that were put to the user.
+    /// The reply token of each question that was delivered, by origin.
     asked: BTreeMap<String, String>,
+    /// The origins of the tool calls that ran.
     ran: BTreeSet<String>,
-    /// Questions that ended with their sessions.
+    /// The origins of questions that ended with their sessions.
     ended: BTreeSet<String>,
-    /// Numbers that were heard.
-    heard: BTreeSet<u64>,
-    /// The last number of this life that is on record for sure: a decision after it was acknowledged.
+    /// The numbers of the progress events that were received.
+    received: BTreeSet<u64>,
+    /// The last number of this run that is certainly recorded: a decision after it was acknowledged.
     recorded: Option<u64>,
-    /// Such numbers of earlier lives, until the subscriber that came back has heard everything up to this life.
-    must: Vec<u64>,
-    /// Whether the subscription is on record for sure.
+    /// Such numbers of earlier runs, until the resumed subscriber has received everything up to this run.
+    expected: Vec<u64>,
+    /// Whether the subscription is certainly recorded.
     subscribed: bool,
-    seen: usize,
+    /// How many lines were printed.
+    lines: usize,
 }
 
-impl Told {
-    fn begin(&mut self, life: u64) {
-        self.orders.life = life;
+impl Reported {
+    fn begin(&mut self, run: u64) {
+        self.plan.run = run;
         let recorded = self.recorded.take();
-        self.must.extend(recorded.filter(|_| self.subscribed));
+        if self.subscribed {
+            self.expected.extend(recorded);
+        }
     }
 
-    fn take(&mut self, line: &str) {
-        self.seen += 1;
+    fn handle_line(&mut self, line: &str) {
+        self.lines += 1;
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
-            ["sub", id] => {
-                assert!(!self.subscribed, "a subscription that was on record is gone");
-                self.orders.reader = Some((id.to_owned(), String::new()));
-                self.heard.clear();
-                self.must.clear();
+            ["subscribed", id] => {
+                assert!(!self.subscribed, "a recorded subscription is lost");
+                id.clone_into(&mut self.plan.subscription);
+                self.plan.last_event.clear();
+                self.received.clear();
+                self.expected.clear();
             }
-            ["got", id, ref what @ ..] => {
-                if let Some((_, last)) = &mut self.orders.reader {
-                    id.clone_into(last);
-                }
-                self.hear(what);
+            ["received", id, ref what @ ..] => {
+                id.clone_into(&mut self.plan.last_event);
+                self.handle_event(what);
             }
             ["decided", origin, decision, resolution, number] => {
                 let known = self.decided.insert(origin.into(), (decision.into(), resolution.into()));
@@ -72,48 +75,52 @@ impl Told {
             }
             ["ran", origin] => {
                 assert!(self.ran.insert(origin.to_owned()), "{origin} ran twice");
-                assert_eq!(self.decided[origin].0, "accept", "{origin} ran without a yes");
+                assert_eq!(self.decided[origin].0, "accept", "{origin} ran without being accepted");
             }
-            ["found", origin, ref what @ ..] => self.find(origin, what),
-            ["ready" | "back"] => {}
-            _ => panic!("the child says {line}"),
+            ["found", origin, ref what @ ..] => self.handle_found(origin, what),
+            ["ready" | "resumed"] => {}
+            _ => panic!("the producer prints {line}"),
         }
     }
 
-    fn hear(&mut self, what: &[&str]) {
+    fn handle_event(&mut self, what: &[&str]) {
         match *what {
-            ["number", number] => self.hear_number(number.parse().unwrap()),
-            // It is told that there was more: everything up to now may have been in it.
-            ["missed"] => self.must.clear(),
+            ["number", number] => self.handle_number(number.parse().unwrap()),
+            // The subscriber was told that events are missing: any of the expected ones may be among them.
+            ["missed"] => self.expected.clear(),
             ["asked", origin, token, seconds] => {
                 let known = self.asked.insert(origin.to_owned(), token.to_owned());
-                assert!(known.is_none_or(|known| known == token), "{origin} is asked under another token");
+                assert!(known.is_none_or(|known| known == token), "{origin} is asked with another token");
                 assert!(seconds.parse::<u32>().unwrap() <= 600, "{origin} has more time than before");
                 assert!(!self.decided.contains_key(origin), "{origin} is asked again after its decision");
-                if !self.orders.origins.iter().any(|known| known == origin) {
-                    self.orders.origins.push(origin.to_owned());
+                if !self.plan.origins.iter().any(|known| known == origin) {
+                    self.plan.origins.push(origin.to_owned());
                 }
             }
             _ => {}
         }
     }
 
-    /// What was said before a restart comes before what is said after it: nothing may be missing by then.
-    fn hear_number(&mut self, number: u64) {
-        self.heard.insert(number);
-        if number / 1000 != self.orders.life {
+    /// Events of earlier runs are delivered before those of this run, so none may be missing when the first of this run
+    /// is received.
+    fn handle_number(&mut self, number: u64) {
+        self.received.insert(number);
+        if number / 1000 != self.plan.run {
             return;
         }
-        for last in std::mem::take(&mut self.must) {
-            let missing: Vec<u64> = (last / 1000 * 1000 + 1..=last).filter(|n| !self.heard.contains(n)).collect();
-            assert!(missing.is_empty(), "{missing:?} are on record, and nobody said that they are missing");
+        for last in std::mem::take(&mut self.expected) {
+            let missing: Vec<u64> = (last / 1000 * 1000 + 1..=last).filter(|n| !self.received.contains(n)).collect();
+            assert!(
+                missing.is_empty(),
+                "{missing:?} are recorded and were not delivered, and the subscriber was not told"
+            );
         }
     }
 
-    /// What the next life knows of a question.
-    fn find(&mut self, origin: &str, what: &[&str]) {
+    /// Compares what the next run knows of a question with what was reported.
+    fn handle_found(&mut self, origin: &str, what: &[&str]) {
         match (self.decided.get(origin).cloned(), what) {
-            // Its session has ended.
+            // The session has ended.
             (Some(_), ["nothing"]) => {}
             (Some((decision, resolution)), [found, why, usable]) => {
                 assert_eq!((decision.as_str(), resolution.as_str()), (*found, *why), "{origin} has changed");
@@ -121,49 +128,53 @@ impl Told {
                 assert!(!(ran && *usable == "true"), "{origin} ran and could run again");
             }
             (None, ["pending"]) => {}
-            // Its session has ended: then so has the question, and that is on record.
+            // The session has ended and the question with it, which must be in the audit log.
             (None, ["nothing"]) => drop(self.ended.insert(origin.to_owned())),
-            // Decided and on record, but the kill came before the word of it.
+            // The process was killed after the decision was recorded and before it was acknowledged.
             (None, [found, why, _]) => {
                 self.decided.insert(origin.to_owned(), (found.to_string(), why.to_string()));
             }
-            (known, what) => panic!("{origin} was put to the user, {known:?}, and now it is {what:?}"),
+            (known, what) => panic!("{origin} was asked, {known:?}, and now it is {what:?}"),
         }
     }
 
-    /// After a restart, when the child has told all that it missed.
+    /// Compares the audit log with what was reported.
     fn check(&self, dir: &Path) {
         let mut kept = BTreeMap::new();
         let audit = Audit::open(dir).unwrap();
-        let take = |record: aaep::AuditRecord, _| {
+        let add = |record: aaep::AuditRecord, _| {
             let decision = record.decision.map(|d| d.as_str().to_owned()).unwrap_or_default();
             let known = kept.insert(record.shown, (decision, record.resolution.as_str().to_owned()));
-            assert_eq!(known, None, "a question has two ends");
+            assert_eq!(known, None, "a question has two records");
         };
-        audit.read(&AuditQuery::default(), take).unwrap();
+        audit.read(&AuditQuery::default(), add).unwrap();
         for origin in &self.ended {
-            assert!(kept.contains_key(&format!("Do {origin}")), "{origin} was put to the user and is not on record");
+            assert!(kept.contains_key(&format!("Do {origin}")), "{origin} ended and has no record");
         }
         for (origin, decision) in &self.decided {
-            assert_eq!(kept.get(&format!("Do {origin}")), Some(decision), "{origin} is not on record as it was told");
+            assert_eq!(
+                kept.get(&format!("Do {origin}")),
+                Some(decision),
+                "the record of {origin} differs from what was acknowledged"
+            );
         }
     }
 }
 
-/// Kills so many children on one directory.
-fn kill_again_and_again(seed: u64, times: u64) {
+/// Starts and kills this many producers on one directory.
+fn kill_repeatedly(seed: u64, times: u64) {
     let dir = tempfile::tempdir().unwrap();
     let mut random = Random(seed);
-    let mut told = Told::default();
-    for life in 1..=times {
-        told.begin(life);
-        let (mut process, mut lines) = child::start(dir.path(), &told.orders);
-        // Some do not live long enough to begin.
+    let mut reported = Reported::default();
+    for run in 1..=times {
+        reported.begin(run);
+        let (mut process, mut lines) = producer::start(dir.path(), &reported.plan);
+        // Some are killed before they begin to work.
         let after = random.below(80);
         for n in 0.. {
-            let Some(line) = lines.next() else { panic!("seed {seed}, life {life}: the child ended by itself") };
-            assert!(!line.starts_with("refused"), "seed {seed}, life {life}: {line}");
-            told.take(&line);
+            let Some(line) = lines.next() else { panic!("seed {seed}, run {run}: the producer ended by itself") };
+            assert!(!line.starts_with("refused"), "seed {seed}, run {run}: {line}");
+            reported.handle_line(&line);
             if n >= after {
                 break;
             }
@@ -171,20 +182,22 @@ fn kill_again_and_again(seed: u64, times: u64) {
         std::thread::sleep(Duration::from_micros(random.below(3000)));
         process.kill().unwrap();
         process.wait().unwrap();
-        lines.for_each(|line| told.take(&line));
-        told.check(dir.path());
+        lines.for_each(|line| reported.handle_line(&line));
+        reported.check(dir.path());
     }
-    assert!(told.seen > 0 && !told.decided.is_empty() && !told.ran.is_empty(), "nothing happened: {told:?}");
-    last_life(dir.path(), &mut told, times + 1);
+    let worked = reported.lines > 0 && !reported.decided.is_empty() && !reported.ran.is_empty();
+    assert!(worked, "nothing happened: {reported:?}");
+    run_to_the_end(dir.path(), &mut reported, times + 1);
 }
 
-/// A life that is not cut short: whoever comes back has everything or was told.
-fn last_life(dir: &Path, told: &mut Told, life: u64) {
-    told.begin(life);
-    let (mut process, mut lines) = child::start(dir, &told.orders);
+/// Runs a producer until an event of its own is received: by then the subscriber has received everything or was told
+/// what is missing.
+fn run_to_the_end(dir: &Path, reported: &mut Reported, run: u64) {
+    reported.begin(run);
+    let (mut process, mut lines) = producer::start(dir, &reported.plan);
     for line in lines.by_ref() {
-        told.take(&line);
-        if told.heard.iter().any(|number| number / 1000 == life) {
+        reported.handle_line(&line);
+        if reported.received.iter().any(|number| number / 1000 == run) {
             break;
         }
     }
@@ -193,8 +206,8 @@ fn last_life(dir: &Path, told: &mut Told, life: u64) {
 }
 
 #[test]
-fn killed_at_200_moments_nothing_acknowledged_is_lost_or_done_twice() {
-    // Two at a time, each on a directory of its own.
-    let threads: Vec<_> = (1..=2).map(|seed| std::thread::spawn(move || kill_again_and_again(seed, 100))).collect();
+fn nothing_acknowledged_is_lost_or_done_twice_after_200_kills() {
+    // Two at a time, each on its own directory.
+    let threads: Vec<_> = (1..=2).map(|seed| std::thread::spawn(move || kill_repeatedly(seed, 100))).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }

@@ -1,8 +1,8 @@
-//! Nothing is lost: the store under kills, damage, full disks and rivals.
+//! The store of a process that is killed, whose files are damaged, whose disk is full or whose directory is in use.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests too")]
 
-mod child;
 mod damage;
-mod full;
+mod full_disk;
 mod kill;
-mod upkeep;
+mod lock;
+mod producer;
