@@ -13,6 +13,7 @@ use crate::KeyFileError;
 /// assert_eq!(error.to_string(), "is not a key in PEM form; make one with: aaep keys new FILE");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KeyError {
     /// The file cannot be read or written.
     File(KeyFileError),

@@ -15,6 +15,7 @@ pub const FILE_BYTES: u64 = 1024 * 1024;
 /// assert_eq!(read_secret("no/such/file".as_ref()), Err(KeyFileError::NotFound));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KeyFileError {
     /// It does not exist.
     NotFound,

@@ -23,6 +23,7 @@ const MAX_HEADER_BYTES: usize = 4096;
 /// assert_eq!(KeySet::default().verify(nothing_signed, 4096), Err(JwsError::AlgorithmNone));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum JwsError {
     /// It is longer than allowed.
     TooLong,

@@ -18,6 +18,7 @@ pub const MANIFEST_TYP: &str = "aaep-manifest+jws";
 
 /// Why a manifest is rejected, or cannot be signed.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ManifestError {
     /// The signature is missing or wrong, or its key is unknown.
     Signature(JwsError),

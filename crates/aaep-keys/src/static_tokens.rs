@@ -27,6 +27,7 @@ fn hash(token: &str) -> TokenHash {
 
 /// Why a file of tokens cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TokenFileError {
     /// The file cannot be used, for instance because others may read it.
     File(KeyFileError),

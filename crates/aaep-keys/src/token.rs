@@ -17,6 +17,7 @@ pub const MAX_LEEWAY_SECONDS: u32 = 300;
 
 /// Why a token is rejected. For logs; it is not reported to peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TokenError {
     /// The signature is missing or wrong, or its key is unknown.
     Signature(JwsError),
