@@ -1,4 +1,4 @@
-//! Reading decisions, beside a producer that runs or without one.
+//! Reads recorded decisions, whether or not a producer uses the store at the same time.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::backup;
 use crate::error::StoreError;
 use crate::schema::{OPEN, SPENT};
 
-/// Which decisions to read.
+/// Selects the decisions to read. The default selects all of them.
 ///
 /// ```
 /// let all = aaep_store::AuditQuery::default();
@@ -21,13 +21,13 @@ use crate::schema::{OPEN, SPENT};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuditQuery {
-    /// Those of this time and later.
+    /// Selects decisions made at this time or later.
     pub since: Option<Timestamp>,
-    /// Those of this session.
+    /// Selects decisions of this session.
     pub session: Option<SessionId>,
 }
 
-/// The audit trail of a store. It reads only.
+/// A read-only view of the decisions in a store.
 ///
 /// ```
 /// use aaep_store::{Audit, AuditQuery, Retention, Store};
@@ -46,14 +46,14 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Opens the trail in a directory.
+    /// Opens the store in a directory for reading.
     pub fn open(dir: &Path) -> Result<Audit, StoreError> {
-        Ok(Audit { dir: dir.to_owned(), connection: backup::open_whole(dir)? })
+        Ok(Audit { dir: dir.to_owned(), connection: backup::open_complete(dir)? })
     }
 
-    /// Hands each decision to the caller, the oldest first, with whether its permit was used. Damaged ones are left out;
-    /// that there are some is told at the end, as an error.
-    pub fn read(&self, query: &AuditQuery, mut take: impl FnMut(AuditRecord, bool)) -> Result<(), StoreError> {
+    /// Calls `visit` for each selected decision, oldest first, with whether its permit was used. Skips damaged records and
+    /// returns [`StoreError::Damaged`] after the last one if there were any.
+    pub fn read(&self, query: &AuditQuery, mut visit: impl FnMut(AuditRecord, bool)) -> Result<(), StoreError> {
         let sql = format!(
             "SELECT {} FROM questions WHERE state <> {OPEN} AND decided_at >= ?1 AND (?2 = '' OR session = ?2)
              ORDER BY decided_at, token",
@@ -69,14 +69,14 @@ impl Audit {
             let row = row.map_err(wrong)?;
             let decided = row.as_ref().and_then(|row| serde_json::from_str::<ResolvedQuestion>(&row.decided).ok());
             match (row, decided) {
-                (Some(row), Some(decided)) => take(decided.record, row.state == SPENT),
+                (Some(row), Some(decided)) => visit(decided.record, row.state == SPENT),
                 _ => damaged += 1,
             }
         }
         if damaged == 0 {
             return Ok(());
         }
-        let how = format!("records of decisions that were changed or cut and are not shown: {damaged}");
+        let how = format!("{damaged} records of decisions were changed or truncated and are not shown");
         Err(StoreError::Damaged(self.dir.clone(), how))
     }
 }

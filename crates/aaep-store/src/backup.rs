@@ -1,4 +1,4 @@
-//! A consistent copy of a store, also while a server uses it.
+//! Copies a store consistently, also while a server uses it.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::high_water::{self, HighWaterFile};
 use crate::schema::{self, FILE};
 use crate::{check, permissions, read};
 
-/// What a backup holds.
+/// The contents of a backup, as returned by [`backup`].
 ///
 /// ```
 /// use aaep_store::{Retention, Store, backup};
@@ -23,23 +23,23 @@ use crate::{check, permissions, read};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backup {
-    /// Decisions in it.
+    /// How many decisions it holds.
     pub decisions: u64,
-    /// Its size.
+    /// The size of its database file, in bytes.
     pub bytes: u64,
 }
 
-/// Copies the store in a directory to another one, which must be new or empty. The copy is of one moment, it is checked,
-/// and it is on the disk when this returns. A copy that was not finished is refused by [`Store::open`](crate::Store::open).
+/// Copies the store in a directory to another directory, which must be new or empty. The copy is a snapshot; it is checked
+/// and synced before this returns. [`Store::open`](crate::Store::open) refuses a copy that was not finished.
 pub fn backup(from: &Path, to: &Path) -> Result<Backup, StoreError> {
-    let source = open_whole(from)?;
+    let source = open_complete(from)?;
     let existed = to.exists();
     if std::fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(StoreError::Occupied(to.to_owned()));
     }
     permissions::directory(to)?;
     copy(from, &source, to).inspect_err(|_| {
-        // What is left of it would be in the way of the next attempt.
+        // Leftover files would make the next attempt fail.
         for name in [FILE, high_water::FILE] {
             let _ = std::fs::remove_file(to.join(name));
         }
@@ -49,9 +49,9 @@ pub fn backup(from: &Path, to: &Path) -> Result<Backup, StoreError> {
     })
 }
 
-/// Opens a whole store for reading, beside a server that writes or alone.
-pub(crate) fn open_whole(dir: &Path) -> Result<Connection, StoreError> {
-    // The mark is read before the database, which may only grow after that.
+/// Opens a store for reading and checks that it is complete. A server may write to it at the same time.
+pub(crate) fn open_complete(dir: &Path) -> Result<Connection, StoreError> {
+    // The high-water mark is read first: the database can only grow after that.
     let contents = completeness::contents(dir)?;
     if contents == DirectoryContents::Nothing && !dir.join(FILE).exists() {
         return Err(StoreError::Unusable(dir.to_owned(), "there is no store in it".to_owned()));
@@ -66,10 +66,10 @@ fn copy(from: &Path, source: &Connection, to: &Path) -> Result<Backup, StoreErro
     let path = to.join(FILE);
     let file = permissions::open(&path).map_err(failed)?;
     let name = path.to_str().ok_or_else(|| StoreError::Unusable(to.to_owned(), "its name is not UTF-8".to_owned()))?;
-    // One read transaction: the copy is of one moment, and it also takes in what is in the write-ahead log.
+    // `VACUUM INTO` is one read transaction: it copies a snapshot that includes the write-ahead log.
     source.execute("VACUUM INTO ?", [name]).map_err(|e| StoreError::sql(from, &e))?;
     file.sync_all().map_err(failed)?;
-    // A damaged store is told now, not when the copy is needed.
+    // Damage is reported now and not when the copy is needed.
     let copied = schema::open_to_read(to)?;
     let of_source = |error| match error {
         StoreError::Damaged(_, how) => StoreError::Damaged(from.to_owned(), how),
@@ -82,7 +82,7 @@ fn copy(from: &Path, source: &Connection, to: &Path) -> Result<Backup, StoreErro
     let decisions = copied.query_row("SELECT count(*) FROM questions WHERE state <> 0", [], |row| row.get::<_, i64>(0));
     let decisions = decisions.map_err(|e| StoreError::sql(to, &e))?;
     drop(copied);
-    // The mark comes last: without it the copy is not used.
+    // The high-water mark is written last: a copy without it is refused.
     let mut mark = HighWaterFile::open(to).map_err(failed)?;
     mark.set(u64::try_from(last).unwrap_or(0)).and_then(|()| mark.sync(to)).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();

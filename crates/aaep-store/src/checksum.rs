@@ -1,4 +1,4 @@
-//! Checksums of records. SQLite has none of its own for what is in the main file.
+//! Checksums of records. SQLite itself has none for the pages of the main file.
 
 /// Returns a checksum of these parts and their lengths. Any changed byte changes it.
 pub(crate) fn sum(parts: &[&[u8]]) -> i64 {
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_changed_byte_and_every_moved_border_shows() {
+    fn changed_bits_and_moved_boundaries_change_the_checksum() {
         let text = b"accept".to_vec();
         for at in 0..text.len() {
             for bit in 0..8 {

@@ -1,9 +1,9 @@
-//! What is in the way of a store, and what to do about it.
+//! Errors of the store.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Why a store cannot be used. Says what to do.
+/// Why a store cannot be used. The message says what to do.
 ///
 /// ```
 /// use aaep_store::StoreError;
@@ -11,29 +11,30 @@ use std::path::{Path, PathBuf};
 /// assert!(error.to_string().contains("another process"));
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum StoreError {
-    /// Another process has it.
+    /// Another process uses the directory.
     InUse(PathBuf),
-    /// It was written by a later version.
+    /// The store was written by a later version of this program.
     Newer(PathBuf),
-    /// Something else is there.
+    /// The directory holds the database of another program.
     Foreign(PathBuf),
-    /// It is damaged.
+    /// The store is damaged. The text says how.
     Damaged(PathBuf, String),
-    /// A part of it is missing.
+    /// A part of the store is missing. The text says which.
     Partial(PathBuf, String),
-    /// Other users may read or write it.
+    /// Other users may read or write the store.
     Exposed {
-        /// The directory.
+        /// The directory of the store.
         dir: PathBuf,
-        /// The directory or the file in it that others may use.
+        /// The directory, or the file in it, that others may read or write.
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits of `path`.
         mode: u32,
     },
-    /// The directory for a copy is not empty.
+    /// The directory for a backup is not empty.
     Occupied(PathBuf),
-    /// It cannot be read or written.
+    /// The directory or a file in it cannot be read or written. The text says why.
     Unusable(PathBuf, String),
 }
 
@@ -79,7 +80,7 @@ impl std::error::Error for StoreError {}
 
 impl StoreError {
     pub(crate) fn changed_decision(dir: &Path) -> StoreError {
-        StoreError::Damaged(dir.to_owned(), "the record of a decision was changed or cut".to_owned())
+        StoreError::Damaged(dir.to_owned(), "the record of a decision was changed or truncated".to_owned())
     }
 
     pub(crate) fn io(dir: &Path, error: &std::io::Error) -> StoreError {

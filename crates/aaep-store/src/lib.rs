@@ -1,7 +1,8 @@
 //! The journal in SQLite: events, resume points, questions, decisions and used permits survive a restart.
 //!
 //! One thread writes all waiting records in one transaction and syncs once for it, so durability costs one sync per
-//! batch, not per event. Every record has a checksum; damaged records are refused or reported as missing, never served. See `docs/reference/durability.md`.
+//! batch, not per event. Every record has a checksum; damaged records are refused or reported as missing, never served.
+//! See `docs/reference/durability.md`.
 //!
 //! ```
 //! use aaep::Producer;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::error::StoreError;
 use crate::schema::FILE;
 
-/// Every file of a store that may exist.
-const FILES: [&str; 4] = ["-wal", "-shm", "-journal", ""];
+/// What SQLite appends to the name of the database file for each file that it may create.
+const SUFFIXES: [&str; 4] = ["-wal", "-shm", "-journal", ""];
 
 /// Creates the directory for its owner only, or checks that it and the files in it are private.
 pub(crate) fn directory(dir: &Path) -> Result<(), StoreError> {
@@ -21,7 +21,7 @@ pub(crate) fn directory(dir: &Path) -> Result<(), StoreError> {
     builder.create(dir).map_err(failed)?;
     close_if_empty(dir).map_err(failed)?;
     check(dir, dir, &std::fs::metadata(dir).map_err(failed)?)?;
-    let database = FILES.map(|ending| format!("{FILE}{ending}"));
+    let database = SUFFIXES.map(|suffix| format!("{FILE}{suffix}"));
     for name in database.iter().map(String::as_str).chain(["lock", "mark"]) {
         match std::fs::metadata(dir.join(name)) {
             Ok(metadata) => check(dir, &dir.join(name), &metadata)?,
@@ -32,7 +32,7 @@ pub(crate) fn directory(dir: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Opens a file for reading and writing; a new one is for its owner only. SQLite gives its log the mode of the database.
+/// Opens a file for reading and writing; a new file is for its owner only. SQLite gives its log the mode of the database.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_and_every_file_in_it_are_for_their_owner_only() {
+    fn directory_and_every_file_in_it_are_for_their_owner_only() {
         let work = tempfile::tempdir().unwrap();
         let dir = work.path().join("new/data");
         let (store, _) = Store::open(&dir, Retention::default()).unwrap();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_directory_is_closed_unless_others_can_write_to_it() {
+    fn empty_directory_is_made_private_unless_others_can_write_to_it() {
         let work = tempfile::tempdir().unwrap();
         for (wide, closed) in [(0o755, true), (0o775, false), (0o1777, false)] {
             let dir = work.path().join(format!("{wide:o}"));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_to_others_is_refused_with_the_command_that_closes_it() {
+    fn store_that_others_can_open_is_refused_with_the_command_that_fixes_it() {
         let work = tempfile::tempdir().unwrap();
         let dir = work.path().join("data");
         drop(Store::open(&dir, Retention::default()).unwrap());

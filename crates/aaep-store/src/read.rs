@@ -35,7 +35,7 @@ pub(crate) fn load(dir: &Path, from: &Connection) -> Result<StoredState, StoreEr
     let wrong = |e: ReadError| match e {
         ReadError::Sql(error) => StoreError::sql(dir, &error),
         ReadError::Record(what) => {
-            StoreError::Damaged(dir.to_owned(), format!("a record of {what} was changed or cut"))
+            StoreError::Damaged(dir.to_owned(), format!("a record of {what} was changed or truncated"))
         }
     };
     let expected = read(from, &mut start).map_err(wrong)?;

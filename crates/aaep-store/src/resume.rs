@@ -15,7 +15,7 @@ use crate::schema::{ENDING, FINISHED, TEXT};
 /// With more missed records than this, a gap is reported.
 const MAX_REPLAYED_RECORDS: i64 = 1024;
 
-/// Ends of sessions that are sent after a gap.
+/// How many ends of sessions are sent after a gap.
 const MAX_REPLAYED_ENDINGS: i64 = 64;
 
 /// A record of the log.

@@ -74,7 +74,7 @@ fn free_pages(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 
-/// Bytes in use.
+/// Returns how many bytes the store uses.
 pub(crate) fn used(connection: &Connection) -> rusqlite::Result<u64> {
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = number("page_count")? - number("freelist_count")?;
@@ -93,7 +93,7 @@ mod tests {
     use crate::read::{self, DeliveryPoint};
     use crate::{resume, schema};
 
-    /// A store on time that is given to it.
+    /// A store with a clock that the test sets.
     struct World {
         dir: tempfile::TempDir,
         connection: Connection,
@@ -113,7 +113,7 @@ mod tests {
             self.log_writer.write_checksums(&self.connection).unwrap();
         }
 
-        /// An event of a session, and the word that it was sent.
+        /// Records an event of a session and that it was sent.
         fn say(&mut self, day: i64, session: &str, mut event: Value) -> EventId {
             self.count += 1;
             let id: EventId = format!("evt_{}", self.count).parse().unwrap();
@@ -177,13 +177,14 @@ mod tests {
             select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
         }
 
-        /// Whether who was there from the beginning, and got this event last, can be told everything since.
+        /// Returns whether a subscription that is as old as the store, and received this event last, can be sent everything
+        /// after it.
         fn knows_all_since(&self, last: &EventId) -> bool {
             let point = DeliveryPoint { opened: 0, held: false, changed: 0 };
             !resume::missed(&self.connection, point, Some(last), self.log_writer.last).gap
         }
 
-        /// What is left adds up, and is what a start would read.
+        /// Checks that the checksums match and that opening the store would read the same state.
         fn is_sound(&self) {
             let start = read::load(self.dir.path(), &self.connection).unwrap();
             assert_eq!(start.log_writer.total(), self.log_writer.total());
@@ -213,7 +214,7 @@ mod tests {
         world.run_retention(33, MONTH);
         assert_eq!(world.sessions_in_log(), ["sess_long", "sess_new"]);
         assert!(world.knows_all_since(&late));
-        // A session that goes on does not need its history for that.
+        // A live session does not need its history to continue.
         world.run_retention(90, MONTH);
         assert!(world.sessions_in_log().is_empty() && !world.knows_all_since(&late));
         let live = read::load(world.dir.path(), &world.connection).unwrap().restored.sessions;
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!(world.questions().len(), 7, "how much there is does not count for decisions");
         assert!(world.sessions_in_log().is_empty(), "for events it does");
         world.run_retention(31, MONTH);
-        // A yes that nobody used stays as long as it can be used.
+        // An accepted question whose permit was not used stays for as long as the permit can be used.
         assert_eq!(world.questions(), ["rpl_late", "rpl_liveOpen", "rpl_liveYes"]);
         world.is_sound();
         world.run_retention(51, MONTH);

@@ -1,4 +1,4 @@
-//! The database: its tables, its version, how it is opened.
+//! The tables and the version of the database, and how it is opened.
 
 use std::path::Path;
 
@@ -10,19 +10,19 @@ use crate::{permissions, seen};
 
 pub(crate) const FILE: &str = "aaep.db";
 
-/// "aaep" as a number: tells our file from others.
+/// "aaep" as a number: the `application_id` that distinguishes a store from databases of other programs.
 const APPLICATION: i64 = 0x6161_6570;
 
-/// The version of the tables.
+/// The version of the tables, kept as `user_version`.
 const VERSION: i64 = 1;
 
-/// States of a question.
+// States of a question.
 pub(crate) const OPEN: i64 = 0;
 pub(crate) const SETTLED: i64 = 1;
 pub(crate) const PERMITTED: i64 = 2;
 pub(crate) const SPENT: i64 = 3;
 
-/// Kinds of records in the log.
+// Kinds of records in the log.
 pub(crate) const EVENT: i64 = 0;
 pub(crate) const TEXT: i64 = 1;
 pub(crate) const FINISHED: i64 = 2;
@@ -49,7 +49,7 @@ CREATE TABLE subscriptions(id TEXT PRIMARY KEY, opened INTEGER NOT NULL, held IN
 INSERT INTO meta VALUES('last', 0), ('active', 0);
 ";
 
-/// Opens the database for writing, or says what is wrong with it. Tables are created only where there is no store yet.
+/// Opens the database for writing. Creates the tables only if the directory holds no store yet.
 pub(crate) fn open(dir: &Path, contents: DirectoryContents) -> Result<Connection, StoreError> {
     let wrong = |e: &rusqlite::Error| StoreError::sql(dir, e);
     let path = dir.join(FILE);
@@ -72,12 +72,13 @@ pub(crate) fn open(dir: &Path, contents: DirectoryContents) -> Result<Connection
     Ok(connection)
 }
 
-/// A database whose tables are still in the write-ahead log that was not copied with it.
+/// Returns the error for a database whose tables are in a write-ahead log that was not copied with it.
 fn no_tables(dir: &Path) -> StoreError {
     StoreError::Partial(dir.to_owned(), "the file aaep.db has no tables".to_owned())
 }
 
-/// FULL syncs the log at every commit, so that what was acknowledged survives a loss of power, not only of the process.
+/// Sets the pragmas. `synchronous = FULL` syncs the log at every commit, so that acknowledged records survive a power
+/// failure and not only a crash of the process.
 fn tune(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -93,7 +94,7 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
     ))
 }
 
-/// Opens the database for reading, beside one who writes or alone.
+/// Opens the database for reading. Another connection may write at the same time.
 pub(crate) fn open_to_read(dir: &Path) -> Result<Connection, StoreError> {
     let wrong = |e: &rusqlite::Error| StoreError::sql(dir, e);
     let connection =

@@ -32,9 +32,9 @@ pub struct Store {
     dir: PathBuf,
     shared: Arc<Shared>,
     writer: Option<JoinHandle<()>>,
-    /// Up to which records subscriptions were served when the last process ended.
+    /// Up to which record each subscription was served when the previous process ended.
     points: BTreeMap<SubscriptionId, DeliveryPoint>,
-    /// The last record of the last process.
+    /// The number of the last record of the previous process.
     restart: i64,
     _lock: File,
 }
@@ -56,10 +56,10 @@ impl Store {
             TryLockError::Error(error) => StoreError::io(dir, &error),
         })?;
         let contents = completeness::contents(dir)?;
-        // The mark is there before the database: a database without one is not whole.
+        // The high-water mark is created before the database: a database without it is refused as incomplete.
         let mut mark = HighWaterFile::open(dir).map_err(io)?;
         let connection = schema::open(dir, contents)?;
-        let checked = check::at_start(dir, &connection)?;
+        let checked = check::on_open(dir, &connection)?;
         let StoredState { mut log_writer, restored, points } = read::load(dir, &connection)?;
         completeness::check_reach(dir, contents, log_writer.last)?;
         let failed = |e: crate::apply::WriteError| match e.downcast::<rusqlite::Error>() {
@@ -80,7 +80,7 @@ impl Store {
             retention,
             dir: dir.to_owned(),
             held: Default::default(),
-            heard: Vec::new(),
+            seen: Vec::new(),
             lost: false,
         };
         let writer = std::thread::Builder::new().name("aaep-store".to_owned()).spawn(|| writer.run()).map_err(io)?;
@@ -113,8 +113,8 @@ impl Journal for Store {
         self.shared.is_healthy()
     }
 
-    fn record_seen(&self, heard: Vec<SeenEvent>) {
-        self.shared.record_seen(heard);
+    fn record_seen(&self, seen: Vec<SeenEvent>) {
+        self.shared.record_seen(seen);
     }
 
     fn seen_events(&self, agent: &str) -> Vec<SeenEvent> {
@@ -122,7 +122,7 @@ impl Journal for Store {
         let found = schema::open_to_read(&self.dir)
             .and_then(|connection| seen::of_agent(&connection, agent, self.restart, writer::now()).map_err(failed));
         found.unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot read the event ids of an agent from before the restart; repeated events are not detected");
+            tracing::warn!(%error, "cannot read the event ids of an agent; events repeated after the restart are emitted twice");
             Vec::new()
         })
     }
@@ -132,7 +132,7 @@ impl Drop for Store {
     fn drop(&mut self) {
         self.shared.end();
         if let Some(writer) = self.writer.take() {
-            // A writer that panicked has logged it.
+            // The panic of a writer thread was printed already.
             let _ = writer.join();
         }
     }

@@ -32,7 +32,7 @@ struct PendingWrites {
     entries: VecDeque<JournalEntry>,
     done: Vec<CommitCallback>,
     /// Ids of events that agents sent, to be written after the entries.
-    heard: Vec<SeenEvent>,
+    seen: Vec<SeenEvent>,
     /// Whether records were dropped.
     lost: bool,
     ended: bool,
@@ -75,11 +75,11 @@ impl Shared {
         }
     }
 
-    pub(crate) fn record_seen(&self, heard: Vec<SeenEvent>) {
+    pub(crate) fn record_seen(&self, seen: Vec<SeenEvent>) {
         let mut waiting = self.lock();
         // Without them a repeated event is emitted twice, which is better than running out of memory.
-        if !waiting.ended && waiting.heard.len() + heard.len() <= MAX_WAITING_RECORDS {
-            waiting.heard.extend(heard);
+        if !waiting.ended && waiting.seen.len() + seen.len() <= MAX_WAITING_RECORDS {
+            waiting.seen.extend(seen);
         }
         drop(waiting);
         self.news.notify_one();
@@ -102,7 +102,7 @@ pub(crate) struct Writer {
     /// Records that are not written yet.
     pub(crate) held: VecDeque<JournalEntry>,
     /// Ids of events that are not written yet.
-    pub(crate) heard: Vec<SeenEvent>,
+    pub(crate) seen: Vec<SeenEvent>,
     pub(crate) lost: bool,
 }
 
@@ -112,7 +112,7 @@ impl Writer {
         let mut look = Instant::now();
         loop {
             let (done, ended) = self.gather(look);
-            if !self.held.is_empty() || !self.heard.is_empty() || self.lost || !done.is_empty() {
+            if !self.held.is_empty() || !self.seen.is_empty() || self.lost || !done.is_empty() {
                 self.write(done);
             }
             if ended {
@@ -133,7 +133,7 @@ impl Writer {
         let mut first = None;
         loop {
             let now = Instant::now();
-            if !waiting.entries.is_empty() || !waiting.heard.is_empty() {
+            if !waiting.entries.is_empty() || !waiting.seen.is_empty() {
                 first.get_or_insert(now);
             }
             let due = match first {
@@ -147,7 +147,7 @@ impl Writer {
             waiting = shared.news.wait_timeout(waiting, due - now).unwrap_or_else(PoisonError::into_inner).0;
         }
         self.held.append(&mut waiting.entries);
-        self.heard.append(&mut waiting.heard);
+        self.seen.append(&mut waiting.seen);
         self.lost |= std::mem::take(&mut waiting.lost);
         (std::mem::take(&mut waiting.done), waiting.ended)
     }
@@ -159,7 +159,7 @@ impl Writer {
             self.roll_back(&*error);
         } else {
             self.held.clear();
-            self.heard.clear();
+            self.seen.clear();
             self.lost = false;
             if self.shared.fails.swap(false, Ordering::Relaxed) {
                 tracing::info!(dir = %self.dir.display(), "the store can be written again");
@@ -182,8 +182,8 @@ impl Writer {
             // Where exactly records are missing is not known.
             self.log_writer.record_gap(&transaction)?;
         }
-        for heard in &self.heard {
-            seen::keep(&mut self.log_writer, &transaction, heard, at)?;
+        for seen in &self.seen {
+            seen::record(&mut self.log_writer, &transaction, seen, at)?;
         }
         self.log_writer.write_checksums(&transaction)?;
         transaction.commit()?;
@@ -204,8 +204,8 @@ impl Writer {
             self.held.clear();
             self.lost = true;
         }
-        if self.lost || self.heard.len() > MAX_WAITING_RECORDS {
-            self.heard.clear();
+        if self.lost || self.seen.len() > MAX_WAITING_RECORDS {
+            self.seen.clear();
         }
         // The log writer counted rows that were not committed.
         match read::load(&self.dir, &self.connection) {
@@ -216,7 +216,7 @@ impl Writer {
 
     fn run_retention(&mut self) -> bool {
         let steps = retention::step(&self.connection, self.retention, now());
-        match steps.and_then(|more| Ok(seen::step(&self.connection, now())? || more)) {
+        match steps.and_then(|more| Ok(seen::delete_old(&self.connection, now())? || more)) {
             Ok(more) => more,
             Err(error) => {
                 tracing::warn!(%error, "old records cannot be removed");

@@ -1,4 +1,4 @@
-//! Where a service listens, and a connection to it.
+//! The address of a service, and how to connect to it.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// Where a service listens.
+/// The address of a service.
 ///
 /// ```
 /// use aaep_voice::Endpoint;
@@ -15,9 +15,9 @@ use tokio::net::TcpStream;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// A Unix socket.
+    /// The path of a Unix socket.
     Unix(PathBuf),
-    /// A host and a port.
+    /// A TCP host and port.
     Tcp(String, u16),
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// A stream of bytes in both directions, whatever carries it.
+/// A bidirectional byte stream over any kind of socket.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}

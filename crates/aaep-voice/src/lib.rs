@@ -1,11 +1,11 @@
-//! Saying it: speech-dispatcher, braille displays, sounds.
+//! Speech through speech-dispatcher, braille displays through BRLTTY, and sounds.
 //!
-//! - [`ssip`]: a [`Voice`] says utterances through speech-dispatcher and tells whether they were heard to their end.
-//! - [`brlapi`]: a [`Braille`] shows a line on the display that BRLTTY drives, and hands on its keys.
-//! - [`sounds`]: short sounds beside the words, by the terminal's bell or a player.
+//! - [`ssip`]: a [`Voice`] speaks utterances through speech-dispatcher and reports whether each was spoken completely.
+//! - [`brlapi`]: a [`Braille`] shows a line on the display that BRLTTY drives and returns its keys.
+//! - [`sounds`]: [`Sounds`] plays short sounds with the terminal's bell or an audio player.
 //!
-//! All three talk to services of the user's machine. What those answer is not trusted: lengths are bounded, and
-//! nothing they send can panic.
+//! All three use services of the user's machine. Their replies are not trusted: lengths are bounded, and malformed data
+//! is an error, never a panic.
 
 pub mod brlapi;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! Short sounds beside the words: the terminal's bell, or files through a player.
+//! Short sounds: the terminal's bell, or files that a player plays.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,27 +9,28 @@ use std::process::Stdio;
 use aaep_announce::Earcon;
 use tokio::process::{Child, Command};
 
-/// Players that are looked for, in this order.
+/// The players to look for, in order of preference.
 const PLAYERS: [&str; 3] = ["paplay", "pw-play", "aplay"];
 
-/// The forms of sound files that are looked for, in this order.
-const FORMS: [&str; 3] = ["wav", "oga", "ogg"];
+/// The extensions of sound files to look for, in order of preference.
+const EXTENSIONS: [&str; 3] = ["wav", "oga", "ogg"];
 
-/// Why there was no sound.
+/// Why a sound was not played.
 ///
 /// ```
 /// use aaep_voice::SoundError;
 /// assert!(SoundError::NoPlayer.to_string().contains("pulseaudio-utils or alsa-utils"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum SoundError {
     /// No player is installed.
     NoPlayer,
-    /// There is no file for this sound. The path is where it should be.
+    /// The file of the sound does not exist at this path.
     NoFile(PathBuf),
-    /// The player could not be started, or failed. The text says what was seen.
+    /// The player could not be started or failed. The text says why.
     Player(String),
-    /// The bell could not be rung.
+    /// The terminal's bell could not be rung. The text says why.
     Bell(String),
 }
 
@@ -48,13 +49,13 @@ impl fmt::Display for SoundError {
 
 impl std::error::Error for SoundError {}
 
-enum By {
+enum Output {
     Nothing,
     Bell(Box<dyn Write + Send>),
     Player { directory: PathBuf, command: Option<Vec<String>> },
 }
 
-/// Plays the sounds that go with utterances. Each error is told once: the words say everything anyway.
+/// Plays the sounds of utterances. Each error is returned once only: sounds add nothing that speech does not say.
 ///
 /// ```
 /// use aaep_announce::Earcon;
@@ -62,52 +63,53 @@ enum By {
 /// assert_eq!(Sounds::none().play(Earcon::Prompt), Ok(()));
 /// ```
 pub struct Sounds {
-    by: By,
+    output: Output,
     playing: Option<Child>,
-    told: BTreeSet<SoundError>,
+    /// Errors that were returned already.
+    reported: BTreeSet<SoundError>,
 }
 
 impl Sounds {
-    /// No sounds.
+    /// Returns a player without sounds.
     pub fn none() -> Sounds {
-        Sounds::by(By::Nothing)
+        Sounds::new(Output::Nothing)
     }
 
-    /// The bell of the terminal that this is written to. It is one sound for all, so it rings only for what waits
-    /// for the user or went wrong.
+    /// Rings the bell of a terminal by writing to it. All sounds would be the same, so it rings only for prompts, failures
+    /// and warnings.
     pub fn bell(terminal: impl Write + Send + 'static) -> Sounds {
-        Sounds::by(By::Bell(Box::new(terminal)))
+        Sounds::new(Output::Bell(Box::new(terminal)))
     }
 
-    /// The files `started`, `prompt`, `completed`, `failed`, `cancelled` and `warning` (`.wav`, `.oga` or `.ogg`) of a
-    /// directory. Without a command the first player that is installed plays them.
+    /// Plays the files `started`, `prompt`, `completed`, `failed`, `cancelled` and `warning` (`.wav`, `.oga` or `.ogg`) of
+    /// a directory. `player` is the command to use; without it, the first installed player is used.
     pub fn files(directory: impl Into<PathBuf>, player: Option<Vec<String>>) -> Sounds {
         let command = player.or_else(|| find_player(std::env::var_os("PATH").unwrap_or_default().as_ref()));
-        Sounds::by(By::Player { directory: directory.into(), command })
+        Sounds::new(Output::Player { directory: directory.into(), command })
     }
 
-    fn by(by: By) -> Sounds {
-        Sounds { by, playing: None, told: BTreeSet::new() }
+    fn new(output: Output) -> Sounds {
+        Sounds { output, playing: None, reported: BTreeSet::new() }
     }
 
-    /// Plays a sound and does not wait for its end. With files this needs a tokio runtime.
+    /// Starts a sound and returns without waiting for its end. Must be called within a tokio runtime if the sounds are files.
     pub fn play(&mut self, earcon: Earcon) -> Result<(), SoundError> {
-        let result = self.last().and(match &mut self.by {
-            By::Nothing => Ok(()),
-            By::Bell(terminal) => ring(terminal.as_mut(), earcon),
-            By::Player { directory, command } => {
+        let result = self.stop_previous().and(match &mut self.output {
+            Output::Nothing => Ok(()),
+            Output::Bell(terminal) => ring(terminal.as_mut(), earcon),
+            Output::Player { directory, command } => {
                 start(directory, command.as_deref(), earcon).map(|child| self.playing = Some(child))
             }
         });
         match result {
-            // A bound for players that fail in ever new words.
-            Err(error) if self.told.len() < 64 && self.told.insert(error.clone()) => Err(error),
+            // The bound is for players that fail with a different message each time.
+            Err(error) if self.reported.len() < 64 && self.reported.insert(error.clone()) => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// How the last sound went. One that still plays is stopped: the newer one matters more.
-    fn last(&mut self) -> Result<(), SoundError> {
+    /// Returns the error of the previous sound, if any, and stops it if it still plays.
+    fn stop_previous(&mut self) -> Result<(), SoundError> {
         let Some(mut child) = self.playing.take() else {
             return Ok(());
         };
@@ -132,8 +134,8 @@ fn ring(terminal: &mut dyn Write, earcon: Earcon) -> Result<(), SoundError> {
 fn start(directory: &Path, command: Option<&[String]>, earcon: Earcon) -> Result<Child, SoundError> {
     let (program, arguments) = command.and_then(<[String]>::split_first).ok_or(SoundError::NoPlayer)?;
     let path = |form| directory.join(name(earcon)).with_extension(form);
-    let file = FORMS.map(path).into_iter().find(|path| path.is_file());
-    let file = file.ok_or_else(|| SoundError::NoFile(path(FORMS[0])))?;
+    let file = EXTENSIONS.map(path).into_iter().find(|path| path.is_file());
+    let file = file.ok_or_else(|| SoundError::NoFile(path(EXTENSIONS[0])))?;
     let mut player = Command::new(program);
     player.args(arguments).arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     player.spawn().map_err(|error| match error.kind() {

@@ -10,7 +10,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("Command", "To be renamed: different things in private modules of different crates."),
     ("Confirmation", "A confirmation as the sequence checker and as the agent see it."),
     ("IpcListener", "One listener for each operating system; only one of them is compiled."),
-    ("Parser", "To be renamed: different things in private modules of different crates."),
     ("PendingResponse", "To be renamed: different things in private modules of different crates."),
     ("Presence", "Whether a subscription or an agent is connected, private to each module."),
     ("Punctuation", "The setting of a profile and its value in SSIP: the same levels."),

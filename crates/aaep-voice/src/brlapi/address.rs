@@ -1,23 +1,23 @@
-//! Where BRLTTY listens, how it knows us, and which terminal is ours.
+//! Finds the address of BRLTTY, the key file and the path of the terminal.
 
 use std::path::PathBuf;
 
 use super::error::BrailleError;
 use crate::endpoint::Endpoint;
 
-/// Where BRLTTY puts its sockets.
+/// The directory of BRLTTY's sockets.
 const SOCKETS: &str = "/var/lib/BrlAPI";
 
-/// The key file, if none is named.
+/// The default key file.
 const KEY: &str = "/etc/brlapi.key";
 
-/// The port of number 0.
+/// The TCP port of server number 0.
 const PORT: u16 = 4101;
 
-/// How deep terminals may be nested.
+/// The deepest nesting of terminals.
 const DEPTH: usize = 16;
 
-/// How a display is found.
+/// The configuration of a connection to BRLTTY.
 ///
 /// ```
 /// use aaep_voice::brlapi::BrailleConfig;
@@ -26,14 +26,15 @@ const DEPTH: usize = 16;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BrailleConfig {
-    /// Where the server listens. Without it `BRLAPI_HOST` decides, else it is `/var/lib/BrlAPI/0`.
+    /// The address of the server. If `None`, it is read from `BRLAPI_HOST`; the default is `/var/lib/BrlAPI/0`.
     pub address: Option<Endpoint>,
-    /// The file with the key, if the server wants one. Without it `BRLAPI_AUTH` decides, else it is `/etc/brlapi.key`.
+    /// The file with the key, used if the server requires one. If `None`, it is read from `BRLAPI_AUTH`; the default is
+    /// `/etc/brlapi.key`.
     pub key_file: Option<PathBuf>,
 }
 
 impl BrailleConfig {
-    /// The address; `variable` reads the environment.
+    /// Returns the address. `variable` reads the environment.
     pub(super) fn endpoint(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Endpoint, BrailleError> {
         if let Some(endpoint) = &self.address {
             return Ok(endpoint.clone());
@@ -42,7 +43,7 @@ impl BrailleConfig {
         let bad = || BrailleError::BadAddress(host.chars().take(200).collect());
         let (name, number) = host.rsplit_once(':').unwrap_or((&host, "0"));
         if name.is_empty() {
-            // It becomes a file name: it must not lead elsewhere.
+            // The number becomes a file name, so it must not contain a path.
             let plain = !number.is_empty() && !number.starts_with('.') && !number.contains('/');
             return if plain { Ok(Endpoint::Unix(PathBuf::from(SOCKETS).join(number))) } else { Err(bad()) };
         }
@@ -50,7 +51,7 @@ impl BrailleConfig {
         Ok(Endpoint::Tcp(name.trim_start_matches('[').trim_end_matches(']').into(), port))
     }
 
-    /// The key file. Ways to be known that are not files are left out.
+    /// Returns the key file. Other methods of authentication in `BRLAPI_AUTH` are ignored.
     pub(super) fn key_file(&self, variable: impl Fn(&str) -> Option<String>) -> PathBuf {
         let named = |auth: String| {
             let mut ways = auth.split('+');
@@ -61,8 +62,8 @@ impl BrailleConfig {
     }
 }
 
-/// The path of the terminal that this program runs in, by the environment: windows within screens within consoles.
-/// An empty path takes the display wherever the user is.
+/// Returns the path of the terminal that this program runs in, from the environment: console, screen, window. With an
+/// empty path the display is used whatever terminal has the focus.
 ///
 /// ```
 /// use aaep_voice::brlapi::tty_path;
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_become_addresses() {
+    fn hosts_are_parsed() {
         assert_eq!(host(""), Ok(Endpoint::Unix("/var/lib/BrlAPI/0".into())));
         assert_eq!(host(":3"), Ok(Endpoint::Unix("/var/lib/BrlAPI/3".into())));
         assert_eq!(host("far:1"), Ok(Endpoint::Tcp("far".into(), 4102)));
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_found() {
+    fn key_file_is_found() {
         let file = |auth: &str| BrailleConfig::default().key_file(|_| Some(auth.to_owned()));
         assert_eq!(file("keyfile:/k+polkit"), PathBuf::from("/k"));
         assert_eq!(file("polkit+keyfile:/k"), PathBuf::from("/k"));
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_has_a_path() {
+    fn path_of_the_terminal_is_found() {
         let path = |pairs: &[(&str, &str)]| {
             tty_path(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string()))
         };

@@ -1,4 +1,4 @@
-//! A connection to BRLTTY, and the display behind it.
+//! A connection to BRLTTY and its display.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -11,34 +11,34 @@ use tokio::time::timeout;
 use super::address::BrailleConfig;
 use super::error::BrailleError;
 use super::key::BrailleKey;
-use super::packet::{LARGEST, Packet, Parser, kind};
+use super::packet::{MAX_PACKET_BYTES, Packet, PacketParser, kind};
 use crate::endpoint::Stream;
 
-/// The version of the protocol.
+/// The version of the BrlAPI protocol.
 const VERSION: u32 = 8;
 
-/// How the server may want to know us.
+// Methods of authentication.
 const AUTH_NONE: u32 = b'N' as u32;
 const AUTH_KEY: u32 = b'K' as u32;
 
-/// What a write says: where, which text, where the cursor is, in which character set.
+// Flags of a write: which fields it has.
 const WRITE_REGION: u32 = 0x02;
 const WRITE_TEXT: u32 = 0x04;
 const WRITE_CURSOR: u32 = 0x20;
 const WRITE_CHARSET: u32 = 0x40;
 
-/// How long the server may take for an answer.
-const ANSWER: Duration = Duration::from_secs(30);
+/// How long the server may take to reply.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many keys wait while an answer is awaited. Nobody presses more in that time.
-const KEYS: usize = 256;
+/// How many keys are queued while a reply is awaited. No user presses more in that time.
+const MAX_QUEUED_KEYS: usize = 256;
 
-/// The most cells of a display. Larger ones do not exist, and a line for it must fit into a packet.
-const CELLS: u32 = 640;
+/// The most cells of a display. No display is larger, and a line must fit into a packet.
+const MAX_CELLS: u32 = 640;
 
-/// A braille display.
+/// A connection to a braille display.
 ///
-/// Take it with [`enter_tty_mode`](Braille::enter_tty_mode), show lines with [`write`](Braille::write), read keys with
+/// Acquire the display with [`enter_tty_mode`](Braille::enter_tty_mode), show lines with [`write`](Braille::write), read keys with
 /// [`key`](Braille::key). BRLTTY shows the terminal again after [`leave`](Braille::leave), or when this is dropped.
 ///
 /// ```no_run
@@ -56,24 +56,24 @@ const CELLS: u32 = 640;
 /// ```
 pub struct Braille {
     stream: Box<dyn Stream>,
-    parser: Parser,
-    /// Keys that came while an answer was awaited.
+    parser: PacketParser,
+    /// Keys that were received while a reply was awaited.
     keys: VecDeque<BrailleKey>,
-    /// Columns and rows, while the display is ours.
+    /// Columns and rows, while in tty mode.
     size: Option<(u32, u32)>,
-    /// What is left of a packet whose sending was given up: it has to go first.
+    /// The rest of a packet whose sending was cancelled. It must be sent first.
     unsent: Vec<u8>,
 }
 
 impl Braille {
-    /// Connects, and lets the server know us.
+    /// Connects and authenticates.
     pub async fn connect(config: &BrailleConfig) -> Result<Braille, BrailleError> {
         let variable = |name: &str| std::env::var(name).ok();
         let endpoint = config.endpoint(variable)?;
         let lost = || BrailleError::NotRunning(endpoint.to_string());
-        let connecting = timeout(ANSWER, endpoint.connect());
+        let connecting = timeout(REPLY_TIMEOUT, endpoint.connect());
         let stream = connecting.await.map_err(|_| lost())?.map_err(|_| lost())?;
-        let (parser, keys) = (Parser::default(), VecDeque::new());
+        let (parser, keys) = (PacketParser::default(), VecDeque::new());
         let mut display = Braille { stream, parser, keys, size: None, unsent: Vec::new() };
         display.handshake(&config.key_file(variable)).await?;
         Ok(display)
@@ -102,15 +102,15 @@ impl Braille {
         }
     }
 
-    /// The name of the driver that BRLTTY uses.
+    /// Returns the name of the driver that BRLTTY uses.
     pub async fn driver(&mut self) -> Result<String, BrailleError> {
         self.send(Packet::new(kind::DRIVER, [])).await?;
         let name = self.answer(kind::DRIVER).await?.content;
         Ok(String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned())
     }
 
-    /// Takes the display for the terminal with this path ([`tty_path`](super::tty_path)); an empty path takes it
-    /// wherever the user is. Returns its columns and rows.
+    /// Acquires the display for the terminal with this path ([`tty_path`](super::tty_path)); with an empty path, whatever
+    /// terminal has the focus. Returns the columns and rows of the display.
     pub async fn enter_tty_mode(&mut self, path: &[u32]) -> Result<(u32, u32), BrailleError> {
         let depth = u32::try_from(path.len()).ok().filter(|depth| *depth <= 64);
         let depth = depth.ok_or(BrailleError::Refused(6))?;
@@ -121,13 +121,13 @@ impl Braille {
         };
         match columns.checked_mul(rows) {
             Some(0) => return Err(BrailleError::NoDisplay),
-            Some(cells) if cells <= CELLS => {}
+            Some(cells) if cells <= MAX_CELLS => {}
             _ => return Err(BrailleError::MalformedReply("an impossible size")),
         }
         self.keys.clear();
         let mut content = depth.to_be_bytes().to_vec();
         content.extend(path.iter().flat_map(|part| part.to_be_bytes()));
-        // No name of a driver: keys come as commands that mean the same on every display.
+        // Without the name of a driver, keys are sent as commands that are the same for every display.
         content.push(0);
         self.send(Packet::new(kind::ENTER, content)).await?;
         self.answer(kind::ACK).await?;
@@ -135,7 +135,7 @@ impl Braille {
         Ok((columns, rows))
     }
 
-    /// Gives the display back.
+    /// Releases the display.
     pub async fn leave(&mut self) -> Result<(), BrailleError> {
         self.size.take().ok_or(BrailleError::NotEntered)?;
         self.send(Packet::new(kind::LEAVE, [])).await?;
@@ -144,8 +144,8 @@ impl Braille {
         Ok(())
     }
 
-    /// Shows as much of the text as the display has cells, with a cursor at this cell, counted from 0. The server
-    /// does not answer; if it could not show it, [`key`](Braille::key) tells.
+    /// Shows the beginning of the text that fits on the display, with the cursor at this cell, counted from 0. The server
+    /// does not confirm it; [`key`](Braille::key) returns the error if it failed.
     pub async fn write(&mut self, text: &str, cursor: Option<u32>) -> Result<(), BrailleError> {
         let (columns, rows) = self.size.ok_or(BrailleError::NotEntered)?;
         let cells = columns * rows;
@@ -163,8 +163,8 @@ impl Braille {
         self.send(Packet::new(kind::WRITE, content)).await
     }
 
-    /// The next key. Nothing is lost if the wait is dropped. A [`Refused`](BrailleError::Refused) is about something
-    /// written before; the display goes on.
+    /// Receives the next key. Cancel safe. [`Refused`](BrailleError::Refused) means that an earlier write failed; the
+    /// connection still works.
     pub async fn key(&mut self) -> Result<BrailleKey, BrailleError> {
         loop {
             if let Some(key) = self.keys.pop_front() {
@@ -172,11 +172,11 @@ impl Braille {
             }
             self.flush().await?;
             let packet = self.packet().await?;
-            self.take(packet)?;
+            self.handle_packet(packet)?;
         }
     }
 
-    /// Waits for the answer of this kind. Keys that come before it are kept.
+    /// Waits for a reply of this kind. Queues the keys that are received before it.
     async fn answer(&mut self, expected: u32) -> Result<Packet, BrailleError> {
         let waiting = async {
             loop {
@@ -184,21 +184,21 @@ impl Braille {
                 if packet.kind == expected {
                     return Ok(packet);
                 }
-                self.take(packet)?;
+                self.handle_packet(packet)?;
             }
         };
-        timeout(ANSWER, waiting).await.unwrap_or(Err(BrailleError::Silent))
+        timeout(REPLY_TIMEOUT, waiting).await.unwrap_or(Err(BrailleError::Silent))
     }
 
-    /// Takes in a packet that nobody asked for.
-    fn take(&mut self, packet: Packet) -> Result<(), BrailleError> {
+    /// Handles a packet that is not a reply.
+    fn handle_packet(&mut self, packet: Packet) -> Result<(), BrailleError> {
         let code = packet.number(0);
         match packet.kind {
             kind::KEY => {
                 let (Some(high), Some(low)) = (code, packet.number(1)) else {
                     return Err(BrailleError::MalformedReply("a key without a number"));
                 };
-                if self.keys.len() < KEYS {
+                if self.keys.len() < MAX_QUEUED_KEYS {
                     self.keys.push_back(BrailleKey::from_code(u64::from(high) << 32 | u64::from(low)));
                 } else {
                     tracing::warn!("too many keys at once; one is lost");
@@ -211,12 +211,12 @@ impl Braille {
             kind::EXCEPTION => {
                 Err(BrailleError::Exception(code.ok_or(BrailleError::MalformedReply("an exception without a number"))?))
             }
-            // Changed parameters, and whatever later versions tell.
+            // Changed parameters, and packets of later versions.
             _ => Ok(()),
         }
     }
 
-    /// The next packet. Nothing is lost if the wait is dropped.
+    /// Receives the next packet. Cancel safe.
     async fn packet(&mut self) -> Result<Packet, BrailleError> {
         loop {
             if let Some(packet) = self.parser.next()? {
@@ -232,14 +232,14 @@ impl Braille {
     }
 
     async fn send(&mut self, packet: Packet) -> Result<(), BrailleError> {
-        if self.unsent.len() > 4 * LARGEST {
+        if self.unsent.len() > 4 * MAX_PACKET_BYTES {
             return Err(BrailleError::Silent);
         }
         self.unsent.extend(packet.bytes());
-        timeout(ANSWER, self.flush()).await.unwrap_or(Err(BrailleError::Silent))
+        timeout(REPLY_TIMEOUT, self.flush()).await.unwrap_or(Err(BrailleError::Silent))
     }
 
-    /// Sends what is left. If it is dropped on the way, the rest goes first next time, so that packets stay whole.
+    /// Sends the buffered bytes. If it is cancelled, the next call continues with the rest, so that packets stay complete.
     async fn flush(&mut self) -> Result<(), BrailleError> {
         while !self.unsent.is_empty() {
             let count = self.stream.write(&self.unsent).await.map_err(|_| BrailleError::Closed)?;
@@ -252,15 +252,15 @@ impl Braille {
     }
 }
 
-/// The key in this file. Keys are short; a file that is not is no key.
+/// Reads the key in a file. Refuses an empty or long file.
 fn read_key(file: &Path) -> Option<Vec<u8>> {
     let mut key = Vec::new();
-    let largest = LARGEST - 4;
+    let largest = MAX_PACKET_BYTES - 4;
     std::fs::File::open(file).ok()?.take(largest as u64 + 1).read_to_end(&mut key).ok()?;
     (1..=largest).contains(&key.len()).then_some(key)
 }
 
-/// The text with exactly one character for each cell.
+/// Returns the text with exactly one character for each cell.
 fn line(text: &str, cells: u32) -> String {
     let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     plain.chain(std::iter::repeat(' ')).take(cells as usize).collect()
@@ -271,18 +271,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_one_character_for_each_cell() {
+    fn line_has_one_character_for_each_cell() {
         assert_eq!(line("é\n!", 5), "é !  ");
         assert_eq!(line("abcdef", 3), "abc");
-        assert!(line(&"\u{10ffff}".repeat(1000), CELLS).len() + 32 <= LARGEST);
+        assert!(line(&"\u{10ffff}".repeat(1000), MAX_CELLS).len() + 32 <= MAX_PACKET_BYTES);
     }
 
     #[test]
-    fn a_key_is_neither_empty_nor_endless() {
+    fn empty_and_long_key_files_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("key");
         assert_eq!(read_key(&file), None);
-        for (content, good) in [(vec![], false), (vec![1; 33], true), (vec![1; LARGEST], false)] {
+        for (content, good) in [(vec![], false), (vec![1; 33], true), (vec![1; MAX_PACKET_BYTES], false)] {
             std::fs::write(&file, &content).unwrap();
             assert_eq!(read_key(&file), good.then_some(content));
         }

@@ -1,36 +1,37 @@
-//! What can go wrong with a display.
+//! Errors of braille displays.
 
 use std::fmt;
 
-/// Why there is no display, or why it did not do something.
+/// Why a braille display is not available or refused a request.
 ///
 /// ```
 /// use aaep_voice::BrailleError;
 /// assert_eq!(BrailleError::NoDisplay.to_string(), "BRLTTY runs but has no braille display");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BrailleError {
-    /// Nothing answers at this address.
+    /// No server is running at this address.
     NotRunning(String),
-    /// `BRLAPI_HOST` has a form that is not known.
+    /// `BRLAPI_HOST` has an unknown form.
     BadAddress(String),
-    /// The server speaks another version of the protocol.
+    /// The server uses this other version of the protocol.
     Version(u32),
-    /// The server wants a key, and this file does not have the right one or cannot be read.
+    /// The server requires a key, and this file has another one or cannot be read.
     NotAllowed(String),
-    /// The server has no display at the moment.
+    /// No display is connected to the server.
     NoDisplay,
-    /// The server refused a request, with this number. The connection still works.
+    /// The server refused a request with this error code. The connection still works.
     Refused(u32),
-    /// The server ended the connection, with this number.
+    /// The server ended the connection with this error code.
     Exception(u32),
-    /// The server sent something that is not BrlAPI.
+    /// The server sent data that is not BrlAPI. The text says what.
     MalformedReply(&'static str),
-    /// The server does not answer any more.
+    /// The server did not reply in time.
     Silent,
     /// The server closed the connection.
     Closed,
-    /// Only possible in tty mode.
+    /// The method needs tty mode: call [`Braille::enter_tty_mode`](super::Braille::enter_tty_mode) first.
     NotEntered,
 }
 
@@ -58,7 +59,7 @@ impl fmt::Display for BrailleError {
 
 impl std::error::Error for BrailleError {}
 
-/// The protocol's errors in words.
+/// Returns the meaning of an error code of the protocol.
 fn meaning(code: u32) -> String {
     match code {
         1 => "it has no memory".into(),

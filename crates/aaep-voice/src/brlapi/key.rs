@@ -1,13 +1,13 @@
-//! The keys of displays.
+//! Keys of braille displays.
 
-/// Which key it is, as far as a caller may want to give it a meaning.
+/// The kind of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyKind {
     /// The enter key.
     Enter,
     /// The escape key.
     Escape,
-    /// The tabulator.
+    /// The tab key.
     Tab,
     /// The backspace key.
     Backspace,
@@ -15,13 +15,13 @@ pub enum KeyKind {
     Delete,
     /// The insert key.
     Insert,
-    /// The cursor key to the left.
+    /// The left arrow key.
     Left,
-    /// The cursor key to the right.
+    /// The right arrow key.
     Right,
-    /// The cursor key upward.
+    /// The up arrow key.
     Up,
-    /// The cursor key downward.
+    /// The down arrow key.
     Down,
     /// The page-up key.
     PageUp,
@@ -37,21 +37,21 @@ pub enum KeyKind {
     Character(char),
     /// The routing key above this cell, counted from 0.
     Route(u16),
-    /// One window to the left.
+    /// Pans one window to the left.
     PanLeft,
-    /// One window to the right.
+    /// Pans one window to the right.
     PanRight,
-    /// One line up.
+    /// Moves one line up.
     LineUp,
-    /// One line down.
+    /// Moves one line down.
     LineDown,
-    /// To the first line.
+    /// Moves to the first line.
     Top,
-    /// To the last line.
+    /// Moves to the last line.
     Bottom,
-    /// Back to the cursor.
+    /// Returns to the cursor.
     ToCursor,
-    /// Any other: the lower half of the key's number.
+    /// Any other key, with the lower 32 bits of its code.
     Other(u32),
 }
 
@@ -65,18 +65,20 @@ pub enum KeyKind {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BrailleKey {
-    /// Which one.
+    /// The kind of the key.
     pub kind: KeyKind,
-    /// The protocol's flags: in the lowest eight bits the modifiers of X (1 shift, 4 control, 8 meta).
+    /// The flags of the protocol. The lowest eight bits are the modifiers of X (1 shift, 4 control, 8 meta).
     pub flags: u32,
 }
 
-/// Where the bits of a key's number say that it is a command of BRLTTY and not a key of X.
+/// The bits of a key code that hold its type.
 const TYPE: u32 = 0xe000_0000;
+
+/// The type of BRLTTY commands; other keys are X keysyms.
 const COMMAND: u32 = 0x2000_0000;
 
 impl BrailleKey {
-    /// The key with this number of the protocol.
+    /// Decodes a key code of the protocol.
     pub fn from_code(code: u64) -> BrailleKey {
         let low = (code & 0xffff_ffff) as u32;
         let kind = match low & TYPE {
@@ -106,7 +108,7 @@ fn command(low: u32) -> KeyKind {
     }
 }
 
-/// A key of X. Characters of Latin-1 are their own numbers; others stand behind a mark.
+/// Decodes an X keysym. A Latin-1 character is its own keysym; other characters have a prefix.
 fn symbol(low: u32) -> KeyKind {
     match low {
         0xff08 => KeyKind::Backspace,
@@ -139,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_become_keys() {
+    fn key_codes_are_decoded() {
         for (code, kind) in [
             (0xff0d, KeyKind::Enter),
             (0xff1b, KeyKind::Escape),

@@ -1,7 +1,7 @@
-//! A braille display, through BRLTTY's programming interface BrlAPI.
+//! Braille displays through BRLTTY and its protocol BrlAPI.
 //!
-//! `address.rs` finds the server, `packet.rs` is the protocol's envelope, `key.rs` names keys, `display.rs` is what
-//! callers hold. No library of C is needed.
+//! `address.rs` finds the server, `packet.rs` implements the framing, `key.rs` decodes keys, `display.rs` is the
+//! public API. No C library is needed.
 
 mod address;
 mod display;

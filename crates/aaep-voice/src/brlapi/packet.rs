@@ -1,13 +1,13 @@
-//! The envelope of BrlAPI: a size, a type, and so many bytes.
+//! The framing of BrlAPI: a size, a type and the content.
 
 use super::error::BrailleError;
 
-/// The largest packet that the protocol knows.
-pub(super) const LARGEST: usize = 4096;
+/// The largest packet of the protocol.
+pub(super) const MAX_PACKET_BYTES: usize = 4096;
 
-const HEADER: usize = 8;
+const HEADER_BYTES: usize = 8;
 
-/// The types of packets that we send or read.
+/// The types of packets that are sent or received.
 pub(super) mod kind {
     pub(in crate::brlapi) const VERSION: u32 = b'v' as u32;
     pub(in crate::brlapi) const AUTH: u32 = b'a' as u32;
@@ -34,11 +34,11 @@ impl Packet {
     }
 
     pub(super) fn bytes(&self) -> Vec<u8> {
-        let size = u32::try_from(self.content.len()).expect("our packets are small");
+        let size = u32::try_from(self.content.len()).expect("packets that are sent are small");
         [&size.to_be_bytes()[..], &self.kind.to_be_bytes(), &self.content].concat()
     }
 
-    /// The number at this place, counted in numbers.
+    /// Returns the number at this index; each number has 4 bytes.
     pub(super) fn number(&self, place: usize) -> Option<u32> {
         self.content.chunks_exact(4).nth(place).map(number)
     }
@@ -52,31 +52,31 @@ fn number(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte))
 }
 
-/// Makes packets of bytes.
+/// Parses packets from bytes.
 #[derive(Default)]
-pub(super) struct Parser {
+pub(super) struct PacketParser {
     bytes: Vec<u8>,
 }
 
-impl Parser {
+impl PacketParser {
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next complete packet. Called until there is none, it keeps less than one packet.
+    /// Takes the next complete packet. If it is called until it returns `None`, less than one packet stays buffered.
     pub(super) fn next(&mut self) -> Result<Option<Packet>, BrailleError> {
-        let (Some(size), Some(kind)) = (self.bytes.get(..4), self.bytes.get(4..HEADER)) else {
+        let (Some(size), Some(kind)) = (self.bytes.get(..4), self.bytes.get(4..HEADER_BYTES)) else {
             return Ok(None);
         };
         let (size, kind) = (number(size) as usize, number(kind));
-        if size > LARGEST {
+        if size > MAX_PACKET_BYTES {
             return Err(BrailleError::MalformedReply("an oversized packet"));
         }
-        let Some(content) = self.bytes.get(HEADER..HEADER + size) else {
+        let Some(content) = self.bytes.get(HEADER_BYTES..HEADER_BYTES + size) else {
             return Ok(None);
         };
         let packet = Packet::new(kind, content);
-        self.bytes.drain(..HEADER + size);
+        self.bytes.drain(..HEADER_BYTES + size);
         Ok(Some(packet))
     }
 }
@@ -86,9 +86,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_survive_any_cut() {
+    fn input_may_be_split_at_any_byte() {
         let packets = [Packet::new(kind::ACK, []), Packet::new(kind::SIZE, [0, 0, 0, 40, 0, 0, 0, 1])];
-        let mut parser = Parser::default();
+        let mut parser = PacketParser::default();
         let mut seen = Vec::new();
         for byte in packets.iter().flat_map(Packet::bytes) {
             parser.feed(&[byte]);
@@ -100,8 +100,8 @@ mod tests {
     }
 
     #[test]
-    fn an_oversized_packet_is_an_error_before_it_is_kept() {
-        let mut parser = Parser::default();
+    fn oversized_packet_is_an_error_before_it_is_buffered() {
+        let mut parser = PacketParser::default();
         parser.feed(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, b'k']);
         assert_eq!(parser.next(), Err(BrailleError::MalformedReply("an oversized packet")));
     }

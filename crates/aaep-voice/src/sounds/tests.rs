@@ -17,7 +17,7 @@ impl Write for Terminal {
 }
 
 #[test]
-fn the_bell_rings_for_what_needs_the_user() {
+fn bell_rings_for_prompts_failures_and_warnings() {
     let (sender, rung) = channel();
     let mut sounds = Sounds::bell(Terminal(sender));
     for earcon in [Earcon::Started, Earcon::Prompt, Earcon::Completed, Earcon::Failed, Earcon::Warning] {
@@ -27,7 +27,7 @@ fn the_bell_rings_for_what_needs_the_user() {
 }
 
 #[test]
-fn a_broken_bell_is_told_once() {
+fn failure_of_the_bell_is_returned_once() {
     let (sender, rung) = channel();
     drop(rung);
     let mut sounds = Sounds::bell(Terminal(sender));
@@ -36,7 +36,7 @@ fn a_broken_bell_is_told_once() {
 }
 
 #[tokio::test]
-async fn the_player_gets_the_file() {
+async fn player_is_started_with_the_file() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("prompt.oga"), "a sound").unwrap();
     let out = directory.path().join("played");
@@ -55,7 +55,7 @@ async fn the_player_gets_the_file() {
 }
 
 #[tokio::test]
-async fn a_player_that_fails_is_told_once() {
+async fn failure_of_the_player_is_returned_once() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("prompt.wav"), "").unwrap();
     let mut sounds = Sounds::files(directory.path(), Some(vec!["false".into()]));
@@ -77,7 +77,7 @@ async fn a_player_that_fails_is_told_once() {
 }
 
 #[test]
-fn players_are_found_in_their_order() {
+fn players_are_found_in_order_of_preference() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().as_os_str();
     assert_eq!(find_player(path), None);

@@ -1,14 +1,14 @@
-//! Where speech-dispatcher listens.
+//! Finds the address of speech-dispatcher.
 
 use std::path::PathBuf;
 
 use super::error::VoiceError;
 use crate::endpoint::Endpoint;
 
-/// The port of speech-dispatcher, if none is named.
+/// The default port of speech-dispatcher.
 const PORT: u16 = 6560;
 
-/// The address that the environment names, else the user's own socket. `variable` reads the environment.
+/// Returns the address in `SPEECHD_ADDRESS`, or else the socket of the user's own server. `variable` reads the environment.
 pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<Endpoint, VoiceError> {
     match variable("SPEECHD_ADDRESS").filter(|address| !address.is_empty()) {
         Some(address) => parse(&address, variable),
@@ -23,7 +23,7 @@ fn parse(address: &str, variable: impl Fn(&str) -> Option<String>) -> Result<End
         ("unix_socket", path) => Ok(Endpoint::Unix(path.into())),
         ("inet_socket", "") => Ok(Endpoint::Tcp("127.0.0.1".into(), PORT)),
         ("inet_socket", rest) => {
-            // An address of IPv6 has colons itself; its port stands behind the last.
+            // An IPv6 address contains colons; the port follows the last one.
             let (host, port) = rest.rsplit_once(':').unwrap_or((rest, ""));
             let port = if port.is_empty() { PORT } else { port.parse().map_err(|_| bad())? };
             let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -37,7 +37,7 @@ fn no_home() -> VoiceError {
     VoiceError::NotRunning("its usual place: neither XDG_RUNTIME_DIR nor HOME is set".into())
 }
 
-/// Where the user's own server listens. Without a runtime directory it uses the cache directory.
+/// Returns the socket of the user's own server: in the runtime directory, or else in the cache directory.
 fn own_socket(variable: impl Fn(&str) -> Option<String>) -> Option<Endpoint> {
     let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let directory =
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_names_the_server() {
+    fn address_is_read_from_the_environment() {
         assert_eq!(with(&[("SPEECHD_ADDRESS", "unix_socket:/a b:c")]), unix("/a b:c"));
         assert_eq!(with(&[("SPEECHD_ADDRESS", "inet_socket:far:7")]), Ok(Endpoint::Tcp("far".into(), 7)));
         assert_eq!(with(&[("SPEECHD_ADDRESS", "inet_socket:far")]), Ok(Endpoint::Tcp("far".into(), 6560)));
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_it_is_the_users_own() {
+    fn default_is_the_socket_of_the_user() {
         let own = unix("/run/1/speech-dispatcher/speechd.sock");
         assert_eq!(with(&[("XDG_RUNTIME_DIR", "/run/1")]), own);
         assert_eq!(with(&[("XDG_RUNTIME_DIR", "/run/1"), ("SPEECHD_ADDRESS", "")]), own);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_form_is_an_error() {
+    fn unknown_form_of_address_is_an_error() {
         for bad in ["/run/speechd.sock", "inet_socket:a:b", "inet_socket::7", "inet_socket:a:70000", "tcp:a:1"] {
             assert_eq!(with(&[("SPEECHD_ADDRESS", bad)]), Err(VoiceError::BadAddress(bad.into())));
         }

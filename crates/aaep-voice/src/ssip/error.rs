@@ -1,30 +1,31 @@
-//! What can go wrong with a voice.
+//! Errors of speech.
 
 use std::fmt;
 
-/// Why there is no voice.
+/// Why speech is not available.
 ///
 /// ```
 /// use aaep_voice::VoiceError;
 /// assert!(VoiceError::NotInstalled.to_string().contains("install the packages speech-dispatcher and espeak-ng"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum VoiceError {
-    /// No server answers, and there is none that could be started.
+    /// No server is running, and none is installed.
     NotInstalled,
-    /// No server answers at this address, and none may be started.
+    /// No server is running at this address, and none may be started.
     NotRunning(String),
-    /// A server was started but does not answer. The text says what was seen.
+    /// A server was started but does not accept connections. The text says why.
     NotStarted(String),
-    /// `SPEECHD_ADDRESS` has a form that is not known.
+    /// `SPEECHD_ADDRESS` has an unknown form.
     BadAddress(String),
-    /// The server answered with something that is not SSIP.
+    /// The server sent data that is not SSIP. The text says what.
     MalformedReply(&'static str),
-    /// The server does not answer any more.
+    /// The server did not reply in time.
     Silent,
     /// The server closed the connection.
     Closed,
-    /// The server refused a setting that speaking needs. The text is its answer.
+    /// The server refused a setting that speech needs. The text is its reply.
     Refused(String),
 }
 
@@ -50,21 +51,22 @@ impl fmt::Display for VoiceError {
 
 impl std::error::Error for VoiceError {}
 
-/// Why an utterance was not taken.
+/// Why an utterance was not queued.
 ///
 /// ```
 /// use aaep_voice::SayError;
 /// assert_eq!(SayError::Full.to_string(), "too much waits to be said");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SayError {
-    /// As much waits as may, and nothing of it matters less.
+    /// The queue is full, and nothing in it has a lower priority.
     Full,
-    /// There is nothing in it to say.
+    /// The text has nothing that can be spoken.
     Empty,
-    /// It is longer than anybody would listen to.
+    /// The text is longer than the limit of 64 KiB.
     TooLong,
-    /// The voice has ended, together with its runtime.
+    /// The task of the voice has ended, for example because its runtime was shut down.
     Gone,
 }
 

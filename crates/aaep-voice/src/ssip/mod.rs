@@ -1,11 +1,11 @@
-//! Speech through speech-dispatcher, by its protocol SSIP.
+//! Speech through speech-dispatcher and its protocol SSIP.
 //!
-//! SSIP can take back a client's speech only as a whole: its CANCEL names a client, not a message. So the [`Voice`]
-//! keeps its own queue and hands over one message at a time. What waits can then be taken back one by one, and what
-//! is being said can be cut without harm to the rest.
+//! SSIP can cancel only all messages of a client: its CANCEL names a client, not a message. So the [`Voice`] keeps its own
+//! queue and sends one message at a time. Queued utterances can then be canceled individually, and canceling the current
+//! one leaves the others alone.
 //!
-//! `address.rs` finds the server, `spawn.rs` starts it, `wire.rs` talks to it, `queue.rs` decides what is said next,
-//! `task.rs` brings them together, `voice.rs` is what callers hold.
+//! `address.rs` finds the server, `spawn.rs` starts it, `wire.rs` implements the protocol, `queue.rs` selects the next
+//! utterance, `task.rs` runs them all, and `voice.rs` is the public API.
 
 mod address;
 mod error;

@@ -1,4 +1,4 @@
-//! What is said next, what is taken back, what is told to whom. Nothing here waits or talks.
+//! The queue of a voice: it selects the next utterance, decides what is canceled, and produces events. It does no I/O.
 
 use std::collections::VecDeque;
 
@@ -7,17 +7,17 @@ use aaep_announce::{Priority, Utterance};
 use super::error::{SayError, VoiceError};
 use super::wire::{SpeechEvent, clean};
 
-/// The longest text, in bytes: an hour of speech.
-const TEXT: usize = 64 * 1024;
+/// The longest text: about an hour of speech.
+const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// How many progress messages are remembered that the server passed over but may say later after all.
-const PASSED: usize = 8;
+/// How many skipped progress messages are remembered, because the server may speak them later.
+const MAX_PASSED_MESSAGES: usize = 8;
 
-/// The number of an utterance, unique within its voice.
+/// The id of an utterance, unique within its voice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpeechId(u64);
 
-/// What became of an utterance, or of the voice.
+/// A change of an utterance or of the voice.
 ///
 /// ```
 /// use aaep_voice::{SpeechId, VoiceEvent};
@@ -28,30 +28,30 @@ pub struct SpeechId(u64);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VoiceEvent {
-    /// The first sound of it.
+    /// The server began to speak an utterance.
     Begun {
-        /// Which one.
+        /// The utterance.
         id: SpeechId,
-        /// What it belongs to.
+        /// The subject of the utterance.
         about: Option<String>,
     },
-    /// It was said to its end.
+    /// An utterance was spoken completely.
     Ended {
-        /// Which one.
+        /// The utterance.
         id: SpeechId,
-        /// What it belongs to.
+        /// The subject of the utterance.
         about: Option<String>,
     },
-    /// It was taken back, cut, or passed over: it was not heard, or not to its end.
+    /// An utterance was canceled, interrupted or skipped: it was not spoken, or not completely.
     Canceled {
-        /// Which one.
+        /// The utterance.
         id: SpeechId,
-        /// What it belongs to.
+        /// The subject of the utterance.
         about: Option<String>,
     },
-    /// There is no voice. Told once until it is back.
+    /// The connection to the server was lost. Emitted once until it is back.
     Lost(VoiceError),
-    /// The voice is back.
+    /// The connection to the server is back.
     Back,
 }
 
@@ -59,7 +59,7 @@ pub enum VoiceEvent {
 struct Item {
     id: SpeechId,
     utterance: Utterance,
-    /// Whether it was already handed to a voice that died.
+    /// Whether it was already sent on a connection that was lost.
     again: bool,
 }
 
@@ -73,48 +73,48 @@ impl Item {
     }
 }
 
-/// What is to become of the message that the server has.
+/// What should happen with the message that the server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disposition {
     Said,
-    /// Taken back for good.
+    /// Canceled for good.
     Cut,
-    /// Taken back to let a more urgent one pass; it comes after that.
+    /// Canceled to let a more urgent utterance go first, and sent again after it.
     Later,
 }
 
-/// The one message that the server has.
+/// The message that the server has; there is at most one.
 #[derive(Debug)]
 struct Current {
     item: Item,
-    /// The server's number, once it was handed over.
+    /// The server's id of the message, once it was sent.
     message: Option<u64>,
     begun: bool,
     paused: bool,
     fate: Disposition,
-    /// Whether the server was asked to take it back.
+    /// Whether the server was asked to cancel it.
     asked: bool,
 }
 
-/// How the message that the server has is watched.
+/// What the timeout of the current message applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watch {
-    /// There is none, or somebody made the voice pause.
+    /// There is no message, or speech is paused.
     Nothing,
-    /// It is being said, or waits for others: its number, whether it has begun, its length in characters.
+    /// The message is being spoken or waits for other clients: its id, whether it has begun, its length in characters.
     Speaking(u64, bool, usize),
-    /// It was taken back; the server should say so at once.
+    /// The message was canceled; the server should report that at once.
     Leaving(u64),
 }
 
-/// The utterances of one voice.
+/// The utterances of a voice.
 pub(super) struct Queue {
     waiting: VecDeque<Item>,
     limit: usize,
     current: Option<Current>,
-    /// What the server cuts for the important one that is now current.
+    /// The message that the server interrupts for the important one that is now current.
     leaving: Option<(u64, Item)>,
-    /// Progress that the server passed over. It says the last one of a series later, without being asked.
+    /// Progress messages that the server skipped. It speaks the last one of a series later by itself.
     passed: VecDeque<(u64, Item)>,
     next: u64,
     out: Vec<VoiceEvent>,
@@ -126,7 +126,7 @@ impl Queue {
         Queue { waiting, limit, current: None, leaving: None, passed, next: 1, out }
     }
 
-    /// What happened since the last call, in order.
+    /// Takes the events since the last call, in order.
     pub(super) fn take_events(&mut self) -> Vec<VoiceEvent> {
         std::mem::take(&mut self.out)
     }
@@ -136,7 +136,7 @@ impl Queue {
     }
 
     pub(super) fn push(&mut self, mut utterance: Utterance) -> Result<SpeechId, SayError> {
-        if utterance.text.len() > TEXT {
+        if utterance.text.len() > MAX_TEXT_BYTES {
             return Err(SayError::TooLong);
         }
         utterance.text = clean(&utterance.text);
@@ -146,7 +146,7 @@ impl Queue {
         let priority = utterance.priority;
         let interrupts = utterance.interrupts;
         if priority == Priority::Notification && !self.is_idle() {
-            // It is for silence only, and there is none.
+            // A notification is spoken only into silence.
             let item = self.item(utterance);
             self.canceled(&item);
             return Ok(item.id);
@@ -170,7 +170,7 @@ impl Queue {
         Item { id, utterance, again: false }
     }
 
-    /// If the queue is full, the oldest of the least that matters less gives its place.
+    /// Removes the oldest utterance of the lowest priority if the queue is full. Fails if none has a lower priority.
     fn make_room(&mut self, priority: Priority) -> Result<(), SayError> {
         if self.waiting.len() < self.limit {
             return Ok(());
@@ -186,7 +186,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes back what the server has, if the new one should not wait for it.
+    /// Cancels the current message if the new utterance should not wait for it.
     fn make_way(&mut self, new: &Utterance) {
         let Some(current) = self.current.as_mut().filter(|current| current.fate == Disposition::Said) else {
             return;
@@ -195,15 +195,15 @@ impl Queue {
         let less = current.item.utterance.priority;
         let passes = less < priority || less == priority && interrupts;
         if passes && !current.begun {
-            // It waits for others' speech.
+            // It waits for the speech of other clients.
             current.fate = if outdates(new, &current.item.utterance) { Disposition::Cut } else { Disposition::Later };
         } else if passes && interrupts && (less == priority || priority < Priority::Important) {
             current.fate = Disposition::Cut;
         }
     }
 
-    /// Whether an important one has to pass what is being said. The server itself cuts that when it gets the important
-    /// one; silence first would let others' messages begin, only to be cut.
+    /// Returns whether an important utterance must interrupt the current message. The server itself interrupts it when it
+    /// receives the important one. Canceling it first would let messages of other clients begin, only to be interrupted.
     fn must_pass(&self) -> bool {
         let next = self.waiting.front().is_some_and(|item| item.utterance.priority == Priority::Important);
         let current = self.current.as_ref().filter(|current| current.fate == Disposition::Said && current.begun);
@@ -217,14 +217,14 @@ impl Queue {
         }
     }
 
-    /// What was cut for an important one is gone, whether the server said so or not.
+    /// Reports the message that was interrupted for an important one as canceled, whether or not the server did.
     fn left(&mut self) {
         if let Some((_, item)) = self.leaving.take() {
             self.canceled(&item);
         }
     }
 
-    /// Takes back what belongs to something that is over.
+    /// Cancels all utterances about a subject.
     pub(super) fn cancel_about(&mut self, about: &str) {
         self.drop_waiting(|item| item.is_about(about));
         self.passed.retain(|(_, item)| !item.is_about(about));
@@ -233,7 +233,7 @@ impl Queue {
         }
     }
 
-    /// Takes back everything.
+    /// Cancels all utterances.
     pub(super) fn stop(&mut self) {
         self.drop_waiting(|_| true);
         self.passed.clear();
@@ -250,7 +250,7 @@ impl Queue {
         }
     }
 
-    /// What is to be handed to the server now.
+    /// Returns the utterance to send now, if any.
     pub(super) fn next(&mut self) -> Option<Utterance> {
         if self.must_pass() {
             self.leave();
@@ -265,16 +265,16 @@ impl Queue {
         Some(utterance)
     }
 
-    /// The server took what `next` gave, under this number, or did not take it.
-    pub(super) fn handed(&mut self, message: Option<u64>) {
+    /// Sets the server's id of the utterance that `next` returned, or `None` if the server did not accept it.
+    pub(super) fn set_message(&mut self, message: Option<u64>) {
         match (&mut self.current, message) {
             (Some(current), Some(message)) => current.message = Some(message),
             _ => self.give_up(),
         }
     }
 
-    /// Whether the server has to be asked to take back what it has. Says so once.
-    pub(super) fn take_back(&mut self) -> bool {
+    /// Returns whether the server must be asked to cancel the current message. Returns `true` once per message.
+    pub(super) fn take_cancel_request(&mut self) -> bool {
         match &mut self.current {
             Some(current) if current.fate != Disposition::Said && current.message.is_some() && !current.asked => {
                 current.asked = true;
@@ -284,10 +284,10 @@ impl Queue {
         }
     }
 
-    /// Takes in an event. Returns whether what the server just began must be stopped.
-    pub(super) fn heard(&mut self, message: u64, happened: SpeechEvent) -> bool {
+    /// Handles an event of the server. Returns whether the message that it just began must be stopped.
+    pub(super) fn handle_event(&mut self, message: u64, happened: SpeechEvent) -> bool {
         if self.leaving.as_ref().is_some_and(|(leaving, _)| *leaving == message) {
-            self.heard_leaving(happened);
+            self.handle_leaving_event(happened);
             return false;
         }
         match &mut self.current {
@@ -296,7 +296,7 @@ impl Queue {
                     SpeechEvent::Begun => {
                         current.begun = true;
                         let (id, about) = name(&current.item);
-                        // It began although it was taken back: a message on its way to the synthesizer can slip through.
+                        // It began although it was canceled: a message on its way to the synthesizer can escape a CANCEL.
                         current.asked = false;
                         self.out.push(VoiceEvent::Begun { id, about });
                     }
@@ -306,14 +306,14 @@ impl Queue {
                 }
                 false
             }
-            _ => self.heard_passed(message, happened),
+            _ => self.handle_passed_event(message, happened),
         }
     }
 
-    fn heard_leaving(&mut self, happened: SpeechEvent) {
+    fn handle_leaving_event(&mut self, happened: SpeechEvent) {
         match happened {
             SpeechEvent::Canceled => self.left(),
-            // It was faster than the important one.
+            // It ended before the important one interrupted it.
             SpeechEvent::Ended => {
                 if let Some((_, item)) = self.leaving.take() {
                     let (id, about) = name(&item);
@@ -333,20 +333,20 @@ impl Queue {
             let (id, about) = name(&item);
             self.out.push(VoiceEvent::Ended { id, about });
         } else if fate == Disposition::Later {
-            self.come_back(item);
+            self.requeue(item);
         } else {
             self.canceled(&item);
             if fate == Disposition::Said && item.utterance.priority == Priority::Progress {
                 self.passed.extend(message.map(|message| (message, item)));
-                if self.passed.len() > PASSED {
+                if self.passed.len() > MAX_PASSED_MESSAGES {
                     self.passed.pop_front();
                 }
             }
         }
     }
 
-    /// Puts back what had its turn: first among its own, behind what is more urgent or interrupts.
-    fn come_back(&mut self, item: Item) {
+    /// Queues an utterance again: first of its priority, behind more urgent ones and those that interrupt.
+    fn requeue(&mut self, item: Item) {
         let priority = item.utterance.priority;
         let place = self.waiting.iter().position(|Item { utterance: other, .. }| {
             other.priority < priority || other.priority == priority && !other.interrupts
@@ -354,9 +354,9 @@ impl Queue {
         self.waiting.insert(place.unwrap_or(self.waiting.len()), item);
     }
 
-    fn heard_passed(&mut self, message: u64, happened: SpeechEvent) -> bool {
+    fn handle_passed_event(&mut self, message: u64, happened: SpeechEvent) -> bool {
         let Some(place) = self.passed.iter().position(|(id, _)| *id == message) else {
-            // Given up or taken back, and now it speaks all the same.
+            // It was given up or canceled, and the server speaks it all the same.
             return happened == SpeechEvent::Begun;
         };
         let (id, about) = name(&self.passed[place].1);
@@ -380,12 +380,12 @@ impl Queue {
         false
     }
 
-    /// What the server has is not waited for any longer.
+    /// Stops waiting for the current message.
     pub(super) fn give_up(&mut self) {
         self.over(SpeechEvent::Canceled);
     }
 
-    /// What the server has takes longer than anything should: it is taken back.
+    /// Handles the timeout of the current message: cancels it, or gives it up if it was canceled already.
     pub(super) fn overdue(&mut self) {
         match &mut self.current {
             Some(current) if current.fate == Disposition::Said => current.fate = Disposition::Cut,
@@ -405,7 +405,7 @@ impl Queue {
         }
     }
 
-    /// The server is gone. What was not said to its end and matters is said again, once.
+    /// Handles the loss of the connection. Queues the current message again, once, unless it is only progress.
     pub(super) fn lost(&mut self) {
         self.passed.clear();
         self.left();
@@ -414,13 +414,13 @@ impl Queue {
                 self.canceled(&item);
             } else {
                 item.again = true;
-                self.come_back(item);
+                self.requeue(item);
             }
         }
         self.drop_waiting(|item| !item.matters());
     }
 
-    pub(super) fn tell(&mut self, event: VoiceEvent) {
+    pub(super) fn push_event(&mut self, event: VoiceEvent) {
         self.out.push(event);
     }
 
@@ -430,8 +430,8 @@ impl Queue {
     }
 }
 
-/// Whether something that waits is pointless beside a new one. What is for silence only has lost its chance, and newer
-/// words about the same thing make progress old: said after them, it would tell the story backwards.
+/// Returns whether a new utterance makes a queued one obsolete: a notification, which needs silence, or progress about the
+/// same subject, which would be spoken after newer information.
 fn outdates(new: &Utterance, old: &Utterance) -> bool {
     match old.priority {
         Priority::Notification => true,

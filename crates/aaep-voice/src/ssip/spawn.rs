@@ -1,4 +1,4 @@
-//! Connecting, and starting the server if none answers.
+//! Connects to the server, and starts it if none is running.
 
 use std::io;
 use std::process::Stdio;
@@ -10,21 +10,21 @@ use tokio::time::{Instant, sleep, timeout};
 use super::error::VoiceError;
 use crate::endpoint::{Endpoint, Stream};
 
-/// How long a connection may take. Local sockets answer at once or never.
-const CONNECT: Duration = Duration::from_secs(10);
+/// How long connecting may take. Local sockets accept at once or never.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a started server may take until it answers. Half a second is usual; machines that just booted are slow.
-const START: Duration = Duration::from_secs(20);
+/// How long a server may take to start. Half a second is usual; a machine that just booted is slower.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long after a failed start somebody else's server is waited for: two clients may have started one at once.
-const OTHERS: Duration = Duration::from_secs(2);
+/// How long to keep trying after the server failed to start: another client may have started one at the same time.
+const CONCURRENT_START_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Connects to the server, and starts it with `command` if it does not answer.
+/// Connects to the server. Starts it with `command` if none is running.
 pub(super) async fn connect(endpoint: &Endpoint, command: Option<&[String]>) -> Result<Box<dyn Stream>, VoiceError> {
     if let Ok(stream) = attempt(endpoint).await {
         return Ok(stream);
     }
-    let Some(mut command) = command.and_then(|command| starting(endpoint, command)) else {
+    let Some(mut command) = command.and_then(|command| start_command(endpoint, command)) else {
         return Err(VoiceError::NotRunning(endpoint.to_string()));
     };
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -36,11 +36,11 @@ pub(super) async fn connect(endpoint: &Endpoint, command: Option<&[String]>) -> 
 }
 
 async fn attempt(endpoint: &Endpoint) -> io::Result<Box<dyn Stream>> {
-    timeout(CONNECT, endpoint.connect()).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    timeout(CONNECT_TIMEOUT, endpoint.connect()).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// The command with the address that we want to find the server at. On other machines nothing can be started.
-fn starting(endpoint: &Endpoint, command: &[String]) -> Option<Command> {
+/// Returns the command that starts a server at this address, or `None` if the address is of another machine.
+fn start_command(endpoint: &Endpoint, command: &[String]) -> Option<Command> {
     let (program, arguments) = command.split_first()?;
     let mut out = Command::new(program);
     out.args(arguments);
@@ -55,7 +55,7 @@ fn starting(endpoint: &Endpoint, command: &[String]) -> Option<Command> {
 }
 
 async fn wait(endpoint: &Endpoint, mut child: Child) -> Result<Box<dyn Stream>, VoiceError> {
-    let mut end = Instant::now() + START;
+    let mut end = Instant::now() + START_TIMEOUT;
     let mut why = "it took too long".to_owned();
     let mut ended = false;
     loop {
@@ -67,7 +67,7 @@ async fn wait(endpoint: &Endpoint, mut child: Child) -> Result<Box<dyn Stream>, 
                     ended = true;
                     why = if status.success() { error.to_string() } else { format!("it ended with {status}") };
                     if !status.success() {
-                        end = end.min(Instant::now() + OTHERS);
+                        end = end.min(Instant::now() + CONCURRENT_START_TIMEOUT);
                     }
                 }
             }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_missing_server_is_named_with_its_packages() {
+    async fn missing_server_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let endpoint = Endpoint::Unix(directory.path().join("none.sock"));
         let absent = [directory.path().join("no-such-program").display().to_string()];
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_fails_to_start_is_told() {
+    async fn server_that_fails_to_start_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let endpoint = Endpoint::Unix(directory.path().join("none.sock"));
         match connect(&endpoint, Some(&["false".to_owned()])).await.err() {
@@ -102,9 +102,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_started_on_other_machines() {
+    fn server_is_started_on_this_machine_only() {
         let command = ["speech-dispatcher".to_owned()];
-        assert!(starting(&Endpoint::Tcp("192.0.2.1".into(), 1), &command).is_none());
-        assert!(starting(&Endpoint::Tcp("localhost".into(), 1), &command).is_some());
+        assert!(start_command(&Endpoint::Tcp("192.0.2.1".into(), 1), &command).is_none());
+        assert!(start_command(&Endpoint::Tcp("localhost".into(), 1), &command).is_some());
     }
 }

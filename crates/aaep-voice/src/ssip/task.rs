@@ -1,4 +1,4 @@
-//! The one task of a voice: it connects, hands over what is next, and listens.
+//! The task of a voice: it connects, sends the next utterance and receives events.
 
 use std::future::pending;
 use std::time::Duration;
@@ -12,16 +12,19 @@ use super::spawn;
 use super::voice::{Shared, VoiceConfig};
 use super::wire::Connection;
 
-/// How soon a lost voice is looked for again; twice as long each time, up to the second.
-const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// How long to wait before the first attempt to reconnect. Doubled after each attempt.
+const RETRY_BACKOFF: Duration = Duration::from_millis(100);
 
-/// How long the server may take to say that a message is gone. What then still begins is stopped.
-const LEAVE: Duration = Duration::from_secs(2);
+/// The longest wait between two attempts to reconnect.
+const MAX_RETRY_BACKOFF: Duration = Duration::from_secs(5);
 
-/// How long a character may take, at the slowest rates.
-const CHARACTER: Duration = Duration::from_millis(250);
+/// How long the server may take to report a message as canceled. A message that begins after that is stopped.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Connects, and tells the server who we are and how we want to be heard.
+/// How long a character may take at the slowest rate.
+const MAX_CHARACTER_DURATION: Duration = Duration::from_millis(250);
+
+/// Connects and applies the settings of the client.
 pub(super) async fn open(config: &VoiceConfig) -> Result<Connection, VoiceError> {
     let endpoint = match &config.address {
         Some(endpoint) => endpoint.clone(),
@@ -41,10 +44,10 @@ pub(super) async fn open(config: &VoiceConfig) -> Result<Connection, VoiceError>
     Ok(connection)
 }
 
-/// Speaks until nobody holds the voice any more.
+/// Speaks until the last handle of the voice is dropped.
 pub(super) async fn run(shared: &Shared, config: &VoiceConfig, mut ready: Option<Connection>) {
-    let mut told = false;
-    let mut again = AGAIN.0;
+    let mut reported = false;
+    let mut backoff = RETRY_BACKOFF;
     loop {
         let opened = match ready.take() {
             Some(connection) => Ok(connection),
@@ -55,14 +58,14 @@ pub(super) async fn run(shared: &Shared, config: &VoiceConfig, mut ready: Option
         };
         let error = match opened {
             Ok(connection) => {
-                if told {
-                    shared.with(|queue| queue.tell(VoiceEvent::Back));
-                    told = false;
+                if reported {
+                    shared.with(|queue| queue.push_event(VoiceEvent::Back));
+                    reported = false;
                 }
-                let mut spoke = Speaking { shared, connection, timeout: config.timeout, spoke: false };
-                let ended = spoke.run().await;
-                if spoke.spoke {
-                    again = AGAIN.0;
+                let mut speaking = Speaking { shared, connection, timeout: config.timeout, spoke: false };
+                let ended = speaking.run().await;
+                if speaking.spoke {
+                    backoff = RETRY_BACKOFF;
                 }
                 match ended {
                     Ok(()) => return,
@@ -71,28 +74,28 @@ pub(super) async fn run(shared: &Shared, config: &VoiceConfig, mut ready: Option
             }
             Err(error) => error,
         };
-        tracing::warn!(%error, "the voice is lost");
+        tracing::warn!(%error, "lost the connection to speech-dispatcher");
         shared.with(|queue| {
             queue.lost();
-            if !told {
-                queue.tell(VoiceEvent::Lost(error));
+            if !reported {
+                queue.push_event(VoiceEvent::Lost(error));
             }
         });
-        told = true;
+        reported = true;
         tokio::select! {
-            () = sleep(again) => {}
+            () = sleep(backoff) => {}
             () = shared.ended() => return,
         }
-        again = (again * 2).min(AGAIN.1);
+        backoff = (backoff * 2).min(MAX_RETRY_BACKOFF);
     }
 }
 
-/// One connection's life.
+/// Speaks over one connection until it is lost.
 struct Speaking<'a> {
     shared: &'a Shared,
     connection: Connection,
     timeout: Duration,
-    /// Whether it said anything: a server that closes at once is not asked too often.
+    /// Whether the server sent any event. If not, the backoff is not reset, since the server may close every connection.
     spoke: bool,
 }
 
@@ -102,17 +105,17 @@ impl Speaking<'_> {
         loop {
             while let Some((message, happened)) = self.connection.event() {
                 self.spoke = true;
-                if self.shared.with(|queue| queue.heard(message, happened)) {
+                if self.shared.with(|queue| queue.handle_event(message, happened)) {
                     self.connection.try_command("STOP self").await?;
                 }
             }
-            if self.shared.with(|queue| queue.take_back()) {
+            if self.shared.with(|queue| queue.take_cancel_request()) {
                 self.connection.try_command("CANCEL self").await?;
                 continue;
             }
             if let Some(utterance) = self.shared.with(|queue| queue.next()) {
                 let message = self.connection.speak(&utterance).await?;
-                self.shared.with(|queue| queue.handed(message));
+                self.shared.with(|queue| queue.set_message(message));
                 continue;
             }
             let watch = self.shared.with(|queue| queue.watch());
@@ -127,7 +130,7 @@ impl Speaking<'_> {
                     self.shared.with(|queue| queue.overdue());
                 }
                 () = self.shared.ended() => {
-                    // Politeness; what was handed over is said all the same.
+                    // A message that the server already has is spoken to its end either way.
                     let _ = self.connection.request("QUIT").await;
                     return Ok(());
                 }
@@ -138,8 +141,10 @@ impl Speaking<'_> {
     fn limit(&self, watch: Watch) -> Option<Duration> {
         match watch {
             Watch::Nothing => None,
-            Watch::Leaving(_) => Some(LEAVE),
-            Watch::Speaking(_, _, length) => Some(self.timeout + CHARACTER * u32::try_from(length).unwrap_or(u32::MAX)),
+            Watch::Leaving(_) => Some(CANCEL_TIMEOUT),
+            Watch::Speaking(_, _, length) => {
+                Some(self.timeout + MAX_CHARACTER_DURATION * u32::try_from(length).unwrap_or(u32::MAX))
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What callers hold: the voice, how it should sound, and what it tells.
+//! The public API of speech: the voice, its configuration and its events.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::task;
 use super::wire::Connection;
 use crate::endpoint::Endpoint;
 
-/// How many events wait for a slow listener before it misses some.
-const EVENTS: usize = 1024;
+/// How many events are kept for a slow receiver before it misses some.
+const MAX_QUEUED_EVENTS: usize = 1024;
 
 /// Words per minute of the rates -100, 0 and 100, as speech-dispatcher sets its default voice.
 const RATES: [(i32, i32); 3] = [(80, -100), (170, 0), (449, 100)];
@@ -29,13 +29,13 @@ const RATES: [(i32, i32); 3] = [(80, -100), (170, 0), (449, 100)];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Punctuation {
-    /// None of it.
+    /// No punctuation.
     None,
-    /// What changes the meaning.
+    /// Punctuation that changes the meaning.
     Some,
-    /// Nearly all.
+    /// Most punctuation.
     Most,
-    /// All of it.
+    /// All punctuation.
     All,
 }
 
@@ -50,7 +50,7 @@ impl Punctuation {
     }
 }
 
-/// How a voice is found and how it sounds. The user's own settings of speech-dispatcher apply where this says nothing.
+/// The configuration of a voice. The user's settings of speech-dispatcher apply where a field is `None`.
 ///
 /// ```
 /// use aaep_voice::VoiceConfig;
@@ -59,19 +59,19 @@ impl Punctuation {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VoiceConfig {
-    /// Where the server listens. Without it `SPEECHD_ADDRESS` decides, else it is the user's own socket.
+    /// The address of the server. If `None`, it is read from `SPEECHD_ADDRESS`; the default is the user's own socket.
     pub address: Option<Endpoint>,
-    /// The command that starts a server when none answers, without the address. `None`: none is started.
+    /// The command that starts a server if none is running, without the address. If `None`, no server is started.
     pub start: Option<Vec<String>>,
-    /// What this client is for, as users see it in lists of clients.
+    /// The name of this client's purpose, shown to users in lists of clients.
     pub component: String,
-    /// How fast. Voices other than espeak-ng may differ.
+    /// The rate of speech. Exact for espeak-ng; other synthesizers may differ.
     pub words_per_minute: Option<u16>,
     /// Which punctuation is read aloud.
     pub punctuation: Option<Punctuation>,
-    /// How many utterances may wait.
+    /// How many utterances may be queued.
     pub waiting: usize,
-    /// How long a message may take beyond the time its length explains, before it is given up.
+    /// How long a message may take beyond the time that its length needs, before it is canceled.
     pub timeout: Duration,
 }
 
@@ -90,14 +90,14 @@ impl Default for VoiceConfig {
 }
 
 impl VoiceConfig {
-    /// The rate in the server's own measure.
+    /// Returns the rate in the unit of SSIP, -100 to 100.
     pub(super) fn rate(&self) -> Option<i32> {
         let words = i32::from(self.words_per_minute?).clamp(RATES[0].0, RATES[2].0);
         let (low, high) = if words < RATES[1].0 { (RATES[0], RATES[1]) } else { (RATES[1], RATES[2]) };
         Some(low.1 + (words - low.0) * (high.1 - low.1) / (high.0 - low.0))
     }
 
-    /// The name has three parts of letters, digits, `-` and `_`.
+    /// Returns the SSIP name of the client: three parts of letters, digits, `-` and `_`.
     pub(super) fn client_name(&self) -> String {
         let part = |text: &str, other: &str| {
             let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -109,7 +109,7 @@ impl VoiceConfig {
     }
 }
 
-/// What the callers and the task share.
+/// The state that the handles and the task share.
 pub(super) struct Shared {
     queue: Mutex<Queue>,
     events: broadcast::Sender<VoiceEvent>,
@@ -119,13 +119,13 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Changes the queue and tells what came of it, in order.
+    /// Changes the queue and sends the resulting events, in order.
     pub(super) fn with<T>(&self, change: impl FnOnce(&mut Queue) -> T) -> T {
-        // The queue is whole between any two statements, so a panic elsewhere does not spoil it.
+        // No panic leaves the queue inconsistent, so a poisoned lock can be used.
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let result = change(&mut queue);
         for event in queue.take_events() {
-            // Nobody has to listen.
+            // There may be no receiver.
             let _ = self.events.send(event);
         }
         let idle = queue.is_idle();
@@ -133,19 +133,19 @@ impl Shared {
         result
     }
 
-    /// Waits until a caller wants something.
+    /// Waits until a handle changed the queue.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// Waits until nobody holds the voice any more.
+    /// Waits until the last handle is dropped.
     pub(super) async fn ended(&self) {
         // The sender lives in `self`, so this cannot fail.
         let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
     }
 }
 
-/// Ends the task together with the last voice.
+/// Marks the voice as ended when it is dropped.
 struct Holder(Arc<Shared>);
 
 impl Drop for Holder {
@@ -154,10 +154,10 @@ impl Drop for Holder {
     }
 }
 
-/// A voice of speech-dispatcher. Copies speak with the same voice.
+/// A handle of a speech queue for speech-dispatcher. Clones share the queue.
 ///
-/// Nothing here waits for the server: utterances go into a bounded queue, and one task does the talking. A server
-/// that dies is looked for again; what then was not said to its end and matters is said once more.
+/// No method waits for the server: utterances go into a bounded queue, and a task sends them. The task reconnects when the
+/// connection is lost, and then repeats the utterance that was interrupted, unless it was only progress.
 ///
 /// ```no_run
 /// use aaep_announce::{Priority, Utterance};
@@ -181,12 +181,12 @@ pub struct Voice {
 }
 
 impl Voice {
-    /// Starts a voice that looks for its server by itself. Must be called within a tokio runtime.
+    /// Starts a voice that connects in the background. Must be called within a tokio runtime.
     pub fn start(config: VoiceConfig) -> Voice {
         Voice::begin(config, None)
     }
 
-    /// Connects first, so that a missing server is known at once. Later losses are told as events.
+    /// Connects and then starts a voice, so that a missing server is an error. Later failures are reported as events.
     pub async fn connect(config: VoiceConfig) -> Result<Voice, VoiceError> {
         let connection = task::open(&config).await?;
         Ok(Voice::begin(config, Some(connection)))
@@ -195,21 +195,21 @@ impl Voice {
     fn begin(config: VoiceConfig, connection: Option<Connection>) -> Voice {
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue::new(config.waiting)),
-            events: broadcast::Sender::new(EVENTS),
+            events: broadcast::Sender::new(MAX_QUEUED_EVENTS),
             changed: Notify::new(),
             idle: watch::Sender::new(true),
             ended: watch::Sender::new(false),
         });
         let of_task = Arc::clone(&shared);
         tokio::spawn(async move {
-            // However it ends, callers must learn that nothing is said any more.
+            // Marks the voice as ended even if the task panics.
             let _ending = Holder(Arc::clone(&of_task));
             task::run(&of_task, &config, connection).await;
         });
         Voice { _holder: Arc::new(Holder(Arc::clone(&shared))), shared }
     }
 
-    /// Puts an utterance into the queue. What becomes of it is told as events with this number.
+    /// Queues an utterance. Events about it carry the returned id.
     pub fn say(&self, utterance: Utterance) -> Result<SpeechId, SayError> {
         if *self.shared.ended.borrow() {
             return Err(SayError::Gone);
@@ -219,24 +219,24 @@ impl Voice {
         result
     }
 
-    /// Takes back everything that belongs to this, be it waiting or being said, and nothing else.
+    /// Cancels all utterances about this subject, queued or being spoken, and no others.
     pub fn cancel_about(&self, about: &str) {
         self.shared.with(|queue| queue.cancel_about(about));
         self.shared.changed.notify_one();
     }
 
-    /// Silence, now. What waits is taken back too.
+    /// Stops speaking at once and cancels all queued utterances.
     pub fn stop(&self) {
         self.shared.with(|queue| queue.stop());
         self.shared.changed.notify_one();
     }
 
-    /// What happens from now on.
+    /// Returns a receiver of all events from now on.
     pub fn events(&self) -> Events {
         Events { events: self.shared.events.subscribe(), ended: self.shared.ended.subscribe() }
     }
 
-    /// Waits until nothing is being said and nothing waits.
+    /// Waits until nothing is being spoken and nothing is queued.
     pub async fn idle(&self) {
         let mut idle = self.shared.idle.subscribe();
         let mut ended = self.shared.ended.subscribe();
@@ -247,7 +247,7 @@ impl Voice {
     }
 }
 
-/// What a voice tells.
+/// A receiver of the events of a voice.
 ///
 /// ```no_run
 /// # async fn example(voice: aaep_voice::Voice) {
@@ -263,8 +263,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// The next event, or nothing when the voice has ended. A listener that sleeps through a thousand events misses
-    /// the oldest. Nothing is lost if the wait is dropped.
+    /// Receives the next event. Returns `None` when the voice has ended. A receiver that falls more than 1024 events behind
+    /// misses the oldest. Cancel safe.
     pub async fn next(&mut self) -> Option<VoiceEvent> {
         loop {
             let received = tokio::select! {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_name_has_three_plain_parts() {
+    fn client_name_has_three_plain_parts() {
         let name = VoiceConfig { component: "a b:c\r\nSTOP all".into(), ..VoiceConfig::default() }.client_name();
         let parts: Vec<&str> = name.split(':').collect();
         assert_eq!(parts[1..], ["aaep", "abcSTOPall"]);

@@ -1,4 +1,4 @@
-//! SSIP on the wire: one request, one answer, and events in between.
+//! The SSIP protocol: one reply to each request, and events in between.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use tokio::time::timeout;
 use super::error::VoiceError;
 use crate::endpoint::Stream;
 
-/// The longest line of an answer. Real ones have less than a hundred bytes.
-const LINE: usize = 4096;
+/// The longest line that is accepted. Real ones have less than a hundred bytes.
+const MAX_LINE_BYTES: usize = 4096;
 
-/// The most lines of one answer.
-const LINES: usize = 256;
+/// The most lines of one reply.
+const MAX_REPLY_LINES: usize = 256;
 
-/// The most events that may come before anybody looks. One message at a time causes a handful.
-const EVENTS: usize = 1024;
+/// The most events that are queued. One message at a time causes a handful.
+const MAX_QUEUED_EVENTS: usize = 1024;
 
-/// How long the server may take for an answer. It answers at once, but the machine may be busy.
-const ANSWER: Duration = Duration::from_secs(30);
+/// How long the server may take to reply. It usually replies at once, but the machine may be busy.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What happened to a message.
+/// An event of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpeechEvent {
     Begun,
@@ -32,13 +32,13 @@ pub(super) enum SpeechEvent {
     Resumed,
 }
 
-/// The complete answer to a request.
+/// The complete reply to a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) code: u16,
-    /// Its last line.
+    /// The text of the last line.
     pub(super) text: String,
-    /// The lines before that.
+    /// The lines before the last one.
     pub(super) data: Vec<String>,
 }
 
@@ -48,22 +48,23 @@ impl Reply {
     }
 }
 
-/// Makes answers and events of bytes.
+/// Parses replies and events from bytes.
 #[derive(Default)]
-struct Parser {
+struct SsipParser {
     line: Vec<u8>,
-    /// Lines of an answer, and of an event, that are not complete. An event may stand within an answer.
+    /// The lines of an incomplete reply.
     reply: Vec<String>,
+    /// The lines of an incomplete event. An event may occur within a reply.
     event: Vec<String>,
     replies: VecDeque<Reply>,
     events: VecDeque<(u64, SpeechEvent)>,
 }
 
-impl Parser {
+impl SsipParser {
     fn feed(&mut self, bytes: &[u8]) -> Result<(), VoiceError> {
         for &byte in bytes {
             if byte != b'\n' {
-                if self.line.len() >= LINE {
+                if self.line.len() >= MAX_LINE_BYTES {
                     return Err(VoiceError::MalformedReply("an endless line"));
                 }
                 self.line.push(byte);
@@ -88,7 +89,7 @@ impl Parser {
         let text = line.get(4..).unwrap_or_default();
         let pending = if is_event { &mut self.event } else { &mut self.reply };
         match line.as_bytes().get(3) {
-            Some(b'-') if pending.len() >= LINES => Err(VoiceError::MalformedReply("an endless answer")),
+            Some(b'-') if pending.len() >= MAX_REPLY_LINES => Err(VoiceError::MalformedReply("an endless answer")),
             Some(b'-') => {
                 pending.push(text.to_owned());
                 Ok(())
@@ -97,7 +98,7 @@ impl Parser {
             Some(b' ') | None => {
                 let data = std::mem::take(pending);
                 self.replies.push_back(Reply { code, text: text.to_owned(), data });
-                // Answers come to questions; nobody asks twice before the first answer.
+                // There is at most one request at a time.
                 if self.replies.len() > 1 { Err(VoiceError::MalformedReply("an answer to nothing")) } else { Ok(()) }
             }
             Some(_) => Err(VoiceError::MalformedReply("a line without a code")),
@@ -112,13 +113,13 @@ impl Parser {
             703 => SpeechEvent::Canceled,
             704 => SpeechEvent::Paused,
             705 => SpeechEvent::Resumed,
-            // Marks within a text, and whatever later versions tell.
+            // Index marks, and events of later versions.
             _ => return Ok(()),
         };
         let Some(message) = data.first().and_then(|id| id.trim().parse().ok()) else {
             return Err(VoiceError::MalformedReply("an event without a message"));
         };
-        if self.events.len() >= EVENTS {
+        if self.events.len() >= MAX_QUEUED_EVENTS {
             return Err(VoiceError::MalformedReply("too many events"));
         }
         self.events.push_back((message, happened));
@@ -129,18 +130,18 @@ impl Parser {
 /// A connection to speech-dispatcher.
 pub(super) struct Connection {
     stream: Box<dyn Stream>,
-    parser: Parser,
-    /// What the server has been told, so that it is told changes only.
+    parser: SsipParser,
+    /// The settings that were sent, so that only changes are sent.
     priority: Option<Priority>,
     language: Option<String>,
 }
 
 impl Connection {
     pub(super) fn new(stream: Box<dyn Stream>) -> Connection {
-        Connection { stream, parser: Parser::default(), priority: None, language: None }
+        Connection { stream, parser: SsipParser::default(), priority: None, language: None }
     }
 
-    /// Reads what has come. Nothing is lost if it is dropped while it waits.
+    /// Reads available bytes, or waits for some. Cancel safe.
     pub(super) async fn fill(&mut self) -> Result<(), VoiceError> {
         let mut buffer = [0; 1024];
         let count = self.stream.read(&mut buffer).await.map_err(|_| VoiceError::Closed)?;
@@ -150,12 +151,12 @@ impl Connection {
         self.parser.feed(&buffer[..count])
     }
 
-    /// The oldest event that nobody has seen.
+    /// Takes the oldest event from the queue.
     pub(super) fn event(&mut self) -> Option<(u64, SpeechEvent)> {
         self.parser.events.pop_front()
     }
 
-    /// Sends lines and waits for the answer.
+    /// Sends lines and waits for the reply.
     pub(super) async fn request(&mut self, lines: &str) -> Result<Reply, VoiceError> {
         if !self.parser.replies.is_empty() {
             return Err(VoiceError::MalformedReply("an answer to nothing"));
@@ -171,16 +172,16 @@ impl Connection {
                 self.fill().await?;
             }
         };
-        timeout(ANSWER, exchange).await.unwrap_or(Err(VoiceError::Silent))
+        timeout(REPLY_TIMEOUT, exchange).await.unwrap_or(Err(VoiceError::Silent))
     }
 
-    /// A setting without which there is no use in speaking.
+    /// Sends a required setting. Fails if the server refuses it.
     pub(super) async fn command(&mut self, line: &str) -> Result<(), VoiceError> {
         let reply = self.request(line).await?;
         if reply.accepted() { Ok(()) } else { Err(VoiceError::Refused(format!("{} {}", reply.code, reply.text))) }
     }
 
-    /// A setting that is good to have.
+    /// Sends an optional setting.
     pub(super) async fn try_command(&mut self, line: &str) -> Result<(), VoiceError> {
         let reply = self.request(line).await?;
         if !reply.accepted() {
@@ -189,7 +190,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Hands an utterance over. Returns the server's number for it, or nothing if it does not take it.
+    /// Sends an utterance. Returns the server's id of it, or `None` if the server does not accept it.
     pub(super) async fn speak(&mut self, utterance: &Utterance) -> Result<Option<u64>, VoiceError> {
         if let Some(language) = tag(&utterance.language)
             && self.language.as_deref() != Some(language)
@@ -198,7 +199,7 @@ impl Connection {
             self.language = Some(language.to_owned());
         }
         if self.priority != Some(utterance.priority) {
-            self.command(&format!("SET self PRIORITY {}", word(utterance.priority))).await?;
+            self.command(&format!("SET self PRIORITY {}", priority_name(utterance.priority))).await?;
             self.priority = Some(utterance.priority);
         }
         let ready = self.request("SPEAK").await?;
@@ -207,13 +208,13 @@ impl Connection {
             return Ok(None);
         }
         let reply = self.request(&escape(&utterance.text)).await?;
-        // The answer to a text that was not taken is a success too, but names no message.
+        // The reply to a text that was not accepted has a success code too, but no message id.
         Ok(if reply.accepted() { reply.data.first().and_then(|id| id.trim().parse().ok()) } else { None })
     }
 }
 
-/// The word that SSIP has for a priority.
-fn word(priority: Priority) -> &'static str {
+/// Returns the SSIP name of a priority.
+fn priority_name(priority: Priority) -> &'static str {
     match priority {
         Priority::Important => "important",
         Priority::Message => "message",
@@ -222,14 +223,14 @@ fn word(priority: Priority) -> &'static str {
     }
 }
 
-/// A language tag that may stand in a command: nothing in it can end the line or begin another argument.
+/// Returns a language tag that is safe in a command: it cannot end the line or begin another argument.
 fn tag(language: &str) -> Option<&str> {
     let fits = (2..=35).contains(&language.len());
     let plain = language.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     (fits && plain).then_some(language)
 }
 
-/// The text as SSIP wants it: lines that begin with a dot get another, a single dot ends it.
+/// Encodes a text: doubles the dot at the start of a line, and ends with a line that is a single dot.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for line in clean(text).split('\n') {
@@ -243,7 +244,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// The text without characters that are no text: they could end a line, or the message within the server.
+/// Removes control characters, which could end a line, or the message within the server.
 pub(super) fn clean(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let plain = text.chars().map(|c| match c {
@@ -258,14 +259,14 @@ pub(super) fn clean(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parse(bytes: &[u8]) -> Result<Parser, VoiceError> {
-        let mut parser = Parser::default();
+    fn parse(bytes: &[u8]) -> Result<SsipParser, VoiceError> {
+        let mut parser = SsipParser::default();
         parser.feed(bytes)?;
         Ok(parser)
     }
 
     #[test]
-    fn an_event_may_stand_within_an_answer() {
+    fn event_within_a_reply_is_parsed() {
         let parser = parse(b"225-7\r\n703-6\r\n703-1\r\n703 CANCELED\r\n225 OK MESSAGE QUEUED\r\n").unwrap();
         let reply = Reply { code: 225, text: "OK MESSAGE QUEUED".into(), data: vec!["7".into()] };
         assert_eq!(parser.replies, [reply]);
@@ -273,8 +274,8 @@ mod tests {
     }
 
     #[test]
-    fn bytes_may_come_one_by_one() {
-        let mut parser = Parser::default();
+    fn input_may_be_split_at_any_byte() {
+        let mut parser = SsipParser::default();
         for byte in b"701-3\r\n701-1\r\n701 BEGIN\r\n702-3\r\n702-1\r\n702 END\r\n" {
             parser.feed(&[*byte]).unwrap();
         }
@@ -282,10 +283,10 @@ mod tests {
     }
 
     #[test]
-    fn hostile_answers_are_errors() {
-        let endless = |line: &str| line.repeat(2 * EVENTS).into_bytes();
+    fn malformed_replies_are_errors() {
+        let endless = |line: &str| line.repeat(2 * MAX_QUEUED_EVENTS).into_bytes();
         for (bytes, what) in [
-            (vec![b'2'; LINE + 1], "an endless line"),
+            (vec![b'2'; MAX_LINE_BYTES + 1], "an endless line"),
             (endless("225-x\r\n"), "an endless answer"),
             (endless("701-x\r\n"), "an endless answer"),
             (endless("701-1\r\n701 BEGIN\r\n"), "too many events"),
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_language_cannot_smuggle_a_command() {
+    fn language_tag_cannot_inject_a_command() {
         assert_eq!(tag("de-AT"), Some("de-AT"));
         for bad in ["", "d", "de\r\nSTOP all", "de all", "dé", &"a".repeat(36)] {
             assert_eq!(tag(bad), None);

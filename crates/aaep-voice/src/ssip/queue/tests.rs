@@ -11,7 +11,7 @@ fn say(queue: &mut Queue, text: &str, priority: Priority) -> SpeechId {
 /// Hands over what is next, under this number.
 fn hand(queue: &mut Queue, message: u64) -> Option<String> {
     let text = queue.next()?.text;
-    queue.handed(Some(message));
+    queue.set_message(Some(message));
     Some(text)
 }
 
@@ -49,8 +49,8 @@ fn one_message_at_a_time_is_handed_over() {
     say(&mut queue, "2", Priority::Message);
     assert_eq!(hand(&mut queue, 10).as_deref(), Some("1"));
     assert_eq!(hand(&mut queue, 11), None);
-    assert!(!queue.heard(10, SpeechEvent::Begun));
-    assert!(!queue.heard(10, SpeechEvent::Ended));
+    assert!(!queue.handle_event(10, SpeechEvent::Begun));
+    assert!(!queue.handle_event(10, SpeechEvent::Ended));
     let about = None;
     assert_eq!(
         queue.take_events(),
@@ -66,15 +66,15 @@ fn all_that_is_stale_goes_and_nothing_else() {
         .map(|about| queue.push(utterance("text", Priority::Message, Some(about))).unwrap())
         .into();
     hand(&mut queue, 1);
-    queue.heard(1, SpeechEvent::Begun);
+    queue.handle_event(1, SpeechEvent::Begun);
     queue.cancel_about("old");
-    assert!(queue.take_back());
-    assert!(!queue.take_back(), "one question is enough");
+    assert!(queue.take_cancel_request());
+    assert!(!queue.take_cancel_request(), "one question is enough");
     assert_eq!(hand(&mut queue, 2), None, "the stale one leaves first");
-    queue.heard(1, SpeechEvent::Canceled);
+    queue.handle_event(1, SpeechEvent::Canceled);
     assert_eq!(canceled(&mut queue), [ids[2], ids[3], ids[0]]);
     assert!(hand(&mut queue, 2).is_some());
-    assert!(!queue.take_back());
+    assert!(!queue.take_cancel_request());
 }
 
 #[test]
@@ -83,12 +83,12 @@ fn a_stale_message_that_slips_through_is_asked_back_again() {
     queue.push(utterance("text", Priority::Message, Some("old"))).unwrap();
     hand(&mut queue, 1);
     queue.cancel_about("old");
-    assert!(queue.take_back());
-    queue.heard(1, SpeechEvent::Begun);
-    assert!(queue.take_back());
+    assert!(queue.take_cancel_request());
+    queue.handle_event(1, SpeechEvent::Begun);
+    assert!(queue.take_cancel_request());
     queue.overdue();
     assert!(queue.is_idle());
-    assert!(queue.heard(1, SpeechEvent::Begun), "given up, so it must be stopped if it speaks");
+    assert!(queue.handle_event(1, SpeechEvent::Begun), "given up, so it must be stopped if it speaks");
 }
 
 #[test]
@@ -97,9 +97,9 @@ fn stale_while_it_is_handed_over() {
     queue.push(utterance("text", Priority::Message, Some("old"))).unwrap();
     queue.next().unwrap();
     queue.cancel_about("old");
-    assert!(!queue.take_back(), "the server does not have it yet");
-    queue.handed(Some(5));
-    assert!(queue.take_back());
+    assert!(!queue.take_cancel_request(), "the server does not have it yet");
+    queue.set_message(Some(5));
+    assert!(queue.take_cancel_request());
 }
 
 #[test]
@@ -109,14 +109,14 @@ fn an_important_one_passes() {
     say(&mut queue, "other", Priority::Message);
     hand(&mut queue, 1);
     say(&mut queue, "important", Priority::Important);
-    assert!(queue.take_back());
-    queue.heard(1, SpeechEvent::Canceled);
+    assert!(queue.take_cancel_request());
+    queue.handle_event(1, SpeechEvent::Canceled);
     assert_eq!(waiting(&queue), ["important", "not begun", "other"]);
     assert_eq!(canceled(&mut queue), [], "it was only put off");
     hand(&mut queue, 2);
-    queue.heard(2, SpeechEvent::Begun);
+    queue.handle_event(2, SpeechEvent::Begun);
     say(&mut queue, "more important", Priority::Important);
-    assert!(!queue.take_back(), "important ones are said to their end");
+    assert!(!queue.take_cancel_request(), "important ones are said to their end");
 }
 
 #[test]
@@ -125,24 +125,24 @@ fn a_message_passes_what_has_not_begun_and_matters_less() {
     say(&mut queue, "progress", Priority::Progress);
     hand(&mut queue, 1);
     say(&mut queue, "message", Priority::Message);
-    assert!(queue.take_back());
-    queue.heard(1, SpeechEvent::Canceled);
+    assert!(queue.take_cancel_request());
+    queue.handle_event(1, SpeechEvent::Canceled);
     assert_eq!(waiting(&queue), ["message", "progress"]);
 
     let mut queue = Queue::new(9);
     let note = say(&mut queue, "note", Priority::Notification);
     hand(&mut queue, 1);
     say(&mut queue, "message", Priority::Message);
-    assert!(queue.take_back());
-    queue.heard(1, SpeechEvent::Canceled);
+    assert!(queue.take_cancel_request());
+    queue.handle_event(1, SpeechEvent::Canceled);
     assert_eq!(canceled(&mut queue), [note]);
 
     let mut queue = Queue::new(9);
     say(&mut queue, "progress", Priority::Progress);
     hand(&mut queue, 1);
-    queue.heard(1, SpeechEvent::Begun);
+    queue.handle_event(1, SpeechEvent::Begun);
     say(&mut queue, "message", Priority::Message);
-    assert!(!queue.take_back(), "words that are being said are not cut for it");
+    assert!(!queue.take_cancel_request(), "words that are being said are not cut for it");
 }
 
 #[test]
@@ -151,15 +151,15 @@ fn an_important_one_cuts_what_is_being_said() {
         let mut queue = Queue::new(9);
         let cut = say(&mut queue, "begun", Priority::Message);
         hand(&mut queue, 1);
-        queue.heard(1, SpeechEvent::Begun);
+        queue.handle_event(1, SpeechEvent::Begun);
         let important = say(&mut queue, "important", Priority::Important);
-        assert!(!queue.take_back(), "the server does it");
+        assert!(!queue.take_cancel_request(), "the server does it");
         assert_eq!(hand(&mut queue, 2).as_deref(), Some("important"));
         queue.take_events();
-        queue.heard(1, ending);
+        queue.handle_event(1, ending);
         assert_eq!(canceled(&mut queue), if ending == SpeechEvent::Canceled { vec![cut] } else { vec![] });
-        queue.heard(2, SpeechEvent::Begun);
-        queue.heard(2, SpeechEvent::Ended);
+        queue.handle_event(2, SpeechEvent::Begun);
+        queue.handle_event(2, SpeechEvent::Ended);
         assert!(matches!(queue.take_events()[1], VoiceEvent::Ended { id, .. } if id == important));
         assert!(queue.is_idle());
     }
@@ -170,12 +170,12 @@ fn an_important_one_that_is_taken_back_in_time_cuts_nothing() {
     let mut queue = Queue::new(9);
     queue.push(utterance("begun", Priority::Message, Some("a"))).unwrap();
     hand(&mut queue, 1);
-    queue.heard(1, SpeechEvent::Begun);
+    queue.handle_event(1, SpeechEvent::Begun);
     queue.push(utterance("important", Priority::Important, Some("b"))).unwrap();
     queue.cancel_about("b");
     assert_eq!(hand(&mut queue, 2), None);
     queue.cancel_about("a");
-    assert!(queue.take_back(), "what is being said can still be taken back");
+    assert!(queue.take_cancel_request(), "what is being said can still be taken back");
 }
 
 #[test]
@@ -183,11 +183,11 @@ fn what_was_cut_is_gone_even_if_the_server_forgets_to_say_so() {
     let mut queue = Queue::new(9);
     let cut = say(&mut queue, "begun", Priority::Message);
     hand(&mut queue, 1);
-    queue.heard(1, SpeechEvent::Begun);
+    queue.handle_event(1, SpeechEvent::Begun);
     say(&mut queue, "important", Priority::Important);
     hand(&mut queue, 2);
     assert!(!queue.is_idle());
-    queue.heard(2, SpeechEvent::Ended);
+    queue.handle_event(2, SpeechEvent::Ended);
     assert_eq!(canceled(&mut queue), [cut]);
     assert!(queue.is_idle());
 }
@@ -200,24 +200,24 @@ fn one_that_interrupts_is_next_but_never_before_a_more_urgent_one() {
     say(&mut queue, "later", Priority::Message);
     let interrupting = Utterance { interrupts: true, ..utterance("next", Priority::Message, None) };
     queue.push(interrupting.clone()).unwrap();
-    assert!(queue.take_back());
-    queue.heard(1, SpeechEvent::Canceled);
+    assert!(queue.take_cancel_request());
+    queue.handle_event(1, SpeechEvent::Canceled);
     assert_eq!(waiting(&queue), ["next", "not begun", "later"]);
 
     let mut queue = Queue::new(9);
     let cut = say(&mut queue, "begun", Priority::Message);
     hand(&mut queue, 1);
-    queue.heard(1, SpeechEvent::Begun);
+    queue.handle_event(1, SpeechEvent::Begun);
     queue.push(interrupting.clone()).unwrap();
-    assert!(queue.take_back());
-    queue.heard(1, SpeechEvent::Canceled);
+    assert!(queue.take_cancel_request());
+    queue.handle_event(1, SpeechEvent::Canceled);
     assert_eq!(canceled(&mut queue), [cut]);
 
     let mut queue = Queue::new(9);
     say(&mut queue, "important", Priority::Important);
     hand(&mut queue, 1);
     queue.push(interrupting).unwrap();
-    assert!(!queue.take_back());
+    assert!(!queue.take_cancel_request());
 }
 
 #[test]
@@ -251,8 +251,8 @@ fn progress_is_not_said_after_newer_words_about_the_same_thing() {
     let old = queue.push(utterance("Half done.", Priority::Progress, Some("a"))).unwrap();
     hand(&mut queue, 1);
     queue.push(utterance("All done.", Priority::Message, Some("a"))).unwrap();
-    assert!(queue.take_back());
-    queue.heard(1, SpeechEvent::Canceled);
+    assert!(queue.take_cancel_request());
+    queue.handle_event(1, SpeechEvent::Canceled);
     assert_eq!(canceled(&mut queue), [old]);
     assert_eq!(waiting(&queue), ["All done."]);
 }
@@ -262,9 +262,9 @@ fn progress_that_the_server_says_later_after_all() {
     let mut queue = Queue::new(9);
     let id = queue.push(utterance("100 percent", Priority::Progress, Some("a"))).unwrap();
     hand(&mut queue, 1);
-    queue.heard(1, SpeechEvent::Canceled);
-    assert!(!queue.heard(1, SpeechEvent::Begun), "it may speak");
-    queue.heard(1, SpeechEvent::Ended);
+    queue.handle_event(1, SpeechEvent::Canceled);
+    assert!(!queue.handle_event(1, SpeechEvent::Begun), "it may speak");
+    queue.handle_event(1, SpeechEvent::Ended);
     let about = Some("a".to_owned());
     assert_eq!(
         queue.take_events(),
@@ -276,9 +276,9 @@ fn progress_that_the_server_says_later_after_all() {
     );
     queue.push(utterance("stale", Priority::Progress, Some("a"))).unwrap();
     hand(&mut queue, 2);
-    queue.heard(2, SpeechEvent::Canceled);
+    queue.handle_event(2, SpeechEvent::Canceled);
     queue.cancel_about("a");
-    assert!(queue.heard(2, SpeechEvent::Begun), "it may not");
+    assert!(queue.handle_event(2, SpeechEvent::Begun), "it may not");
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_full_queue_gives_up_what_matters_less() {
 fn what_cannot_be_said_is_refused() {
     let mut queue = Queue::new(2);
     assert_eq!(queue.push(utterance(" \n\0\u{7f}", Priority::Message, None)), Err(SayError::Empty));
-    assert_eq!(queue.push(utterance(&"a".repeat(TEXT + 1), Priority::Message, None)), Err(SayError::TooLong));
+    assert_eq!(queue.push(utterance(&"a".repeat(MAX_TEXT_BYTES + 1), Priority::Message, None)), Err(SayError::TooLong));
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn what_a_dead_voice_did_not_say_is_said_again_once() {
     say(&mut queue, "2", Priority::Message);
     let progress = say(&mut queue, "progress", Priority::Progress);
     hand(&mut queue, 1);
-    queue.heard(1, SpeechEvent::Begun);
+    queue.handle_event(1, SpeechEvent::Begun);
     queue.lost();
     assert_eq!(waiting(&queue), ["1", "2"]);
     assert_eq!(canceled(&mut queue), [progress]);
@@ -336,8 +336,8 @@ fn stop_takes_everything() {
     let later = say(&mut queue, "2", Priority::Message);
     hand(&mut queue, 1);
     queue.stop();
-    assert!(queue.take_back());
-    queue.heard(1, SpeechEvent::Canceled);
+    assert!(queue.take_cancel_request());
+    queue.handle_event(1, SpeechEvent::Canceled);
     assert!(queue.is_idle());
     assert_eq!(canceled(&mut queue), [later, now]);
 }
@@ -348,7 +348,7 @@ fn events_of_strangers_change_nothing() {
     say(&mut queue, "1", Priority::Message);
     hand(&mut queue, 1);
     for happened in [SpeechEvent::Ended, SpeechEvent::Canceled, SpeechEvent::Paused, SpeechEvent::Resumed] {
-        assert!(!queue.heard(u64::MAX, happened));
+        assert!(!queue.handle_event(u64::MAX, happened));
     }
     assert!(!queue.is_idle());
     assert_eq!(queue.take_events(), []);
