@@ -18,7 +18,7 @@ fn open(dir: &Path, retention: Retention) -> (Store, RecoveredState) {
     loop {
         match Store::open(dir, retention) {
             Err(StoreError::InUse(_)) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
-            other => return other.unwrap(),
+            other => return other.expect("a store that no other process has open"),
         }
     }
 }
@@ -26,9 +26,9 @@ fn open(dir: &Path, retention: Retention) -> (Store, RecoveredState) {
 async fn subscribe(producer: &Producer) -> Link {
     let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "reader",
         "capabilities": {"supports_confirmation_reply": true}});
-    let Message::SubscriptionRequest(request) = serde_json::from_value(request).unwrap() else { unreachable!() };
+    let Message::SubscriptionRequest(request) = serde_json::from_value(request).expect("a message") else { unreachable!() };
     let request: SubscriptionRequest = *request;
-    producer.subscribe(&request, "user", ResumePolicy::Resumable).await.unwrap()
+    producer.subscribe(&request, "user", ResumePolicy::Resumable).await.expect("an accepted request")
 }
 
 /// Receives events until one matches, and returns that one.

@@ -185,7 +185,7 @@ fn a_manifest_is_signed_and_verified() {
     assert_eq!(verify(&["--agent-id", "harbour-bank-helper", "signed"]).code, 0);
     let seen = verify(&["--agent-id", "harbor-bank-helper", "signed"]);
     assert_eq!((seen.code, seen.out.as_str()), (1, ""));
-    assert!(seen.err.contains("not of \"harbor-bank-helper\""), "{}", seen.err);
+    assert!(seen.err.contains("expected \"harbor-bank-helper\""), "{}", seen.err);
 }
 
 #[test]

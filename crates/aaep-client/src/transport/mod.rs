@@ -117,5 +117,5 @@ fn to_json(message: &Message) -> Vec<u8> {
 /// Returns the reason to give up a connection on which one message does not end.
 #[cfg(any(feature = "sse", feature = "stdio"))]
 fn message_too_long() -> DisconnectReason {
-    DisconnectReason::Broken("a message is too long to be skipped".to_owned())
+    DisconnectReason::Broken("a message is too long.".to_owned())
 }

@@ -141,7 +141,10 @@ fn manifest_of_another_agent_is_a_mismatch() {
     assert_eq!(verified.check(&accepted("bank-helper", "1.0.0", json!([1, 2])), "sse"), Ok(()));
     let misfit = verified.check(&accepted("bank-he1per", "1.0.0", json!([1])), "sse").unwrap_err();
     assert_eq!(misfit, ManifestMismatch::AgentId { signed: "bank-helper".into(), accepted: "bank-he1per".into() });
-    assert_eq!(misfit.to_string(), "the signed manifest is that of \"bank-helper\", but \"bank-he1per\" accepted the subscription");
+    assert_eq!(
+        misfit.to_string(),
+        "the signed manifest is that of \"bank-helper\", but \"bank-he1per\" accepted the subscription"
+    );
 }
 
 #[test]

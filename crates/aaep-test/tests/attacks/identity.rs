@@ -240,7 +240,7 @@ async fn invalid_file_keeps_the_last_valid_one_in_use() {
     let mut house = House::new();
     let mut ada = house.subscribed(ADA).await;
     write(&house.tokens(), "half a li");
-    until("an error in the log", async || house.server.process.errors().contains("what was read before stays in use"))
+    until("an error in the log", async || house.server.process.errors().contains("keeping the previous contents"))
         .await;
     let log = house.server.process.errors();
     assert!(log.contains("ERROR") && log.contains("auth.tokens") && !log.contains(ADA), "{log}");

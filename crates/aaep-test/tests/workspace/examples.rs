@@ -1,9 +1,5 @@
 //! Every example program is run by a test.
 
-use std::process::Command;
-
-use aaep_test::root;
-
 use crate::source::{files_below, read, rust_files};
 
 /// Example programs that are measurements, which nothing but a person can judge.
@@ -40,21 +36,4 @@ fn every_example_program_is_run_by_a_test() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// Runs an example of a crate and returns its output.
-fn run_example(package: &str, example: &str) -> String {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["run", "--quiet", "-p", package, "--example", example];
-    let output = Command::new(cargo).current_dir(root()).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{example} failed: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-#[test]
-fn smallest_agent_asks_before_it_transfers_money() {
-    let output = run_example("aaep", "smallest_agent");
-    let at = |event: &str| output.find(event).unwrap_or_else(|| panic!("{event} is missing:\n{output}"));
-    assert!(at("awaiting.confirmation") < at("tool.invoked"), "{output}");
-    assert!(at("tool.completed") < at("session.completed"), "{output}");
 }

@@ -16,7 +16,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("Question", "A question as the sequence checker, the engine and the agent see it."),
     ("Questions", "The open questions of the sequence checker and of the engine."),
     ("QueueState", "To be renamed: different things in private modules of different crates."),
-    ("Record", "To be renamed: different things in private modules of different crates."),
     ("SessionState", "The state of one session in the engine and in the announcer, both private."),
     ("Shared", "State shared with a task or thread, private to each module."),
     ("Source", "To be renamed: different things in private modules of different crates."),

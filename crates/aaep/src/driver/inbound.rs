@@ -120,6 +120,8 @@ impl DriverState {
             tracing::info!(subscription = %id, principal, "message ignored: the sender has no such subscription");
             return None;
         };
+        // A message that an earlier input left in the queue is not the reply to this one.
+        self.drain_outputs();
         self.handle_message(key, &inbound.message, inbound.arrived);
         let mut reply = None;
         self.drain_outputs_with(|to, message| {
@@ -136,6 +138,7 @@ impl DriverState {
     /// replies to the sender, so no reply goes to the link. Returns whether there was such a subscription.
     fn refuse_renegotiation_of(&mut self, principal: &str, id: &SubscriptionId, rejection: &Rejection) -> bool {
         let Some(key) = self.engine().find_subscription(id, principal) else { return false };
+        self.drain_outputs();
         let refused =
             self.with_engine(|engine, cx| engine.reject_invalid_renegotiation(cx, key, Some(id), rejection)).is_ok();
         self.drain_outputs_with(|to, message| if to == key { None } else { Some(message) });
