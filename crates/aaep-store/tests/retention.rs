@@ -26,7 +26,9 @@ fn open(dir: &Path, retention: Retention) -> (Store, RecoveredState) {
 async fn subscribe(producer: &Producer) -> Link {
     let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "reader",
         "capabilities": {"supports_confirmation_reply": true}});
-    let Message::SubscriptionRequest(request) = serde_json::from_value(request).expect("a message") else { unreachable!() };
+    let Message::SubscriptionRequest(request) = serde_json::from_value(request).expect("a message") else {
+        unreachable!()
+    };
     let request: SubscriptionRequest = *request;
     producer.subscribe(&request, "user", ResumePolicy::Resumable).await.expect("an accepted request")
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use aaep_voice::brlapi::{BrailleConfig, KeyKind};
 use aaep_voice::{Braille, BrailleError, Endpoint};
-use brltty::{Place, soon};
+use brltty::{TestBrltty, soon};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
@@ -19,16 +19,16 @@ use tokio::time::timeout;
 
 #[tokio::test]
 async fn text_is_shown_and_keys_are_received() {
-    let mut place = Place::open().await;
-    let mut display = place.connect().await;
+    let mut brltty = TestBrltty::open().await;
+    let mut display = brltty.connect().await;
     assert_eq!(soon("the driver", display.driver()).await, Ok("Virtual".into()));
     assert_eq!(display.write("too early", None).await, Err(BrailleError::NotEntered));
     assert_eq!(soon("the display", display.enter_tty_mode(&[])).await, Ok((40, 1)));
     display.write("Löschen? 3 files", None).await.unwrap();
-    place.shows("Löschen? 3 files").await;
+    brltty.shows("Löschen? 3 files").await;
     display.write("abc", None).await.unwrap();
-    place.shows("abc").await;
-    let dots = place.shown.wait_for(|shown| shown.dots.starts_with("1|12|14| |"));
+    brltty.shows("abc").await;
+    let dots = brltty.shown.wait_for(|shown| shown.dots.starts_with("1|12|14| |"));
     soon("the dots of abc", dots).await.unwrap();
     for (press, kind) in [
         ("KEY_ENTER", KeyKind::Enter),
@@ -42,10 +42,10 @@ async fn text_is_shown_and_keys_are_received() {
         ("HOME", KeyKind::ToCursor),
         ("PASSCHAR 121", KeyKind::Character('y')),
     ] {
-        place.press(press).await;
+        brltty.press(press).await;
         assert_eq!(soon(press, display.key()).await.unwrap().kind, kind);
     }
-    place.press("ROUTE 5").await;
+    brltty.press("ROUTE 5").await;
     let KeyKind::Route(cell) = soon("the routing key", display.key()).await.unwrap().kind else {
         panic!("no routing key");
     };
@@ -58,49 +58,49 @@ async fn text_is_shown_and_keys_are_received() {
 
 #[tokio::test]
 async fn display_can_be_entered_again_after_leaving() {
-    let mut place = Place::open().await;
-    let mut display = place.connect().await;
+    let mut brltty = TestBrltty::open().await;
+    let mut display = brltty.connect().await;
     for text in ["first", "second"] {
         soon("the display", display.enter_tty_mode(&[1])).await.unwrap();
         display.write(text, Some(0)).await.unwrap();
-        place.shows(text).await;
+        brltty.shows(text).await;
         soon("leaving", display.leave()).await.unwrap();
     }
-    let mut other = place.connect().await;
+    let mut other = brltty.connect().await;
     soon("the display", other.enter_tty_mode(&[1])).await.unwrap();
     other.write(&"long ".repeat(100), None).await.unwrap();
-    place.shows(&"long ".repeat(8)).await;
-    place.press("KEY_ENTER").await;
+    brltty.shows(&"long ".repeat(8)).await;
+    brltty.press("KEY_ENTER").await;
     assert_eq!(soon("the key", other.key()).await.unwrap().kind, KeyKind::Enter);
     assert!(timeout(Duration::from_millis(1), display.key()).await.is_err(), "who has left gets no keys");
     drop(other);
     soon("the display", display.enter_tty_mode(&[1])).await.unwrap();
     display.write("third", None).await.unwrap();
-    place.shows("third").await;
+    brltty.shows("third").await;
 }
 
 #[tokio::test]
 async fn waiting_for_a_key_can_be_cancelled() {
-    let mut place = Place::open().await;
-    let mut display = place.connect().await;
+    let mut brltty = TestBrltty::open().await;
+    let mut display = brltty.connect().await;
     soon("the display", display.enter_tty_mode(&[])).await.unwrap();
     for key in [KeyKind::Enter, KeyKind::Escape] {
         for _ in 0..5 {
             assert!(timeout(Duration::from_millis(1), display.key()).await.is_err());
         }
-        place.press(if key == KeyKind::Enter { "KEY_ENTER" } else { "KEY_ESCAPE" }).await;
+        brltty.press(if key == KeyKind::Enter { "KEY_ENTER" } else { "KEY_ESCAPE" }).await;
         assert_eq!(soon("the key", display.key()).await.unwrap().kind, key);
     }
 }
 
 #[tokio::test]
 async fn lost_display_is_reported() {
-    let mut place = Place::open().await;
-    let mut display = place.connect().await;
+    let mut brltty = TestBrltty::open().await;
+    let mut display = brltty.connect().await;
     soon("the display", display.enter_tty_mode(&[])).await.unwrap();
-    place.end();
+    brltty.end();
     assert_eq!(soon("the end", display.key()).await, Err(BrailleError::Closed));
-    match soon("the refusal", Braille::connect(&place.config())).await.err() {
+    match soon("the refusal", Braille::connect(&brltty.config())).await.err() {
         Some(error @ BrailleError::NotRunning(_)) => assert!(error.to_string().contains("install the package brltty")),
         other => panic!("{other:?}"),
     }
@@ -108,15 +108,15 @@ async fn lost_display_is_reported() {
 
 #[tokio::test]
 async fn key_file_is_required_to_connect() {
-    let place = Place::start(|directory| {
+    let brltty = TestBrltty::start(|directory| {
         std::fs::write(directory.join("key"), "a secret of the test").unwrap();
         std::fs::write(directory.join("wrong"), "another").unwrap();
         format!("keyfile:{}", directory.join("key").display())
     })
     .await;
     for (name, good) in [("wrong", false), ("absent", false), ("key", true)] {
-        let key_file = place.directory.path().join(name);
-        let config = BrailleConfig { key_file: Some(key_file.clone()), ..place.config() };
+        let key_file = brltty.directory.path().join(name);
+        let config = BrailleConfig { key_file: Some(key_file.clone()), ..brltty.config() };
         match soon("the connection", Braille::connect(&config)).await {
             Ok(mut display) => {
                 assert!(good);

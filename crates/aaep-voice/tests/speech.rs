@@ -14,7 +14,7 @@ use std::time::Duration;
 use aaep_announce::{Priority, Utterance};
 use aaep_voice::ssip::Punctuation;
 use aaep_voice::{Endpoint, Voice, VoiceConfig, VoiceError, VoiceEvent};
-use speechd::{Place, begun, ended, event, soon, until};
+use speechd::{TestSpeechd, begun, ended, event, soon, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
@@ -32,9 +32,9 @@ async fn connect(config: VoiceConfig) -> Voice {
 
 #[tokio::test]
 async fn espeak_speaks_every_priority_and_language_completely() {
-    let mut place = Place::espeak();
-    let config = place.serve().await;
-    let modules = place.ask("LIST OUTPUT_MODULES").await;
+    let mut speechd = TestSpeechd::espeak();
+    let config = speechd.serve().await;
+    let modules = speechd.ask("LIST OUTPUT_MODULES").await;
     assert!(modules.contains("espeak-ng"), "install the Debian package speech-dispatcher-espeak-ng: {modules}");
     let voice = connect(config).await;
     let mut events = voice.events();
@@ -49,7 +49,7 @@ async fn espeak_speaks_every_priority_and_language_completely() {
         assert!(matches!(event(&mut events).await, VoiceEvent::Begun { id: begun, .. } if begun == id), "{text}");
         assert!(matches!(event(&mut events).await, VoiceEvent::Ended { id: ended, .. } if ended == id), "{text}");
     }
-    let lines = place.lines();
+    let lines = speechd.lines();
     assert!(lines[0].starts_with("SET self CLIENT_NAME ") && lines[0].ends_with(":aaep:main"), "{}", lines[0]);
     assert_eq!(
         lines[1..],
@@ -85,11 +85,11 @@ async fn espeak_speaks_every_priority_and_language_completely() {
 
 #[tokio::test]
 async fn texts_reach_the_synthesizer_unchanged() {
-    let mut place = Place::held();
+    let mut speechd = TestSpeechd::held();
     let words_per_minute = Some(310);
     let punctuation = Some(Punctuation::Some);
-    let voice = connect(VoiceConfig { words_per_minute, punctuation, ..place.serve().await }).await;
-    place.go();
+    let voice = connect(VoiceConfig { words_per_minute, punctuation, ..speechd.serve().await }).await;
+    speechd.go();
     let mut events = voice.events();
     let texts = [".hidden", "a\n.\n..b\r\n.QUIT\nc", "if a < b && c > \"d\": it's", "...", "Über 5 € 日本語"];
     for text in texts {
@@ -108,16 +108,16 @@ async fn texts_reach_the_synthesizer_unchanged() {
         "begin en-gb Über 5 € 日本語",
         "end",
     ];
-    assert_eq!(place.heard(), expected);
-    let settings = place.settings();
+    assert_eq!(speechd.spoken(), expected);
+    let settings = speechd.settings();
     assert!(settings.contains("rate=50\n") && settings.contains("punctuation_mode=some\n"), "{settings}");
-    assert_eq!(place.lines().iter().filter(|line| line.starts_with("SET self LANGUAGE")).count(), 1);
+    assert_eq!(speechd.lines().iter().filter(|line| line.starts_with("SET self LANGUAGE")).count(), 1);
 }
 
 #[tokio::test]
 async fn cancel_about_cancels_all_messages_of_that_topic_only() {
-    let mut place = Place::held();
-    let voice = connect(place.serve().await).await;
+    let mut speechd = TestSpeechd::held();
+    let voice = connect(speechd.serve().await).await;
     let mut events = voice.events();
     let said = voice.say(message("Old question.", "old")).unwrap();
     begun(&mut events, said).await;
@@ -130,18 +130,18 @@ async fn cancel_about_cancels_all_messages_of_that_topic_only() {
         assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id, about: about() });
     }
     begun(&mut events, other).await;
-    place.go();
+    speechd.go();
     ended(&mut events, other).await;
-    assert_eq!(place.heard(), ["begin en Old question.", "stop", "begin en New question.", "end"]);
-    let taken: Vec<String> = place.lines().into_iter().filter(|line| line.contains("CANCEL")).collect();
+    assert_eq!(speechd.spoken(), ["begin en Old question.", "stop", "begin en New question.", "end"]);
+    let taken: Vec<String> = speechd.lines().into_iter().filter(|line| line.contains("CANCEL")).collect();
     assert_eq!(taken, ["CANCEL self"]);
-    assert!(!place.lines().iter().any(|line| line.ends_with(" all") || line.starts_with("STOP")));
+    assert!(!speechd.lines().iter().any(|line| line.ends_with(" all") || line.starts_with("STOP")));
 }
 
 #[tokio::test]
 async fn cancel_about_cancels_a_message_just_sent() {
-    let mut place = Place::held();
-    let voice = connect(place.serve().await).await;
+    let mut speechd = TestSpeechd::held();
+    let voice = connect(speechd.serve().await).await;
     let mut events = voice.events();
     // Without waiting for its beginning: the cancellation meets it anywhere on its way.
     for _ in 0..20 {
@@ -158,17 +158,20 @@ async fn cancel_about_cancels_a_message_just_sent() {
     }
     let fresh = voice.say(message("Fresh.", "new")).unwrap();
     begun(&mut events, fresh).await;
-    place.go();
+    speechd.go();
     ended(&mut events, fresh).await;
-    let heard = place.heard();
-    assert_eq!(heard[heard.len() - 2..], ["begin en Fresh.", "end"]);
-    assert!(heard.iter().zip(&heard[1..]).all(|(one, next)| !one.ends_with("Stale.") || next == "stop"), "{heard:?}");
+    let spoken = speechd.spoken();
+    assert_eq!(spoken[spoken.len() - 2..], ["begin en Fresh.", "end"]);
+    assert!(
+        spoken.iter().zip(&spoken[1..]).all(|(one, next)| !one.ends_with("Stale.") || next == "stop"),
+        "{spoken:?}"
+    );
 }
 
 #[tokio::test]
 async fn important_message_interrupts_and_queued_messages_follow() {
-    let mut place = Place::held();
-    let voice = connect(place.serve().await).await;
+    let mut speechd = TestSpeechd::held();
+    let voice = connect(speechd.serve().await).await;
     let mut events = voice.events();
     let long = voice.say(message("A long story.", "story")).unwrap();
     begun(&mut events, long).await;
@@ -176,14 +179,14 @@ async fn important_message_interrupts_and_queued_messages_follow() {
     let first = voice.say(important("Confirm.")).unwrap();
     assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id: long, about: Some("story".into()) });
     begun(&mut events, first).await;
-    assert!(!place.lines().contains(&"CANCEL self".to_owned()), "the priority alone cuts");
+    assert!(!speechd.lines().contains(&"CANCEL self".to_owned()), "the priority alone cuts");
     let second = voice.say(important("Confirm this too.")).unwrap();
-    place.go();
+    speechd.go();
     for id in [first, second, later] {
         ended(&mut events, id).await;
     }
     assert_eq!(
-        place.heard(),
+        speechd.spoken(),
         [
             "begin en A long story.",
             "stop",
@@ -199,8 +202,8 @@ async fn important_message_interrupts_and_queued_messages_follow() {
 
 #[tokio::test]
 async fn stop_cancels_everything_and_later_messages_are_spoken() {
-    let mut place = Place::held();
-    let voice = connect(place.serve().await).await;
+    let mut speechd = TestSpeechd::held();
+    let voice = connect(speechd.serve().await).await;
     let mut events = voice.events();
     let said = voice.say(important("Never ending.")).unwrap();
     begun(&mut events, said).await;
@@ -211,98 +214,98 @@ async fn stop_cancels_everything_and_later_messages_are_spoken() {
     soon("silence", voice.idle()).await;
     let next = voice.say(message("Again.", "a")).unwrap();
     begun(&mut events, next).await;
-    place.go();
+    speechd.go();
     ended(&mut events, next).await;
-    assert_eq!(place.heard(), ["begin en Never ending.", "stop", "begin en Again.", "end"]);
+    assert_eq!(speechd.spoken(), ["begin en Never ending.", "stop", "begin en Again.", "end"]);
 }
 
 #[tokio::test]
 async fn speech_of_other_clients_is_not_cancelled() {
-    let mut place = Place::held();
-    let config = place.serve().await;
+    let mut speechd = TestSpeechd::held();
+    let config = speechd.serve().await;
     let (voice, other) = (connect(config.clone()).await, connect(config).await);
     let (mut events, mut others) = (voice.events(), other.events());
     let reading = other.say(message("The user's own reader.", "x")).unwrap();
     begun(&mut others, reading).await;
     let ours = voice.say(message("Ours.", "x")).unwrap();
-    until("ours to be handed over", || place.lines().contains(&"Ours.".to_owned()).then_some(())).await;
+    until("ours to be handed over", || speechd.lines().contains(&"Ours.".to_owned()).then_some(())).await;
     voice.cancel_about("x");
     voice.stop();
     assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id: ours, about: Some("x".into()) });
-    place.go();
+    speechd.go();
     ended(&mut others, reading).await;
-    assert_eq!(place.heard(), ["begin en The user's own reader.", "end"]);
+    assert_eq!(speechd.spoken(), ["begin en The user's own reader.", "end"]);
 }
 
 #[tokio::test]
 async fn last_progress_is_spoken_after_other_clients() {
-    let mut place = Place::held();
-    let config = place.serve().await;
+    let mut speechd = TestSpeechd::held();
+    let config = speechd.serve().await;
     let (voice, other) = (connect(config.clone()).await, connect(config).await);
     let (mut events, mut others) = (voice.events(), other.events());
     let reading = other.say(message("The user's own reader.", "x")).unwrap();
     begun(&mut others, reading).await;
     let id = voice.say(Utterance::new("All done.", "en", Priority::Progress)).unwrap();
-    until("it to be handed over", || place.lines().contains(&"All done.".to_owned()).then_some(())).await;
+    until("it to be handed over", || speechd.lines().contains(&"All done.".to_owned()).then_some(())).await;
     // The server passes it over for this, and says it in the end all the same.
     let urgent = other.say(important("Battery low.")).unwrap();
     begun(&mut others, urgent).await;
     assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id, about: None });
-    place.go();
+    speechd.go();
     assert_eq!(event(&mut events).await, VoiceEvent::Begun { id, about: None });
     assert_eq!(event(&mut events).await, VoiceEvent::Ended { id, about: None });
-    let heard = place.heard();
-    assert_eq!(heard[heard.len() - 2..], ["begin en All done.", "end"]);
+    let spoken = speechd.spoken();
+    assert_eq!(spoken[spoken.len() - 2..], ["begin en All done.", "end"]);
 }
 
 #[tokio::test]
 async fn cancelled_progress_is_not_spoken_after_other_clients() {
-    let mut place = Place::held();
-    let config = place.serve().await;
+    let mut speechd = TestSpeechd::held();
+    let config = speechd.serve().await;
     let (voice, other) = (connect(config.clone()).await, connect(config).await);
     let (mut events, mut others) = (voice.events(), other.events());
     let reading = other.say(message("The user's own reader.", "x")).unwrap();
     begun(&mut others, reading).await;
     let stale = Utterance { about: Some("old".into()), ..Utterance::new("Half done.", "en", Priority::Progress) };
     let id = voice.say(stale).unwrap();
-    until("it to be handed over", || place.lines().contains(&"Half done.".to_owned()).then_some(())).await;
+    until("it to be handed over", || speechd.lines().contains(&"Half done.".to_owned()).then_some(())).await;
     let details = voice.say(message("Details.", "new")).unwrap();
     voice.cancel_about("old");
     assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id, about: Some("old".into()) });
-    place.go();
+    speechd.go();
     ended(&mut others, reading).await;
     ended(&mut events, details).await;
     let after = voice.say(message("After.", "new")).unwrap();
     ended(&mut events, after).await;
-    let heard = place.heard();
+    let spoken = speechd.spoken();
     assert!(
-        heard.iter().zip(&heard[1..]).all(|(one, next)| !one.ends_with("Half done.") || next == "stop"),
-        "{heard:?}"
+        spoken.iter().zip(&spoken[1..]).all(|(one, next)| !one.ends_with("Half done.") || next == "stop"),
+        "{spoken:?}"
     );
 }
 
 #[tokio::test]
 async fn dropped_voice_quits_and_finishes_its_speech() {
-    let mut place = Place::held();
-    let voice = connect(place.serve().await).await;
+    let mut speechd = TestSpeechd::held();
+    let voice = connect(speechd.serve().await).await;
     let mut events = voice.events();
     let id = voice.say(message("The last words.", "a")).unwrap();
     begun(&mut events, id).await;
     drop(voice);
-    until("the goodbye", || (place.lines().last()? == "QUIT").then_some(())).await;
+    until("the goodbye", || (speechd.lines().last()? == "QUIT").then_some(())).await;
     assert_eq!(soon("the end", events.next()).await, None);
-    place.go();
-    until("the end of the words", || (place.heard() == ["begin en The last words.", "end"]).then_some(())).await;
+    speechd.go();
+    until("the end of the words", || (speechd.spoken() == ["begin en The last words.", "end"]).then_some(())).await;
 }
 
 #[tokio::test]
 async fn server_over_tcp_works() {
-    let mut place = Place::held();
-    place.serve().await;
-    place.go();
+    let mut speechd = TestSpeechd::held();
+    speechd.serve().await;
+    speechd.go();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let real = place.path("real.sock");
+    let real = speechd.path("real.sock");
     tokio::spawn(async move {
         let (mut client, _) = listener.accept().await.unwrap();
         let mut server = UnixStream::connect(real).await.unwrap();
@@ -313,30 +316,30 @@ async fn server_over_tcp_works() {
     let mut events = voice.events();
     let id = voice.say(important("Far away.")).unwrap();
     ended(&mut events, id).await;
-    assert_eq!(place.heard(), ["begin en Far away.", "end"]);
+    assert_eq!(speechd.spoken(), ["begin en Far away.", "end"]);
 }
 
 #[tokio::test]
 async fn restarted_server_speaks_pending_messages_again() {
-    let place = Place::held();
+    let speechd = TestSpeechd::held();
     let mut start = vec!["speech-dispatcher".to_owned(), "--spawn".to_owned()];
-    start.extend(place.arguments());
-    let address = Some(Endpoint::Unix(place.path("own.sock")));
+    start.extend(speechd.arguments());
+    let address = Some(Endpoint::Unix(speechd.path("own.sock")));
     let voice = connect(VoiceConfig { address, start: Some(start), ..VoiceConfig::default() }).await;
     let mut events = voice.events();
     let said = voice.say(important("Confirm.")).unwrap();
     begun(&mut events, said).await;
     let waiting = voice.say(message("Details.", "a")).unwrap();
     let progress = voice.say(Utterance::new("Half.", "en", Priority::Progress)).unwrap();
-    place.kill_spawned();
+    speechd.kill_spawned();
     assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id: progress, about: None });
     assert_eq!(event(&mut events).await, VoiceEvent::Lost(VoiceError::Closed));
     assert_eq!(event(&mut events).await, VoiceEvent::Back);
     begun(&mut events, said).await;
-    place.go();
+    speechd.go();
     ended(&mut events, said).await;
     ended(&mut events, waiting).await;
-    assert_eq!(place.heard(), ["begin en Confirm.", "begin en Confirm.", "end", "begin en Details.", "end",]);
+    assert_eq!(speechd.spoken(), ["begin en Confirm.", "begin en Confirm.", "end", "begin en Details.", "end",]);
 }
 
 /// A server of the test's own that answers each line by `answer`, and closes when that gives nothing.

@@ -83,14 +83,14 @@ pub fn question(id: &str, token: &str) -> Value {
 }
 
 /// What a subscriber hears, with what was passed over on the way.
-pub trait Listening {
-    fn hear(&mut self) -> impl Future<Output = SubscriberEvent>;
+pub trait ReceiveExt {
+    fn receive(&mut self) -> impl Future<Output = SubscriberEvent>;
 
     fn wait_for<T>(&mut self, what: &str, pick: impl FnMut(SubscriberEvent) -> Option<T>) -> impl Future<Output = T>;
 }
 
-impl Listening for Subscriber {
-    async fn hear(&mut self) -> SubscriberEvent {
+impl ReceiveExt for Subscriber {
+    async fn receive(&mut self) -> SubscriberEvent {
         in_time("anything", self.recv()).await.expect("it is over")
     }
 
@@ -98,47 +98,47 @@ impl Listening for Subscriber {
         let mut passed = Vec::new();
         let waiting = async {
             loop {
-                let heard = self.recv().await.unwrap_or_else(|| panic!("it is over before {what}"));
-                let told = format!("{heard:?}");
-                if let Some(found) = pick(heard) {
+                let received = self.recv().await.unwrap_or_else(|| panic!("it is over before {what}"));
+                let told = format!("{received:?}");
+                if let Some(found) = pick(received) {
                     return found;
                 }
                 passed.push(told);
             }
         };
         let result = tokio::time::timeout(PATIENCE, waiting).await;
-        result.unwrap_or_else(|_| panic!("waited too long for {what}; heard {passed:#?}"))
+        result.unwrap_or_else(|_| panic!("waited too long for {what}; received {passed:#?}"))
     }
 }
 
-pub fn event_id(heard: SubscriberEvent) -> Option<String> {
-    if let SubscriberEvent::Event(event) = heard { Some(event.envelope.event_id.to_string()) } else { None }
+pub fn event_id(received: SubscriberEvent) -> Option<String> {
+    if let SubscriberEvent::Event(event) = received { Some(event.envelope.event_id.to_string()) } else { None }
 }
 
-pub fn prompt(heard: SubscriberEvent) -> Option<Prompt> {
-    if let SubscriberEvent::PromptOpened(prompt, _) = heard { Some(*prompt) } else { None }
+pub fn prompt(received: SubscriberEvent) -> Option<Prompt> {
+    if let SubscriberEvent::PromptOpened(prompt, _) = received { Some(*prompt) } else { None }
 }
 
-pub fn prompt_end(heard: SubscriberEvent) -> Option<(PromptId, PromptEnd)> {
-    if let SubscriberEvent::PromptEnded(id, end) = heard { Some((id, end)) } else { None }
+pub fn prompt_end(received: SubscriberEvent) -> Option<(PromptId, PromptEnd)> {
+    if let SubscriberEvent::PromptEnded(id, end) = received { Some((id, end)) } else { None }
 }
 
 pub fn notice(kind: NoticeKind) -> impl FnMut(SubscriberEvent) -> Option<Notice> {
-    move |heard| {
-        if let SubscriberEvent::Notice(notice) = heard { Some(notice).filter(|n| n.kind() == kind) } else { None }
+    move |received| {
+        if let SubscriberEvent::Notice(notice) = received { Some(notice).filter(|n| n.kind() == kind) } else { None }
     }
 }
 
-pub fn end(heard: SubscriberEvent) -> Option<aaep_client::EndReason> {
-    if let SubscriberEvent::Ended(ended) = heard { Some(ended) } else { None }
+pub fn end(received: SubscriberEvent) -> Option<aaep_client::EndReason> {
+    if let SubscriberEvent::Ended(ended) = received { Some(ended) } else { None }
 }
 
-pub fn live(heard: SubscriberEvent) -> Option<()> {
-    matches!(heard, SubscriberEvent::Accepted(_)).then_some(())
+pub fn live(received: SubscriberEvent) -> Option<()> {
+    matches!(received, SubscriberEvent::Accepted(_)).then_some(())
 }
 
 /// What an HTTP producer saw.
-pub struct Seen {
+pub struct ReceivedRequest {
     pub method: Method,
     pub path: String,
     pub headers: hyper::HeaderMap,
@@ -153,7 +153,7 @@ pub struct Answer {
     location: Option<String>,
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// Answers with JSON.
     pub fn json(self, status: u16, body: &Value) {
         self.text(status, "application/json", body.to_string());
@@ -224,7 +224,7 @@ impl Stream {
 /// An HTTP producer that the test plays: every request comes to the test and waits for its answer.
 pub struct FakeHttp {
     pub port: u16,
-    seen: mpsc::UnboundedReceiver<Seen>,
+    seen: mpsc::UnboundedReceiver<ReceivedRequest>,
     /// What is answered without asking the test, by path.
     fixed: Fixed,
     _accepting: tokio::task::JoinSet<()>,
@@ -277,12 +277,12 @@ impl FakeHttp {
     }
 
     /// The next request.
-    pub async fn next(&mut self) -> Seen {
+    pub async fn next(&mut self) -> ReceivedRequest {
         in_time("a request", self.seen.recv()).await.unwrap()
     }
 
     /// The next request, which must be to this path.
-    pub async fn expect(&mut self, method: Method, path: &str) -> Seen {
+    pub async fn expect(&mut self, method: Method, path: &str) -> ReceivedRequest {
         let seen = self.next().await;
         assert_eq!((&seen.method, seen.path.as_str()), (&method, path));
         seen
@@ -297,7 +297,7 @@ impl FakeHttp {
 
 async fn serve(
     request: Request<Incoming>,
-    sender: mpsc::UnboundedSender<Seen>,
+    sender: mpsc::UnboundedSender<ReceivedRequest>,
     fixed: Fixed,
 ) -> Result<Response<BoxBody<Bytes, Infallible>>, hyper::Error> {
     let (parts, body) = request.into_parts();
@@ -310,7 +310,7 @@ async fn serve(
     let body = body.collect().await?.to_bytes();
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let (answer, mut answers) = mpsc::channel(1);
-    sender.send(Seen { method: parts.method, path, headers: parts.headers, body, answer }).ok();
+    sender.send(ReceivedRequest { method: parts.method, path, headers: parts.headers, body, answer }).ok();
     let Some(answer) = answers.recv().await else {
         // The test has no answer: the producer hangs.
         return std::future::pending().await;

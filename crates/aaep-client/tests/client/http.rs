@@ -57,8 +57,8 @@ async fn broken_stream_resumes_after_the_last_event() {
     let stream = again.stream();
     stream.send(&asking);
     stream.send(&event("evt_3", "state.changed", json!({"from_state": "idle", "to_state": "awaiting_input"})));
-    let heard = subscriber.wait_for("the next event", event_id).await;
-    assert_eq!(heard, "evt_3", "what came before is not heard again");
+    let received = subscriber.wait_for("the next event", event_id).await;
+    assert_eq!(received, "evt_3", "what came before is not received again");
     subscriber.reply(asked.id, PromptAnswer::accept()).await.unwrap();
     assert_eq!(producer.expect(Method::POST, "/aaep/v1/replies").await.body["subscription_id"], "sub_1");
 }
@@ -74,8 +74,8 @@ async fn unknown_subscription_is_requested_again() {
     producer.expect(Method::GET, "/aaep/v1/events?subscription_id=sub_1").await.empty(404);
     let stream = producer.serve("sub_2").await;
     stream.send(&started("evt_2"));
-    let away =
-        subscriber.wait_for("the gap", |heard| if let SubscriberEvent::Gap(gap) = heard { Some(gap) } else { None });
+    let away = subscriber
+        .wait_for("the gap", |received| if let SubscriberEvent::Gap(gap) = received { Some(gap) } else { None });
     assert_eq!(away.await, Gap::Away);
     assert_eq!(subscriber.wait_for("the event", event_id).await, "evt_2");
 }
@@ -131,7 +131,7 @@ async fn renegotiation_updates_the_terms_and_close_ends_the_subscriber() {
     let mut terms = accepted("sub_1");
     terms["honored_capabilities"]["max_events_per_second"] = json!(2);
     change.json(200, &terms);
-    let rate = subscriber.wait_for("new terms", |heard| match heard {
+    let rate = subscriber.wait_for("new terms", |received| match received {
         SubscriberEvent::Accepted(accepted) => accepted.honored_capabilities.fields.max_events_per_second,
         _ => None,
     });

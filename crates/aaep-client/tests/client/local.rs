@@ -115,7 +115,7 @@ fn result(value: &Value) -> String {
 #[tokio::test]
 async fn question_of_a_command_is_answered() {
     let directory = tempfile::tempdir().unwrap();
-    let log = directory.path().join("heard");
+    let log = directory.path().join("received");
     let script = r#"echo "for people" >&2
         read -r line; echo "$line" >> "$1"; echo "$2"; echo "$3"; echo "$4"
         while read -r line; do echo "$line" >> "$1"; echo "$5"; done
@@ -134,15 +134,15 @@ async fn question_of_a_command_is_answered() {
     assert_eq!(subscriber.wait_for("the pong to be read", event_id).await, "evt_2");
     subscriber.reply(asked.id, PromptAnswer::accept()).await.unwrap();
     in_time("the close", subscriber.close("done")).await;
-    let heard = std::fs::read_to_string(&log).unwrap();
-    let lines: Vec<Value> = heard.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let received = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<Value> = received.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let methods: Vec<&str> = lines.iter().map(|line| line["method"].as_str().unwrap_or("answer")).collect();
-    assert_eq!(methods, ["aaep.subscribe", "answer", "aaep.reply", "aaep.close"], "{heard}");
+    assert_eq!(methods, ["aaep.subscribe", "answer", "aaep.reply", "aaep.close"], "{received}");
     assert_eq!(lines[0]["params"]["type"], "subscription.request");
     assert_eq!((&lines[1]["id"], &lines[1]["result"]), (&json!("p"), &json!({})));
     assert_eq!(lines[2]["params"]["reply_token"], "rpl_1");
     assert!(lines[2].get("id").is_none(), "a reply is a notification");
-    assert!(heard.ends_with("end\n"), "the command saw the end of its input: {heard}");
+    assert!(received.ends_with("end\n"), "the command saw the end of its input: {received}");
 }
 
 #[tokio::test]

@@ -17,8 +17,8 @@ async fn events_of_several_producers_share_one_queue_and_replies_are_separate() 
     stream_two.send(&question("evt_1", "rpl_1"));
     let mut asked = Vec::new();
     while asked.len() < 2 {
-        let (from, heard) = in_time("a question", subscribers.recv()).await.unwrap();
-        if let SubscriberEvent::PromptOpened(prompt, _) = heard {
+        let (from, received) = in_time("a question", subscribers.recv()).await.unwrap();
+        if let SubscriberEvent::PromptOpened(prompt, _) = received {
             asked.push((from, prompt.id));
         }
     }
@@ -36,8 +36,8 @@ async fn events_of_several_producers_share_one_queue_and_replies_are_separate() 
     };
     in_time("the close", async { tokio::join!(closing, served) }).await;
     let mut ended = Vec::new();
-    while let Some((from, heard)) = in_time("the end", subscribers.recv()).await {
-        if matches!(heard, SubscriberEvent::Ended(EndReason::Closed)) {
+    while let Some((from, received)) = in_time("the end", subscribers.recv()).await {
+        if matches!(received, SubscriberEvent::Ended(EndReason::Closed)) {
             ended.push(from);
         }
     }
@@ -80,7 +80,7 @@ async fn question_overtakes_queued_events_of_a_slow_reader() {
     let mut skipped = 0;
     let mut heard_events = 0;
     while heard_events < 2 + 1024 {
-        match subscriber.hear().await {
+        match subscriber.receive().await {
             SubscriberEvent::Event(event) => {
                 heard_events += 1;
                 order.push(event.envelope.event_id.to_string());

@@ -27,7 +27,7 @@ fn demanding(file: &Path) -> ConnectOptions {
     options
 }
 
-/// Serves one subscription with a manifest signed by this key; answers what is heard: terms or the end.
+/// Serves one subscription with a manifest signed by this key; answers what is received: terms or the end.
 async fn meet(
     producer: &mut FakeHttp,
     options: ConnectOptions,
@@ -43,16 +43,16 @@ async fn meet(
     producer.expect(Method::POST, "/aaep/v1/subscriptions").await.grant(&terms);
     producer.fix("/aaep/v1/events?subscription_id=sub_1", 503, "");
     let mut notices = Vec::new();
-    let heard = subscriber.wait_for("terms or the end", |heard| match heard {
-        SubscriberEvent::Accepted(_) | SubscriberEvent::Ended(_) => Some(heard),
+    let received = subscriber.wait_for("terms or the end", |received| match received {
+        SubscriberEvent::Accepted(_) | SubscriberEvent::Ended(_) => Some(received),
         SubscriberEvent::Notice(notice) => {
             notices.push(notice.kind());
             None
         }
         _ => None,
     });
-    let heard = heard.await;
-    (heard, notices)
+    let received = received.await;
+    (received, notices)
 }
 
 #[tokio::test]
@@ -62,23 +62,23 @@ async fn changed_key_is_refused_with_a_notice() {
     let mut producer = FakeHttp::new().await;
     let manifest = manifest(&["sse"]);
     let (first, second) = (key(), key());
-    let (heard, notices) = meet(&mut producer, demanding(&file), &first, &manifest).await;
-    assert!(matches!(heard, SubscriberEvent::Accepted(_)), "{heard:?} {notices:?}");
-    let (heard, notices) = meet(&mut producer, demanding(&file), &second, &manifest).await;
-    assert!(matches!(heard, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "{heard:?}");
+    let (received, notices) = meet(&mut producer, demanding(&file), &first, &manifest).await;
+    assert!(matches!(received, SubscriberEvent::Accepted(_)), "{received:?} {notices:?}");
+    let (received, notices) = meet(&mut producer, demanding(&file), &second, &manifest).await;
+    assert!(matches!(received, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "{received:?}");
     assert!(notices.contains(&NoticeKind::KeyChanged), "{notices:?}");
     // Who does not demand a signature is warned as loudly, and served.
     let easy = options().handshake(HandshakePolicy::Always).remember_keys(&file);
-    let (heard, notices) = meet(&mut producer, easy, &second, &manifest).await;
-    assert!(matches!(heard, SubscriberEvent::Accepted(_)), "{heard:?}");
+    let (received, notices) = meet(&mut producer, easy, &second, &manifest).await;
+    assert!(matches!(received, SubscriberEvent::Accepted(_)), "{received:?}");
     assert!(notices.contains(&NoticeKind::KeyChanged), "{notices:?}");
     // A user who knows why can forget the old key.
     let site = producer.url().parse::<aaep_client::Address>().unwrap();
     KnownKeys::new(&file).forget(&producer_name(site.origin(), "tester")).unwrap();
-    let (heard, _) = meet(&mut producer, demanding(&file), &second, &manifest).await;
-    assert!(matches!(heard, SubscriberEvent::Accepted(_)), "{heard:?}");
-    let (heard, _) = meet(&mut producer, demanding(&file), &first, &manifest).await;
-    assert!(matches!(heard, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "{heard:?}");
+    let (received, _) = meet(&mut producer, demanding(&file), &second, &manifest).await;
+    assert!(matches!(received, SubscriberEvent::Accepted(_)), "{received:?}");
+    let (received, _) = meet(&mut producer, demanding(&file), &first, &manifest).await;
+    assert!(matches!(received, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "{received:?}");
 }
 
 #[tokio::test]
@@ -92,16 +92,19 @@ async fn manifest_must_be_signed_by_a_trusted_key_and_match_the_producer() {
         options.keys = KeySet::from_iter([trusted.public().clone()]);
         options
     };
-    let (heard, _) = meet(&mut producer, trusting("a"), &trusted, &manifest(&["sse"])).await;
-    assert!(matches!(heard, SubscriberEvent::Accepted(_)), "{heard:?}");
-    let (heard, _) = meet(&mut producer, trusting("b"), &key(), &manifest(&["sse"])).await;
-    assert!(matches!(heard, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "another key: {heard:?}");
-    let (heard, _) = meet(&mut producer, trusting("c"), &trusted, &manifest(&["websocket"])).await;
-    assert!(matches!(heard, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "another transport: {heard:?}");
+    let (received, _) = meet(&mut producer, trusting("a"), &trusted, &manifest(&["sse"])).await;
+    assert!(matches!(received, SubscriberEvent::Accepted(_)), "{received:?}");
+    let (received, _) = meet(&mut producer, trusting("b"), &key(), &manifest(&["sse"])).await;
+    assert!(matches!(received, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "another key: {received:?}");
+    let (received, _) = meet(&mut producer, trusting("c"), &trusted, &manifest(&["websocket"])).await;
+    assert!(
+        matches!(received, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))),
+        "another transport: {received:?}"
+    );
     let mut other = manifest(&["sse"]);
     other["agent_id"] = json!("someone-else");
-    let (heard, _) = meet(&mut producer, trusting("d"), &trusted, &other).await;
-    assert!(matches!(heard, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "another agent: {heard:?}");
+    let (received, _) = meet(&mut producer, trusting("d"), &trusted, &other).await;
+    assert!(matches!(received, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "another agent: {received:?}");
 }
 
 #[tokio::test]
@@ -115,13 +118,13 @@ async fn no_event_is_delivered_without_a_required_signature() {
     let close = producer.expect(Method::POST, "/aaep/v1/replies").await;
     assert_eq!(close.body["type"], "subscription.close");
     close.empty(204);
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     while let Some(next) = in_time("the end", subscriber.recv()).await {
-        heard.push(next);
+        received.push(next);
     }
-    assert!(matches!(heard.last(), Some(SubscriberEvent::Ended(EndReason::ManifestMismatch(_)))), "{heard:?}");
+    assert!(matches!(received.last(), Some(SubscriberEvent::Ended(EndReason::ManifestMismatch(_)))), "{received:?}");
     assert!(
-        !heard.iter().any(|h| matches!(h, SubscriberEvent::Event(_) | SubscriberEvent::PromptOpened(..))),
-        "{heard:?}"
+        !received.iter().any(|h| matches!(h, SubscriberEvent::Event(_) | SubscriberEvent::PromptOpened(..))),
+        "{received:?}"
     );
 }

@@ -77,8 +77,8 @@ async fn question_is_answered_and_a_lost_connection_subscribes_again() {
     drop(socket);
     let mut socket = FakeSocket::accept(&listener, true).await;
     socket.serve("sub_2").await;
-    let away =
-        subscriber.wait_for("the gap", |heard| if let SubscriberEvent::Gap(gap) = heard { Some(gap) } else { None });
+    let away = subscriber
+        .wait_for("the gap", |received| if let SubscriberEvent::Gap(gap) = received { Some(gap) } else { None });
     assert_eq!(away.await, Gap::Away);
     // It is not asked again, so it is over.
     assert_eq!(subscriber.wait_for("its end", prompt_end).await, (open.id, PromptEnd::ConnectionLost));

@@ -26,7 +26,7 @@ const LINES: &str = "ada-secret-ada-secret-ada-secret ada subscribe,reply,produc
 /// How long a short-lived token holds.
 const SHORT_SECONDS: u32 = 4;
 
-struct House {
+struct TestServer {
     server: Serving,
     key: SigningKey,
     files: tempfile::TempDir,
@@ -40,8 +40,8 @@ fn write(path: &Path, text: &str) {
     fs::rename(&beside, path).unwrap();
 }
 
-impl House {
-    fn new() -> House {
+impl TestServer {
+    fn new() -> TestServer {
         let files = tempfile::tempdir().unwrap();
         let (tokens, keys) = (files.path().join("tokens"), files.path().join("keys.json"));
         let key = SigningKey::generate(Algorithm::EdDsa).unwrap();
@@ -49,7 +49,7 @@ impl House {
         write(&keys, &KeySet::from_iter([key.public().clone()]).to_jwks());
         let (tokens, keys) = (tokens.to_str().unwrap(), keys.to_str().unwrap());
         let server = Serving::start(&["serve", "--no-unix", "--tokens", tokens, "--jwks", keys]);
-        House { server, key, files }
+        TestServer { server, key, files }
     }
 
     fn tokens(&self) -> PathBuf {
@@ -160,11 +160,11 @@ fn assert_lapsed((code, reason): (u16, String)) {
 
 #[tokio::test]
 async fn websockets_close_when_their_token_expires() {
-    let house = House::new();
-    let (before, token) = (millis(), house.token("jane", SHORT_SECONDS));
-    let subscriber = house.subscribed(&token).await;
-    let agent = house.connect("/aaep/v1/agent/ws", &token).await;
-    let mut lasting = house.subscribed(&house.token("jane", 3600)).await;
+    let test = TestServer::new();
+    let (before, token) = (millis(), test.token("jane", SHORT_SECONDS));
+    let subscriber = test.subscribed(&token).await;
+    let agent = test.connect("/aaep/v1/agent/ws", &token).await;
+    let mut lasting = test.subscribed(&test.token("jane", 3600)).await;
     let (subscriber, agent) = tokio::join!(end(subscriber), end(agent));
     assert_lapsed(subscriber);
     assert_lapsed(agent);
@@ -175,88 +175,87 @@ async fn websockets_close_when_their_token_expires() {
 
 #[tokio::test]
 async fn event_stream_ends_when_its_token_expires_and_resumes_with_a_new_one() {
-    let house = House::new();
-    let token = house.token("jane", SHORT_SECONDS);
-    let (status, accepted) = house.post("/aaep/v1/subscriptions", &token, &request()).await;
+    let test = TestServer::new();
+    let token = test.token("jane", SHORT_SECONDS);
+    let (status, accepted) = test.post("/aaep/v1/subscriptions", &token, &request()).await;
     assert_eq!(status, 201, "{accepted}");
     let id = accepted["subscription_id"].as_str().unwrap();
     let said = |name: &str, text: &str| json!({"type": "session.started", "session_id": name, "summary_normal": text});
-    let (first, status) = tokio::join!(house.stream(id, &token, None), async {
-        house.post("/aaep/v1/agent/events", ADA, &said("a", "Before the expiry.")).await.0
+    let (first, status) = tokio::join!(test.stream(id, &token, None), async {
+        test.post("/aaep/v1/agent/events", ADA, &said("a", "Before the expiry.")).await.0
     });
     assert_eq!(status, 200);
     assert!(first.contains("Before the expiry."), "{first}");
     let last_message = first.rsplit("data: ").next().unwrap();
     assert!(last_message.contains("subscription.close") && last_message.contains("authentication_required"), "{first}");
     let last = first.lines().rev().find_map(|line| line.strip_prefix("id: ")).unwrap();
-    assert_eq!(house.post("/aaep/v1/agent/events", ADA, &said("b", "In between.")).await.0, 200);
+    assert_eq!(test.post("/aaep/v1/agent/events", ADA, &said("b", "In between.")).await.0, 200);
     // Nobody else can go on with it; the same principal can.
-    assert!(house.stream(id, EVE, Some(last)).await.starts_with("HTTP/1.1 404"));
-    let second = house.stream(id, &house.token("jane", SHORT_SECONDS), Some(last)).await;
+    assert!(test.stream(id, EVE, Some(last)).await.starts_with("HTTP/1.1 404"));
+    let second = test.stream(id, &test.token("jane", SHORT_SECONDS), Some(last)).await;
     assert!(second.contains("In between.") && !second.contains("Before the expiry."), "{second}");
 }
 
 #[tokio::test]
 async fn removed_token_loses_its_connections() {
-    let house = House::new();
-    let (ada, agent) = (house.subscribed(ADA).await, house.connect("/aaep/v1/agent/ws", ADA).await);
-    let mut eve = house.subscribed(EVE).await;
-    let (_, accepted) = house.post("/aaep/v1/subscriptions", ADA, &request()).await;
+    let test = TestServer::new();
+    let (ada, agent) = (test.subscribed(ADA).await, test.connect("/aaep/v1/agent/ws", ADA).await);
+    let mut eve = test.subscribed(EVE).await;
+    let (_, accepted) = test.post("/aaep/v1/subscriptions", ADA, &request()).await;
     let id = accepted["subscription_id"].as_str().unwrap().to_owned();
     let revoke = async {
         tokio::time::sleep(Duration::from_millis(10)).await;
-        write(&house.tokens(), LINES.split_once('\n').unwrap().1);
+        write(&test.tokens(), LINES.split_once('\n').unwrap().1);
     };
-    let (ada, agent, stream, ()) = tokio::join!(end(ada), end(agent), house.stream(&id, ADA, None), revoke);
+    let (ada, agent, stream, ()) = tokio::join!(end(ada), end(agent), test.stream(&id, ADA, None), revoke);
     assert_lapsed(ada);
     assert_lapsed(agent);
     assert!(stream.contains("authentication_required"), "{stream}");
-    assert_eq!(house.post("/aaep/v1/subscriptions", ADA, &request()).await.0, 401);
+    assert_eq!(test.post("/aaep/v1/subscriptions", ADA, &request()).await.0, 401);
     assert!(is_open(&mut eve).await, "the others stay");
-    assert_eq!(house.post("/aaep/v1/subscriptions", EVE, &request()).await.0, 201);
+    assert_eq!(test.post("/aaep/v1/subscriptions", EVE, &request()).await.0, 201);
 }
 
 #[tokio::test]
 async fn removed_role_ends_its_connections() {
-    let house = House::new();
-    let ada = house.subscribed(ADA).await;
-    write(&house.tokens(), &LINES.replace("ada subscribe,reply,produce", "ada subscribe"));
+    let test = TestServer::new();
+    let ada = test.subscribed(ADA).await;
+    write(&test.tokens(), &LINES.replace("ada subscribe,reply,produce", "ada subscribe"));
     assert_lapsed(end(ada).await);
-    assert_eq!(house.post("/aaep/v1/agent/events", ADA, &json!({"type": "session.started"})).await.0, 403);
+    assert_eq!(test.post("/aaep/v1/agent/events", ADA, &json!({"type": "session.started"})).await.0, 403);
 }
 
 #[tokio::test]
 async fn removed_key_ends_the_connections_of_its_tokens() {
-    let house = House::new();
-    let jane = house.subscribed(&house.token("jane", 3600)).await;
+    let test = TestServer::new();
+    let jane = test.subscribed(&test.token("jane", 3600)).await;
     let other = SigningKey::generate(Algorithm::EdDsa).unwrap();
-    write(&house.files.path().join("keys.json"), &KeySet::from_iter([other.public().clone()]).to_jwks());
+    write(&test.files.path().join("keys.json"), &KeySet::from_iter([other.public().clone()]).to_jwks());
     assert_lapsed(end(jane).await);
-    assert_eq!(house.post("/aaep/v1/subscriptions", &house.token("jane", 3600), &request()).await.0, 401);
+    assert_eq!(test.post("/aaep/v1/subscriptions", &test.token("jane", 3600), &request()).await.0, 401);
 }
 
 #[tokio::test]
 async fn invalid_file_keeps_the_last_valid_one_in_use() {
-    let mut house = House::new();
-    let mut ada = house.subscribed(ADA).await;
-    write(&house.tokens(), "half a li");
-    until("an error in the log", async || house.server.process.errors().contains("keeping the previous contents"))
-        .await;
-    let log = house.server.process.errors();
+    let mut test = TestServer::new();
+    let mut ada = test.subscribed(ADA).await;
+    write(&test.tokens(), "half a li");
+    until("an error in the log", async || test.server.process.errors().contains("keeping the previous contents")).await;
+    let log = test.server.process.errors();
     assert!(log.contains("ERROR") && log.contains("auth.tokens") && !log.contains(ADA), "{log}");
     assert!(is_open(&mut ada).await);
-    assert_eq!(house.post("/aaep/v1/subscriptions", ADA, &request()).await.0, 201);
-    write(&house.tokens(), LINES.split_once('\n').unwrap().1);
+    assert_eq!(test.post("/aaep/v1/subscriptions", ADA, &request()).await.0, 201);
+    write(&test.tokens(), LINES.split_once('\n').unwrap().1);
     assert_lapsed(end(ada).await);
 }
 
 #[tokio::test]
 async fn token_cannot_name_the_local_user_or_a_certificate() {
-    let house = House::new();
+    let test = TestServer::new();
     for name in ["local", "Local", "cert:00ff"] {
-        let token = house.token(name, 3600);
-        assert_eq!(house.post("/aaep/v1/subscriptions", &token, &request()).await.0, 401, "{name}");
-        let path = house.files.path().join("other");
+        let token = test.token(name, 3600);
+        assert_eq!(test.post("/aaep/v1/subscriptions", &token, &request()).await.0, 401, "{name}");
+        let path = test.files.path().join("other");
         write(&path, &LINES.replace(" ada ", &format!(" {name} ")));
         let started = Command::new(aaep())
             .args(["serve", "--no-unix", "--listen", "127.0.0.1:0", "--tokens", path.to_str().unwrap()])

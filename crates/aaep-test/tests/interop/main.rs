@@ -12,9 +12,9 @@ mod python_programs;
 mod socat;
 mod suite;
 
-#[path = "../transports/world.rs"]
+#[path = "../transports/harness.rs"]
 #[allow(dead_code, reason = "the transport tests use more of it")]
-mod world;
+mod harness;
 
 use std::path::{Path, PathBuf};
 

@@ -7,8 +7,8 @@ use aaep_test::{aaep, python, root};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
+use crate::harness::{TestServer, asking, soon};
 use crate::program;
-use crate::world::{World, asking, soon};
 
 /// Runs a program. Returns its output, which must be JSON.
 async fn output_of(mut command: Command) -> Value {
@@ -31,10 +31,10 @@ fn assert_session(heard: &Value) {
 }
 
 /// Starts a program, then an agent that asks a question, and returns the output of the program.
-async fn follow_with(world: &World, command: Command) -> Value {
+async fn follow_with(test: &TestServer, command: Command) -> Value {
     let running = tokio::spawn(output_of(command));
-    world.subscriptions(1).await;
-    let permitted = soon("the agent", asking(world.producer())).await.unwrap();
+    test.subscriptions(1).await;
+    let permitted = soon("the agent", asking(test.producer())).await.unwrap();
     assert!(permitted, "the program accepted");
     soon("the program", running).await.unwrap()
 }
@@ -42,28 +42,28 @@ async fn follow_with(world: &World, command: Command) -> Value {
 #[tokio::test]
 async fn python_subscribes_over_the_unix_socket() {
     for framing in ["lengths", "lines"] {
-        let world = World::start().await;
+        let test = TestServer::start().await;
         let mut command = Command::new("python3");
-        command.arg(program("socket_client.py")).arg(world.socket()).arg(framing);
-        let heard = follow_with(&world, command).await;
+        command.arg(program("socket_client.py")).arg(test.socket()).arg(framing);
+        let heard = follow_with(&test, command).await;
         assert_eq!(heard[0], "subscription.accepted");
         assert_session(&heard);
-        world.subscriptions(0).await;
+        test.subscriptions(0).await;
     }
 }
 
 #[tokio::test]
 async fn python_subscribes_over_grpc() {
     let python = python(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop-grpc"), &["grpcio", "grpcio-tools"]);
-    let world = World::start().await;
+    let test = TestServer::start().await;
     let stub = tempfile::tempdir().unwrap();
     let mut command = Command::new(python);
-    command.arg(program("grpc_client.py")).arg(world.server.grpc_address().unwrap().to_string());
+    command.arg(program("grpc_client.py")).arg(test.server.grpc_address().unwrap().to_string());
     command.arg(root().join("crates/aaep-grpc/proto")).arg(stub.path());
-    let told = follow_with(&world, command).await;
+    let told = follow_with(&test, command).await;
     assert_eq!(told["transports"], json!(["sse", "websocket", "unix-socket", "grpc"]));
     assert_session(&told["heard"]);
-    world.subscriptions(0).await;
+    test.subscriptions(0).await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::world::{World, able, kind_of, soon};
+use crate::harness::{TestServer, kind_of, replying_request, soon};
 
 /// The user id of `nobody`.
 const NOBODY: u32 = 65534;
@@ -34,7 +34,7 @@ fn socat(path: &Path, user: Option<u32>) -> Child {
 async fn ask(mut child: Child) -> (String, String) {
     let mut input = child.stdin.take().unwrap();
     // It may have been rejected already.
-    let _ = input.write_all(format!("{}\n", able()).as_bytes()).await;
+    let _ = input.write_all(format!("{}\n", replying_request()).as_bytes()).await;
     let output = soon("its end", async move {
         let output = child.wait_with_output().await.unwrap();
         drop(input);
@@ -46,13 +46,13 @@ async fn ask(mut child: Child) -> (String, String) {
 
 #[tokio::test]
 async fn socat_follows_a_session() {
-    let world = World::start().await;
-    let mut child = socat(&world.socket(), None);
+    let test = TestServer::start().await;
+    let mut child = socat(&test.socket(), None);
     let mut input = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    input.write_all(format!("{}\n", able()).as_bytes()).await.unwrap();
-    world.subscriptions(1).await;
-    world.producer().session("Working.").await.unwrap().complete("Done.").await.unwrap();
+    input.write_all(format!("{}\n", replying_request()).as_bytes()).await.unwrap();
+    test.subscriptions(1).await;
+    test.producer().session("Working.").await.unwrap().complete("Done.").await.unwrap();
     let mut kinds = Vec::new();
     while kinds.last().map(String::as_str) != Some("session.completed") {
         let line = soon("a line", lines.next_line()).await.unwrap().expect("a line");
@@ -62,26 +62,26 @@ async fn socat_follows_a_session() {
     assert_eq!((kinds[0].as_str(), kinds[1].as_str()), ("subscription.accepted", "session.started"));
     drop(input);
     assert!(soon("socat's end", child.wait()).await.unwrap().success());
-    world.subscriptions(0).await;
+    test.subscriptions(0).await;
 }
 
 #[tokio::test]
 async fn another_user_cannot_connect() {
-    let world = World::start().await;
-    let (heard, errors) = ask(socat(&world.socket(), Some(NOBODY))).await;
+    let test = TestServer::start().await;
+    let (heard, errors) = ask(socat(&test.socket(), Some(NOBODY))).await;
     assert_eq!(heard, "");
     assert!(errors.contains("Permission denied"), "{errors}");
-    assert_eq!(world.producer().subscriber_counts().await.subscriptions, 0);
+    assert_eq!(test.producer().subscriber_counts().await.subscriptions, 0);
 }
 
 #[tokio::test]
 async fn another_user_is_rejected_by_peer_credentials() {
-    let world = World::start().await;
-    let path = world.socket();
+    let test = TestServer::start().await;
+    let path = test.socket();
     let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     set(path.parent().unwrap(), 0o755);
     set(&path, 0o666);
     let (heard, _) = ask(socat(&path, Some(NOBODY))).await;
     assert_eq!(heard, "", "the user id of the peer is not that of the owner");
-    assert_eq!(world.producer().subscriber_counts().await.subscriptions, 0);
+    assert_eq!(test.producer().subscriber_counts().await.subscriptions, 0);
 }

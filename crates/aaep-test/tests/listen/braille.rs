@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::agents::Demo;
-use super::brltty::Place;
+use super::brltty::TestBrltty;
 use super::tmux::Tmux;
 
 /// A display and a terminal that shows its lines there.
-async fn reading(url: &str) -> (Place, Tmux) {
-    let place = Place::open().await;
+async fn reading(url: &str) -> (TestBrltty, Tmux) {
+    let place = TestBrltty::open().await;
     let host = format!(":{}", place.socket.file_name().unwrap().to_str().unwrap());
     // The test owns the display, wherever it runs.
     let variables = [("BRLAPI_HOST", host.as_str()), ("WINDOWPATH", ""), ("WINDOWID", ""), ("CONTROLVT", "")];
@@ -17,7 +17,7 @@ async fn reading(url: &str) -> (Place, Tmux) {
 }
 
 /// Types a word and Enter. The virtual display takes one key at a time.
-async fn types(place: &mut Place, word: &str) {
+async fn types(place: &mut TestBrltty, word: &str) {
     for (n, letter) in word.bytes().enumerate() {
         place.press(&format!("PASSCHAR {letter}")).await;
         place.shows(&word[..=n]).await;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::speechd::Place;
+use super::speechd::TestSpeechd;
 
 /// One utterance.
 #[derive(Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Said {
 }
 
 /// Returns what clients sent to speech-dispatcher. Each text has the priority and the language that were set last.
-pub(crate) fn told(place: &Place) -> Vec<Said> {
+pub(crate) fn told(place: &TestSpeechd) -> Vec<Said> {
     let lines = place.lines();
     let (mut priority, mut language) = ("", "");
     let mut all = Vec::new();
@@ -81,8 +81,8 @@ pub(crate) fn told(place: &Place) -> Vec<Said> {
 }
 
 /// Returns what was spoken to its end, in order. A text that was interrupted is sent twice and spoken once.
-pub(crate) fn heard(place: &Place) -> Vec<Said> {
-    let notes = place.heard();
+pub(crate) fn heard(place: &TestSpeechd) -> Vec<Said> {
+    let notes = place.spoken();
     let told = told(place);
     let ended = notes.windows(2).filter(|pair| pair[1] == "end").filter_map(|pair| pair[0].strip_prefix("begin "));
     let find = |note: &str| {

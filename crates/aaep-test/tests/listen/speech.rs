@@ -9,14 +9,14 @@ use serde_json::json;
 use super::agents::{Demo, FakeProducer};
 use super::said::{Said, gathered, heard, important, message, notification, told};
 use super::scenes::{Scene, scenes};
-use super::speechd::{LONG, Place, soon, until};
+use super::speechd::{LONG, TestSpeechd, soon, until};
 use super::tmux::Tmux;
 
 pub(crate) const ENGLISH: &str = "[\"en\"]";
 
 /// Starts a voice, whose utterances end at once if `flowing`, and a terminal that speaks with it.
-async fn speaking(url: &str, flowing: bool, languages: &str) -> (Place, Arc<Tmux>) {
-    let mut place = Place::held();
+async fn speaking(url: &str, flowing: bool, languages: &str) -> (TestSpeechd, Arc<Tmux>) {
+    let mut place = TestSpeechd::held();
     if flowing {
         place.go();
     }
@@ -37,7 +37,7 @@ async fn at<T: Send + 'static>(tmux: &Arc<Tmux>, work: impl FnOnce(&Tmux) -> T +
 }
 
 /// Waits until a text with this end was spoken.
-async fn hears(place: &Place, end: &str) {
+async fn hears(place: &TestSpeechd, end: &str) {
     let deadline = tokio::time::Instant::now() + LONG;
     while !heard(place).iter().any(|said| said.text.ends_with(end)) {
         let late = tokio::time::Instant::now() > deadline;
@@ -102,9 +102,9 @@ async fn assert_cancelled(settled: ResolvedElsewhere) {
         }
     };
     let note = format!("begin en {headline}");
-    until("the headline", || place.heard().contains(&note).then_some(())).await;
+    until("the headline", || place.spoken().contains(&note).then_some(())).await;
     soon("the answer", other.reply(prompt.id, answer)).await.unwrap();
-    let stopped = || place.heard().windows(2).any(|pair| pair[0] == note && pair[1] == "stop");
+    let stopped = || place.spoken().windows(2).any(|pair| pair[0] == note && pair[1] == "stop");
     until("the end of the headline", || stopped().then_some(())).await;
     place.go();
     hears(&place, next).await;
@@ -157,7 +157,7 @@ async fn background_events_are_spoken_only_in_silence() {
     let fake = FakeProducer::start();
     let (place, tmux) = speaking(&fake.url, false, ENGLISH).await;
     fake.wait_for_listener();
-    until("a word", || place.heard().last().is_some_and(|note| note.starts_with("begin")).then_some(())).await;
+    until("a word", || place.spoken().last().is_some_and(|note| note.starts_with("begin")).then_some(())).await;
     fake.emit("state.changed", in_background("Nobody needs to hear this."));
     fake.emit(
         "state.changed",

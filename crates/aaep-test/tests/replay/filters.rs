@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Left, RecordingDir, event, events, long_recording, read, recording, run};
+use crate::harness::{CommandResult, RecordingDir, event, events, long_recording, read, recording, run};
 
 /// Replays a recording to a capture with these arguments. Returns what it wrote.
-fn captured(lines: &[String], more: &[&str]) -> (Left, Vec<Value>) {
+fn captured(lines: &[String], more: &[&str]) -> (CommandResult, Vec<Value>) {
     let dir = RecordingDir::new();
     let (replay, [_, _, url, _]) = dir.replay(&dir.file("x", lines), &["--no-delay"]);
     let left = run(&[&["capture", &url][..], more].concat());

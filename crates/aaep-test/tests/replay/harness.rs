@@ -35,7 +35,7 @@ pub(crate) struct Running {
 
 /// The result of a command.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct CommandResult {
     pub(crate) code: Option<i32>,
     pub(crate) out: Vec<String>,
     pub(crate) err: String,
@@ -99,13 +99,13 @@ impl Running {
     }
 
     /// Waits until it exits.
-    pub(crate) fn end(mut self) -> Left {
+    pub(crate) fn end(mut self) -> CommandResult {
         until("the end of a command", || self.child.try_wait().unwrap().is_some());
         let code = self.child.wait().unwrap().code();
         for reader in self.readers.drain(..) {
             reader.join().unwrap();
         }
-        Left { code, out: self.lines.try_iter().collect(), err: self.said() }
+        CommandResult { code, out: self.lines.try_iter().collect(), err: self.said() }
     }
 }
 
@@ -117,7 +117,7 @@ impl Drop for Running {
     }
 }
 
-pub(crate) fn run(args: &[&str]) -> Left {
+pub(crate) fn run(args: &[&str]) -> CommandResult {
     start(args).end()
 }
 

@@ -13,7 +13,7 @@ use crate::ws;
 
 const ISSUER: &str = "https://id.example";
 
-struct House {
+struct TestServer {
     server: RunningServer,
     key: SigningKey,
     _files: TempDir,
@@ -27,7 +27,7 @@ fn write(files: &TempDir, name: &str, text: &str) -> std::path::PathBuf {
     path
 }
 
-async fn house(algorithm: Algorithm) -> House {
+async fn start_server(algorithm: Algorithm) -> TestServer {
     let files = TempDir::new().unwrap();
     let key = SigningKey::generate(algorithm).unwrap();
     let mut config: Config = config();
@@ -40,7 +40,7 @@ async fn house(algorithm: Algorithm) -> House {
     ));
     config.auth.issuer = ISSUER.to_owned();
     config.auth.audience = "aaep".to_owned();
-    House { server: start(config).await, key, _files: files }
+    TestServer { server: start(config).await, key, _files: files }
 }
 
 const ADA: Option<&str> = Some("ada-secret-ada-secret-ada-secret");
@@ -67,17 +67,17 @@ fn token(issued_at: Timestamp) -> NewToken {
 #[tokio::test]
 async fn signed_tokens_of_every_algorithm_are_accepted() {
     for algorithm in [Algorithm::Es256, Algorithm::EdDsa, Algorithm::Rs256] {
-        let house = house(algorithm).await;
-        let token = token(in_hours(0)).sign(&house.key).unwrap();
-        subscribe(house.server.address(), &request(), Some(&token)).await;
+        let test = start_server(algorithm).await;
+        let token = token(in_hours(0)).sign(&test.key).unwrap();
+        subscribe(test.server.address(), &request(), Some(&token)).await;
     }
 }
 
 #[tokio::test]
 async fn invalid_tokens_get_identical_responses() {
-    let house = house(Algorithm::Es256).await;
-    let address = house.server.address();
-    let good = token(in_hours(0)).sign(&house.key).unwrap();
+    let test = start_server(Algorithm::Es256).await;
+    let address = test.server.address();
+    let good = token(in_hours(0)).sign(&test.key).unwrap();
     let stranger = SigningKey::generate(Algorithm::Es256).unwrap();
     // {"alg":"none"} with the claims of the good one and no signature.
     let none = format!("eyJhbGciOiJub25lIn0.{}.", good.split('.').nth(1).unwrap());
@@ -85,10 +85,10 @@ async fn invalid_tokens_get_identical_responses() {
         ("none at all", String::new()),
         ("alg none", none),
         ("wrong key", token(in_hours(0)).sign(&stranger).unwrap()),
-        ("expired", token(in_hours(-2)).sign(&house.key).unwrap()),
-        ("not yet valid", token(in_hours(1)).sign(&house.key).unwrap()),
-        ("wrong audience", NewToken { audience: "other".into(), ..token(in_hours(0)) }.sign(&house.key).unwrap()),
-        ("wrong issuer", NewToken { issuer: "other".into(), ..token(in_hours(0)) }.sign(&house.key).unwrap()),
+        ("expired", token(in_hours(-2)).sign(&test.key).unwrap()),
+        ("not yet valid", token(in_hours(1)).sign(&test.key).unwrap()),
+        ("wrong audience", NewToken { audience: "other".into(), ..token(in_hours(0)) }.sign(&test.key).unwrap()),
+        ("wrong issuer", NewToken { issuer: "other".into(), ..token(in_hours(0)) }.sign(&test.key).unwrap()),
         ("cut short", good[..good.len() - 9].to_owned()),
         ("unknown", "guess-guess-guess-guess".to_owned()),
     ];
@@ -112,22 +112,22 @@ async fn invalid_tokens_get_identical_responses() {
 
 #[tokio::test]
 async fn websocket_closes_with_4002_or_4003_without_authorization() {
-    let house = house(Algorithm::Es256).await;
-    let address = house.server.address();
+    let test = start_server(Algorithm::Es256).await;
+    let address = test.server.address();
     let (mut nobody, _) = ws::connect(address, &[]).await;
-    assert_eq!(ws::hear(&mut nobody).await.unwrap()["reason_code"], "authentication_required");
-    assert_eq!(ws::hear(&mut nobody).await, Err(4002));
+    assert_eq!(ws::receive(&mut nobody).await.unwrap()["reason_code"], "authentication_required");
+    assert_eq!(ws::receive(&mut nobody).await, Err(4002));
     let bearer = format!("Bearer {}", MON.unwrap());
     let (mut auditor, _) = ws::connect(address, &[("authorization", &bearer)]).await;
-    ws::say(&mut auditor, &request()).await;
-    assert_eq!(ws::hear(&mut auditor).await.unwrap()["reason_code"], "authorization_denied");
-    assert_eq!(ws::hear(&mut auditor).await, Err(4003));
+    ws::send(&mut auditor, &request()).await;
+    assert_eq!(ws::receive(&mut auditor).await.unwrap()["reason_code"], "authorization_denied");
+    assert_eq!(ws::receive(&mut auditor).await, Err(4003));
 }
 
 #[tokio::test]
 async fn roles_limit_what_a_principal_may_do() {
-    let house = house(Algorithm::Es256).await;
-    let address = house.server.address();
+    let test = start_server(Algorithm::Es256).await;
+    let address = test.server.address();
     let answer = post_as(address, "/aaep/v1/subscriptions", &request(), MON).await;
     assert_eq!((answer.status.as_u16(), answer.json()["reason_code"].as_str()), (403, Some("authorization_denied")));
     let answer = post_as(address, "/aaep/v1/subscriptions", &request(), BOB).await;
@@ -148,8 +148,8 @@ async fn roles_limit_what_a_principal_may_do() {
 
 #[tokio::test]
 async fn subscription_of_another_principal_is_not_accessible() {
-    let house = house(Algorithm::Es256).await;
-    let address = house.server.address();
+    let test = start_server(Algorithm::Es256).await;
+    let address = test.server.address();
     let id = subscribe(address, &request(), ADA).await;
     let path = format!("/aaep/v1/events?subscription_id={id}");
     let as_eve = format!("Bearer {}", EVE.unwrap());
@@ -164,13 +164,13 @@ async fn subscription_of_another_principal_is_not_accessible() {
 
 #[tokio::test]
 async fn invalid_replies_get_identical_responses_and_are_counted() {
-    let house = house(Algorithm::Es256).await;
-    let address = house.server.address();
+    let test = start_server(Algorithm::Es256).await;
+    let address = test.server.address();
     let ada = subscribe(address, &request(), ADA).await;
     let eve = subscribe(address, &request(), EVE).await;
     let bearer = format!("Bearer {}", ADA.unwrap());
     let mut stream = Stream::open(address, &ada, &[("authorization", &bearer)]).await;
-    let producer = house.server.producer().clone();
+    let producer = test.server.producer().clone();
     let agent = tokio::spawn(async move {
         let session = session(&producer).await;
         let first = ask(&session).await;
@@ -196,7 +196,7 @@ async fn invalid_replies_get_identical_responses_and_are_counted() {
     for (who, message, fault) in &bad {
         let answer = post_as(address, "/aaep/v1/replies", message, *who).await;
         assert_eq!((answer.status, answer.body.len()), (StatusCode::NO_CONTENT, 0), "{fault:?}");
-        assert!(house.server.producer().reply_stats().ignored.contains_key(fault), "{fault:?} is noted");
+        assert!(test.server.producer().reply_stats().ignored.contains_key(fault), "{fault:?} is noted");
     }
     // The right one counts, once.
     let good = reply(&ada, &token, "accept");
@@ -204,7 +204,7 @@ async fn invalid_replies_get_identical_responses_and_are_counted() {
     let second = stream.find("awaiting.confirmation").await;
     assert_ne!(second["reply_token"], json!(token));
     assert_eq!(post_as(address, "/aaep/v1/replies", &good, ADA).await.status, StatusCode::NO_CONTENT);
-    assert!(house.server.producer().reply_stats().ignored.contains_key(&ReplyRejection::Settled), "a replay is noted");
+    assert!(test.server.producer().reply_stats().ignored.contains_key(&ReplyRejection::Settled), "a replay is noted");
     let second = second["reply_token"].as_str().unwrap();
     post_as(address, "/aaep/v1/replies", &reply(&ada, second, "reject"), ADA).await;
     assert_eq!(agent.await.unwrap(), (true, false));

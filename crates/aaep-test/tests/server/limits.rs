@@ -111,7 +111,7 @@ async fn slow_reader_is_closed_with_a_reason() {
     // Whoever reads again finds everything that was sent, and why it ended.
     let mut reason = None;
     let code = loop {
-        match crate::ws::hear(&mut slow).await {
+        match crate::ws::receive(&mut slow).await {
             Ok(message) if message["type"] == "subscription.close" => reason = Some(message["reason_code"].clone()),
             Ok(_) => {}
             Err(code) => break code,
@@ -132,6 +132,6 @@ async fn connection_without_pongs_is_closed() {
     until("the silent one is given up", async || server.producer().subscriber_counts().await.subscriptions == 0).await;
     drop(socket);
     let (mut lively, _) = crate::ws::subscribed(server.address()).await;
-    let waiting = tokio::time::timeout(Duration::from_secs(6), crate::ws::hear(&mut lively)).await;
+    let waiting = tokio::time::timeout(Duration::from_secs(6), crate::ws::receive(&mut lively)).await;
     assert!(waiting.is_err(), "who answers pings stays: {waiting:?}");
 }

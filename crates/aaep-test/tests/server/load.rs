@@ -21,15 +21,15 @@ const DYING: usize = 80;
 const HOSTILE: usize = 60;
 const SENTENCES: usize = 40;
 
-/// What a healthy subscriber must have heard: all text once and in order, the question before what followed it.
+/// What a healthy subscriber must have received: all text once and in order, the question before what followed it.
 #[derive(Default)]
-struct Heard {
+struct ReceivedEvents {
     text: String,
     question: bool,
     completed: bool,
 }
 
-impl Heard {
+impl ReceivedEvents {
     fn take(&mut self, event: &Value) {
         match kind_of(event) {
             "output.streaming" => {
@@ -74,25 +74,25 @@ async fn healthy_sse(address: std::net::SocketAddr, ready: Arc<Barrier>) {
     let id = subscribe(address, &request(), None).await;
     let mut stream = Stream::open(address, &id, &[]).await;
     ready.wait().await;
-    let mut heard = Heard::default();
-    while !heard.completed {
-        heard.take(&stream.next().await.expect("the stream goes on to the end").data);
+    let mut received = ReceivedEvents::default();
+    while !received.completed {
+        received.take(&stream.next().await.expect("the stream goes on to the end").data);
     }
-    heard.check();
+    received.check();
 }
 
 async fn healthy_ws(address: std::net::SocketAddr, ready: Arc<Barrier>, accepts: bool) {
     let (mut socket, id) = ws::subscribed(address).await;
     ready.wait().await;
-    let mut heard = Heard::default();
-    while !heard.completed {
-        let event = ws::hear(&mut socket).await.expect("the socket stays open to the end");
-        heard.take(&event);
+    let mut received = ReceivedEvents::default();
+    while !received.completed {
+        let event = ws::receive(&mut socket).await.expect("the socket stays open to the end");
+        received.take(&event);
         if accepts && kind_of(&event) == "awaiting.confirmation" {
-            ws::say(&mut socket, &reply(&id, event["reply_token"].as_str().unwrap(), "accept")).await;
+            ws::send(&mut socket, &reply(&id, event["reply_token"].as_str().unwrap(), "accept")).await;
         }
     }
-    heard.check();
+    received.check();
 }
 
 /// Subscribes and reads nothing more.
@@ -138,7 +138,7 @@ async fn hostile(address: std::net::SocketAddr, ready: Arc<Barrier>, n: usize) {
         2 => {
             let (mut socket, _) = ws::connect(address, &[]).await;
             let _ = socket.send(Message::binary(vec![0; 100_000])).await;
-            while ws::hear(&mut socket).await.is_ok() {}
+            while ws::receive(&mut socket).await.is_ok() {}
         }
         _ => {
             for path in ["/aaep/v1/replies", "/aaep/v1/subscriptions"] {
@@ -197,7 +197,7 @@ async fn thousand_healthy_slow_dying_and_hostile_subscribers_are_served() {
         }
     })
     .await
-    .unwrap_or_else(|_| panic!("only {} healthy subscribers heard it all", finished.load(Relaxed)));
+    .unwrap_or_else(|_| panic!("only {} healthy subscribers received it all", finished.load(Relaxed)));
     over.wait().await;
     while let Some(result) = others.join_next().await {
         result.unwrap();

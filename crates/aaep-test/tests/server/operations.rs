@@ -18,19 +18,19 @@ fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 /// A server in a process of its own.
-struct Served {
+struct ServerProcess {
     child: Child,
     address: std::net::SocketAddr,
 }
 
-impl Served {
-    fn start(arguments: &[&str]) -> Served {
+impl ServerProcess {
+    fn start(arguments: &[&str]) -> ServerProcess {
         let mut child = aaep(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().rsplit("//").next().unwrap().parse();
         let address = address.unwrap_or_else(|_| panic!("no address in {line:?}"));
-        Served { child, address }
+        ServerProcess { child, address }
     }
 
     /// Asks it to end; answers how it did and what it logged.
@@ -44,7 +44,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.child.kill();
@@ -88,7 +88,7 @@ fn printed_manifest_is_valid() {
 
 #[tokio::test]
 async fn sigterm_cancels_sessions_and_closes_subscriptions_before_exit() {
-    let server = Served::start(&["demo", "banking", "--listen", "127.0.0.1:0", "--no-unix"]);
+    let server = ServerProcess::start(&["demo", "banking", "--listen", "127.0.0.1:0", "--no-unix"]);
     let id = subscribe(server.address, &request(), None).await;
     let mut stream = Stream::open(server.address, &id, &[]).await;
     let question = stream.find("awaiting.confirmation").await;
@@ -110,7 +110,7 @@ async fn sigterm_cancels_sessions_and_closes_subscriptions_before_exit() {
 async fn event_text_is_logged_at_trace_level_only() {
     for (filter, told) in [("info,aaep_server=debug,aaep=debug", false), ("trace", true)] {
         let arguments = ["demo", "greetings", "--no-pauses", "--listen", "127.0.0.1:0", "--no-unix", "--log", filter];
-        let server = Served::start(&arguments);
+        let server = ServerProcess::start(&arguments);
         let id = subscribe(server.address, &request(), None).await;
         let mut stream = Stream::open(server.address, &id, &[]).await;
         let chunk = stream.find("output.streaming").await["chunk"].as_str().unwrap().to_owned();

@@ -50,13 +50,13 @@ fn write(issued: &Issued, files: &Path) -> TlsConfig {
     TlsConfig { cert, key, client_ca: None }
 }
 
-struct House {
+struct TestServer {
     server: RunningServer,
     authority: Authority,
     files: TempDir,
 }
 
-async fn house(years: (i32, i32), client_ca: Option<&Authority>) -> House {
+async fn start_server(years: (i32, i32), client_ca: Option<&Authority>) -> TestServer {
     let (files, authority) = (TempDir::new().unwrap(), authority());
     let mut tls = write(&issue(&authority, ExtendedKeyUsagePurpose::ServerAuth, years), files.path());
     tls.client_ca = client_ca.map(|ca| {
@@ -64,7 +64,7 @@ async fn house(years: (i32, i32), client_ca: Option<&Authority>) -> House {
         std::fs::write(&path, ca.pem()).unwrap();
         path
     });
-    House { server: start(Config { tls: Some(tls), ..config() }).await, authority, files }
+    TestServer { server: start(Config { tls: Some(tls), ..config() }).await, authority, files }
 }
 
 fn client(trusted: &Authority, own: Option<&Issued>, protocols: &[&[u8]]) -> TlsConnector {
@@ -105,18 +105,18 @@ const CREATED: &str = "HTTP/1.1 201 Created";
 
 #[tokio::test]
 async fn client_that_trusts_the_authority_connects() {
-    let house = house(NOW, None).await;
-    assert_eq!(ask(house.server.address(), &client(&house.authority, None, &[])).await.as_deref(), Ok(CREATED));
-    assert!(house.server.url().starts_with("https://"));
+    let test = start_server(NOW, None).await;
+    assert_eq!(ask(test.server.address(), &client(&test.authority, None, &[])).await.as_deref(), Ok(CREATED));
+    assert!(test.server.url().starts_with("https://"));
 }
 
 #[tokio::test]
 async fn wrong_authority_or_expired_certificate_fails_the_handshake() {
-    let good = house(NOW, None).await;
+    let good = start_server(NOW, None).await;
     let stranger = client(&authority(), None, &[]);
     let error = ask(good.server.address(), &stranger).await.unwrap_err();
     assert!(error.contains("UnknownIssuer") || error.contains("BadSignature"), "{error}");
-    let old = house(PAST, None).await;
+    let old = start_server(PAST, None).await;
     let error = ask(old.server.address(), &client(&old.authority, None, &[])).await.unwrap_err();
     assert!(error.contains("expired"), "{error}");
     // Both servers go on.
@@ -126,9 +126,9 @@ async fn wrong_authority_or_expired_certificate_fails_the_handshake() {
 #[tokio::test]
 async fn client_certificates_are_required_and_verified() {
     let clients = authority();
-    let house = house(NOW, Some(&clients)).await;
-    let address = house.server.address();
-    let ask_with = async |own: Option<&Issued>| ask(address, &client(&house.authority, own, &[])).await;
+    let test = start_server(NOW, Some(&clients)).await;
+    let address = test.server.address();
+    let ask_with = async |own: Option<&Issued>| ask(address, &client(&test.authority, own, &[])).await;
     let known = issue(&clients, ExtendedKeyUsagePurpose::ClientAuth, NOW);
     assert_eq!(ask_with(Some(&known)).await.as_deref(), Ok(CREATED));
     let expired = issue(&clients, ExtendedKeyUsagePurpose::ClientAuth, PAST);
@@ -139,16 +139,16 @@ async fn client_certificates_are_required_and_verified() {
         assert!(!matches!(&result, Ok(status) if status.starts_with("HTTP/1.1 2")), "{result:?}");
     }
     // Two certificates are two principals: one cannot touch what is the other's.
-    let presence = house.server.producer().subscriber_counts().await;
+    let presence = test.server.producer().subscriber_counts().await;
     assert_eq!(presence.subscriptions, 1);
 }
 
 #[tokio::test]
 async fn replaced_client_authority_closes_connections_of_its_certificates() {
     let clients = authority();
-    let house = house(NOW, Some(&clients)).await;
-    let address = house.server.address();
-    let known = client(&house.authority, Some(&issue(&clients, ExtendedKeyUsagePurpose::ClientAuth, NOW)), &[]);
+    let test = start_server(NOW, Some(&clients)).await;
+    let address = test.server.address();
+    let known = client(&test.authority, Some(&issue(&clients, ExtendedKeyUsagePurpose::ClientAuth, NOW)), &[]);
     let (mut events, _) = soon("a stream", async {
         let stream = TcpStream::connect(address).await.unwrap();
         let mut stream = known.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
@@ -168,7 +168,7 @@ async fn replaced_client_authority_closes_connections_of_its_certificates() {
     })
     .await;
     let next = authority();
-    std::fs::write(house.files.path().join("clients.pem"), next.pem()).unwrap();
+    std::fs::write(test.files.path().join("clients.pem"), next.pem()).unwrap();
     let mut told = Vec::new();
     // The end of the connection may come without the goodbye of TLS.
     let _ = soon("the end of the stream", events.read_to_end(&mut told)).await;
@@ -176,29 +176,29 @@ async fn replaced_client_authority_closes_connections_of_its_certificates() {
     assert!(told.contains("authentication_required"), "{told}");
     let result = ask(address, &known).await;
     assert!(!matches!(&result, Ok(status) if status.starts_with("HTTP/1.1 2")), "{result:?}");
-    let new = client(&house.authority, Some(&issue(&next, ExtendedKeyUsagePurpose::ClientAuth, NOW)), &[]);
+    let new = client(&test.authority, Some(&issue(&next, ExtendedKeyUsagePurpose::ClientAuth, NOW)), &[]);
     assert_eq!(ask(address, &new).await.as_deref(), Ok(CREATED));
 }
 
 #[tokio::test]
 async fn alpn_negotiates_http_2() {
-    let house = house(NOW, None).await;
-    let stream = TcpStream::connect(house.server.address()).await.unwrap();
-    let connector = client(&house.authority, None, &[b"h2", b"http/1.1"]);
+    let test = start_server(NOW, None).await;
+    let stream = TcpStream::connect(test.server.address()).await.unwrap();
+    let connector = client(&test.authority, None, &[b"h2", b"http/1.1"]);
     let stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
 }
 
 #[tokio::test]
 async fn new_certificate_is_used_without_a_restart() {
-    let house = house(NOW, None).await;
+    let test = start_server(NOW, None).await;
     let next = authority();
-    write(&issue(&next, ExtendedKeyUsagePurpose::ServerAuth, NOW), house.files.path());
+    write(&issue(&next, ExtendedKeyUsagePurpose::ServerAuth, NOW), test.files.path());
     let connector = client(&next, None, &[]);
-    until("the new certificate is in use", async || ask(house.server.address(), &connector).await.is_ok()).await;
+    until("the new certificate is in use", async || ask(test.server.address(), &connector).await.is_ok()).await;
     // A broken file leaves the last good one in use.
-    std::fs::write(house.files.path().join("cert.pem"), "nonsense").unwrap();
-    assert_eq!(ask(house.server.address(), &connector).await.as_deref(), Ok(CREATED));
+    std::fs::write(test.files.path().join("cert.pem"), "nonsense").unwrap();
+    assert_eq!(ask(test.server.address(), &connector).await.as_deref(), Ok(CREATED));
 }
 
 #[tokio::test]

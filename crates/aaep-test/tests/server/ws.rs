@@ -23,12 +23,12 @@ pub(crate) async fn connect(address: std::net::SocketAddr, headers: &[(&'static 
     soon("an upgrade", tokio_tungstenite::client_async(request, stream)).await.unwrap()
 }
 
-pub(crate) async fn say(socket: &mut Socket, message: &Value) {
+pub(crate) async fn send(socket: &mut Socket, message: &Value) {
     socket.send(Message::text(message.to_string())).await.unwrap();
 }
 
 /// The next message, or the code that the connection was closed with.
-pub(crate) async fn hear(socket: &mut Socket) -> Result<Value, u16> {
+pub(crate) async fn receive(socket: &mut Socket) -> Result<Value, u16> {
     soon("a message", async {
         loop {
             match socket.next().await {
@@ -45,8 +45,8 @@ pub(crate) async fn hear(socket: &mut Socket) -> Result<Value, u16> {
 /// A socket with a subscription, and that subscription's name.
 pub(crate) async fn subscribed(address: std::net::SocketAddr) -> (Socket, String) {
     let (mut socket, _) = connect(address, &[("sec-websocket-protocol", "aaep.v1")]).await;
-    say(&mut socket, &request()).await;
-    let accepted = hear(&mut socket).await.unwrap();
+    send(&mut socket, &request()).await;
+    let accepted = receive(&mut socket).await.unwrap();
     assert_eq!(accepted["type"], "subscription.accepted");
     let id = accepted["subscription_id"].as_str().unwrap().to_owned();
     (socket, id)
@@ -54,7 +54,7 @@ pub(crate) async fn subscribed(address: std::net::SocketAddr) -> (Socket, String
 
 async fn find(socket: &mut Socket, kind: &str) -> Value {
     loop {
-        let message = hear(socket).await.unwrap();
+        let message = receive(socket).await.unwrap();
         if kind_of(&message) == kind {
             return message;
         }
@@ -64,7 +64,7 @@ async fn find(socket: &mut Socket, kind: &str) -> Value {
 /// Reads to the end; answers the code.
 async fn code(mut socket: Socket) -> u16 {
     loop {
-        if let Err(code) = hear(&mut socket).await {
+        if let Err(code) = receive(&mut socket).await {
             return code;
         }
     }
@@ -82,7 +82,7 @@ async fn question_is_answered_over_websocket() {
         permitted
     });
     let question = find(&mut socket, "awaiting.confirmation").await;
-    say(&mut socket, &reply(&id, question["reply_token"].as_str().unwrap(), "accept")).await;
+    send(&mut socket, &reply(&id, question["reply_token"].as_str().unwrap(), "accept")).await;
     assert!(agent.await.unwrap());
     find(&mut socket, "session.completed").await;
 }
@@ -94,8 +94,8 @@ async fn subprotocol_is_selected_when_offered() {
     assert_eq!(response.headers()["sec-websocket-protocol"], "aaep.v1");
     let (mut bare, response) = connect(server.address(), &[]).await;
     assert!(response.headers().get("sec-websocket-protocol").is_none());
-    say(&mut bare, &request()).await;
-    assert_eq!(hear(&mut bare).await.unwrap()["type"], "subscription.accepted", "served without it too");
+    send(&mut bare, &request()).await;
+    assert_eq!(receive(&mut bare).await.unwrap()["type"], "subscription.accepted", "served without it too");
 }
 
 #[tokio::test]
@@ -106,10 +106,10 @@ async fn server_shutdown_closes_with_4000() {
     let stopping = tokio::spawn(server.stop("The server is being stopped."));
     let cancelled = find(&mut socket, "session.cancelled").await;
     assert_eq!(cancelled["cancellation_reason"], "producer_shutdown");
-    let close = hear(&mut socket).await.unwrap();
+    let close = receive(&mut socket).await.unwrap();
     assert_eq!((&close["type"], &close["subscription_id"]), (&json!("subscription.close"), &json!(id)));
     assert_eq!(close["reason_code"], "producer_shutdown");
-    assert_eq!(hear(&mut socket).await, Err(4000));
+    assert_eq!(receive(&mut socket).await, Err(4000));
     drop(socket);
     soon("the end", stopping).await.unwrap();
     drop(working);
@@ -120,7 +120,7 @@ async fn connection_without_a_first_message_does_not_delay_shutdown() {
     let server = start(config()).await;
     let (mut socket, _) = connect(server.address(), &[]).await;
     let stopping = tokio::spawn(server.stop("The server is being stopped."));
-    assert_eq!(hear(&mut socket).await, Err(4000));
+    assert_eq!(receive(&mut socket).await, Err(4000));
     drop(socket);
     soon("the end", stopping).await.unwrap();
 }
@@ -132,9 +132,9 @@ async fn rejected_request_closes_with_4001() {
         let (mut socket, _) = connect(server.address(), &[]).await;
         let mut first = request();
         first.as_object_mut().unwrap().extend(message.as_object().unwrap().clone());
-        say(&mut socket, &first).await;
-        assert_eq!(hear(&mut socket).await.unwrap()["type"], "subscription.rejected");
-        assert_eq!(hear(&mut socket).await, Err(4001));
+        send(&mut socket, &first).await;
+        assert_eq!(receive(&mut socket).await.unwrap()["type"], "subscription.rejected");
+        assert_eq!(receive(&mut socket).await, Err(4001));
     }
 }
 
@@ -152,7 +152,7 @@ async fn protocol_violation_closes_with_4004() {
     }
     let (mut socket, _) = subscribed(server.address()).await;
     for _ in 0..17 {
-        say(&mut socket, &json!({"type": "nonsense"})).await;
+        send(&mut socket, &json!({"type": "nonsense"})).await;
     }
     assert_eq!(code(socket).await, 4004, "some malformed messages are let pass, not many");
 }
@@ -166,7 +166,7 @@ async fn close_code_is_delivered_to_a_client_that_keeps_sending() {
     for _ in 0..20 {
         socket.send(Message::text("x".repeat(2_000))).await.unwrap();
     }
-    assert_eq!(hear(&mut socket).await, Err(4004));
+    assert_eq!(receive(&mut socket).await, Err(4004));
     let rest = soon("the end", socket.get_mut().read(&mut [0; 1])).await;
     assert_eq!(rest.unwrap(), 0, "an end in good order");
 }
@@ -175,7 +175,7 @@ async fn close_code_is_delivered_to_a_client_that_keeps_sending() {
 async fn close_by_the_subscriber_closes_with_4005() {
     let server = start(config()).await;
     let (mut socket, id) = subscribed(server.address()).await;
-    say(&mut socket, &json!({"type": "subscription.close", "subscription_id": id})).await;
+    send(&mut socket, &json!({"type": "subscription.close", "subscription_id": id})).await;
     assert_eq!(code(socket).await, 4005);
 }
 
@@ -199,11 +199,11 @@ async fn reply_for_another_connection_is_ignored() {
     let agent = tokio::spawn(async move { ask(&session(&producer).await).await });
     let question = find(&mut owner, "awaiting.confirmation").await;
     let token = question["reply_token"].as_str().unwrap();
-    say(&mut other, &reply(&id, token, "accept")).await;
+    send(&mut other, &reply(&id, token, "accept")).await;
     until("the forged reply is noted", async || {
         server.producer().reply_stats().ignored.contains_key(&aaep::transport::ReplyRejection::WrongSubscription)
     })
     .await;
-    say(&mut owner, &reply(&id, token, "reject")).await;
+    send(&mut owner, &reply(&id, token, "reject")).await;
     assert!(!agent.await.unwrap());
 }

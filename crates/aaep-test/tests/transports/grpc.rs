@@ -23,16 +23,16 @@ use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 use tonic_reflection::pb::v1::{server_reflection_request, server_reflection_response};
 
 use crate::clients::{Client, Grpc};
-use crate::world::*;
+use crate::harness::*;
 
-async fn channel(world: &World) -> Channel {
-    Endpoint::from_shared(world.grpc()).unwrap().connect().await.unwrap()
+async fn channel(test: &TestServer) -> Channel {
+    Endpoint::from_shared(test.grpc()).unwrap().connect().await.unwrap()
 }
 
 #[tokio::test]
 async fn health_is_served_until_shutdown() {
-    let world = World::start().await;
-    let mut client = HealthClient::new(channel(&world).await);
+    let test = TestServer::start().await;
+    let mut client = HealthClient::new(channel(&test).await);
     let ask = |service: &str| HealthCheckRequest { service: service.to_owned() };
     for service in ["", "aaep.v1.AaepService"] {
         let answer = client.check(ask(service)).await.unwrap().into_inner();
@@ -41,7 +41,7 @@ async fn health_is_served_until_shutdown() {
     assert_eq!(client.check(ask("unknown")).await.unwrap_err().code(), Code::NotFound);
     let mut watching = client.watch(ask("aaep.v1.AaepService")).await.unwrap().into_inner();
     assert_eq!(watching.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
-    let stopping = tokio::spawn(world.server.stop("Going home."));
+    let stopping = tokio::spawn(test.server.stop("Going home."));
     // Whoever watches does not keep the server from ending.
     while let Ok(Some(_)) = soon("the end", watching.message()).await {}
     drop(client);
@@ -50,8 +50,8 @@ async fn health_is_served_until_shutdown() {
 
 #[tokio::test]
 async fn reflection_describes_the_service() {
-    let world = World::start().await;
-    let mut client = ServerReflectionClient::new(channel(&world).await);
+    let test = TestServer::start().await;
+    let mut client = ServerReflectionClient::new(channel(&test).await);
     let request = ServerReflectionRequest {
         host: String::new(),
         message_request: Some(server_reflection_request::MessageRequest::ListServices(String::new())),
@@ -65,16 +65,16 @@ async fn reflection_describes_the_service() {
 
 #[tokio::test]
 async fn deadline_ends_the_call() {
-    let world = World::start().await;
-    let mut client = Grpc::channel(&world).await;
+    let test = TestServer::start().await;
+    let mut client = Grpc::channel(&test).await;
     let mut timed = Grpc::call(&mut client, |mut request| {
         request.set_timeout(Duration::from_secs(3600));
         request
     })
     .await
     .unwrap();
-    timed.say(&able()).await;
-    assert_eq!(kind_of(&timed.hear().await.unwrap()), "subscription.accepted", "an hour is not over yet");
+    timed.send(&replying_request()).await;
+    assert_eq!(kind_of(&timed.receive().await.unwrap()), "subscription.accepted", "an hour is not over yet");
     // By hand, so that it is the server that looks at the clock.
     let mut late = Grpc::call(&mut client, |mut request| {
         request.metadata_mut().insert("grpc-timeout", "300m".parse().unwrap());
@@ -82,11 +82,11 @@ async fn deadline_ends_the_call() {
     })
     .await
     .unwrap();
-    late.say(&able()).await;
+    late.send(&replying_request()).await;
     late.rest().await;
     let code = late.status.unwrap().code();
     assert!([Code::DeadlineExceeded, Code::Cancelled].contains(&code), "{code:?}");
-    world.subscriptions(1).await;
+    test.subscriptions(1).await;
     let wrong = Grpc::call(&mut client, |mut request| {
         request.metadata_mut().insert("grpc-timeout", "soon".parse().unwrap());
         request
@@ -96,21 +96,21 @@ async fn deadline_ends_the_call() {
 
 #[tokio::test]
 async fn calls_end_with_the_right_status() {
-    let world = World::start().await;
-    let mut rejected = Grpc::connect(&world).await;
-    let mut wrong = able();
+    let test = TestServer::start().await;
+    let mut rejected = Grpc::connect(&test).await;
+    let mut wrong = replying_request();
     wrong["aaep_version"] = json!("9.0.0");
-    rejected.say(&wrong).await;
-    assert_eq!(kind_of(&rejected.hear().await.unwrap()), "subscription.rejected");
-    assert_eq!(rejected.hear().await, None);
+    rejected.send(&wrong).await;
+    assert_eq!(kind_of(&rejected.receive().await.unwrap()), "subscription.rejected");
+    assert_eq!(rejected.receive().await, None);
     assert_eq!(rejected.status.unwrap().code(), Code::InvalidArgument);
-    let (mut large, _) = Grpc::subscribed(&world, &able()).await;
-    large.send("subscription.close", &" ".repeat(1024 * 1024 + 1)).await;
+    let (mut large, _) = Grpc::subscribed(&test, &replying_request()).await;
+    large.send_text("subscription.close", &" ".repeat(1024 * 1024 + 1)).await;
     large.rest().await;
     assert_eq!(large.status.unwrap().code(), Code::ResourceExhausted);
-    let (mut closed, id) = Grpc::subscribed(&world, &able()).await;
-    closed.say(&json!({"type": "subscription.close", "subscription_id": id})).await;
-    assert_eq!(closed.hear().await, None);
+    let (mut closed, id) = Grpc::subscribed(&test, &replying_request()).await;
+    closed.send(&json!({"type": "subscription.close", "subscription_id": id})).await;
+    assert_eq!(closed.receive().await, None);
     assert!(closed.status.is_none(), "a good end is OK");
 }
 
@@ -128,16 +128,16 @@ async fn call(
 
 #[tokio::test]
 async fn resumed_stream_delivers_its_open_question_once() {
-    let world = World::start().await;
-    let mut client = Grpc::channel(&world).await;
+    let test = TestServer::start().await;
+    let mut client = Grpc::channel(&test).await;
     let mut stream = call(&mut client, &[("aaep-resumable", "yes")]).await.unwrap();
-    stream.say(&able()).await;
-    let accepted = stream.hear().await.unwrap();
+    stream.send(&replying_request()).await;
+    let accepted = stream.receive().await.unwrap();
     let subscription = accepted["subscription_id"].as_str().unwrap().to_owned();
-    let agent = asking(world.producer());
+    let agent = asking(test.producer());
     let mut last = String::new();
     let question = loop {
-        let event = stream.hear().await.unwrap();
+        let event = stream.receive().await.unwrap();
         if kind_of(&event) == "awaiting.confirmation" {
             break event;
         }
@@ -145,22 +145,22 @@ async fn resumed_stream_delivers_its_open_question_once() {
     };
     // The stream is lost, and with it the question, as far as the caller can tell.
     drop(stream);
-    let other = world.producer().session("Something else.").await.unwrap();
+    let other = test.producer().session("Something else.").await.unwrap();
     let back = [("aaep-subscription-id", subscription.as_str()), ("aaep-last-event-id", last.as_str())];
     let mut stream = call(&mut client, &back).await.unwrap();
-    let again = stream.hear().await.unwrap();
+    let again = stream.receive().await.unwrap();
     assert_eq!((kind_of(&again), &again["event_id"]), ("awaiting.confirmation", &question["event_id"]));
     let mut kinds = Vec::new();
     while !kinds.contains(&"session.started".to_owned()) {
-        kinds.push(kind_of(&stream.hear().await.unwrap()).to_owned());
+        kinds.push(kind_of(&stream.receive().await.unwrap()).to_owned());
     }
     assert!(!kinds.contains(&"awaiting.confirmation".to_owned()), "{kinds:?}");
-    stream.say(&reply(&subscription, &again, "accept")).await;
+    stream.send(&reply(&subscription, &again, "accept")).await;
     assert!(soon("the decision", agent).await.unwrap(), "it was not defaulted meanwhile");
-    assert_eq!(world.producer().subscriber_counts().await.subscriptions, 1);
+    assert_eq!(test.producer().subscriber_counts().await.subscriptions, 1);
     drop(other);
     // What is over cannot be come back to, and what never was neither.
-    stream.say(&json!({"type": "subscription.close", "subscription_id": subscription})).await;
+    stream.send(&json!({"type": "subscription.close", "subscription_id": subscription})).await;
     stream.rest().await;
     for (id, code) in
         [(subscription.as_str(), Code::NotFound), ("sub_unknown", Code::NotFound), ("?", Code::InvalidArgument)]
@@ -189,25 +189,25 @@ fn bearing(token: &str) -> impl FnOnce(Request<()>) -> Request<()> {
 #[tokio::test]
 async fn credentials_are_required() {
     let directory = private();
-    let world = World::with(|config| config.auth.tokens = Some(token_file(&directory))).await;
-    let mut client = Grpc::channel(&world).await;
+    let test = TestServer::with(|config| config.auth.tokens = Some(token_file(&directory))).await;
+    let mut client = Grpc::channel(&test).await;
     let refused = [Grpc::call(&mut client, |request| request).await, Grpc::call(&mut client, bearing("wrong")).await];
     for refused in refused {
         let mut stranger = refused.unwrap();
-        let rejected = stranger.hear().await.unwrap();
+        let rejected = stranger.receive().await.unwrap();
         assert_eq!(rejected["reason_code"], "authentication_required", "{rejected}");
-        assert_eq!(stranger.hear().await, None);
+        assert_eq!(stranger.receive().await, None);
         assert_eq!(stranger.status.unwrap().code(), Code::Unauthenticated);
     }
     let mut monitor = Grpc::call(&mut client, bearing("mon-secret-mon-secret-mon-secret")).await.unwrap();
-    monitor.say(&able()).await;
-    let rejected = monitor.hear().await.unwrap();
+    monitor.send(&replying_request()).await;
+    let rejected = monitor.receive().await.unwrap();
     assert_eq!(rejected["reason_code"], "authorization_denied", "{rejected}");
-    assert_eq!(monitor.hear().await, None);
+    assert_eq!(monitor.receive().await, None);
     assert_eq!(monitor.status.unwrap().code(), Code::PermissionDenied);
     let mut ada = Grpc::call(&mut client, bearing("ada-secret-ada-secret-ada-secret")).await.unwrap();
-    ada.say(&able()).await;
-    assert_eq!(kind_of(&ada.hear().await.unwrap()), "subscription.accepted");
+    ada.send(&replying_request()).await;
+    assert_eq!(kind_of(&ada.receive().await.unwrap()), "subscription.accepted");
     client.get_manifest(GetManifestRequest {}).await.expect("the manifest is for everyone");
 }
 
@@ -215,28 +215,28 @@ async fn credentials_are_required() {
 async fn revoked_token_ends_its_stream_as_unauthenticated() {
     let directory = private();
     let path = token_file(&directory);
-    let world = World::with(|config| config.auth.tokens = Some(path.clone())).await;
-    let mut client = Grpc::channel(&world).await;
+    let test = TestServer::with(|config| config.auth.tokens = Some(path.clone())).await;
+    let mut client = Grpc::channel(&test).await;
     let mut ada = Grpc::call(&mut client, bearing("ada-secret-ada-secret-ada-secret")).await.unwrap();
-    ada.say(&able()).await;
-    assert_eq!(kind_of(&ada.hear().await.unwrap()), "subscription.accepted");
+    ada.send(&replying_request()).await;
+    assert_eq!(kind_of(&ada.receive().await.unwrap()), "subscription.accepted");
     std::fs::write(&path, "mon-secret-mon-secret-mon-secret mon audit\n").unwrap();
-    let told = ada.hear().await.unwrap();
+    let told = ada.receive().await.unwrap();
     assert_eq!((kind_of(&told), &told["reason_code"]), ("subscription.close", &json!("authentication_required")));
-    assert_eq!(ada.hear().await, None);
+    assert_eq!(ada.receive().await, None);
     assert_eq!(ada.status.unwrap().code(), Code::Unauthenticated);
 }
 
 #[tokio::test]
 async fn too_many_calls_are_refused() {
-    let world = World::with(|config| config.limits.requests_per_second = 1).await;
-    let mut client = Grpc::channel(&world).await;
+    let test = TestServer::with(|config| config.limits.requests_per_second = 1).await;
+    let mut client = Grpc::channel(&test).await;
     let mut calls = Vec::new();
     let mut refused = soon("a refusal", async {
         loop {
             let mut call = Grpc::call(&mut client, |request| request).await.unwrap();
-            call.say(&able()).await;
-            let answer = call.hear().await.unwrap();
+            call.send(&replying_request()).await;
+            let answer = call.receive().await.unwrap();
             if kind_of(&answer) == "subscription.rejected" {
                 assert_eq!((&answer["reason_code"], &answer["retry_after_seconds"]), (&json!("rate_limit"), &json!(1)));
                 return call;
@@ -245,14 +245,14 @@ async fn too_many_calls_are_refused() {
         }
     })
     .await;
-    assert_eq!(refused.hear().await, None);
+    assert_eq!(refused.receive().await, None);
     assert_eq!(refused.status.unwrap().code(), Code::ResourceExhausted);
 }
 
 #[tokio::test]
 async fn call_for_an_unknown_host_is_refused() {
-    let world = World::start().await;
-    let endpoint = Endpoint::from_shared(world.grpc()).unwrap().origin("http://evil.example".parse().unwrap());
+    let test = TestServer::start().await;
+    let endpoint = Endpoint::from_shared(test.grpc()).unwrap().origin("http://evil.example".parse().unwrap());
     let mut client = AaepServiceClient::new(endpoint.connect().await.unwrap());
     assert!(client.get_manifest(GetManifestRequest {}).await.is_err());
 }
@@ -274,7 +274,7 @@ fn issue(authority: &Authority, purpose: ExtendedKeyUsagePurpose) -> (rcgen::Cer
 
 /// A channel over TLS, with or without a certificate of its own.
 async fn secure(
-    world: &World,
+    test: &TestServer,
     trusted: &Authority,
     own: Option<(rcgen::Certificate, KeyPair)>,
 ) -> Result<Channel, tonic::transport::Error> {
@@ -291,7 +291,7 @@ async fn secure(
         }
     };
     config.alpn_protocols = vec![b"h2".to_vec()];
-    let (connector, address) = (TlsConnector::from(Arc::new(config)), world.server.grpc_address().unwrap());
+    let (connector, address) = (TlsConnector::from(Arc::new(config)), test.server.grpc_address().unwrap());
     let connect = tower::service_fn(move |_| {
         let connector = connector.clone();
         async move {
@@ -318,18 +318,18 @@ async fn client_and_server_certificates_are_verified() {
         key: file("key.pem", key.serialize_pem()),
         client_ca: Some(file("clients.pem", clients.pem())),
     };
-    let world = World::with(|config| config.tls = Some(tls)).await;
+    let test = TestServer::with(|config| config.tls = Some(tls)).await;
     let known = issue(&clients, ExtendedKeyUsagePurpose::ClientAuth);
-    let mut client = AaepServiceClient::new(secure(&world, &servers, Some(known)).await.unwrap());
+    let mut client = AaepServiceClient::new(secure(&test, &servers, Some(known)).await.unwrap());
     let mut call = Grpc::call(&mut client, |request| request).await.unwrap();
-    call.say(&able()).await;
-    assert_eq!(kind_of(&call.hear().await.unwrap()), "subscription.accepted");
+    call.send(&replying_request()).await;
+    assert_eq!(kind_of(&call.receive().await.unwrap()), "subscription.accepted");
     for stranger in [None, Some(issue(&servers, ExtendedKeyUsagePurpose::ClientAuth))] {
         // With TLS 1.3 the refusal may come after the client believes to be connected.
-        if let Ok(channel) = secure(&world, &servers, stranger).await {
+        if let Ok(channel) = secure(&test, &servers, stranger).await {
             let mut client = AaepServiceClient::new(channel);
             assert!(client.get_manifest(GetManifestRequest {}).await.is_err());
         }
     }
-    assert!(secure(&world, &authority(), None).await.is_err(), "a server that is not trusted");
+    assert!(secure(&test, &authority(), None).await.is_err(), "a server that is not trusted");
 }

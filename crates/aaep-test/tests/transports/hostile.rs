@@ -13,7 +13,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::clients::{Client, LengthSocket, LineSocket, Stdio, WebSocket};
-use crate::world::*;
+use crate::harness::*;
 
 /// Sends these bytes and waits for the other side to end it.
 async fn throw(mut stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8]) {
@@ -35,50 +35,50 @@ fn noise(mut seed: u64) -> Vec<u8> {
 
 #[tokio::test]
 async fn garbage_bytes_end_their_own_connection_only() {
-    let world = World::start().await;
-    let (mut witness, _) = LineSocket::subscribed(&world, &able()).await;
-    let tcp: [SocketAddr; 2] = [world.server.address(), world.server.grpc_address().unwrap()];
+    let test = TestServer::start().await;
+    let (mut witness, _) = LineSocket::subscribed(&test, &replying_request()).await;
+    let tcp: [SocketAddr; 2] = [test.server.address(), test.server.grpc_address().unwrap()];
     for seed in 0..20 {
         let mut bytes = noise(seed);
         bytes[0] = [0x00, b'{', 0xFF, b'\n'][seed as usize % 4];
-        throw(UnixStream::connect(world.socket()).await.unwrap(), &bytes).await;
+        throw(UnixStream::connect(test.socket()).await.unwrap(), &bytes).await;
         for address in tcp {
             throw(TcpStream::connect(address).await.unwrap(), &bytes).await;
         }
     }
-    world.subscriptions(1).await;
-    world.producer().session("Working.").await.unwrap().complete("Done.").await.unwrap();
+    test.subscriptions(1).await;
+    test.producer().session("Working.").await.unwrap().complete("Done.").await.unwrap();
     witness.find("session.completed").await;
 }
 
 #[tokio::test]
 async fn frame_that_announces_four_gibibytes_is_refused_on_the_socket() {
-    let world = World::start().await;
+    let test = TestServer::start().await;
     for announced in [u32::MAX, 0x00FF_FFFF, 1024 * 1024 + 1] {
         // As the first frame. The stream stays open: the refusal does not wait for what was announced.
-        let mut stream = UnixStream::connect(world.socket()).await.unwrap();
+        let mut stream = UnixStream::connect(test.socket()).await.unwrap();
         stream.write_all(&announced.to_be_bytes()).await.unwrap();
         let mut rest = Vec::new();
         let _ = soon("the end", stream.read_to_end(&mut rest)).await;
         // As a later one.
-        let mut stream = UnixStream::connect(world.socket()).await.unwrap();
-        let first = able().to_string();
+        let mut stream = UnixStream::connect(test.socket()).await.unwrap();
+        let first = replying_request().to_string();
         stream.write_all(&u32::try_from(first.len()).unwrap().to_be_bytes()).await.unwrap();
         stream.write_all(first.as_bytes()).await.unwrap();
-        world.subscriptions(1).await;
+        test.subscriptions(1).await;
         stream.write_all(&announced.to_be_bytes()).await.unwrap();
         let mut rest = Vec::new();
         soon("the end", stream.read_to_end(&mut rest)).await.unwrap();
         let said = String::from_utf8_lossy(&rest);
         assert!(said.contains("subscription.close") && said.contains("the message is too large"), "{said}");
-        world.subscriptions(0).await;
+        test.subscriptions(0).await;
     }
 }
 
 #[tokio::test]
 async fn frame_that_announces_four_gibibytes_is_refused_on_websocket() {
-    let world = World::start().await;
-    let address = world.server.address();
+    let test = TestServer::start().await;
+    let address = test.server.address();
     let stream = TcpStream::connect(address).await.unwrap();
     let upgrade = tokio_tungstenite::client_async(format!("ws://{address}/aaep/v1/ws"), stream);
     let mut socket = soon("an upgrade", upgrade).await.unwrap().0;
@@ -97,12 +97,12 @@ async fn frame_that_announces_four_gibibytes_is_refused_on_websocket() {
 
 #[tokio::test]
 async fn frame_that_announces_four_gibibytes_is_refused_on_grpc() {
-    let world = World::start().await;
-    let stream = TcpStream::connect(world.server.grpc_address().unwrap()).await.unwrap();
+    let test = TestServer::start().await;
+    let stream = TcpStream::connect(test.server.grpc_address().unwrap()).await.unwrap();
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
-    let request = Request::post(format!("{}/aaep.v1.AaepService/Subscribe", world.grpc()))
+    let request = Request::post(format!("{}/aaep.v1.AaepService/Subscribe", test.grpc()))
         .header("content-type", "application/grpc")
         .header("te", "trailers")
         .body(Full::new(Bytes::from_static(&[0, 0xFF, 0xFF, 0xFF, 0xFF, b'x'])))
@@ -115,45 +115,51 @@ async fn frame_that_announces_four_gibibytes_is_refused_on_grpc() {
 
 #[tokio::test]
 async fn oversized_line_is_refused() {
-    let world = World::start().await;
+    let test = TestServer::start().await;
     let endless = "{".repeat(1024 * 1024 + 100_000);
-    let (mut client, _) = Stdio::subscribed(&world, &able()).await;
-    client.send("", &endless).await;
-    let close = client.hear().await.unwrap();
+    let (mut client, _) = Stdio::subscribed(&test, &replying_request()).await;
+    client.send_text("", &endless).await;
+    let close = client.receive().await.unwrap();
     assert_eq!((kind_of(&close), &close["reason_message"]), ("subscription.close", &json!("the message is too large")));
-    assert_eq!(client.hear().await, None);
-    let (mut client, _) = LineSocket::subscribed(&world, &able()).await;
-    client.send("", &endless).await;
+    assert_eq!(client.receive().await, None);
+    let (mut client, _) = LineSocket::subscribed(&test, &replying_request()).await;
+    client.send_text("", &endless).await;
     client.rest().await;
-    world.subscriptions(0).await;
+    test.subscriptions(0).await;
 }
 
 #[tokio::test]
 async fn partial_message_is_not_handled() {
-    let world = World::start().await;
-    let whole = able().to_string();
+    let test = TestServer::start().await;
+    let whole = replying_request().to_string();
     let (half, _) = whole.split_at(whole.len() / 2);
-    throw(UnixStream::connect(world.socket()).await.unwrap(), half.as_bytes()).await;
+    throw(UnixStream::connect(test.socket()).await.unwrap(), half.as_bytes()).await;
     let length = u32::try_from(whole.len()).unwrap().to_be_bytes();
-    throw(UnixStream::connect(world.socket()).await.unwrap(), &[&length, half.as_bytes()].concat()).await;
-    assert_eq!(world.producer().subscriber_counts().await.subscriptions, 0);
+    throw(UnixStream::connect(test.socket()).await.unwrap(), &[&length, half.as_bytes()].concat()).await;
+    assert_eq!(test.producer().subscriber_counts().await.subscriptions, 0);
     // Byte by byte it is one.
-    let mut stream = UnixStream::connect(world.socket()).await.unwrap();
+    let mut stream = UnixStream::connect(test.socket()).await.unwrap();
     for byte in [&length, whole.as_bytes()].concat() {
         stream.write_all(&[byte]).await.unwrap();
     }
     assert!(soon("an answer", stream.read_u32()).await.unwrap() > 0);
     drop(stream);
-    world.subscriptions(0).await;
+    test.subscriptions(0).await;
 }
 
 #[tokio::test]
 async fn simultaneous_disconnections_leave_no_subscriptions() {
-    let world = World::start().await;
+    let test = TestServer::start().await;
     for _ in 0..10 {
-        let sockets =
-            [LengthSocket::subscribed(&world, &able()).await, LengthSocket::subscribed(&world, &able()).await];
-        drop((sockets, WebSocket::subscribed(&world, &able()).await, Stdio::subscribed(&world, &able()).await));
+        let sockets = [
+            LengthSocket::subscribed(&test, &replying_request()).await,
+            LengthSocket::subscribed(&test, &replying_request()).await,
+        ];
+        drop((
+            sockets,
+            WebSocket::subscribed(&test, &replying_request()).await,
+            Stdio::subscribed(&test, &replying_request()).await,
+        ));
     }
-    world.subscriptions(0).await;
+    test.subscriptions(0).await;
 }

@@ -4,11 +4,11 @@
 
 mod clients;
 mod grpc;
+mod harness;
 mod hostile;
 mod rpc;
 mod suite;
 mod together;
-mod world;
 
 use clients::{Grpc, LengthSocket, LineSocket, Sse, Stdio, WebSocket};
 

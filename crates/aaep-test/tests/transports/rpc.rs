@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::clients::{Client, Stdio};
-use crate::world::*;
+use crate::harness::*;
 
 /// The answer to one line.
 async fn ask(client: &mut Stdio, line: &str) -> Value {
@@ -22,8 +22,8 @@ fn error(id: &Value, code: i32, answer: &Value) {
 
 #[tokio::test]
 async fn errors_have_the_json_rpc_codes() {
-    let world = World::start().await;
-    let mut client = Stdio::connect(&world).await;
+    let test = TestServer::start().await;
+    let mut client = Stdio::connect(&test).await;
     let null = Value::Null;
     for broken in ["{", "not JSON", "{\"jsonrpc\": \"2.0\", \"method\": \"aaep.ping\", \"id\": 1}}", "[1,"] {
         error(&null, -32700, &ask(&mut client, broken).await);
@@ -52,16 +52,16 @@ async fn errors_have_the_json_rpc_codes() {
         {"type": "subscription.renegotiate", "subscription_id": "sub_1", "capabilities": {}}});
     error(&json!(9), -32600, &ask(&mut client, &early.to_string()).await);
     // After all that the subscription is served.
-    client.say(&able()).await;
-    assert_eq!(kind_of(&client.hear().await.unwrap()), "subscription.accepted");
-    let again = json!({"jsonrpc": "2.0", "id": 10, "method": "aaep.subscribe", "params": able()});
+    client.send(&replying_request()).await;
+    assert_eq!(kind_of(&client.receive().await.unwrap()), "subscription.accepted");
+    let again = json!({"jsonrpc": "2.0", "id": 10, "method": "aaep.subscribe", "params": replying_request()});
     error(&json!(10), -32000, &ask(&mut client, &again.to_string()).await);
 }
 
 #[tokio::test]
 async fn ids_are_returned_unchanged() {
-    let world = World::start().await;
-    let mut client = Stdio::connect(&world).await;
+    let test = TestServer::start().await;
+    let mut client = Stdio::connect(&test).await;
     for id in ["1", "-5", "\"a b\"", "null", "12345678901234567890123", "1.50"] {
         client.line(&format!("{{\"jsonrpc\":\"2.0\",\"method\":\"aaep.ping\",\"id\":{id}}}")).await;
         let expected: Value =
@@ -72,12 +72,12 @@ async fn ids_are_returned_unchanged() {
 
 #[tokio::test]
 async fn batch_gets_one_response() {
-    let world = World::start().await;
-    let mut client = Stdio::connect(&world).await;
+    let test = TestServer::start().await;
+    let mut client = Stdio::connect(&test).await;
     let batch = json!([
         {"jsonrpc": "2.0", "id": 1, "method": "aaep.ping"},
         {"jsonrpc": "2.0", "method": "aaep.ping"},
-        {"jsonrpc": "2.0", "id": 2, "method": "aaep.subscribe", "params": able()},
+        {"jsonrpc": "2.0", "id": 2, "method": "aaep.subscribe", "params": replying_request()},
         {"jsonrpc": "2.0", "id": 3, "method": "aaep.dance"},
         {"foo": "bar"},
     ]);
@@ -100,8 +100,8 @@ async fn batch_gets_one_response() {
 
 #[tokio::test]
 async fn notifications_get_no_response() {
-    let world = World::start().await;
-    let (mut client, _) = Stdio::subscribed(&world, &able()).await;
+    let test = TestServer::start().await;
+    let (mut client, _) = Stdio::subscribed(&test, &replying_request()).await;
     for method in ["aaep.ping", "aaep.dance", "aaep.reply", "aaep.subscribe"] {
         client.line(&format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{{}}}}")).await;
     }
@@ -111,9 +111,9 @@ async fn notifications_get_no_response() {
 
 #[tokio::test]
 async fn rejection_is_an_error_with_its_reason() {
-    let world = World::start().await;
-    let mut client = Stdio::connect(&world).await;
-    let mut wrong = able();
+    let test = TestServer::start().await;
+    let mut client = Stdio::connect(&test).await;
+    let mut wrong = replying_request();
     wrong["aaep_version"] = json!("9.0.0");
     let line = json!({"jsonrpc": "2.0", "id": "s", "method": "aaep.subscribe", "params": wrong}).to_string();
     let answer = ask(&mut client, &line).await;
@@ -124,16 +124,16 @@ async fn rejection_is_an_error_with_its_reason() {
 
 #[tokio::test]
 async fn producer_sends_pings() {
-    let world = World::start().await;
+    let test = TestServer::start().await;
     let hub =
-        ServerContext::standalone(world.producer().clone()).with_limits(Limits { keep_alive_seconds: 1, ..limits() });
+        ServerContext::standalone(test.producer().clone()).with_limits(Limits { keep_alive_seconds: 1, ..limits() });
     let (parent, child) = tokio::io::duplex(64 * 1024);
     tokio::spawn(async move {
         let (input, output) = tokio::io::split(child);
         stdio::serve(&hub, input, output).await;
     });
     let (from, mut to) = tokio::io::split(parent);
-    let line = json!({"jsonrpc": "2.0", "id": 1, "method": "aaep.subscribe", "params": able()});
+    let line = json!({"jsonrpc": "2.0", "id": 1, "method": "aaep.subscribe", "params": replying_request()});
     tokio::io::AsyncWriteExt::write_all(&mut to, format!("{line}\n").as_bytes()).await.unwrap();
     let mut lines = BufReader::new(from).lines();
     let ping = loop {

@@ -36,7 +36,7 @@ pub(crate) struct Shown {
 }
 
 /// A BRLTTY of the test's own, and the display that it drives.
-pub(crate) struct Place {
+pub(crate) struct TestBrltty {
     pub(crate) directory: TempDir,
     brltty: Child,
     pub(crate) socket: PathBuf,
@@ -44,8 +44,8 @@ pub(crate) struct Place {
     keys: OwnedWriteHalf,
 }
 
-impl Place {
-    pub(crate) async fn start(auth: impl FnOnce(&Path) -> String) -> Place {
+impl TestBrltty {
+    pub(crate) async fn start(auth: impl FnOnce(&Path) -> String) -> TestBrltty {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("aaep-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let directory = tempfile::tempdir().unwrap();
@@ -87,17 +87,17 @@ impl Place {
             }
         });
         let socket = Path::new("/var/lib/BrlAPI").join(name);
-        let mut place = Place { directory, brltty, socket, shown, keys };
-        let greeted = place.shown.wait_for(|shown| shown.greeted);
-        let log = || std::fs::read_to_string(place.directory.path().join("log")).unwrap_or_default();
+        let mut brltty = TestBrltty { directory, brltty, socket, shown, keys };
+        let greeted = brltty.shown.wait_for(|shown| shown.greeted);
+        let log = || std::fs::read_to_string(brltty.directory.path().join("log")).unwrap_or_default();
         let ready = timeout(LONG, greeted).await.is_ok_and(|greeted| greeted.is_ok());
         assert!(ready, "BRLTTY does not start: {}", log());
-        place.shows("no screen").await;
-        place
+        brltty.shows("no screen").await;
+        brltty
     }
 
-    pub(crate) async fn open() -> Place {
-        Place::start(|_| "none".into()).await
+    pub(crate) async fn open() -> TestBrltty {
+        TestBrltty::start(|_| "none".into()).await
     }
 
     /// How a client finds this server.
@@ -140,7 +140,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestBrltty {
     fn drop(&mut self) {
         self.end();
         // Left behind only if it had to be killed.

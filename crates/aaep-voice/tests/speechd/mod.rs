@@ -35,45 +35,45 @@ pub(crate) async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) ->
 }
 
 /// The directories of a private server.
-pub(crate) struct Place {
+pub(crate) struct TestSpeechd {
     directory: TempDir,
     server: Option<Child>,
     lines: Arc<Mutex<Vec<String>>>,
 }
 
-impl Place {
-    /// A place whose only voice is `sd_hold`: each text lasts until it is stopped or may go.
-    pub(crate) fn held() -> Place {
-        let place = Place::new("AddModule \"hold\" \"sd_hold\" \"\"\nDefaultModule hold\n");
-        let module = place.path("modules/sd_hold");
+impl TestSpeechd {
+    /// A speechd whose only voice is `sd_hold`: each text lasts until it is stopped or may go.
+    pub(crate) fn held() -> TestSpeechd {
+        let speechd = TestSpeechd::new("AddModule \"hold\" \"sd_hold\" \"\"\nDefaultModule hold\n");
+        let module = speechd.path("modules/sd_hold");
         std::fs::write(&module, include_str!("sd_hold")).unwrap();
         std::fs::set_permissions(&module, std::fs::Permissions::from_mode(0o755)).unwrap();
-        place
+        speechd
     }
 
-    /// A place with the voice of espeak-ng, whose sound goes nowhere.
-    pub(crate) fn espeak() -> Place {
+    /// A speechd with the voice of espeak-ng, whose sound goes nowhere.
+    pub(crate) fn espeak() -> TestSpeechd {
         let module = "AddModule \"espeak-ng\" \"sd_espeak-ng\" \"espeak-ng.conf\"\nDefaultModule espeak-ng\n";
-        let place = Place::new(module);
-        std::fs::write(place.path("conf/modules/espeak-ng.conf"), "Debug 0\n").unwrap();
-        place
+        let speechd = TestSpeechd::new(module);
+        std::fs::write(speechd.path("conf/modules/espeak-ng.conf"), "Debug 0\n").unwrap();
+        speechd
     }
 
-    fn new(modules: &str) -> Place {
+    fn new(modules: &str) -> TestSpeechd {
         let found = Command::new("speech-dispatcher").arg("--version").stdout(Stdio::null()).status();
         found.expect("speech-dispatcher cannot be run: install the Debian package speech-dispatcher");
-        let place = Place { directory: tempfile::tempdir().unwrap(), server: None, lines: Arc::default() };
+        let speechd = TestSpeechd { directory: tempfile::tempdir().unwrap(), server: None, lines: Arc::default() };
         for name in ["conf/modules", "modules", "log", "home"] {
-            std::fs::create_dir_all(place.path(name)).unwrap();
+            std::fs::create_dir_all(speechd.path(name)).unwrap();
         }
         // A server that a client starts listens where its configuration says, and nowhere else.
-        let socket = place.path("own.sock");
+        let socket = speechd.path("own.sock");
         let conf = format!(
             "SocketPath {socket:?}\nLogLevel 3\nSymbolsPreproc \"none\"\nAudioOutputMethod \"libao\"\n{modules}"
         );
-        std::fs::write(place.path("conf/speechd.conf"), conf).unwrap();
-        std::fs::write(place.path("home/.libao"), "default_driver=null\n").unwrap();
-        place
+        std::fs::write(speechd.path("conf/speechd.conf"), conf).unwrap();
+        std::fs::write(speechd.path("home/.libao"), "default_driver=null\n").unwrap();
+        speechd
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -84,7 +84,7 @@ impl Place {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// The arguments that keep a server within this place.
+    /// The arguments that keep a server within this speechd.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let path = |name| self.path(name).display().to_string();
         let mut arguments = vec!["-C".into(), path("conf"), "-P".into(), path("pid"), "-L".into(), path("log")];
@@ -120,7 +120,7 @@ impl Place {
     }
 
     /// What reached the synthesizer, and how it ended.
-    pub(crate) fn heard(&self) -> Vec<String> {
+    pub(crate) fn spoken(&self) -> Vec<String> {
         self.text("modules/heard").lines().map(plain).collect()
     }
 
@@ -154,7 +154,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestSpeechd {
     fn drop(&mut self) {
         match &mut self.server {
             Some(server) => {

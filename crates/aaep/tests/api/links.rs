@@ -112,12 +112,12 @@ async fn resumed_link_receives_missed_events() {
 
 /// A lease with room for so many bytes, which tells when it is given back.
 #[derive(Debug)]
-struct Room {
+struct FixedLease {
     bytes: usize,
     _held: Arc<()>,
 }
 
-impl aaep::transport::Lease for Room {
+impl aaep::transport::Lease for FixedLease {
     fn resize(&mut self, bytes: usize) -> Result<(), aaep::transport::Rejection> {
         if bytes <= self.bytes {
             return Ok(());
@@ -142,7 +142,7 @@ fn subscription_request() -> aaep::message::SubscriptionRequest {
 async fn subscription_holds_its_lease_until_it_ends() {
     let producer = producer();
     let held = Arc::new(());
-    let lease = Box::new(Room { bytes: usize::MAX, _held: held.clone() });
+    let lease = Box::new(FixedLease { bytes: usize::MAX, _held: held.clone() });
     let link = producer.subscribe_leased(&subscription_request(), "ada", ResumePolicy::Resumable, lease).await.unwrap();
     let id = link.id().clone();
     drop(link);
@@ -157,7 +157,7 @@ async fn subscription_holds_its_lease_until_it_ends() {
 #[tokio::test(start_paused = true)]
 async fn renegotiation_beyond_the_lease_is_rejected() {
     let producer = producer();
-    let lease = Box::new(Room { bytes: 20_000, _held: Arc::default() });
+    let lease = Box::new(FixedLease { bytes: 20_000, _held: Arc::default() });
     let mut link =
         producer.subscribe_leased(&subscription_request(), "ada", ResumePolicy::Connection, lease).await.unwrap();
     link.recv().await.unwrap();

@@ -9,7 +9,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status, Streaming};
 
 use super::Client;
-use crate::world::{World, soon};
+use crate::harness::{TestServer, soon};
 
 pub(crate) struct Grpc {
     to: mpsc::UnboundedSender<AaepMessage>,
@@ -19,8 +19,8 @@ pub(crate) struct Grpc {
 }
 
 impl Grpc {
-    pub(crate) async fn channel(world: &World) -> AaepServiceClient<Channel> {
-        AaepServiceClient::new(Endpoint::from_shared(world.grpc()).unwrap().connect().await.unwrap())
+    pub(crate) async fn channel(test: &TestServer) -> AaepServiceClient<Channel> {
+        AaepServiceClient::new(Endpoint::from_shared(test.grpc()).unwrap().connect().await.unwrap())
     }
 
     /// Begins the call; what is sent in it comes from a queue.
@@ -37,17 +37,17 @@ impl Grpc {
 }
 
 impl Client for Grpc {
-    async fn connect(world: &World) -> Grpc {
-        Grpc::call(&mut Grpc::channel(world).await, |request| request).await.unwrap()
+    async fn connect(test: &TestServer) -> Grpc {
+        Grpc::call(&mut Grpc::channel(test).await, |request| request).await.unwrap()
     }
 
-    async fn send(&mut self, kind: &str, text: &str) {
+    async fn send_text(&mut self, kind: &str, text: &str) {
         let message = AaepMessage { json: text.to_owned().into(), message_type: kind.to_owned() };
         // Who was refused meanwhile hears that.
         let _ = self.to.send(message);
     }
 
-    async fn hear(&mut self) -> Option<Value> {
+    async fn receive(&mut self) -> Option<Value> {
         match soon("a message", self.from.message()).await {
             Ok(message) => {
                 let message = message?;

@@ -8,7 +8,7 @@ mod websocket;
 
 use serde_json::Value;
 
-use crate::world::{World, kind_of};
+use crate::harness::{TestServer, kind_of};
 
 pub(crate) use grpc::Grpc;
 pub(crate) use socket::{LengthSocket, LineSocket};
@@ -21,28 +21,28 @@ pub(crate) trait Client: Send + Sized + 'static {
     /// Whether the subscription ends with the connection.
     const BOUND: bool = true;
 
-    fn connect(world: &World) -> impl Future<Output = Self> + Send;
+    fn connect(test: &TestServer) -> impl Future<Output = Self> + Send;
 
     /// Sends a text that claims to be a message of this type. Without a type it is sent as it is.
-    fn send(&mut self, kind: &str, text: &str) -> impl Future<Output = ()> + Send;
+    fn send_text(&mut self, kind: &str, text: &str) -> impl Future<Output = ()> + Send;
 
     /// The next message or event; nothing at the end. A refusal that is no message comes as `{"refused": why}`.
-    fn hear(&mut self) -> impl Future<Output = Option<Value>> + Send;
+    fn receive(&mut self) -> impl Future<Output = Option<Value>> + Send;
 
     /// Sends a message.
-    fn say(&mut self, message: &Value) -> impl Future<Output = ()> + Send {
-        async move { self.send(message["type"].as_str().unwrap(), &message.to_string()).await }
+    fn send(&mut self, message: &Value) -> impl Future<Output = ()> + Send {
+        async move { self.send_text(message["type"].as_str().unwrap(), &message.to_string()).await }
     }
 
     /// Connects and subscribes; answers the name of the subscription too.
-    fn subscribed(world: &World, request: &Value) -> impl Future<Output = (Self, String)> + Send
+    fn subscribed(test: &TestServer, request: &Value) -> impl Future<Output = (Self, String)> + Send
     where
         Self: Sync,
     {
         async move {
-            let mut client = Self::connect(world).await;
-            client.say(request).await;
-            let accepted = client.hear().await.expect("an answer");
+            let mut client = Self::connect(test).await;
+            client.send(request).await;
+            let accepted = client.receive().await.expect("an answer");
             assert_eq!(kind_of(&accepted), "subscription.accepted", "{accepted}");
             let id = accepted["subscription_id"].as_str().unwrap().to_owned();
             (client, id)
@@ -56,7 +56,7 @@ pub(crate) trait Client: Send + Sized + 'static {
     {
         async move {
             loop {
-                let message = self.hear().await.unwrap_or_else(|| panic!("it ended before {kind}"));
+                let message = self.receive().await.unwrap_or_else(|| panic!("it ended before {kind}"));
                 if kind_of(&message) == kind {
                     return message;
                 }
@@ -68,7 +68,7 @@ pub(crate) trait Client: Send + Sized + 'static {
     fn rest(&mut self) -> impl Future<Output = Vec<Value>> + Send {
         async move {
             let mut all = Vec::new();
-            while let Some(message) = self.hear().await {
+            while let Some(message) = self.receive().await {
                 all.push(message);
             }
             all

@@ -5,23 +5,23 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
 use super::Client;
-use crate::world::{World, soon};
+use crate::harness::{TestServer, soon};
 
 /// Four bytes of length before each message.
 pub(crate) struct LengthSocket(UnixStream);
 
 impl Client for LengthSocket {
-    async fn connect(world: &World) -> LengthSocket {
-        LengthSocket(UnixStream::connect(world.socket()).await.unwrap())
+    async fn connect(test: &TestServer) -> LengthSocket {
+        LengthSocket(UnixStream::connect(test.socket()).await.unwrap())
     }
 
-    async fn send(&mut self, _: &str, text: &str) {
+    async fn send_text(&mut self, _: &str, text: &str) {
         let length = u32::try_from(text.len()).unwrap().to_be_bytes();
         // Who was refused meanwhile hears that.
         let _ = self.0.write_all(&[&length, text.as_bytes()].concat()).await;
     }
 
-    async fn hear(&mut self) -> Option<Value> {
+    async fn receive(&mut self) -> Option<Value> {
         soon("a message", async {
             let length = self.0.read_u32().await.ok()?;
             let mut bytes = vec![0; length as usize];
@@ -36,15 +36,15 @@ impl Client for LengthSocket {
 pub(crate) struct LineSocket(BufReader<UnixStream>);
 
 impl Client for LineSocket {
-    async fn connect(world: &World) -> LineSocket {
-        LineSocket(BufReader::new(UnixStream::connect(world.socket()).await.unwrap()))
+    async fn connect(test: &TestServer) -> LineSocket {
+        LineSocket(BufReader::new(UnixStream::connect(test.socket()).await.unwrap()))
     }
 
-    async fn send(&mut self, _: &str, text: &str) {
+    async fn send_text(&mut self, _: &str, text: &str) {
         let _ = self.0.write_all(format!("{text}\n").as_bytes()).await;
     }
 
-    async fn hear(&mut self) -> Option<Value> {
+    async fn receive(&mut self) -> Option<Value> {
         let mut line = String::new();
         let length = soon("a line", self.0.read_line(&mut line)).await.unwrap_or(0);
         (length > 0).then(|| serde_json::from_str(&line).unwrap())

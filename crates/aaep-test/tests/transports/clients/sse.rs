@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use super::Client;
-use crate::world::{World, soon};
+use crate::harness::{TestServer, soon};
 
 pub(crate) struct Sse {
     address: SocketAddr,
@@ -71,12 +71,12 @@ impl Sse {
 impl Client for Sse {
     const BOUND: bool = false;
 
-    async fn connect(world: &World) -> Sse {
-        let address = world.server.address();
+    async fn connect(test: &TestServer) -> Sse {
+        let address = test.server.address();
         Sse { address, location: None, stream: None, rest: Vec::new(), answers: VecDeque::new(), last: None }
     }
 
-    async fn send(&mut self, kind: &str, text: &str) {
+    async fn send_text(&mut self, kind: &str, text: &str) {
         let path = if kind == "subscription.request" { "/aaep/v1/subscriptions" } else { "/aaep/v1/replies" };
         let response = self.request(Method::POST, path, &[("content-type", "application/json")], text).await;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -94,7 +94,7 @@ impl Client for Sse {
         }
     }
 
-    async fn hear(&mut self) -> Option<Value> {
+    async fn receive(&mut self) -> Option<Value> {
         if let Some(answer) = self.answers.pop_front() {
             return Some(answer);
         }

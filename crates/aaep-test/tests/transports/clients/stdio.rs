@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 
 use super::Client;
-use crate::world::{World, limits, soon};
+use crate::harness::{TestServer, limits, soon};
 
 /// What a pipe of Linux holds.
 const PIPE: usize = 64 * 1024;
@@ -31,9 +31,9 @@ impl Stdio {
 }
 
 impl Client for Stdio {
-    async fn connect(world: &World) -> Stdio {
+    async fn connect(test: &TestServer) -> Stdio {
         let (parent, child) = tokio::io::duplex(PIPE);
-        let hub = ServerContext::standalone(world.producer().clone()).with_limits(limits());
+        let hub = ServerContext::standalone(test.producer().clone()).with_limits(limits());
         tokio::spawn(async move {
             let (input, output) = tokio::io::split(child);
             stdio::serve(&hub, input, output).await;
@@ -42,7 +42,7 @@ impl Client for Stdio {
         Stdio { from: BufReader::new(from), to, requests: 0 }
     }
 
-    async fn send(&mut self, kind: &str, text: &str) {
+    async fn send_text(&mut self, kind: &str, text: &str) {
         let (method, is_request) = match kind {
             "subscription.request" => ("aaep.subscribe", true),
             "subscription.renegotiate" => ("aaep.renegotiate", true),
@@ -55,7 +55,7 @@ impl Client for Stdio {
         self.line(&format!("{{\"jsonrpc\":\"2.0\"{id},\"method\":\"{method}\",\"params\":{text}}}")).await;
     }
 
-    async fn hear(&mut self) -> Option<Value> {
+    async fn receive(&mut self) -> Option<Value> {
         loop {
             let mut line = self.answer().await?;
             assert_eq!(line["jsonrpc"], "2.0");

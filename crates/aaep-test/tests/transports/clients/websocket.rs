@@ -7,24 +7,24 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::Client;
-use crate::world::{World, soon};
+use crate::harness::{TestServer, soon};
 
 pub(crate) struct WebSocket(WebSocketStream<TcpStream>);
 
 impl Client for WebSocket {
-    async fn connect(world: &World) -> WebSocket {
-        let address = world.server.address();
+    async fn connect(test: &TestServer) -> WebSocket {
+        let address = test.server.address();
         let stream = TcpStream::connect(address).await.unwrap();
         let upgrade = tokio_tungstenite::client_async(format!("ws://{address}/aaep/v1/ws"), stream);
         WebSocket(soon("an upgrade", upgrade).await.unwrap().0)
     }
 
-    async fn send(&mut self, _: &str, text: &str) {
+    async fn send_text(&mut self, _: &str, text: &str) {
         // Who was refused meanwhile hears that.
         let _ = self.0.send(Message::text(text)).await;
     }
 
-    async fn hear(&mut self) -> Option<Value> {
+    async fn receive(&mut self) -> Option<Value> {
         soon("a message", async {
             loop {
                 match self.0.next().await {

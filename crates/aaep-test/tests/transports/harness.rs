@@ -11,18 +11,18 @@ pub(crate) use aaep_test::{soon, until};
 use serde_json::{Value, json};
 
 /// A server with every transport.
-pub(crate) struct World {
+pub(crate) struct TestServer {
     pub(crate) server: RunningServer,
     _directory: tempfile::TempDir,
 }
 
-impl World {
-    pub(crate) async fn start() -> World {
-        World::with(|_| {}).await
+impl TestServer {
+    pub(crate) async fn start() -> TestServer {
+        TestServer::with(|_| {}).await
     }
 
     /// The same with other settings.
-    pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> World {
+    pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> TestServer {
         let directory = private();
         let mut config = Config { listen: "127.0.0.1:0".parse().unwrap(), limits: limits(), ..Config::default() };
         config.transports.unix_path = Some(directory.path().join("test.sock"));
@@ -30,7 +30,7 @@ impl World {
         change(&mut config);
         let producer = Server::producer(&config);
         let server = Server::new(config, producer).start().await.unwrap();
-        World { server, _directory: directory }
+        TestServer { server, _directory: directory }
     }
 
     pub(crate) fn producer(&self) -> &Producer {
@@ -67,7 +67,7 @@ pub(crate) fn request(capabilities: Value) -> Value {
 }
 
 /// Someone who can answer everything.
-pub(crate) fn able() -> Value {
+pub(crate) fn replying_request() -> Value {
     request(json!({"supports_confirmation_reply": true, "supports_clarification_reply": true}))
 }
 
