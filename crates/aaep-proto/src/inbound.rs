@@ -87,7 +87,7 @@ fn other_version(json: &Json<'_>) -> Option<Rejection> {
     let major = |version: &str| version.split('.').next().and_then(|major| major.parse::<u64>().ok());
     let other = major(wanted).is_some_and(|wanted| Some(wanted) != major(AAEP_VERSION));
     let shown: String = wanted.chars().take(limits::NAME_CHARACTERS).collect();
-    let message = format!("aaep_version: version {shown} is not spoken here. Ask for {AAEP_VERSION}.");
+    let message = format!("aaep_version: version {shown} is not supported. Ask for {AAEP_VERSION}.");
     other.then(|| rejection(ReasonCode::VersionUnsupported, &message))
 }
 

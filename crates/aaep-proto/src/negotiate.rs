@@ -180,7 +180,7 @@ fn agree_version(wanted: &str) -> Result<String, Rejection> {
     if major(wanted) == major(AAEP_VERSION) {
         return Ok(AAEP_VERSION.to_owned());
     }
-    let message = format!("aaep_version: version {wanted} is not spoken here. Ask for {AAEP_VERSION}.");
+    let message = format!("aaep_version: version {wanted} is not supported. Ask for {AAEP_VERSION}.");
     Err(Rejection::new(ReasonCode::VersionUnsupported, message))
 }
 

@@ -272,5 +272,5 @@ async fn with_write_timeout(context: &ServerContext, write: impl Future<Output =
 }
 
 fn peer_closed() -> Close {
-    Close::new(CloseCode::SubscriberClosed, "the peer has gone")
+    Close::new(CloseCode::SubscriberClosed, "the peer closed the connection")
 }

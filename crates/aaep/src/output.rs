@@ -42,7 +42,8 @@ impl Output {
         &self.id
     }
 
-    /// Appends text.
+    /// Appends text. Returns when the engine has it, not when it is delivered, and never waits for subscribers: an agent
+    /// that emits much awaits [`Producer::wait_for_capacity`](crate::Producer::wait_for_capacity) before it writes.
     pub async fn write(&self, text: impl Into<String>) -> Result<(), Error> {
         let (session, id, text) = (self.session.clone(), self.id.clone(), text.into());
         let written =

@@ -1,5 +1,5 @@
-//! The permit: the proof that the user accepted a call. Only this file creates permits; they cannot be copied and are
-//! consumed by use.
+//! The permit: the proof that the user accepted a call. Only the engine makes permits, in
+//! `Permits::issue`; they cannot be copied and are consumed by use.
 
 use std::fmt;
 use std::str::FromStr;

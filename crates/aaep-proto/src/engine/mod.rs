@@ -2,7 +2,7 @@
 //!
 //! The engine does no I/O. Its caller calls a method for each input, with a [`Cx`] (the time and random bytes), then takes
 //! outputs with [`Engine::poll_output`] until it gets [`EngineOutput::Idle`], and calls [`Engine::handle_timeout`] no
-//! later than at the moment given there. All outputs of an input are taken before the next input.
+//! later than at the moment given there. All outputs are taken before the caller waits again.
 //!
 //! The state is in parts that own their fields: `Sessions`, `Subscriptions` (with the groups of equal terms), `Questions`,
 //! `Permits`, `Recovery`, `Timers` and the `OutputQueue`. The other files are the operations of the engine on these parts.

@@ -1,4 +1,4 @@
-//! Permits for irreversible calls: made here alone, each used at most once.
+//! Permits for irreversible calls: only [`Permits::issue`] makes them, and each is used at most once.
 
 use std::collections::BTreeMap;
 

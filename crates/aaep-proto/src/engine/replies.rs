@@ -1,4 +1,5 @@
-//! Replies to questions. All checks of a reply are in [`Engine::check_reply`] (6.3.4, 6.5.5).
+//! Replies to questions (6.3.4, 6.5.5). [`Engine::check_reply`] checks the sender and the time of a reply; its content is
+//! checked by the kind of question.
 
 use serde::Serialize;
 

@@ -20,8 +20,8 @@
 //!    an open output skips this: `relay/text.rs` collects it.
 //! 6. **Find the session.** `relay/sessions.rs` maps the agent's `session_id` to a session of the producer, and starts one
 //!    if there is none. `relay/recovery.rs` adopts a session from before a restart.
-//! 7. **Emit.** `session.rs` emits the event into that session through the `aaep` crate, whose engine delivers it to all
-//!    subscriptions. An irreversible tool needs a permit from `permits.rs`; `irreversible_tools.rs` knows those tools.
+//! 7. **Emit.** `relay/mod.rs` emits the event into that session through the `aaep` crate, whose engine delivers it to all
+//!    subscriptions. `session.rs` handles its tool calls and outputs. An irreversible tool needs a permit from `permits.rs`; `irreversible_tools.rs` knows those tools.
 //!    `questions.rs` asks the user.
 //! 8. **Respond.** `response.rs` is what the agent gets back as JSON. The response to a question comes later: `pending.rs`.
 

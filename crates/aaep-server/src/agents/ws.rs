@@ -216,5 +216,5 @@ async fn send_responses(app: &AppState, mut queued: mpsc::Receiver<String>, sink
 }
 
 fn disconnected() -> Close {
-    Close::new(CloseCode::SubscriberClosed, "the peer has gone")
+    Close::new(CloseCode::SubscriberClosed, "the peer closed the connection")
 }

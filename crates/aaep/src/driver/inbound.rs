@@ -1,8 +1,8 @@
 //! Messages of subscribers, and changes of their links.
 //!
-//! All of it arrives in one channel, in order, and the driver empties that channel before it serves agents and before it
-//! lets a deadline pass. So a user's reply waits for at most one command of an agent, counts from when it arrived, and
-//! counts before the disconnection that follows it.
+//! All of them arrive in one channel, in order. The driver handles up to [`super::MAX_LINK_EVENTS_PER_TURN`] of them before
+//! each command of an agent, and all of them before a deadline passes. So a user's reply does not wait for agents, counts
+//! from when it arrived, and counts before the disconnection that follows it.
 
 use aaep_proto::engine::{ReplyRejection, SubscriptionKey};
 use aaep_proto::id::SubscriptionId;
