@@ -23,13 +23,7 @@ pub(crate) fn speech_key(producer: usize, about: &str) -> String {
 
 impl ListenSession {
     /// Prints and speaks what an announcer returned.
-    pub(crate) fn announce(
-        &mut self,
-        producer: usize,
-        kind: LineKind,
-        number: Option<u32>,
-        utterances: Vec<Utterance>,
-    ) {
+    pub(crate) fn present(&mut self, producer: usize, kind: LineKind, number: Option<u32>, utterances: Vec<Utterance>) {
         let mut spoken = Vec::new();
         for utterance in utterances {
             let line = self.line_for(producer, kind, number, utterance);

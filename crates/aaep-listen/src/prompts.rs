@@ -24,7 +24,7 @@ impl ListenSession {
             // Asked again, or another question under the same token; the latter opens a new prompt.
             let utterances = self.producers[producer].announcer.announce(now, event);
             let number = token.and_then(|token| self.questions.by_token(producer, token)).map(|q| q.number);
-            return self.announce(producer, LineKind::Question, number, utterances);
+            return self.present(producer, LineKind::Question, number, utterances);
         }
         self.add_question(now, producer, event.clone(), now.plus_seconds(UNOPENED_TIMEOUT_SECS));
     }
@@ -49,7 +49,7 @@ impl ListenSession {
             let values = [("number", number.into()), ("text", first.text.as_str().into())];
             first.text = Phrases::for_languages(&languages).format("ui-number", &values);
         }
-        self.announce(producer, LineKind::Question, Some(number), utterances);
+        self.present(producer, LineKind::Question, Some(number), utterances);
         number
     }
 
@@ -119,7 +119,7 @@ impl ListenSession {
         if end == PromptEnd::Replaced {
             return self.note(phrase!(self, "ui-replaced", number = number));
         }
-        self.announce(producer, LineKind::Answer, Some(number), utterances);
+        self.present(producer, LineKind::Answer, Some(number), utterances);
     }
 
     /// Ends questions whose prompt did not come in time: they cannot be answered here.

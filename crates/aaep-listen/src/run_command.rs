@@ -153,7 +153,7 @@ impl ListenSession {
         self.router.focus(now, number);
         self.silence();
         let utterances = utterances.into_iter().map(repeated).collect();
-        self.announce(producer, LineKind::Question, Some(number), utterances);
+        self.present(producer, LineKind::Question, Some(number), utterances);
         self.respond(phrase!(self, "ui-waits-for", number = number, time = &left));
     }
 
@@ -222,7 +222,7 @@ impl ListenSession {
             let mut utterances = ask(&mut self.producers[producer].announcer);
             utterances.retain(|utterance| !announced.contains(&utterance.text));
             announced.extend(utterances.iter().map(|utterance| utterance.text.clone()));
-            self.announce(producer, LineKind::Reply, None, utterances);
+            self.present(producer, LineKind::Reply, None, utterances);
         }
     }
 

@@ -164,7 +164,7 @@ impl ListenSession {
         self.effects.extend(due.into_iter().map(Effect::Speak));
         for producer in 0..self.producers.len() {
             let utterances = self.producers[producer].announcer.handle_timeout(now);
-            self.announce(producer, LineKind::Progress, None, utterances);
+            self.present(producer, LineKind::Progress, None, utterances);
         }
         self.end_unopened(now);
     }
@@ -227,7 +227,7 @@ impl ListenSession {
         }
         let utterances = self.producers[producer].announcer.announce(now, event);
         if event.is_critical() || !self.is_muted(event) {
-            self.announce(producer, kind, None, utterances);
+            self.present(producer, kind, None, utterances);
         } else {
             // Muted lines can still be walked to.
             for utterance in utterances {
@@ -260,7 +260,7 @@ impl ListenSession {
 
     fn connection_notice(&mut self, now: Moment, producer: usize, notice: &ConnectionNotice) {
         let utterances = self.producers[producer].announcer.connection_notice(now, notice);
-        self.announce(producer, LineKind::Note, None, utterances);
+        self.present(producer, LineKind::Note, None, utterances);
     }
 
     fn notice(&mut self, now: Moment, producer: usize, notice: &Notice) {

@@ -122,14 +122,14 @@ impl StreamedOutput {
         let mut rest = text;
         while !rest.is_empty() {
             rest = output.write_step(rest);
-            while let Some(piece) = output.next_piece(cursor, cutting) {
+            while let Some(piece) = output.next_chunk(cursor, cutting) {
                 self.blocks.push(&piece.text, units);
             }
             output.forget_before(std::iter::once(*cursor));
         }
         if ends {
             output.finish();
-            while let Some(piece) = output.next_piece(cursor, cutting) {
+            while let Some(piece) = output.next_chunk(cursor, cutting) {
                 self.blocks.push(&piece.text, units);
             }
             self.unmarked = None;
@@ -173,13 +173,13 @@ fn sentences(text: &str, language: &str, most: u64) -> Vec<String> {
     let mut rest = text;
     while !rest.is_empty() {
         rest = output.write_step(rest);
-        while let Some(piece) = output.next_piece(&mut cursor, cutting) {
+        while let Some(piece) = output.next_chunk(&mut cursor, cutting) {
             parts.push(piece.text);
         }
         output.forget_before(std::iter::once(cursor));
     }
     output.finish();
-    while let Some(piece) = output.next_piece(&mut cursor, cutting) {
+    while let Some(piece) = output.next_chunk(&mut cursor, cutting) {
         parts.push(piece.text);
     }
     parts.iter().flat_map(|part| clauses(part, most)).filter(|part| !part.is_empty()).collect()

@@ -150,7 +150,7 @@ impl OutputState {
 
     /// Returns the next chunk at the cursor and the cursor after it. Returns `None` if no chunk may end yet.
     pub(super) fn next_chunk(&self, mut cursor: Cursor, boundaries: BoundarySet) -> Option<(TextChunk, Cursor)> {
-        let chunk = self.text.next_piece(&mut cursor, boundaries)?;
+        let chunk = self.text.next_chunk(&mut cursor, boundaries)?;
         Some((chunk, cursor))
     }
 

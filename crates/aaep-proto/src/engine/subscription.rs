@@ -121,7 +121,7 @@ impl Subscription {
 
     /// Replaces the terms. The group is changed apart from them.
     pub(super) fn set_terms(&mut self, terms: Terms, now: Moment) {
-        self.outbox.set_flow(OutboxTerms::of(&terms), now);
+        self.outbox.set_terms(OutboxTerms::of(&terms), now);
         *self.terms = terms;
     }
 

@@ -77,7 +77,7 @@ impl Engine {
         self.deliver_complete_text(cx, session, Some(output));
         let clean = self.sessions.output_mut(session, output)?.redact(text);
         self.write_clean(cx, session, output, &clean, Following::More);
-        self.limit_holding(cx, session, output);
+        self.schedule_held_release(cx, session, output);
         Ok(())
     }
 
@@ -106,7 +106,7 @@ impl Engine {
         }
         let clean = self.sessions.output_mut(session, output)?.redact_last(last);
         self.write_clean(cx, session, output, &clean, Following::End);
-        self.limit_holding(cx, session, output);
+        self.schedule_held_release(cx, session, output);
         if let Ok(found) = self.sessions.output_mut(session, output) {
             found.finish();
         }
@@ -129,12 +129,12 @@ impl Engine {
         let Ok(found) = self.sessions.output_mut(session, output) else { return };
         let released = found.release_held();
         self.write_clean(cx, session, output, &released, Following::More);
-        self.limit_holding(cx, session, output);
+        self.schedule_held_release(cx, session, output);
     }
 
     /// Limits how long a complete word or sentence is held back, although what follows could show that it belongs to a
     /// secret. In the middle of a word nothing is complete, so there is no hurry.
-    fn limit_holding(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId) {
+    fn schedule_held_release(&mut self, cx: &mut Cx<'_>, session: &SessionId, output: &OutputId) {
         let Ok(found) = self.sessions.output_mut(session, output) else { return };
         let held = found.held();
         let complete = held.ends_with(|c: char| !c.is_alphanumeric()) || held.len() < limits::SECRET_CHECK_WORD_BYTES;

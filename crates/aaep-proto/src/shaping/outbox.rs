@@ -143,7 +143,7 @@ struct QueuedFrame {
 #[derive(Clone, Debug)]
 pub struct Outbox {
     budget: RateBudget,
-    flow: OutboxTerms,
+    terms: OutboxTerms,
     /// When the announcement of the last text ends.
     text_ready: Moment,
     /// Waiting events by place.
@@ -165,10 +165,10 @@ pub struct Outbox {
 
 impl Outbox {
     /// Creates an empty outbox.
-    pub fn new(flow: OutboxTerms, now: Moment) -> Outbox {
+    pub fn new(terms: OutboxTerms, now: Moment) -> Outbox {
         Outbox {
-            budget: RateBudget::new(flow.rate, now),
-            flow,
+            budget: RateBudget::new(terms.rate, now),
+            terms,
             text_ready: now,
             queued: BTreeMap::new(),
             places: BTreeMap::new(),
@@ -232,8 +232,8 @@ impl Outbox {
             FrameClass::Critical => self.push_critical(frame, now, out),
             class => {
                 let free = self.queued.is_empty() && !self.blocked && self.urgent.is_empty();
-                let is_announced = class != FrameClass::Text || now >= self.text_ready;
-                if free && is_announced && self.budget.take(now) {
+                let pace_allows = class != FrameClass::Text || now >= self.text_ready;
+                if free && pace_allows && self.budget.take(now) {
                     self.release_frame(frame, now, out);
                 } else {
                     self.enqueue(frame);
@@ -273,8 +273,8 @@ impl Outbox {
         }
         while let Some((place, front)) = self.queued.first_key_value() {
             let place = *place;
-            let is_announced = !matches!(front.content, QueuedContent::Text(_)) || now >= self.text_ready;
-            if !is_announced || self.budget.ready_at(now) > now {
+            let pace_allows = !matches!(front.content, QueuedContent::Text(_)) || now >= self.text_ready;
+            if !pace_allows || self.budget.ready_at(now) > now {
                 return;
             }
             if self.is_redundant(&front.content) {
@@ -319,7 +319,7 @@ impl Outbox {
             if stale {
                 self.drop_unsent(held.content);
             } else {
-                self.flush(held.content, now, &mut |release| urgent.push(release));
+                self.release_out_of_turn(held.content, now, &mut |release| urgent.push(release));
             }
         }
         urgent.push(ReleasedFrame { content: OutgoingFrame::Frame(frame.clone()), not_before: None });
@@ -335,12 +335,12 @@ impl Outbox {
     }
 
     /// Releases content out of turn, in the fewest events, which are charged to the rate of later ones.
-    fn flush(&mut self, mut content: QueuedContent, now: Moment, out: &mut impl FnMut(ReleasedFrame)) {
+    fn release_out_of_turn(&mut self, mut content: QueuedContent, now: Moment, out: &mut impl FnMut(ReleasedFrame)) {
         loop {
             self.budget.force_take(now);
             match content {
                 QueuedContent::Text(mut text) => {
-                    let taken = text.take(ChunkBounds { boundaries: self.flow.boundaries, pace_wpm: None });
+                    let taken = text.take(ChunkBounds { boundaries: self.terms.boundaries, pace_wpm: None });
                     self.release_text(taken, now, out);
                     if text.is_empty() {
                         return;
@@ -359,7 +359,7 @@ impl Outbox {
         self.released += 1;
         match held.content {
             QueuedContent::Text(mut text) => {
-                let taken = text.take(ChunkBounds { boundaries: self.flow.boundaries, pace_wpm: self.flow.pace_wpm });
+                let taken = text.take(ChunkBounds { boundaries: self.terms.boundaries, pace_wpm: self.terms.pace_wpm });
                 if !text.is_empty() {
                     // The rest moves to the place of its newest chunk, so that nothing behind it waits for ever.
                     let rest =
@@ -422,7 +422,7 @@ impl Outbox {
 
     /// Delays the next text until this one is announced.
     fn delay_next_text(&mut self, text: &str, now: Moment) {
-        if let Some(pace) = self.flow.pace_wpm {
+        if let Some(pace) = self.terms.pace_wpm {
             let micros = spoken_words(text) * 60_000_000 / u64::from(pace.max(1));
             self.text_ready = self.text_ready.max(now).plus_micros(micros);
         }

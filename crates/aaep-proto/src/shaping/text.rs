@@ -138,11 +138,11 @@ pub struct TextChunk {
 /// let mut output = OutputText::new("text/plain", None, false);
 /// let (mut cursor, boundaries) = (Cursor::default(), BoundarySet::at(&[Boundary::Sentence, Boundary::Completion]));
 /// output.write_step("I moved the money. Anything");
-/// let piece = output.next_piece(&mut cursor, boundaries).expect("a sentence");
+/// let piece = output.next_chunk(&mut cursor, boundaries).expect("a sentence");
 /// assert_eq!((piece.text.as_str(), piece.position, piece.complete), ("I moved the money. ", 0, false));
 /// output.write_step(" else?");
 /// output.finish();
-/// let piece = output.next_piece(&mut cursor, boundaries).expect("the rest");
+/// let piece = output.next_chunk(&mut cursor, boundaries).expect("the rest");
 /// assert_eq!((piece.text.as_str(), piece.position, piece.complete), ("Anything else?", 19, true));
 /// assert_eq!(piece.hint, Boundary::Completion);
 /// ```
@@ -229,7 +229,7 @@ impl OutputText {
     }
 
     /// Takes the next chunk that may be sent, or returns `None` if there is none.
-    pub fn next_piece(&self, cursor: &mut Cursor, boundaries: BoundarySet) -> Option<TextChunk> {
+    pub fn next_chunk(&self, cursor: &mut Cursor, boundaries: BoundarySet) -> Option<TextChunk> {
         if cursor.done {
             return None;
         }

@@ -10,21 +10,21 @@ use crate::time::Moment;
 
 impl Outbox {
     /// Changes the terms. Text that is being announced continues at the new pace.
-    pub fn set_flow(&mut self, flow: OutboxTerms, now: Moment) {
-        self.budget = self.budget.with_rate(flow.rate, now);
+    pub fn set_terms(&mut self, terms: OutboxTerms, now: Moment) {
+        self.budget = self.budget.with_rate(terms.rate, now);
         let left = self.text_ready.since(now);
-        self.text_ready = match (self.flow.pace_wpm, flow.pace_wpm) {
+        self.text_ready = match (self.terms.pace_wpm, terms.pace_wpm) {
             (Some(old), Some(new)) => now.plus_micros(left.saturating_mul(old.into()) / u64::from(new.max(1))),
             _ => now,
         };
-        self.flow = flow;
+        self.terms = terms;
         for release in &mut self.urgent {
             match &mut release.content {
                 OutgoingFrame::Coalesced(run) if run.frame.cut().is_some() => {
-                    run.hint = flow.boundaries.hint(run.level, run.complete);
+                    run.hint = terms.boundaries.hint(run.level, run.complete);
                 }
                 OutgoingFrame::Frame(frame) => {
-                    if let Some(run) = CoalescedText::with_hint(frame, flow.boundaries) {
+                    if let Some(run) = CoalescedText::with_hint(frame, terms.boundaries) {
                         release.content = OutgoingFrame::Coalesced(run);
                     }
                 }

@@ -25,7 +25,7 @@ use super::response_cache::{DuplicateEvent, ResponseCache};
 use super::session::{AgentSession, session_errored};
 use super::urgent::{UrgentCounter, is_urgent_type};
 use recovery::AdoptableSession;
-use text::{Backpressure, BufferedText};
+use text::{BufferedText, WaitMode};
 
 /// Most unresolved questions of one agent.
 const MAX_QUESTIONS: usize = 256;
@@ -261,7 +261,7 @@ impl Relay {
             let core = event.event.core_type();
             let is_critical = event.event.envelope.urgency == Some(Urgency::Critical);
             let is_urgent = is_critical || is_urgent_type(core);
-            self.flush_text(if is_urgent { Backpressure::Skip } else { Backpressure::Wait }).await?;
+            self.flush_text(if is_urgent { WaitMode::Skip } else { WaitMode::Wait }).await?;
             if core == Some(CoreType::SessionStarted) {
                 self.start_session(alias, event, key).await?
             } else {
@@ -400,7 +400,7 @@ impl Relay {
 
     async fn end_sessions(&mut self, completed_summary: Option<&str>, errored_summary: &str) {
         // A session that rejects its text has ended already.
-        let _ = self.flush_text(Backpressure::Skip).await;
+        let _ = self.flush_text(WaitMode::Skip).await;
         for session_id in self.sessions.keys().cloned().collect::<Vec<_>>() {
             let Some(AgentSession { session, .. }) = self.sessions.get_mut(&session_id) else { continue };
             let is_completed = match completed_summary {

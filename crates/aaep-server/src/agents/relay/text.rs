@@ -30,7 +30,7 @@ pub(super) struct BufferedText {
 
 /// Whether to wait for subscribers before text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Backpressure {
+pub(super) enum WaitMode {
     /// Wait while no subscriber keeps up.
     Wait,
     /// Do not wait: an urgent event follows.
@@ -63,7 +63,7 @@ impl Relay {
                 buffered.text.push_str(&chunk.text);
             }
             _ => {
-                self.flush_text(Backpressure::Wait).await?;
+                self.flush_text(WaitMode::Wait).await?;
                 let (session_id, output_id) = (session_id.clone(), output_id.clone());
                 self.buffered_text = Some(BufferedText { session_id, output_id, text: chunk.text });
             }
@@ -71,7 +71,7 @@ impl Relay {
         if chunk.complete {
             self.complete_output(&session_id, &output_id).await?;
         } else if self.buffered_text.as_ref().is_some_and(|buffered| buffered.text.len() >= MAX_BUFFERED_BYTES) {
-            self.flush_text(Backpressure::Wait).await?;
+            self.flush_text(WaitMode::Wait).await?;
         }
         Ok(session_id)
     }
@@ -80,7 +80,7 @@ impl Relay {
     async fn open_output(&mut self, event: RawEvent, output_id: &str) -> Result<String, Vec<AgentError>> {
         let alias = event.session_id.clone();
         let event = event.complete(system_time(), Validation::Now)?;
-        self.flush_text(Backpressure::Wait).await?;
+        self.flush_text(WaitMode::Wait).await?;
         let session_id = self.find_or_start_session(alias, &event).await?;
         self.reserve(ResourceUsage { outputs: 1, ..ResourceUsage::default() })?;
         let Some(session) = self.sessions.get_mut(&session_id) else { return Ok(session_id) };
@@ -108,12 +108,12 @@ impl Relay {
             return;
         }
         // This fails only if the session has ended in the meantime.
-        let _ = self.flush_text(Backpressure::Wait).await;
+        let _ = self.flush_text(WaitMode::Wait).await;
     }
 
-    /// Writes all buffered text. With [`Backpressure::Wait`] this waits for subscribers even if there is none.
-    pub(super) async fn flush_text(&mut self, backpressure: Backpressure) -> Result<(), Vec<AgentError>> {
-        if backpressure == Backpressure::Wait {
+    /// Writes all buffered text. With [`WaitMode::Wait`] this waits for subscribers even if no text is buffered.
+    pub(super) async fn flush_text(&mut self, backpressure: WaitMode) -> Result<(), Vec<AgentError>> {
+        if backpressure == WaitMode::Wait {
             self.wait_for_capacity().await;
         }
         let Some(buffered) = self.buffered_text.take() else { return Ok(()) };
