@@ -204,3 +204,25 @@ async fn subscription_with_the_largest_queue_is_closed_over_max_queued_bytes() {
     assert!(reader.await.unwrap(), "who reads gets everything");
     drop(stalled);
 }
+
+#[tokio::test(start_paused = true)]
+async fn posted_renegotiation_gets_its_own_response() {
+    let producer = producer();
+    let mut link = join(&producer).await;
+    let change = |rate: u32| {
+        let change = json!({"type": "subscription.renegotiate", "subscription_id": link.id(),
+            "capabilities": {"max_events_per_second": rate}});
+        serde_json::from_value::<Message>(change).unwrap()
+    };
+    let rate_of = |message: &Message| match message {
+        Message::SubscriptionAccepted(accepted) => accepted.honored_capabilities.fields.max_events_per_second,
+        other => panic!("{other:?}"),
+    };
+    let (first, second) = (change(5), change(7));
+    // Both are queued before the driver runs.
+    link.send(first).await.unwrap();
+    let response = producer.handle_message("reader", second).await.unwrap().unwrap();
+    assert_eq!(rate_of(&response), Some(7));
+    let Some(Outbound::Message(message)) = link.recv().await else { panic!("no response on the link") };
+    assert_eq!(rate_of(&message), Some(5));
+}
