@@ -7,7 +7,7 @@ pub const MAX_LINE_BYTES: usize = 16 * 1024;
 
 /// A typed line, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum TypedCommand {
     /// An empty line.
     Empty,
     /// Accepts a question. `whole` if the word was written out.
@@ -60,7 +60,7 @@ const YES: [&str; 11] = ["yes", "accept", "sí", "si", "oui", "ja", "نعم", "b
 const NO: [&str; 9] = ["no", "reject", "non", "nein", "لا", "bẹ́ẹ̀kọ́", "beeko", "rechazar", "ablehnen"];
 
 /// Parses a line.
-pub(crate) fn parse(line: &str) -> Command {
+pub(crate) fn parse(line: &str) -> TypedCommand {
     let line = line.trim();
     let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let (word, rest) = (first.to_lowercase(), rest.trim());
@@ -68,46 +68,46 @@ pub(crate) fn parse(line: &str) -> Command {
     // A command that takes at most a number is one only if nothing else follows.
     let plain = rest.is_empty() || number.is_some();
     match word.as_str() {
-        "" => Command::Empty,
+        "" => TypedCommand::Empty,
         yes if plain && (YES.contains(&yes) || matches!(yes, "y" | "a")) => {
-            Command::Yes { named: number, whole: YES.contains(&yes) }
+            TypedCommand::Yes { named: number, whole: YES.contains(&yes) }
         }
-        no if plain && (NO.contains(&no) || no == "n") => Command::No { named: number },
+        no if plain && (NO.contains(&no) || no == "n") => TypedCommand::No { named: number },
         "to" if rest.split_once(char::is_whitespace).is_some_and(|(n, _)| parse_number(n).is_some()) => {
             let (n, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-            Command::AnswerTo(parse_number(n).unwrap_or(0), text.trim().to_owned())
+            TypedCommand::AnswerTo(parse_number(n).unwrap_or(0), text.trim().to_owned())
         }
-        "answer" | "say" if !rest.is_empty() => Command::Answer(rest.to_owned()),
-        "repeat" | "r" if plain => Command::Repeat(number),
-        "question" if plain => Command::Repeat(number),
-        "details" | "detail" | "d" if plain => Command::Details(number),
-        _ if is_numeric(line) => Command::Number(line.to_owned()),
+        "answer" | "say" if !rest.is_empty() => TypedCommand::Answer(rest.to_owned()),
+        "repeat" | "r" if plain => TypedCommand::Repeat(number),
+        "question" if plain => TypedCommand::Repeat(number),
+        "details" | "detail" | "d" if plain => TypedCommand::Details(number),
+        _ if is_numeric(line) => TypedCommand::Number(line.to_owned()),
         _ => parse_without_number(&word, rest, line),
     }
 }
 
 /// Parses commands without a number.
-fn parse_without_number(word: &str, rest: &str, line: &str) -> Command {
+fn parse_without_number(word: &str, rest: &str, line: &str) -> TypedCommand {
     let rest_lower = rest.to_lowercase();
     match (word, rest_lower.as_str()) {
-        ("stop" | "s" | "hush", "" | "speech") => Command::Stop,
-        ("waiting" | "pending" | "w", "") | ("what", "waits" | "is waiting") => Command::ListQuestions,
-        ("where", "" | "am i") => Command::Status,
-        ("catch", "up" | "me up") | ("c" | "catchup", "") => Command::CatchUp,
+        ("stop" | "s" | "hush", "" | "speech") => TypedCommand::Stop,
+        ("waiting" | "pending" | "w", "") | ("what", "waits" | "is waiting") => TypedCommand::ListQuestions,
+        ("where", "" | "am i") => TypedCommand::Status,
+        ("catch", "up" | "me up") | ("c" | "catchup", "") => TypedCommand::CatchUp,
         ("next" | "previous" | "prev" | "p", kind) if kind.is_empty() || LineKind::from_name(kind).is_some() => {
-            Command::Walk { back: word != "next", kind: LineKind::from_name(kind) }
+            TypedCommand::Walk { back: word != "next", kind: LineKind::from_name(kind) }
         }
-        ("terser" | "less", "") => Command::Less,
-        ("more", "") => Command::More,
-        ("more", "time") | ("time", "") => Command::MoreTime,
-        ("mute", _) => Command::Mute(rest.to_owned()),
-        ("unmute", _) => Command::Unmute(rest.to_owned()),
-        ("voice", "on") => Command::Voice(true),
-        ("voice", "off") => Command::Voice(false),
-        ("close" | "quit" | "exit", "") => Command::Close { whole: true },
-        ("q", "") => Command::Close { whole: false },
-        ("help" | "h" | "?", "") => Command::Help,
-        _ => Command::Other(line.to_owned()),
+        ("terser" | "less", "") => TypedCommand::Less,
+        ("more", "") => TypedCommand::More,
+        ("more", "time") | ("time", "") => TypedCommand::MoreTime,
+        ("mute", _) => TypedCommand::Mute(rest.to_owned()),
+        ("unmute", _) => TypedCommand::Unmute(rest.to_owned()),
+        ("voice", "on") => TypedCommand::Voice(true),
+        ("voice", "off") => TypedCommand::Voice(false),
+        ("close" | "quit" | "exit", "") => TypedCommand::Close { whole: true },
+        ("q", "") => TypedCommand::Close { whole: false },
+        ("help" | "h" | "?", "") => TypedCommand::Help,
+        _ => TypedCommand::Other(line.to_owned()),
     }
 }
 
@@ -146,29 +146,29 @@ mod tests {
     #[test]
     fn words_and_letters_are_parsed_as_commands() {
         for (line, command) in [
-            ("", Command::Empty),
-            ("  yes ", Command::Yes { named: None, whole: true }),
-            ("y", Command::Yes { named: None, whole: false }),
-            ("Accept 3", Command::Yes { named: Some(3), whole: true }),
-            ("a #2", Command::Yes { named: Some(2), whole: false }),
-            ("NEIN", Command::No { named: None }),
-            ("n 4", Command::No { named: Some(4) }),
-            ("to 2 Lagos, please", Command::AnswerTo(2, "Lagos, please".into())),
-            ("answer no", Command::Answer("no".into())),
-            ("3", Command::Number("3".into())),
-            ("-2,5", Command::Number("-2,5".into())),
-            ("r", Command::Repeat(None)),
-            ("question 2", Command::Repeat(Some(2))),
-            ("d 1", Command::Details(Some(1))),
-            ("catch me up", Command::CatchUp),
-            ("Where am I", Command::Status),
-            ("prev tool", Command::Walk { back: true, kind: Some(LineKind::Tool) }),
-            ("next", Command::Walk { back: false, kind: None }),
-            ("more time", Command::MoreTime),
-            ("more", Command::More),
-            ("mute Bank", Command::Mute("Bank".into())),
-            ("voice off", Command::Voice(false)),
-            ("q", Command::Close { whole: false }),
+            ("", TypedCommand::Empty),
+            ("  yes ", TypedCommand::Yes { named: None, whole: true }),
+            ("y", TypedCommand::Yes { named: None, whole: false }),
+            ("Accept 3", TypedCommand::Yes { named: Some(3), whole: true }),
+            ("a #2", TypedCommand::Yes { named: Some(2), whole: false }),
+            ("NEIN", TypedCommand::No { named: None }),
+            ("n 4", TypedCommand::No { named: Some(4) }),
+            ("to 2 Lagos, please", TypedCommand::AnswerTo(2, "Lagos, please".into())),
+            ("answer no", TypedCommand::Answer("no".into())),
+            ("3", TypedCommand::Number("3".into())),
+            ("-2,5", TypedCommand::Number("-2,5".into())),
+            ("r", TypedCommand::Repeat(None)),
+            ("question 2", TypedCommand::Repeat(Some(2))),
+            ("d 1", TypedCommand::Details(Some(1))),
+            ("catch me up", TypedCommand::CatchUp),
+            ("Where am I", TypedCommand::Status),
+            ("prev tool", TypedCommand::Walk { back: true, kind: Some(LineKind::Tool) }),
+            ("next", TypedCommand::Walk { back: false, kind: None }),
+            ("more time", TypedCommand::MoreTime),
+            ("more", TypedCommand::More),
+            ("mute Bank", TypedCommand::Mute("Bank".into())),
+            ("voice off", TypedCommand::Voice(false)),
+            ("q", TypedCommand::Close { whole: false }),
         ] {
             assert_eq!(parse(line), command, "{line:?}");
         }
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn sentences_are_not_commands() {
         for line in ["no sugar, please", "yes and no", "to Lagos", "next week", "repeat after me", "1 or 2", "x"] {
-            assert_eq!(parse(line), Command::Other(line.into()), "{line:?}");
+            assert_eq!(parse(line), TypedCommand::Other(line.into()), "{line:?}");
         }
     }
 }

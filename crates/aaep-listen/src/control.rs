@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::answer_router::{AnswerRouter, Route};
-use crate::command::{Command, parse};
+use crate::command::{TypedCommand, parse};
 use crate::output::phrase;
 use crate::session::ListenSession;
 
@@ -109,7 +109,7 @@ impl ListenSession {
     /// Returns the answer that may be sent, or why it may not.
     fn check_answer(&self, number: u32, named: Option<u32>, words: &str) -> Result<PromptAnswer, String> {
         let question = self.questions.get(number).ok_or_else(|| phrase!(self, "ui-no-such-question"))?;
-        if named.is_none() && question.needs_care() && matches!(parse(words), Command::Yes { .. }) {
+        if named.is_none() && question.needs_care() && matches!(parse(words), TypedCommand::Yes { .. }) {
             return Err(phrase!(self, "ui-needs-care", number = number));
         }
         if question.prompt.is_none() || !question.can_answer {

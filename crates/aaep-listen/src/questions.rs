@@ -12,7 +12,7 @@ use aaep_proto::time::Moment;
 use aaep_proto::validate::find_deception;
 use serde_json::{Value, json};
 
-use crate::command::{Command, is_numeric, parse, parse_number};
+use crate::command::{TypedCommand, is_numeric, parse, parse_number};
 
 /// The most questions that are kept. Ended ones are kept to tell the user how they ended.
 const MAX_QUESTIONS: usize = 256;
@@ -99,8 +99,8 @@ impl NumberedQuestion {
         let command = parse(words);
         match &self.event.payload {
             Payload::AwaitingConfirmation(_) => match command {
-                Command::Yes { named: None, .. } => Ok(PromptAnswer::accept()),
-                Command::No { named: None } => Ok(PromptAnswer::reject()),
+                TypedCommand::Yes { named: None, .. } => Ok(PromptAnswer::accept()),
+                TypedCommand::No { named: None } => Ok(PromptAnswer::reject()),
                 _ => Err(ExpectedAnswer::new("takes-yes-no")),
             },
             Payload::AwaitingClarification(asked) => parse_response(asked, words, &command).map(PromptAnswer::response),
@@ -188,7 +188,11 @@ fn needs_care(asked: &AwaitingConfirmation) -> bool {
 }
 
 /// Reads words as an answer to a clarification.
-fn parse_response(asked: &AwaitingClarification, words: &str, command: &Command) -> Result<Response, ExpectedAnswer> {
+fn parse_response(
+    asked: &AwaitingClarification,
+    words: &str,
+    command: &TypedCommand,
+) -> Result<Response, ExpectedAnswer> {
     let choices = asked.choices.as_deref().unwrap_or_default();
     let kinds = asked.accepted_response_kinds.as_deref();
     let takes = |kind: ResponseKind| kinds.is_some_and(|kinds| kinds.contains(&kind));
@@ -203,8 +207,8 @@ fn parse_response(asked: &AwaitingClarification, words: &str, command: &Command)
         }
     }
     match command {
-        Command::Yes { named: None, .. } if takes(ResponseKind::YesNo) => return Ok(Response::Boolean(true)),
-        Command::No { named: None } if takes(ResponseKind::YesNo) => return Ok(Response::Boolean(false)),
+        TypedCommand::Yes { named: None, .. } if takes(ResponseKind::YesNo) => return Ok(Response::Boolean(true)),
+        TypedCommand::No { named: None } if takes(ResponseKind::YesNo) => return Ok(Response::Boolean(false)),
         _ => {}
     }
     if takes(ResponseKind::Numeric) && is_numeric(words) {

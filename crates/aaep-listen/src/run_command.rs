@@ -6,7 +6,7 @@ use aaep_proto::subscriber::PromptAnswer;
 use aaep_proto::time::Moment;
 
 use crate::answer_router::Route;
-use crate::command::{Command, HELP_LINES, parse, parse_number};
+use crate::command::{HELP_LINES, TypedCommand, parse, parse_number};
 use crate::output::phrase;
 use crate::questions::NumberedQuestion;
 use crate::session::ListenSession;
@@ -28,35 +28,35 @@ impl ListenSession {
     pub fn handle_line(&mut self, entered: Moment, line: &str) {
         self.observe(entered);
         let command = parse(line);
-        if !matches!(command, Command::Walk { .. }) {
+        if !matches!(command, TypedCommand::Walk { .. }) {
             self.transcript.go_to_end();
         }
         match command {
-            Command::Empty | Command::Stop => self.silence(),
-            Command::Yes { named, whole } => self.answer(entered, named, TypedAnswer::Yes { whole }),
-            Command::No { named } => self.answer(entered, named, TypedAnswer::No),
-            Command::AnswerTo(number, words) => self.answer(entered, Some(number), TypedAnswer::Words(words)),
-            Command::Answer(words) => self.answer(entered, None, TypedAnswer::Words(words)),
-            Command::Number(text) => self.number(entered, text),
-            Command::Other(words) => self.other_words(entered, words),
-            Command::Repeat(named) => self.repeat(entered, named),
-            Command::Details(named) => self.details(entered, named),
-            Command::ListQuestions => self.list_questions(entered),
-            Command::Status => self.ask_announcers(|announcer| announcer.status(entered)),
-            Command::CatchUp => self.ask_announcers(|announcer| announcer.catch_up(entered)),
-            Command::Walk { back, kind } => self.walk(back, kind),
-            Command::Less => self.change_verbosity(false),
-            Command::More => self.change_verbosity(true),
-            Command::Mute(name) => self.mute(&name, true),
-            Command::Unmute(name) => self.mute(&name, false),
-            Command::MoreTime => self.more_time(entered),
-            Command::Voice(on) => {
+            TypedCommand::Empty | TypedCommand::Stop => self.silence(),
+            TypedCommand::Yes { named, whole } => self.answer(entered, named, TypedAnswer::Yes { whole }),
+            TypedCommand::No { named } => self.answer(entered, named, TypedAnswer::No),
+            TypedCommand::AnswerTo(number, words) => self.answer(entered, Some(number), TypedAnswer::Words(words)),
+            TypedCommand::Answer(words) => self.answer(entered, None, TypedAnswer::Words(words)),
+            TypedCommand::Number(text) => self.number(entered, text),
+            TypedCommand::Other(words) => self.other_words(entered, words),
+            TypedCommand::Repeat(named) => self.repeat(entered, named),
+            TypedCommand::Details(named) => self.details(entered, named),
+            TypedCommand::ListQuestions => self.list_questions(entered),
+            TypedCommand::Status => self.ask_announcers(|announcer| announcer.status(entered)),
+            TypedCommand::CatchUp => self.ask_announcers(|announcer| announcer.catch_up(entered)),
+            TypedCommand::Walk { back, kind } => self.walk(back, kind),
+            TypedCommand::Less => self.change_verbosity(false),
+            TypedCommand::More => self.change_verbosity(true),
+            TypedCommand::Mute(name) => self.mute(&name, true),
+            TypedCommand::Unmute(name) => self.mute(&name, false),
+            TypedCommand::MoreTime => self.more_time(entered),
+            TypedCommand::Voice(on) => {
                 // Speech that waits is dropped, so that a voice that is turned on does not catch up.
                 self.pacer.clear();
                 self.effects.push(Effect::SetVoice(on));
             }
-            Command::Close { whole } => self.close(whole),
-            Command::Help => HELP_LINES.iter().for_each(|line| self.respond(*line)),
+            TypedCommand::Close { whole } => self.close(whole),
+            TypedCommand::Help => HELP_LINES.iter().for_each(|line| self.respond(*line)),
         }
     }
 

@@ -49,7 +49,7 @@ impl fmt::Display for SoundError {
 
 impl std::error::Error for SoundError {}
 
-enum Output {
+enum SoundOutput {
     Nothing,
     Bell(Box<dyn Write + Send>),
     Player { directory: PathBuf, command: Option<Vec<String>> },
@@ -63,7 +63,7 @@ enum Output {
 /// assert_eq!(Sounds::none().play(Earcon::Prompt), Ok(()));
 /// ```
 pub struct Sounds {
-    output: Output,
+    output: SoundOutput,
     playing: Option<Child>,
     /// Errors that were returned already.
     reported: BTreeSet<SoundError>,
@@ -72,32 +72,32 @@ pub struct Sounds {
 impl Sounds {
     /// Returns a player without sounds.
     pub fn none() -> Sounds {
-        Sounds::new(Output::Nothing)
+        Sounds::new(SoundOutput::Nothing)
     }
 
     /// Rings the bell of a terminal by writing to it. All sounds would be the same, so it rings only for prompts, failures
     /// and warnings.
     pub fn bell(terminal: impl Write + Send + 'static) -> Sounds {
-        Sounds::new(Output::Bell(Box::new(terminal)))
+        Sounds::new(SoundOutput::Bell(Box::new(terminal)))
     }
 
     /// Plays the files `started`, `prompt`, `completed`, `failed`, `cancelled` and `warning` (`.wav`, `.oga` or `.ogg`) of
     /// a directory. `player` is the command to use; without it, the first installed player is used.
     pub fn files(directory: impl Into<PathBuf>, player: Option<Vec<String>>) -> Sounds {
         let command = player.or_else(|| find_player(std::env::var_os("PATH").unwrap_or_default().as_ref()));
-        Sounds::new(Output::Player { directory: directory.into(), command })
+        Sounds::new(SoundOutput::Player { directory: directory.into(), command })
     }
 
-    fn new(output: Output) -> Sounds {
+    fn new(output: SoundOutput) -> Sounds {
         Sounds { output, playing: None, reported: BTreeSet::new() }
     }
 
     /// Starts a sound and returns without waiting for its end. Must be called within a tokio runtime if the sounds are files.
     pub fn play(&mut self, earcon: Earcon) -> Result<(), SoundError> {
         let result = self.stop_previous().and(match &mut self.output {
-            Output::Nothing => Ok(()),
-            Output::Bell(terminal) => ring(terminal.as_mut(), earcon),
-            Output::Player { directory, command } => {
+            SoundOutput::Nothing => Ok(()),
+            SoundOutput::Bell(terminal) => ring(terminal.as_mut(), earcon),
+            SoundOutput::Player { directory, command } => {
                 start(directory, command.as_deref(), earcon).map(|child| self.playing = Some(child))
             }
         });

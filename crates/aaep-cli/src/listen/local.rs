@@ -11,7 +11,7 @@ use aaep_proto::subscriber::{
 };
 use aaep_runtime::{Clock, SystemEntropy};
 
-use super::source::Source;
+use super::source::EventSource;
 
 /// The principal of the listener in this process.
 const PRINCIPAL: &str = "console";
@@ -88,7 +88,7 @@ impl LocalProducer {
     }
 }
 
-impl Source for LocalProducer {
+impl EventSource for LocalProducer {
     async fn next(&mut self) -> Option<(usize, SubscriberEvent)> {
         loop {
             self.send_waiting().await;

@@ -18,7 +18,7 @@ use super::hook::Hooks;
 use super::keyboard::KeyboardInput;
 use super::outputs::Outputs;
 use super::socket::{ControlCall, ControlSocket};
-use super::source::Source;
+use super::source::EventSource;
 
 /// How often the time of day is compared with the quiet hours.
 const QUIET_HOURS_CHECK_INTERVAL: Duration = Duration::from_secs(20);
@@ -43,7 +43,7 @@ pub(crate) struct Runner<S> {
     socket: Option<ControlSocket>,
 }
 
-impl<S: Source> Runner<S> {
+impl<S: EventSource> Runner<S> {
     /// Creates a runner. `clock` must be the one that `source` counts by.
     pub(crate) fn new(session: ListenSession, source: S, outputs: Outputs, clock: Clock) -> Runner<S> {
         // The senders are dropped: nothing comes until the receivers are replaced.

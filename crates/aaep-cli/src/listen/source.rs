@@ -7,7 +7,7 @@ use aaep_proto::subscriber::{PromptAnswer, PromptId, SubscriberEvent};
 use aaep_runtime::Clock;
 
 /// Producers to listen to and to answer, named by their indices.
-pub(crate) trait Source {
+pub(crate) trait EventSource {
     /// Waits for the next event and returns it with the index of its producer. Its moments are of the clock of the
     /// runner. Returns `None` when all subscriptions have ended. Cancel safe.
     async fn next(&mut self) -> Option<(usize, SubscriberEvent)>;
@@ -39,7 +39,7 @@ impl RemoteProducers {
     }
 }
 
-impl Source for RemoteProducers {
+impl EventSource for RemoteProducers {
     async fn next(&mut self) -> Option<(usize, SubscriberEvent)> {
         loop {
             let (id, event) = self.subscribers.recv().await?;

@@ -52,7 +52,7 @@ struct SourceUsage {
 }
 
 #[derive(Default)]
-struct QueueState {
+struct ReceiveQueueState {
     critical: VecDeque<QueueEntry>,
     normal: VecDeque<QueueEntry>,
     usage: BTreeMap<SourceId, SourceUsage>,
@@ -63,13 +63,13 @@ struct QueueState {
 /// The queue of all producers of one program.
 #[derive(Default)]
 pub(crate) struct EventQueue {
-    state: Mutex<QueueState>,
+    state: Mutex<ReceiveQueueState>,
     readable: Notify,
     capacity_freed: Notify,
 }
 
 impl EventQueue {
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
+    fn lock(&self) -> MutexGuard<'_, ReceiveQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -101,7 +101,7 @@ impl EventQueue {
     }
 }
 
-impl QueueState {
+impl ReceiveQueueState {
     fn usage(&mut self, source: SourceId) -> &mut SourceUsage {
         self.usage.entry(source).or_default()
     }

@@ -26,7 +26,7 @@ use crate::connection::{SubscribeMode, serve_connection};
 use crate::context::ServerContext;
 use crate::metrics::Transport;
 use crate::peer::Peer;
-use rpc::PendingResponse;
+use rpc::RpcResponseSlot;
 use sink::StdioSink;
 use source::StdioSource;
 
@@ -99,7 +99,7 @@ struct HandshakeState {
     /// Whether a valid `aaep.subscribe` came.
     requested: bool,
     /// Responses to requests for terms, in the order in which they are sent.
-    pending: VecDeque<PendingResponse>,
+    pending: VecDeque<RpcResponseSlot>,
 }
 
 impl SharedHandshake {

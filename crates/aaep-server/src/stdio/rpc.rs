@@ -50,16 +50,16 @@ impl RpcError {
 #[derive(Debug)]
 pub(super) enum RpcItem<'a> {
     /// A request, with its response to be sent, or a notification.
-    Call { method: String, params: &'a str, response: Option<PendingResponse> },
+    Call { method: String, params: &'a str, response: Option<RpcResponseSlot> },
     /// A response to a request of this side.
     Response,
     /// An invalid object, to be answered with the error.
-    Invalid(PendingResponse, RpcError),
+    Invalid(RpcResponseSlot, RpcError),
 }
 
 /// The obligation to send one response.
 #[derive(Debug)]
-pub(super) struct PendingResponse {
+pub(super) struct RpcResponseSlot {
     id: Box<RawValue>,
     batch: Option<Arc<Mutex<RpcBatch>>>,
 }
@@ -94,7 +94,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawV
 
 /// Returns the objects of a line: one, or those of a batch.
 pub(super) fn read(line: &[u8]) -> Vec<RpcItem<'_>> {
-    let failed = |error| vec![RpcItem::Invalid(PendingResponse::without_id(None), error)];
+    let failed = |error| vec![RpcItem::Invalid(RpcResponseSlot::without_id(None), error)];
     let Ok(text) = std::str::from_utf8(line) else { return failed(RpcError::Parse) };
     if !text.trim_start().starts_with('[') {
         return vec![read_object(text, None)];
@@ -112,7 +112,7 @@ pub(super) fn read(line: &[u8]) -> Vec<RpcItem<'_>> {
 }
 
 fn read_object<'a>(object: &'a str, batch: Option<&Arc<Mutex<RpcBatch>>>) -> RpcItem<'a> {
-    let failed = |error| RpcItem::Invalid(PendingResponse::without_id(batch), error);
+    let failed = |error| RpcItem::Invalid(RpcResponseSlot::without_id(batch), error);
     let invalid = |reason| failed(RpcError::InvalidRequest(reason));
     let Ok(envelope) = serde_json::from_str::<RpcEnvelope<'_>>(object) else {
         // Parsed a second time only to tell a syntax error from a wrong type.
@@ -139,7 +139,7 @@ fn read_object<'a>(object: &'a str, batch: Option<&Arc<Mutex<RpcBatch>>>) -> Rpc
             if id.get().len() > MAX_ID_BYTES {
                 return invalid("id is too long");
             }
-            Some(PendingResponse { id, batch: batch.cloned() })
+            Some(RpcResponseSlot { id, batch: batch.cloned() })
         }
         Some(_) => return invalid("id must be text, a number or null"),
     };
@@ -164,9 +164,9 @@ struct RpcErrorObject<'a> {
     data: Option<&'a Message>,
 }
 
-impl PendingResponse {
-    fn without_id(batch: Option<&Arc<Mutex<RpcBatch>>>) -> PendingResponse {
-        PendingResponse { id: RawValue::NULL.to_owned(), batch: batch.cloned() }
+impl RpcResponseSlot {
+    fn without_id(batch: Option<&Arc<Mutex<RpcBatch>>>) -> RpcResponseSlot {
+        RpcResponseSlot { id: RawValue::NULL.to_owned(), batch: batch.cloned() }
     }
 
     /// Returns the line of a successful response, or `None` while other responses of its batch are outstanding.

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 
 use super::SharedHandshake;
-use super::rpc::{self, PendingResponse, RpcError, RpcItem};
+use super::rpc::{self, RpcError, RpcItem, RpcResponseSlot};
 use crate::close::Violation;
 use crate::connection::{Received, Source};
 use crate::context::ServerContext;
@@ -111,7 +111,7 @@ impl<R> StdioSource<R> {
         }
     }
 
-    fn handle_call(&mut self, method: &str, params: &str, response: Option<PendingResponse>) {
+    fn handle_call(&mut self, method: &str, params: &str, response: Option<RpcResponseSlot>) {
         let result = match RpcMethod::parse(method) {
             Some(method @ (RpcMethod::Subscribe | RpcMethod::Renegotiate)) => {
                 return self.request_terms(method, params, response);
@@ -142,7 +142,7 @@ impl<R> StdioSource<R> {
     }
 
     /// Handles a request for terms. The producer answers it.
-    fn request_terms(&mut self, method: RpcMethod, params: &str, response: Option<PendingResponse>) {
+    fn request_terms(&mut self, method: RpcMethod, params: &str, response: Option<RpcResponseSlot>) {
         let Some(response) = response else {
             return tracing::info!(%method, "ignored a request for terms without an id: it cannot be answered");
         };
@@ -176,7 +176,7 @@ impl<R> StdioSource<R> {
     }
 
     /// Forwards a request for terms to the subscription, whose answer is sent as this response.
-    fn forward(&mut self, response: PendingResponse, message: Inbound) {
+    fn forward(&mut self, response: RpcResponseSlot, message: Inbound) {
         let mut state = self.shared.lock();
         state.requested = true;
         if state.pending.len() >= MAX_PENDING_RESPONSES {
@@ -187,7 +187,7 @@ impl<R> StdioSource<R> {
         self.received.push_back(Received::Parsed(message));
     }
 
-    fn reject(&mut self, response: PendingResponse, error: RpcError, rejection: &Rejection) {
+    fn reject(&mut self, response: RpcResponseSlot, error: RpcError, rejection: &Rejection) {
         self.respond(response.fail(error, Some(&rejection.to_message().into())));
     }
 

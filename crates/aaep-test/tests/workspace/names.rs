@@ -6,19 +6,14 @@ use crate::source::{read, rust_files, without_tests};
 
 /// Type names that occur more than once, and why.
 const ALLOWED: &[(&str, &str)] = &[
-    ("Backpressure", "To be renamed: different things in private modules of different crates."),
-    ("Command", "To be renamed: different things in private modules of different crates."),
     ("Confirmation", "A confirmation as the sequence checker and as the agent see it."),
     ("IpcListener", "One listener for each operating system; only one of them is compiled."),
-    ("PendingResponse", "To be renamed: different things in private modules of different crates."),
     ("Presence", "Whether a subscription or an agent is connected, private to each module."),
     ("Punctuation", "The setting of a profile and its value in SSIP: the same levels."),
     ("Question", "A question as the sequence checker, the engine and the agent see it."),
     ("Questions", "The open questions of the sequence checker and of the engine."),
-    ("QueueState", "To be renamed: different things in private modules of different crates."),
     ("SessionState", "The state of one session in the engine and in the announcer, both private."),
     ("Shared", "State shared with a task or thread, private to each module."),
-    ("Source", "To be renamed: different things in private modules of different crates."),
     ("Subscriber", "The state machine of the core and its tokio API, like Connection in quinn-proto and quinn."),
 ];
 

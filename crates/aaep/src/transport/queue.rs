@@ -58,10 +58,10 @@ impl Outbound {
 /// The queue of one subscription. It belongs to the subscription, not to the connection: a subscriber that resumes reads
 /// on where its last reader stopped.
 pub(crate) struct OutboundQueue {
-    state: Mutex<QueueState>,
+    state: Mutex<OutboundQueueState>,
 }
 
-struct QueueState {
+struct OutboundQueueState {
     items: VecDeque<Outbound>,
     /// Events that were read lately, if the subscription may be resumed.
     history: Option<Box<History>>,
@@ -74,7 +74,7 @@ struct QueueState {
     closed: bool,
 }
 
-impl QueueState {
+impl OutboundQueueState {
     fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -93,7 +93,7 @@ pub(super) struct Batch {
 
 impl OutboundQueue {
     pub(super) fn new(resumable: bool) -> OutboundQueue {
-        let state = QueueState {
+        let state = OutboundQueueState {
             items: VecDeque::new(),
             history: resumable.then(Box::default),
             reader: 0,
@@ -105,7 +105,7 @@ impl OutboundQueue {
     }
 
     /// No code that can panic runs under this lock.
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
+    fn lock(&self) -> MutexGuard<'_, OutboundQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -140,7 +140,7 @@ impl OutboundQueue {
         if state.reader != reader {
             return Poll::Ready(Batch::default());
         }
-        let QueueState { items, history, was_full, closed, waker, .. } = &mut *state;
+        let OutboundQueueState { items, history, was_full, closed, waker, .. } = &mut *state;
         let count = batch_length(items, limit);
         if count == 0 && *closed {
             return Poll::Ready(Batch::default());

@@ -18,13 +18,13 @@ pub(in crate::validate) fn is_value(b: u8) -> bool {
 }
 
 /// A run of bytes of one class, up to the lookahead limit.
-pub(in crate::validate) struct Run<'t> {
+pub(in crate::validate) struct ByteRun<'t> {
     pub(in crate::validate) bytes: &'t [u8],
     /// Whether more text could make the run longer.
     pub(in crate::validate) open: bool,
 }
 
-impl Run<'_> {
+impl ByteRun<'_> {
     /// Turns a decision about the bytes so far into a result: a negative one is final only if the run cannot grow.
     pub(super) fn decide(&self, is_secret: bool, found: impl FnOnce() -> Found) -> Scan {
         match (is_secret, self.open) {
@@ -36,10 +36,10 @@ impl Run<'_> {
 }
 
 /// Returns the run of bytes at the beginning of `bytes` for which `is_part` holds. `last` is true if no text follows.
-pub(in crate::validate) fn leading_run(bytes: &[u8], is_part: impl Fn(u8) -> bool, last: bool) -> Run<'_> {
+pub(in crate::validate) fn leading_run(bytes: &[u8], is_part: impl Fn(u8) -> bool, last: bool) -> ByteRun<'_> {
     let seen = &bytes[..bytes.len().min(MAX_LOOKAHEAD_BYTES)];
     let length = seen.iter().take_while(|b| is_part(**b)).count();
-    Run { bytes: &seen[..length], open: !last && length == bytes.len() && length < MAX_LOOKAHEAD_BYTES }
+    ByteRun { bytes: &seen[..length], open: !last && length == bytes.len() && length < MAX_LOOKAHEAD_BYTES }
 }
 
 pub(super) fn starts_with_ignoring_case(bytes: &[u8], prefix: &[u8]) -> bool {

@@ -19,7 +19,7 @@ mod user;
 use std::io::Write;
 use std::path::Path;
 
-use run::Run;
+use run::ProducerRun;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -27,7 +27,7 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     match args[..] {
         ["run", directory, run, subscription, last_event, ref origins @ ..] => {
-            let run = Run { number: run.parse().unwrap(), subscription, last_event, origins };
+            let run = ProducerRun { number: run.parse().unwrap(), subscription, last_event, origins };
             runtime.block_on(run.work(Path::new(directory)));
         }
         ["fill", directory] => {

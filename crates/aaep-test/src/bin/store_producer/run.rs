@@ -15,7 +15,7 @@ use crate::{report, user};
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One process of several that use the same directory in turn.
-pub(crate) struct Run<'a> {
+pub(crate) struct ProducerRun<'a> {
     pub(crate) number: u64,
     /// The subscription to resume, or an empty string.
     pub(crate) subscription: &'a str,
@@ -25,7 +25,7 @@ pub(crate) struct Run<'a> {
     pub(crate) origins: &'a [&'a str],
 }
 
-impl Run<'_> {
+impl ProducerRun<'_> {
     pub(crate) async fn work(&self, directory: &Path) {
         let (store, restored) = match open(directory) {
             Ok(opened) => opened,

@@ -6,10 +6,10 @@ use aaep::transport::{Link, Outbound, ResumePolicy};
 use serde_json::json;
 
 use crate::report;
-use crate::run::Run;
+use crate::run::ProducerRun;
 
 /// Resumes the subscription of an earlier run, or opens a new one if there is none.
-pub(crate) async fn subscribe(producer: &Producer, run: &Run<'_>) -> Link {
+pub(crate) async fn subscribe(producer: &Producer, run: &ProducerRun<'_>) -> Link {
     if !run.subscription.is_empty() {
         let id = run.subscription.parse().unwrap();
         if let Some(link) = producer.resume(&id, "user", Some(run.last_event)).await {
