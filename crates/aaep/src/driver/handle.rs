@@ -16,7 +16,7 @@ pub(crate) const MAX_QUEUED_COMMANDS: usize = 256;
 pub(crate) const MAX_QUEUED_OUT_OF_BAND: usize = 256;
 
 /// One change to the driver's state. It occupies a slot until it has run.
-pub(crate) struct DriverCommand {
+pub(crate) struct DriverCall {
     pub(crate) run: Box<dyn FnOnce(&mut DriverState) + Send>,
     pub(crate) _slot: Option<OwnedSemaphorePermit>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct DriverCommand {
 /// not, and all commands stay in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
-    pub(crate) commands: mpsc::UnboundedSender<DriverCommand>,
+    pub(crate) commands: mpsc::UnboundedSender<DriverCall>,
     pub(crate) command_slots: Arc<Semaphore>,
     pub(crate) link_events: mpsc::UnboundedSender<LinkEvent>,
     pub(crate) out_of_band_slots: Arc<Semaphore>,
@@ -66,6 +66,6 @@ impl Handle {
         slot: Option<OwnedSemaphorePermit>,
         run: impl FnOnce(&mut DriverState) + Send + 'static,
     ) -> Result<(), Error> {
-        self.commands.send(DriverCommand { run: Box::new(run), _slot: slot }).map_err(|_| Error::Gone)
+        self.commands.send(DriverCall { run: Box::new(run), _slot: slot }).map_err(|_| Error::Gone)
     }
 }

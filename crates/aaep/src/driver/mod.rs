@@ -26,7 +26,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use crate::backpressure::Backpressure;
 use crate::driver::fairness::YieldBudget;
-use crate::driver::handle::{DriverCommand, MAX_QUEUED_COMMANDS, MAX_QUEUED_OUT_OF_BAND};
+use crate::driver::handle::{DriverCall, MAX_QUEUED_COMMANDS, MAX_QUEUED_OUT_OF_BAND};
 use crate::driver::irreversible::AnnounceCallback;
 use crate::driver::memory_limit::MemoryLimit;
 use crate::driver::recorder::{CommitResult, Recorder};
@@ -87,7 +87,7 @@ pub(crate) struct DriverConfig {
 
 /// The receiving ends of the driver's channels.
 struct Inputs {
-    commands: mpsc::UnboundedReceiver<DriverCommand>,
+    commands: mpsc::UnboundedReceiver<DriverCall>,
     link_events: mpsc::UnboundedReceiver<LinkEvent>,
     commits: mpsc::UnboundedReceiver<CommitResult>,
 }
