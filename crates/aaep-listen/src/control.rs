@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::answer_router::{AnswerRouter, Route};
 use crate::command::{TypedCommand, parse};
+use crate::listener::Listener;
 use crate::output::phrase;
-use crate::session::ListenSession;
 
 /// A request from another process of the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub struct ControlResponse {
     pub questions: Vec<Value>,
 }
 
-impl ListenSession {
+impl Listener {
     /// Handles a request from another process. A request that names a number comes from someone who has seen the
     /// question; one without a number may only accept what is harmless, and only if exactly one question is open.
     pub fn handle_request(&mut self, now: Moment, request: &ControlRequest) -> ControlResponse {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::Line;
 
-/// One thing that the front end has to do, in the order in which [`drain_effects`](crate::ListenSession::drain_effects)
+/// One thing that the front end has to do, in the order in which [`drain_effects`](crate::Listener::drain_effects)
 /// returns them.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -24,7 +24,7 @@ pub enum Effect {
     Silence,
     /// Play a short sound.
     PlaySound(Earcon),
-    /// Send a reply, then call [`handle_reply_result`](crate::ListenSession::handle_reply_result).
+    /// Send a reply, then call [`handle_reply_result`](crate::Listener::handle_reply_result).
     SendReply {
         /// The index of the producer.
         producer: usize,
@@ -38,7 +38,7 @@ pub enum Effect {
     /// Ask all producers for these capabilities.
     Renegotiate(Box<Capabilities>),
     /// Run the user's own command for a question, then call
-    /// [`handle_hook_result`](crate::ListenSession::handle_hook_result).
+    /// [`handle_hook_result`](crate::Listener::handle_hook_result).
     RunHook {
         /// The number of the question.
         number: u32,

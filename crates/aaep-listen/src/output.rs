@@ -4,13 +4,13 @@ use aaep_announce::{Arg, Phrases, Priority, Utterance};
 use aaep_proto::escape::without_escapes;
 use aaep_proto::time::Moment;
 
-use crate::session::ListenSession;
+use crate::listener::Listener;
 use crate::{Effect, Escaped, Line, LineKind};
 
-/// Formats a fixed phrase in the user's language: `phrase!(session, "ui-no-question", number = number)`.
+/// Formats a fixed phrase in the user's language: `phrase!(listener, "ui-no-question", number = number)`.
 macro_rules! phrase {
-    ($session:expr, $id:expr $(, $name:ident = $value:expr)* $(,)?) => {
-        $session.phrases().format($id, &[$( (stringify!($name), aaep_announce::Arg::from($value)) ),*])
+    ($listener:expr, $id:expr $(, $name:ident = $value:expr)* $(,)?) => {
+        $listener.phrases().format($id, &[$( (stringify!($name), aaep_announce::Arg::from($value)) ),*])
     };
 }
 pub(crate) use phrase;
@@ -21,7 +21,7 @@ pub(crate) fn speech_key(producer: usize, about: &str) -> String {
     format!("{producer}/{about}")
 }
 
-impl ListenSession {
+impl Listener {
     /// Prints and speaks what an announcer returned.
     pub(crate) fn present(&mut self, producer: usize, kind: LineKind, number: Option<u32>, utterances: Vec<Utterance>) {
         let mut spoken = Vec::new();

@@ -9,14 +9,14 @@ use aaep_proto::subscriber::{Prompt, PromptEnd, PromptId, PromptReplyError};
 use aaep_proto::time::Moment;
 use serde_json::json;
 
+use crate::listener::{AnswerError, Listener};
 use crate::output::{phrase, speech_key};
-use crate::session::{AnswerError, ListenSession};
 use crate::{Effect, LineKind};
 
 /// How long a question may stay without a prompt before it counts as one that cannot be answered here.
 const UNOPENED_TIMEOUT_SECS: u64 = 5;
 
-impl ListenSession {
+impl Listener {
     /// Handles the event of a question. It gets a number; whether it can be answered follows with its prompt.
     pub(crate) fn question_event(&mut self, now: Moment, producer: usize, event: &Arc<Event>) {
         let token = event.reply_token();

@@ -7,9 +7,9 @@ use aaep_proto::time::Moment;
 
 use crate::answer_router::Route;
 use crate::command::{HELP_LINES, TypedCommand, parse, parse_number};
+use crate::listener::Listener;
 use crate::output::phrase;
 use crate::questions::NumberedQuestion;
-use crate::session::ListenSession;
 use crate::{Effect, Line, LineKind};
 
 /// The most that a user can multiply the time for answers by.
@@ -23,7 +23,7 @@ enum TypedAnswer {
     Words(String),
 }
 
-impl ListenSession {
+impl Listener {
     /// Handles a line that the user entered at this moment.
     pub fn handle_line(&mut self, entered: Moment, line: &str) {
         self.observe(entered);

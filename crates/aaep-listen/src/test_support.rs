@@ -1,4 +1,4 @@
-//! A session under test, with the rules of real subscribers before it and no network.
+//! A listener under test, fed by real subscriber state machines, without a network.
 
 use aaep_announce::Profile;
 use aaep_proto::id::Entropy;
@@ -6,7 +6,7 @@ use aaep_proto::subscriber::{Cx, HandshakeMode, PromptAnswer, Subscriber, Subscr
 use aaep_proto::time::{Moment, Now, Timestamp};
 use serde_json::{Value, json};
 
-use crate::{AnswerError, Effect, ListenSession};
+use crate::{AnswerError, Effect, Listener};
 
 /// The system time at moment zero, in milliseconds since 1970.
 const START_UNIX_MS: i64 = 1_779_632_531_000;
@@ -19,9 +19,9 @@ impl Entropy for Zeros {
     }
 }
 
-/// A session, one subscriber for each of its producers, and a clock that tests advance.
+/// A listener, one subscriber for each of its producers, and a clock that tests advance.
 pub(crate) struct SessionHarness {
-    pub(crate) session: ListenSession,
+    pub(crate) listener: Listener,
     subscribers: Vec<Subscriber>,
     now_ms: u64,
     events_sent: u64,
@@ -33,7 +33,7 @@ impl SessionHarness {
     pub(crate) fn new(addresses: &[&str]) -> SessionHarness {
         let addresses: Vec<String> = addresses.iter().map(|a| (*a).to_owned()).collect();
         let mut harness = SessionHarness {
-            session: ListenSession::new(Profile::default(), &addresses),
+            listener: Listener::new(Profile::default(), &addresses),
             subscribers: Vec::new(),
             now_ms: 0,
             events_sent: 0,
@@ -61,14 +61,14 @@ impl SessionHarness {
         Timestamp::from_millis(START_UNIX_MS + i64::try_from(self.now_ms).unwrap())
     }
 
-    /// Changes a subscriber, then passes its events to the session.
+    /// Changes a subscriber, then passes its events to the listener.
     fn subscriber<T>(&mut self, producer: usize, input: impl FnOnce(&mut Subscriber, &mut Cx<'_>) -> T) -> T {
         let now = Now { moment: self.now(), wall: self.system_time() };
         let result = input(&mut self.subscribers[producer], &mut Cx { now, entropy: &mut Zeros });
         loop {
             match self.subscribers[producer].poll_output() {
                 SubscriberOutput::Idle(_) => break,
-                SubscriberOutput::Event(event) => self.session.handle_event(self.now(), producer, event),
+                SubscriberOutput::Event(event) => self.listener.handle_event(self.now(), producer, event),
                 _ => {}
             }
         }
@@ -79,7 +79,7 @@ impl SessionHarness {
     /// Collects effects, and sends replies through the subscriber.
     pub(crate) fn perform(&mut self) {
         loop {
-            let effects = self.session.drain_effects();
+            let effects = self.listener.drain_effects();
             if effects.is_empty() {
                 return;
             }
@@ -87,7 +87,7 @@ impl SessionHarness {
                 self.effects.push(effect.clone());
                 if let Effect::SendReply { producer, prompt, number, answer } = effect {
                     let result = self.subscriber(producer, |subscriber, cx| subscriber.reply(cx, prompt, answer));
-                    self.session.handle_reply_result(self.now(), number, result.map_err(AnswerError::Refused));
+                    self.listener.handle_reply_result(self.now(), number, result.map_err(AnswerError::Refused));
                 }
             }
         }
@@ -121,12 +121,12 @@ impl SessionHarness {
     }
 
     pub(crate) fn enter(&mut self, line: &str) {
-        self.session.handle_line(self.now(), line);
+        self.listener.handle_line(self.now(), line);
         self.perform();
     }
 
     pub(crate) fn timeout(&mut self) {
-        self.session.handle_timeout(self.now());
+        self.listener.handle_timeout(self.now());
         self.perform();
     }
 

@@ -1,4 +1,4 @@
-//! The session with real subscribers before it.
+//! The listener, fed by real subscriber state machines.
 
 use aaep_announce::Priority;
 use aaep_proto::message::{Decision, Response};
@@ -232,16 +232,18 @@ fn requests_without_a_number_accept_only_harmless_questions() {
     harness.ask(0, "rpl_1", "Delete all.");
     harness.advance_ms(5000);
     let now = harness.now();
-    let pending = harness.session.handle_request(now, &ControlRequest::Pending);
+    let pending = harness.listener.handle_request(now, &ControlRequest::Pending);
     assert_eq!((pending.ok, pending.questions.len()), (true, 1));
     assert_eq!(pending.questions[0]["number"], 1);
-    let refused = harness.session.handle_request(now, &ControlRequest::Accept { number: None });
+    let refused = harness.listener.handle_request(now, &ControlRequest::Accept { number: None });
     assert!(!refused.ok && refused.text.contains("name its number"), "{refused:?}");
-    assert!(!harness.session.handle_request(now, &ControlRequest::Accept { number: Some(2) }).ok);
-    assert!(!harness.session.handle_request(now, &ControlRequest::Answer { number: Some(1), text: "maybe".into() }).ok);
-    assert!(harness.session.handle_request(now, &ControlRequest::Accept { number: Some(1) }).ok);
+    assert!(!harness.listener.handle_request(now, &ControlRequest::Accept { number: Some(2) }).ok);
     assert!(
-        !harness.session.handle_request(now, &ControlRequest::Reject { number: Some(1) }).ok,
+        !harness.listener.handle_request(now, &ControlRequest::Answer { number: Some(1), text: "maybe".into() }).ok
+    );
+    assert!(harness.listener.handle_request(now, &ControlRequest::Accept { number: Some(1) }).ok);
+    assert!(
+        !harness.listener.handle_request(now, &ControlRequest::Reject { number: Some(1) }).ok,
         "an answer is on its way"
     );
     harness.perform();
@@ -249,10 +251,10 @@ fn requests_without_a_number_accept_only_harmless_questions() {
     harness.take_lines();
     harness.ask_harmless("rpl_2");
     let now = harness.now();
-    assert!(!harness.session.handle_request(now, &ControlRequest::Accept { number: None }).ok, "it came only just");
+    assert!(!harness.listener.handle_request(now, &ControlRequest::Accept { number: None }).ok, "it came only just");
     harness.advance_ms(1000);
     let now = harness.now();
-    assert!(harness.session.handle_request(now, &ControlRequest::Accept { number: None }).ok);
+    assert!(harness.listener.handle_request(now, &ControlRequest::Accept { number: None }).ok);
     harness.perform();
     assert_eq!(harness.answers(), [(2, PromptAnswer::accept())]);
 }
@@ -269,9 +271,9 @@ fn hook_answers_or_leaves_the_question_to_the_user() {
     ] {
         harness.ask(0, token, "Delete all.");
         harness.effects.clear();
-        let number = harness.session.questions.open().last().unwrap().number;
+        let number = harness.listener.questions.open().last().unwrap().number;
         let now = harness.now();
-        harness.session.handle_hook_result(now, number, answer.map(str::to_owned).map_err(str::to_owned));
+        harness.listener.handle_hook_result(now, number, answer.map(str::to_owned).map_err(str::to_owned));
         harness.perform();
         let expected = sent.map(|decision| PromptAnswer::Decision { decision, rationale: None, modified_action: None });
         assert_eq!(
@@ -291,13 +293,13 @@ fn answer_that_cannot_be_sent_leaves_the_question_open() {
     harness.ask(0, "rpl_1", "Delete all.");
     harness.advance_ms(2000);
     let now = harness.now();
-    harness.session.handle_line(now, "yes");
+    harness.listener.handle_line(now, "yes");
     let Some(Effect::SendReply { number, .. }) =
-        harness.session.drain_effects().into_iter().find(|a| matches!(a, Effect::SendReply { .. }))
+        harness.listener.drain_effects().into_iter().find(|a| matches!(a, Effect::SendReply { .. }))
     else {
         panic!("no answer was sent")
     };
-    harness.session.handle_reply_result(now, number, Err(AnswerError::Refused(PromptReplyError::NotConnected)));
+    harness.listener.handle_reply_result(now, number, Err(AnswerError::Refused(PromptReplyError::NotConnected)));
     harness.perform();
     assert!(contains(&harness.take_lines(), "Nothing was sent to question 1. "));
     harness.advance_ms(2000);
@@ -334,7 +336,7 @@ fn less_and_more_time_renegotiate_capabilities() {
 #[test]
 fn program_phrases_are_in_the_language_of_the_user() {
     let mut harness = SessionHarness::new(&["http://a"]);
-    harness.session.profile.languages = vec!["de-AT".parse().unwrap(), "en".parse().unwrap()];
+    harness.listener.profile.languages = vec!["de-AT".parse().unwrap(), "en".parse().unwrap()];
     harness.ask(0, "rpl_1", "Delete all.");
     harness.advance_ms(2000);
     harness.take_lines();
@@ -418,7 +420,7 @@ fn flood_of_questions_is_bounded_and_none_is_answered() {
         harness.advance_ms(50);
     }
     assert_eq!(harness.answers(), []);
-    assert!(harness.session.questions.open().count() <= 256);
+    assert!(harness.listener.questions.open().count() <= 256);
     harness.advance_ms(5000);
     harness.enter("yes");
     assert_eq!(harness.answers(), []);
@@ -437,7 +439,7 @@ fn large_questions_are_bounded_by_bytes() {
         harness.ask(0, &format!("rpl_{n}"), &"All of this is long. ".repeat(20_000));
         harness.advance_ms(50);
     }
-    assert!(harness.session.questions.open().count() < 30);
+    assert!(harness.listener.questions.open().count() < 30);
     harness.advance_ms(5000);
     harness.effects.clear();
     harness.enter("no 1");

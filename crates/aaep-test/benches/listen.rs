@@ -37,15 +37,15 @@ mod unix {
     /// Number of starts of the command.
     const STARTS: usize = 20;
 
-    /// A listener with a keyboard.
-    struct Listener {
+    /// A process of `aaep listen` with a keyboard.
+    struct ListenProcess {
         child: Child,
         keyboard: File,
         lines: mpsc::UnboundedReceiver<String>,
     }
 
-    impl Listener {
-        fn start(address: &str) -> Listener {
+    impl ListenProcess {
+        fn start(address: &str) -> ListenProcess {
             let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
             grantpt(&keyboard).unwrap();
             unlockpt(&keyboard).unwrap();
@@ -69,7 +69,7 @@ mod unix {
                     }
                 }
             });
-            Listener { child, keyboard: File::from(keyboard), lines }
+            ListenProcess { child, keyboard: File::from(keyboard), lines }
         }
 
         async fn sees(&mut self, part: &str) {
@@ -82,7 +82,7 @@ mod unix {
         }
     }
 
-    impl Drop for Listener {
+    impl Drop for ListenProcess {
         fn drop(&mut self) {
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -117,7 +117,7 @@ mod unix {
 
     /// Measures from Enter to the reply at the agent.
     async fn answers(producer: &Producer, address: &str) -> Vec<Duration> {
-        let mut listener = Listener::start(address);
+        let mut listener = ListenProcess::start(address);
         listener.sees("Listening to").await;
         let mut times = Vec::new();
         for first in (1..=QUESTIONS).step_by(TOGETHER as usize) {
@@ -162,7 +162,7 @@ mod unix {
             let mut times = Vec::new();
             for _ in 0..STARTS {
                 let start = Instant::now();
-                let mut listener = Listener::start(address);
+                let mut listener = ListenProcess::start(address);
                 listener.sees("Question 1: ").await;
                 times.push(start.elapsed());
             }

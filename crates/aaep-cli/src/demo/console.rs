@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aaep::Producer;
 use aaep_announce::Profile;
-use aaep_listen::ListenSession;
+use aaep_listen::Listener;
 use aaep_runtime::Clock;
 use aaep_voice::Sounds;
 
@@ -36,11 +36,11 @@ pub(super) async fn run(
     if io::stdout().is_terminal() {
         outputs.sounds = Sounds::bell(io::stdout());
     }
-    let mut session = ListenSession::new(profile, &[url.to_owned()]);
+    let mut listener = Listener::new(profile, &[url.to_owned()]);
     if let Some(sessions) = sessions {
-        session = session.exit_after_sessions(sessions);
+        listener = listener.exit_after_sessions(sessions);
     }
-    let mut runner = Runner::new(session, source, outputs, clock);
+    let mut runner = Runner::new(listener, source, outputs, clock);
     let (keyboard, lines) = tokio::sync::mpsc::channel(MAX_WAITING_LINES);
     spawn_reader(keyboard);
     runner.keyboard = lines;

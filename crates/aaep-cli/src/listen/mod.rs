@@ -1,6 +1,6 @@
 //! `aaep listen`: the terminal for people who listen.
 //!
-//! The logic is [`aaep_listen::ListenSession`]. Here are its inputs (`keyboard.rs`, `source.rs` with `local.rs`,
+//! The logic is [`aaep_listen::Listener`]. Here are its inputs (`keyboard.rs`, `source.rs` with `local.rs`,
 //! `socket.rs`, `hook.rs`, `settings.rs`), its outputs (`outputs.rs`, `braille.rs`, `transcript_file.rs`) and
 //! the loop between them (`runner.rs`).
 
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use aaep_announce::{Phrases, Profile, SubscriberKind};
 use aaep_client::{ConnectOptions, TlsOptions};
-use aaep_listen::ListenSession;
+use aaep_listen::Listener;
 use aaep_runtime::Clock;
 use aaep_voice::{Sounds, VoiceConfig};
 
@@ -105,28 +105,28 @@ async fn listen(args: Args) -> Result<io::Result<CommandStatus>, String> {
     let voice_result = if args.speak { Some(outputs.set_voice(true, phrases).await) } else { None };
     let clock = Clock::new();
     let source = RemoteProducers::connect(&args.addresses, &options, clock)?;
-    let mut session = ListenSession::new(profile, &args.addresses);
+    let mut listener = Listener::new(profile, &args.addresses);
     if args.on_prompt.is_some() {
-        session = session.with_prompt_hook();
+        listener = listener.with_prompt_hook();
     }
     if let Some(result) = voice_result {
-        session.note(result);
+        listener.note(result);
     }
-    let mut runner = Runner::new(session, source, outputs, clock);
+    let mut runner = Runner::new(listener, source, outputs, clock);
     runner.hooks = Hooks::new(args.on_prompt);
     let (keyboard, lines) = tokio::sync::mpsc::channel(MAX_WAITING_LINES);
     runner.keyboard = lines;
     if io::stdin().is_terminal() {
         spawn_reader(keyboard.clone());
         if !args.json {
-            runner.session.note_phrase("ui-help", &[]);
+            runner.listener.note_phrase("ui-help", &[]);
         }
     }
     if args.braille {
         match braille::open(keyboard).await {
             Ok(display) => runner.outputs.braille = Some(display),
             Err(error) => {
-                runner.session.note_phrase("ui-no-braille", &[("why", error.to_string().as_str().into())]);
+                runner.listener.note_phrase("ui-no-braille", &[("why", error.to_string().as_str().into())]);
             }
         }
     }
@@ -137,7 +137,7 @@ async fn listen(args: Args) -> Result<io::Result<CommandStatus>, String> {
 async fn run_to_end(runner: &mut Runner<RemoteProducers>) -> io::Result<CommandStatus> {
     runner.run(shutdown_signal()).await?;
     runner.finish(false).await?;
-    Ok(if runner.session.was_rejected() { CommandStatus::No } else { CommandStatus::Yes })
+    Ok(if runner.listener.was_rejected() { CommandStatus::No } else { CommandStatus::Yes })
 }
 
 fn options(args: &Args, profile: &Profile) -> Result<ConnectOptions, String> {

@@ -1,4 +1,4 @@
-//! Runs a listen session: feeds it from the keyboard, the network and the clock, and performs its effects. It decides
+//! Runs a `Listener`: feeds it from the keyboard, the network and the clock, and performs its effects. It decides
 //! nothing.
 
 use std::future::Future;
@@ -6,7 +6,7 @@ use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
-use aaep_listen::{Effect, ListenSession};
+use aaep_listen::{Effect, Listener};
 use aaep_proto::subscriber::SubscriberEvent;
 use aaep_runtime::{Clock, system_time};
 use aaep_voice::VoiceEvent;
@@ -27,9 +27,9 @@ const LAST_SPEECH_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long closing the subscriptions may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A listen session with its inputs and outputs.
+/// A `Listener` with its inputs and outputs.
 pub(crate) struct Runner<S> {
-    pub(crate) session: ListenSession,
+    pub(crate) listener: Listener,
     pub(crate) source: S,
     pub(crate) outputs: Outputs,
     /// Lines from the keyboard and from the braille display.
@@ -45,12 +45,12 @@ pub(crate) struct Runner<S> {
 
 impl<S: EventSource> Runner<S> {
     /// Creates a runner. `clock` must be the one that `source` counts by.
-    pub(crate) fn new(session: ListenSession, source: S, outputs: Outputs, clock: Clock) -> Runner<S> {
+    pub(crate) fn new(listener: Listener, source: S, outputs: Outputs, clock: Clock) -> Runner<S> {
         // The senders are dropped: nothing comes until the receivers are replaced.
         let (_, keyboard) = mpsc::channel(1);
         let (_, control) = mpsc::channel(1);
         Runner {
-            session,
+            listener,
             source,
             outputs,
             keyboard,
@@ -89,22 +89,22 @@ impl<S: EventSource> Runner<S> {
                 None => None,
             };
             let check = self.clock.now().moment.plus_seconds(QUIET_HOURS_CHECK_INTERVAL.as_secs());
-            let due = self.session.next_deadline().map_or(check, |due| due.min(check));
+            let due = self.listener.next_deadline().map_or(check, |due| due.min(check));
             tokio::select! {
                 biased;
                 () = &mut stop => return Ok(()),
                 Some(input) = self.keyboard.recv() => self.handle_keyboard(&input),
                 Some(call) = self.control.recv() => {
-                    let response = self.session.handle_request(self.clock.now().moment, &call.request);
+                    let response = self.listener.handle_request(self.clock.now().moment, &call.request);
                     // The caller may have gone.
                     let _ = call.respond.send(response);
                 }
                 event = self.source.next() => self.handle_source_event(event),
                 hook = self.hooks.next() => {
-                    self.session.handle_hook_result(self.clock.now().moment, hook.number, hook.result);
+                    self.listener.handle_hook_result(self.clock.now().moment, hook.number, hook.result);
                 }
                 event = next_voice_event(&mut voice) => self.handle_voice_event(&event),
-                () = self.clock.sleep_until(Some(due)) => self.session.handle_timeout(self.clock.now().moment),
+                () = self.clock.sleep_until(Some(due)) => self.listener.handle_timeout(self.clock.now().moment),
             }
         }
     }
@@ -126,7 +126,7 @@ impl<S: EventSource> Runner<S> {
 
     fn handle_keyboard(&mut self, input: &KeyboardInput) {
         match &input.line {
-            Some(line) => self.session.handle_line(self.clock.moment(input.entered), line),
+            Some(line) => self.listener.handle_line(self.clock.moment(input.entered), line),
             None => self.exiting = true,
         }
     }
@@ -139,31 +139,31 @@ impl<S: EventSource> Runner<S> {
         if let SubscriberEvent::Notice(notice) = &event {
             tracing::debug!(producer, %notice, "notice");
         }
-        self.session.handle_event(self.clock.now().moment, producer, event);
+        self.listener.handle_event(self.clock.now().moment, producer, event);
     }
 
     fn handle_voice_event(&mut self, event: &VoiceEvent) {
         match event {
             VoiceEvent::Lost(error) => {
-                self.session.note_phrase("ui-voice-gone", &[("why", error.to_string().as_str().into())]);
+                self.listener.note_phrase("ui-voice-gone", &[("why", error.to_string().as_str().into())]);
             }
-            VoiceEvent::Back => self.session.note_phrase("ui-voice-back", &[]),
+            VoiceEvent::Back => self.listener.note_phrase("ui-voice-back", &[]),
             VoiceEvent::Ended { .. } | VoiceEvent::Canceled { .. } => {
-                self.session.handle_speech_finished(self.clock.now().moment);
+                self.listener.handle_speech_finished(self.clock.now().moment);
             }
             VoiceEvent::Begun { .. } => {}
         }
     }
 
     fn update_quiet_hours(&mut self) {
-        let quiet = super::settings::is_quiet_now(self.session.profile());
-        self.session.set_quiet(quiet);
+        let quiet = super::settings::is_quiet_now(self.listener.profile());
+        self.listener.set_quiet(quiet);
     }
 
     /// Performs effects until there are none.
     async fn perform_effects(&mut self) -> io::Result<()> {
         loop {
-            let effects = self.session.drain_effects();
+            let effects = self.listener.drain_effects();
             if effects.is_empty() {
                 return Ok(());
             }
@@ -178,7 +178,7 @@ impl<S: EventSource> Runner<S> {
             Effect::PrintLine(line) => {
                 self.outputs.print_line(&system_time().to_string(), &line)?;
                 if self.outputs.show_on_braille(&line).is_err() {
-                    self.session.note_phrase("ui-braille-lost", &[]);
+                    self.listener.note_phrase("ui-braille-lost", &[]);
                 }
             }
             Effect::PrintJson(object) => self.outputs.print_json(&system_time().to_string(), object)?,
@@ -199,18 +199,18 @@ impl<S: EventSource> Runner<S> {
             }
             Effect::PlaySound(earcon) => {
                 if let Err(error) = self.outputs.sounds.play(earcon) {
-                    self.session.note_phrase("ui-no-sound", &[("why", error.to_string().as_str().into())]);
+                    self.listener.note_phrase("ui-no-sound", &[("why", error.to_string().as_str().into())]);
                 }
             }
             Effect::SendReply { producer, prompt, number, answer } => {
                 let result = self.source.reply(producer, prompt, answer).await;
-                self.session.handle_reply_result(self.clock.now().moment, number, result);
+                self.listener.handle_reply_result(self.clock.now().moment, number, result);
             }
             Effect::Renegotiate(changes) => self.source.renegotiate(&changes).await,
             Effect::RunHook { number, question } => self.hooks.run(number, &question),
             Effect::SetVoice(on) => {
-                let result = self.outputs.set_voice(on, self.session.phrases()).await;
-                self.session.note(result);
+                let result = self.outputs.set_voice(on, self.listener.phrases()).await;
+                self.listener.note(result);
             }
             Effect::Exit => self.exiting = true,
             _ => {}

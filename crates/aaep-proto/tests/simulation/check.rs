@@ -1,30 +1,30 @@
-//! What must hold for what a listener received.
+//! What must hold for what a subscriber received.
 
 use aaep_proto::Rule;
 use aaep_proto::filter::EventFilter;
 use aaep_proto::message::{Boundary, CoreType, Event, Message, Payload, Urgency};
 
 use crate::harness::Received;
-use crate::listener::Listener;
+use crate::subscriber::SimulatedSubscriber;
 
-/// Looks at the events that one step brought to a listener.
-pub fn received(listener: &mut Listener, events: &[(u64, Event)], closed: bool) {
+/// Looks at the events that one step brought to a subscriber.
+pub fn received(subscriber: &mut SimulatedSubscriber, events: &[(u64, Event)], closed: bool) {
     for (i, (at, event)) in events.iter().enumerate() {
-        listener.received += 1;
-        assert!(listener.wants(event), "an event came through the filter: {event:?}");
+        subscriber.received += 1;
+        assert!(subscriber.wants(event), "an event came through the filter: {event:?}");
         let critical = *event.urgency() == Urgency::Critical;
         let background = *event.urgency() == Urgency::Background;
-        assert!(!background || !listener.has_low_load(), "background under low load: {event:?}");
+        assert!(!background || !subscriber.has_low_load(), "background under low load: {event:?}");
         if !critical && !goes_along(event, &events[i + 1..]) {
-            listener.paced.push(*at);
+            subscriber.paced.push(*at);
         }
-        keep_text(listener, event);
+        keep_text(subscriber, event);
         if let Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_) = &event.payload {
-            listener.prompts.push(token_of(event));
+            subscriber.prompts.push(token_of(event));
         }
-        let problems = listener.sequence.observe(&Message::Event(Box::new(event.clone())));
+        let problems = subscriber.sequence.observe(&Message::Event(Box::new(event.clone())));
         for problem in problems {
-            // A listener cannot tell these from what it sees: what nobody could answer was not asked here (decision 1),
+            // A subscriber cannot tell these from what it sees: what nobody could answer was not asked here (decision 1),
             // and notices of outcomes may be filtered or folded. The truth about them is checked at the agent.
             let excused = matches!(
                 problem.rule,
@@ -34,7 +34,7 @@ pub fn received(listener: &mut Listener, events: &[(u64, Event)], closed: bool) 
         }
     }
     if !closed {
-        check_rate(listener);
+        check_rate(subscriber);
     }
 }
 
@@ -51,26 +51,26 @@ pub fn token_of(event: &Event) -> aaep_proto::id::ReplyToken {
     }
 }
 
-fn keep_text(listener: &mut Listener, event: &Event) {
+fn keep_text(subscriber: &mut SimulatedSubscriber, event: &Event) {
     let Payload::OutputStreaming(chunk) = &event.payload else { return };
     assert!(chunk.chunk.chars().count() <= 16_384);
     let hint = chunk.coalesce_hint.as_ref().unwrap();
-    assert!(listener.boundaries().contains(hint), "{hint:?} was not negotiated: {event:?}");
+    assert!(subscriber.boundaries().contains(hint), "{hint:?} was not negotiated: {event:?}");
     let id = chunk.output_id.as_ref().unwrap().to_string();
-    let entry = listener.texts.entry(id).or_insert_with(|| (chunk.position, String::new(), false));
+    let entry = subscriber.texts.entry(id).or_insert_with(|| (chunk.position, String::new(), false));
     assert_eq!(chunk.position, entry.0 + entry.1.chars().count() as u64, "positions are exact");
     entry.1.push_str(&chunk.chunk);
     entry.2 |= chunk.complete;
 }
 
 /// The bound of decision 4, in every window that ends now.
-fn check_rate(listener: &mut Listener) {
-    let Some(rate) = listener.rate() else {
-        listener.paced.clear();
+fn check_rate(subscriber: &mut SimulatedSubscriber) {
+    let Some(rate) = subscriber.rate() else {
+        subscriber.paced.clear();
         return;
     };
-    let Some(last) = listener.paced.last().copied() else { return };
-    for (count, start) in listener.paced.iter().rev().enumerate() {
+    let Some(last) = subscriber.paced.last().copied() else { return };
+    for (count, start) in subscriber.paced.iter().rev().enumerate() {
         let seconds = (last - start) as f64 / 1000.0;
         let most = f64::from(rate) * seconds + f64::from(rate);
         assert!(
@@ -79,16 +79,16 @@ fn check_rate(listener: &mut Listener) {
             count + 1
         );
     }
-    let keep = listener.paced.len().saturating_sub(400);
-    listener.paced.drain(..keep);
+    let keep = subscriber.paced.len().saturating_sub(400);
+    subscriber.paced.drain(..keep);
 }
 
 /// Endings of sentences that nothing can make part of something else.
 const ENDINGS: [&str; 5] = [" there. ", " there! ", " done. ", " done! ", "日本。"];
 
-/// What of an output a listener lacks must not be a finished sentence after something else of its session came.
-pub fn nothing_finished_is_missing(listener: &Listener, output: &str, written: &str) {
-    let Some((start, got, _)) = listener.texts.get(output) else { return };
+/// What of an output a subscriber lacks must not be a finished sentence after something else of its session came.
+pub fn nothing_finished_is_missing(subscriber: &SimulatedSubscriber, output: &str, written: &str) {
+    let Some((start, got, _)) = subscriber.texts.get(output) else { return };
     let end = *start as usize + got.chars().count();
     let missing: String = written.chars().skip(end).collect();
     assert!(!ENDINGS.iter().any(|ending| missing.ends_with(ending)), "{missing:?} of {output} was held back");
@@ -99,8 +99,8 @@ pub fn is_terminal(event: &Event) -> bool {
     event.core_type().is_some_and(CoreType::is_terminal)
 }
 
-/// Terms are never wider than what was asked for (5.4.4), by the listener's own book.
-pub fn check_honored(items: &[(u64, Received)], listener: &Listener) {
+/// Terms are never wider than what was asked for (5.4.4), by the subscriber's own book.
+pub fn check_honored(items: &[(u64, Received)], subscriber: &SimulatedSubscriber) {
     let last = items.iter().rev().find_map(|(_, item)| match item {
         Received::Message(message) => match &**message {
             Message::SubscriptionAccepted(accepted) => Some(&accepted.honored_capabilities.fields),
@@ -108,14 +108,14 @@ pub fn check_honored(items: &[(u64, Received)], listener: &Listener) {
         },
         Received::Event(_) => None,
     });
-    let (Some(honored), asked) = (last, &listener.capabilities.fields) else { return };
+    let (Some(honored), asked) = (last, &subscriber.capabilities.fields) else { return };
     if let Some(rate) = asked.max_events_per_second {
         assert!(honored.max_events_per_second.unwrap() <= rate);
     }
     let boundaries =
         asked.coalesce_boundaries.clone().unwrap_or_else(|| vec![Boundary::Sentence, Boundary::Completion]);
     assert!(honored.coalesce_boundaries.as_ref().unwrap().iter().all(|b| boundaries.contains(b)));
-    assert_eq!(honored.supports_confirmation_reply, Some(listener.can_confirm()));
-    assert_eq!(honored.supports_clarification_reply, Some(listener.can_clarify()));
-    assert_eq!(EventFilter::new(honored.event_filters.as_ref()), listener.filter);
+    assert_eq!(honored.supports_confirmation_reply, Some(subscriber.can_confirm()));
+    assert_eq!(honored.supports_clarification_reply, Some(subscriber.can_clarify()));
+    assert_eq!(EventFilter::new(honored.event_filters.as_ref()), subscriber.filter);
 }

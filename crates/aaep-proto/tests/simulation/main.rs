@@ -12,9 +12,9 @@ mod agent;
 mod check;
 #[path = "../engine/harness.rs"]
 mod harness;
-mod listener;
 mod random;
 mod run;
+mod subscriber;
 mod totals;
 
 /// How many seeds CI runs; `AAEP_SEEDS` changes it.

@@ -14,8 +14,8 @@ use unicode_normalization::UnicodeNormalization;
 use crate::agent::Session;
 use crate::check;
 use crate::harness::{EngineHarness, Received};
-use crate::listener::{Listener, change, wish};
 use crate::random::Random;
+use crate::subscriber::{SimulatedSubscriber, change, wish};
 use crate::totals::Totals;
 
 const STEPS: usize = 120;
@@ -32,7 +32,7 @@ struct Sim {
     random: Random,
     sessions: Vec<Session>,
     /// Sessions that ended: their questions are settled for ever.
-    listeners: BTreeMap<SubscriptionKey, Listener>,
+    subscribers: BTreeMap<SubscriptionKey, SimulatedSubscriber>,
     flying: Vec<Flying>,
     settled: BTreeSet<ReplyToken>,
     /// The truth about finished outputs, and when they began.
@@ -67,13 +67,14 @@ impl Sim {
         harness.entropy.0 = seed;
         let observer = seed.is_multiple_of(2).then(|| harness.join(json!({})));
         harness.known.extend(observer);
-        let listeners = observer.map(|key| (key, Listener::new(key, ResumePolicy::Connection, &json!({}), false, 0)));
+        let subscribers =
+            observer.map(|key| (key, SimulatedSubscriber::new(key, ResumePolicy::Connection, &json!({}), false, 0)));
         Sim {
             harness,
             random: Random(seed),
             observer,
             sessions: Vec::new(),
-            listeners: listeners.into_iter().collect(),
+            subscribers: subscribers.into_iter().collect(),
             flying: Vec::new(),
             settled: BTreeSet::new(),
             finished: Vec::new(),
@@ -85,7 +86,7 @@ impl Sim {
 
     fn do_something(&mut self) {
         match self.random.below(20) {
-            0 | 1 if self.listeners.len() < 6 => self.join(),
+            0 | 1 if self.subscribers.len() < 6 => self.join(),
             2 => self.leave(),
             3 => self.renegotiate(),
             4 => self.block(),
@@ -107,29 +108,30 @@ impl Sim {
         let key = self.harness.try_join_as("user", binding, wish.clone()).unwrap();
         self.harness.known.insert(key);
         let midway = !self.sessions.is_empty();
-        self.listeners.insert(key, Listener::new(key, binding, &wish, midway, self.step));
+        self.subscribers.insert(key, SimulatedSubscriber::new(key, binding, &wish, midway, self.step));
     }
 
-    fn pick_listener(&mut self) -> Option<SubscriptionKey> {
-        let keys: Vec<SubscriptionKey> = self.listeners.keys().copied().filter(|k| Some(*k) != self.observer).collect();
+    fn pick_subscriber(&mut self) -> Option<SubscriptionKey> {
+        let keys: Vec<SubscriptionKey> =
+            self.subscribers.keys().copied().filter(|k| Some(*k) != self.observer).collect();
         (!keys.is_empty()).then(|| *self.random.pick(&keys))
     }
 
     fn leave(&mut self) {
-        let Some(key) = self.pick_listener() else { return };
-        let listener = &self.listeners[&key];
-        match (listener.binding, listener.away, self.random.below(3)) {
+        let Some(key) = self.pick_subscriber() else { return };
+        let subscriber = &self.subscribers[&key];
+        match (subscriber.binding, subscriber.away, self.random.below(3)) {
             (ResumePolicy::Resumable, true, _) => {
                 self.harness.act(|e, cx| e.reconnect(cx, key)).unwrap();
                 self.harness.gone.remove(&key);
-                let listener = self.listeners.get_mut(&key).unwrap();
-                (listener.away, listener.gone_at, listener.blocked) = (false, None, false);
+                let subscriber = self.subscribers.get_mut(&key).unwrap();
+                (subscriber.away, subscriber.gone_at, subscriber.blocked) = (false, None, false);
             }
             (ResumePolicy::Resumable, false, 0 | 1) => {
                 self.harness.act(|e, cx| e.disconnect(cx, key));
                 let gone = self.harness.millis + 15_000;
-                let listener = self.listeners.get_mut(&key).unwrap();
-                (listener.away, listener.gone_at) = (true, Some(gone));
+                let subscriber = self.subscribers.get_mut(&key).unwrap();
+                (subscriber.away, subscriber.gone_at) = (true, Some(gone));
             }
             (ResumePolicy::Connection, _, 0) => self.harness.act(|e, cx| e.disconnect(cx, key)),
             _ if self.random.chance(50) => {
@@ -141,18 +143,18 @@ impl Sim {
     }
 
     fn renegotiate(&mut self) {
-        let Some(key) = self.pick_listener() else { return };
+        let Some(key) = self.pick_subscriber() else { return };
         let change = change(&mut self.random);
         let id = self.harness.engine.subscription_id(key).unwrap().clone();
         // What was received before follows the old terms.
         self.check_step();
         self.harness
             .send(key, json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": change}));
-        if let Some(listener) = self.listeners.get_mut(&key) {
+        if let Some(subscriber) = self.subscribers.get_mut(&key) {
             let fields: aaep_proto::message::Capabilities = serde_json::from_value(change).unwrap();
-            let old = listener.rate();
+            let old = subscriber.rate();
             macro_rules! take {
-                ($($f:ident),+) => { $( if fields.fields.$f.is_some() { listener.capabilities.fields.$f = fields.fields.$f.clone(); } )+ };
+                ($($f:ident),+) => { $( if fields.fields.$f.is_some() { subscriber.capabilities.fields.$f = fields.fields.$f.clone(); } )+ };
             }
             take!(
                 max_events_per_second,
@@ -162,19 +164,19 @@ impl Sim {
                 cognitive_load,
                 pace_wpm
             );
-            if listener.rate() != old {
-                listener.paced.clear();
+            if subscriber.rate() != old {
+                subscriber.paced.clear();
             }
-            listener.constant = false;
+            subscriber.constant = false;
         }
     }
 
     fn block(&mut self) {
-        let Some(key) = self.pick_listener() else { return };
-        let listener = self.listeners.get_mut(&key).unwrap();
-        if !listener.away {
-            listener.blocked = !listener.blocked;
-            let blocked = listener.blocked;
+        let Some(key) = self.pick_subscriber() else { return };
+        let subscriber = self.subscribers.get_mut(&key).unwrap();
+        if !subscriber.away {
+            subscriber.blocked = !subscriber.blocked;
+            let blocked = subscriber.blocked;
             self.harness.act(|e, cx| e.set_blocked(cx, key, blocked));
         }
     }
@@ -205,8 +207,8 @@ impl Sim {
 
     /// A user answers something, rightly or wrongly; the reply may be delayed, lost or doubled.
     fn reply(&mut self) {
-        let Some(from) = self.pick_listener() else { return };
-        let mut tokens: Vec<ReplyToken> = self.listeners[&from].prompts.clone();
+        let Some(from) = self.pick_subscriber() else { return };
+        let mut tokens: Vec<ReplyToken> = self.subscribers[&from].prompts.clone();
         tokens.extend(self.sessions.iter().flat_map(|s| s.questions.keys().cloned()));
         tokens.extend(self.settled.iter().next().cloned());
         if self.random.chance(5) || tokens.is_empty() {
@@ -246,8 +248,8 @@ impl Sim {
             }
             let token: ReplyToken = serde_json::from_value(flying.reply["reply_token"].clone()).unwrap();
             // Nobody can answer what still waits in a full link: it has not been read.
-            let listener = &self.listeners[&flying.from];
-            if (listener.blocked || listener.away) && !self.was_handed(&flying, &token) {
+            let subscriber = &self.subscribers[&flying.from];
+            if (subscriber.blocked || subscriber.away) && !self.was_handed(&flying, &token) {
                 continue;
             }
             let counts = self.should_count(&flying, &token);
@@ -269,20 +271,20 @@ impl Sim {
         self.sessions.iter().find_map(|s| s.questions.get(token))
     }
 
-    /// Whether the listener has read the question.
+    /// Whether the subscriber has read the question.
     fn was_handed(&self, flying: &Flying, token: &ReplyToken) -> bool {
         let just_now = self.harness.received.get(&flying.from).into_iter().flatten();
-        self.listeners[&flying.from].prompts.contains(token)
+        self.subscribers[&flying.from].prompts.contains(token)
             || just_now.into_iter().any(|(_, r)| matches!(r, Received::Event(e) if check_token(e, token)))
     }
 
     /// The checks of chapter 6, written down plainly once more.
     fn should_count(&self, flying: &Flying, token: &ReplyToken) -> bool {
         let Some(question) = self.question(token) else { return false };
-        let listener = &self.listeners[&flying.from];
+        let subscriber = &self.subscribers[&flying.from];
         let kind =
             if flying.reply["type"] == "confirmation.reply" { question.confirmation } else { !question.confirmation };
-        let capable = if question.confirmation { listener.can_confirm() } else { listener.can_clarify() };
+        let capable = if question.confirmation { subscriber.can_confirm() } else { subscriber.can_clarify() };
         let capable = capable && !self.harness.gone.contains(&flying.from);
         let handed = self.was_handed(flying, token);
         let at: Timestamp = serde_json::from_value(flying.reply["timestamp"].clone()).unwrap();
@@ -311,8 +313,8 @@ impl Sim {
     }
 
     fn note_gone(&mut self) {
-        for (key, listener) in &self.listeners {
-            if listener.gone_at.is_some_and(|at| at <= self.harness.millis) {
+        for (key, subscriber) in &self.subscribers {
+            if subscriber.gone_at.is_some_and(|at| at <= self.harness.millis) {
                 self.harness.gone.insert(*key);
             }
         }
@@ -385,33 +387,35 @@ impl Sim {
                     critical.insert(event.envelope.event_id.to_string(), event.clone());
                 }
             }
-            if let Some(listener) = self.listeners.get_mut(key) {
-                check::check_honored(items, listener);
-                check::received(listener, &events, closed.contains(key));
+            if let Some(subscriber) = self.subscribers.get_mut(key) {
+                check::check_honored(items, subscriber);
+                check::received(subscriber, &events, closed.contains(key));
             }
             self.check_text_first(*key, &events);
         }
         self.check_critical(&received, &critical, &closed);
         for key in &closed {
-            self.listeners.remove(key);
+            self.subscribers.remove(key);
             self.harness.known.remove(key);
         }
-        for (key, listener) in &self.listeners {
+        for (key, subscriber) in &self.subscribers {
             let waiting = self.harness.engine.waiting(*key);
             assert!(waiting <= limits::OUTBOX_EVENTS, "{waiting} events wait");
-            assert!(!listener.is_unlimited() || waiting == 0, "something waits for who takes everything");
+            assert!(!subscriber.is_unlimited() || waiting == 0, "something waits for who takes everything");
         }
     }
 
     /// A sentence that is complete comes before what follows it in its session.
     fn check_text_first(&self, key: SubscriptionKey, events: &[(u64, Event)]) {
-        let Some(listener) = self.listeners.get(&key).filter(|listener| listener.gets_sentences()) else { return };
+        let Some(subscriber) = self.subscribers.get(&key).filter(|subscriber| subscriber.gets_sentences()) else {
+            return;
+        };
         for session in &self.sessions {
             let last = events.iter().rev().find(|(_, event)| event.envelope.session_id == session.id);
             if last.is_some_and(|(_, event)| event.core_type() != Some(CoreType::OutputStreaming)) {
                 for (output, text) in &session.outputs {
                     let written: String = text.nfc().collect();
-                    check::nothing_finished_is_missing(listener, output.as_str(), &written);
+                    check::nothing_finished_is_missing(subscriber, output.as_str(), &written);
                 }
             }
         }
@@ -425,13 +429,13 @@ impl Sim {
         closed: &BTreeSet<SubscriptionKey>,
     ) {
         for (id, event) in critical {
-            for (key, listener) in &self.listeners {
-                let open = !listener.blocked && !listener.away && !closed.contains(key);
-                if open && listener.joined_at_step < self.step {
+            for (key, subscriber) in &self.subscribers {
+                let open = !subscriber.blocked && !subscriber.away && !closed.contains(key);
+                if open && subscriber.joined_at_step < self.step {
                     let is_it = |r: &Received| matches!(r, Received::Event(e) if e.envelope.event_id.as_str() == id);
                     let got = received.get(key).into_iter().flatten().any(|(_, r)| is_it(r));
                     // A question may have reached it in an earlier step, before the observer was let in.
-                    let had = listener.prompts.iter().any(|t| check_token(event, t));
+                    let had = subscriber.prompts.iter().any(|t| check_token(event, t));
                     assert!(got || had, "{key:?} lacks the critical event {event:?}");
                 }
             }
@@ -440,11 +444,11 @@ impl Sim {
 
     /// Everyone opens up, all time passes: what was written is what was read.
     fn wind_down(&mut self) {
-        for key in self.listeners.keys().copied().collect::<Vec<_>>() {
+        for key in self.subscribers.keys().copied().collect::<Vec<_>>() {
             let _ = self.harness.act(|e, cx| e.reconnect(cx, key));
             self.harness.act(|e, cx| e.set_blocked(cx, key, false));
-            let listener = self.listeners.get_mut(&key).unwrap();
-            (listener.blocked, listener.away, listener.gone_at) = (false, false, None);
+            let subscriber = self.subscribers.get_mut(&key).unwrap();
+            (subscriber.blocked, subscriber.away, subscriber.gone_at) = (false, false, None);
         }
         self.harness.gone.clear();
         self.check_step();
@@ -468,13 +472,13 @@ impl Sim {
             }
         }
         assert_eq!(self.harness.engine.next_deadline(), None, "a timer is left behind");
-        for listener in self.listeners.values().filter(|l| l.filter.passes_core(CoreType::OutputStreaming)) {
+        for subscriber in self.subscribers.values().filter(|l| l.filter.passes_core(CoreType::OutputStreaming)) {
             for (id, truth, began) in &self.finished {
-                if *began <= listener.joined_at_step {
+                if *began <= subscriber.joined_at_step {
                     continue;
                 }
                 let truth: String = truth.nfc().collect();
-                let got = listener.texts.get(id.as_str()).unwrap_or_else(|| panic!("{id} never came"));
+                let got = subscriber.texts.get(id.as_str()).unwrap_or_else(|| panic!("{id} never came"));
                 assert_eq!((got.0, &got.1, got.2), (0, &truth, true), "the whole text of {id}");
             }
         }

@@ -16,7 +16,7 @@ use crate::questions::QuestionList;
 use crate::transcript::Transcript;
 use crate::{Effect, LineKind};
 
-/// One producer that the session listens to.
+/// One producer that is listened to.
 pub(crate) struct ProducerState {
     pub(crate) address: String,
     /// The name of its agent, once it is known.
@@ -79,7 +79,7 @@ impl std::error::Error for AnswerError {}
 /// Listens to producers for one user. Producers are named by their index in the list of addresses.
 ///
 /// All methods that take `now` expect moments of one clock that never goes back.
-pub struct ListenSession {
+pub struct Listener {
     pub(crate) profile: Profile,
     pub(crate) producers: Vec<ProducerState>,
     pub(crate) questions: QuestionList,
@@ -95,14 +95,14 @@ pub struct ListenSession {
     /// Whether questions are passed to the user's own command.
     pub(crate) has_prompt_hook: bool,
     rejected: bool,
-    /// How many sessions must still end before this one does.
+    /// How many sessions of agents must still end before this listener exits.
     sessions_left: Option<usize>,
 }
 
-impl ListenSession {
-    /// Creates a session for a user that listens to producers at these addresses.
-    pub fn new(profile: Profile, addresses: &[String]) -> ListenSession {
-        ListenSession {
+impl Listener {
+    /// Creates a listener for a user, with the addresses of the producers.
+    pub fn new(profile: Profile, addresses: &[String]) -> Listener {
+        Listener {
             producers: addresses.iter().map(|address| ProducerState::new(address, &profile)).collect(),
             pacer: Pacer::new(&profile),
             now: Moment::default(),
@@ -119,13 +119,13 @@ impl ListenSession {
     }
 
     /// Passes questions to the user's own command too, by [`Effect::RunHook`].
-    pub fn with_prompt_hook(mut self) -> ListenSession {
+    pub fn with_prompt_hook(mut self) -> Listener {
         self.has_prompt_hook = true;
         self
     }
 
     /// Exits once this many sessions of agents have ended.
-    pub fn exit_after_sessions(mut self, sessions: usize) -> ListenSession {
+    pub fn exit_after_sessions(mut self, sessions: usize) -> Listener {
         self.sessions_left = Some(sessions);
         self
     }
@@ -150,7 +150,7 @@ impl ListenSession {
         self.producers.iter_mut().for_each(|producer| producer.announcer.set_quiet(quiet));
     }
 
-    /// Returns when [`handle_timeout`](ListenSession::handle_timeout) is due, or `None` if nothing waits for time.
+    /// Returns when [`handle_timeout`](Listener::handle_timeout) is due, or `None` if nothing waits for time.
     pub fn next_deadline(&self) -> Option<Moment> {
         let announcers = self.producers.iter().filter(|p| !p.ended).filter_map(|p| p.announcer.next_deadline());
         let unopened = self.questions.open().filter(|q| q.prompt.is_none()).map(|q| q.deadline);

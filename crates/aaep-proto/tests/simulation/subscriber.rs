@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::random::Random;
 
-pub struct Listener {
+pub struct SimulatedSubscriber {
     pub key: SubscriptionKey,
     pub binding: ResumePolicy,
     pub capabilities: Capabilities,
@@ -32,19 +32,19 @@ pub struct Listener {
     pub received: usize,
 }
 
-impl Listener {
+impl SimulatedSubscriber {
     pub fn new(
         key: SubscriptionKey,
         binding: ResumePolicy,
         wish: &Value,
         sessions_open: bool,
         step: usize,
-    ) -> Listener {
+    ) -> SimulatedSubscriber {
         let capabilities: Capabilities = serde_json::from_value(wish.clone()).unwrap();
         let filter = EventFilter::new(capabilities.fields.event_filters.as_ref());
         let view = SequenceView::of(|core| core.must_be_critical() || filter.passes_core(core));
         let view = if sessions_open { view.midway() } else { view };
-        Listener {
+        SimulatedSubscriber {
             key,
             binding,
             capabilities,
