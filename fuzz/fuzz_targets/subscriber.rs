@@ -3,7 +3,7 @@
 
 use aaep_proto::id::Entropy;
 use aaep_proto::message::{Capabilities, Message};
-use aaep_proto::subscriber::{SubscriberConfig, Cx, SubscriberOutput, Subscriber};
+use aaep_proto::subscriber::{SubscriberConfig, Cx, SubscriberEffect, Subscriber};
 use aaep_proto::time::{Moment, Now, Timestamp};
 use libfuzzer_sys::fuzz_target;
 
@@ -24,9 +24,9 @@ fuzz_target!(|bytes: &[u8]| {
         let now = Now { moment: Moment::from_millis(millis), wall };
         input(&mut subscriber, &mut Cx { now, entropy: &mut entropy });
         for _ in 0..100_000 {
-            match subscriber.poll_output() {
-                SubscriberOutput::Idle(_) => return,
-                SubscriberOutput::Send(message) => assert!(!matches!(
+            match subscriber.poll_effect() {
+                SubscriberEffect::Idle(_) => return,
+                SubscriberEffect::Send(message) => assert!(!matches!(
                     *message,
                     Message::ConfirmationReply(_) | Message::ClarificationReply(_)
                 )),

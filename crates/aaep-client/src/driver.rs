@@ -9,7 +9,7 @@ use aaep_proto::id::ReplyToken;
 use aaep_proto::message::{Capabilities, CloseReason, Message};
 use aaep_proto::subscriber::{
     Cx, DisconnectReason, ManifestCheck, PromptAnswer, PromptId, PromptReplyError, Subscriber as Machine,
-    SubscriberEvent as CoreEvent, SubscriberOutput, SubscriberStats,
+    SubscriberEffect, SubscriberEvent as CoreEvent, SubscriberStats,
 };
 use aaep_runtime::{Clock, DeadlineTimer, SystemEntropy};
 use bytes::Bytes;
@@ -99,16 +99,16 @@ impl Driver {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, async { while self.retired.join_next().await.is_some() {} }).await;
     }
 
-    /// Passes one input to the state machine and carries out all of its outputs.
+    /// Passes one input to the state machine and carries out all of its effects.
     fn update<T>(&mut self, input: impl FnOnce(&mut Machine, &mut Cx<'_>) -> T) -> T {
         let now = self.clock.now();
         let result = input(&mut self.machine, &mut Cx { now, entropy: &mut self.entropy });
         loop {
-            let output = match self.machine.poll_output() {
-                SubscriberOutput::Idle(_) => return result,
-                output => output,
+            let effect = match self.machine.poll_effect() {
+                SubscriberEffect::Idle(_) => return result,
+                effect => effect,
             };
-            if let Some(unsent) = self.carry_out(output) {
+            if let Some(unsent) = self.carry_out(effect) {
                 let now = self.clock.now();
                 let cx = &mut Cx { now, entropy: &mut self.entropy };
                 let why = "the producer does not accept messages any more".to_owned();
@@ -121,14 +121,14 @@ impl Driver {
         }
     }
 
-    /// Carries out one output. Returns the message if it could not be passed to the transport.
-    fn carry_out(&mut self, output: SubscriberOutput) -> Option<Box<Message>> {
-        match output {
-            SubscriberOutput::Connect(resume) => {
+    /// Carries out one effect. Returns the message if it could not be passed to the transport.
+    fn carry_out(&mut self, effect: SubscriberEffect) -> Option<Box<Message>> {
+        match effect {
+            SubscriberEffect::Connect(resume) => {
                 self.retire_connection();
                 self.connecting.spawn(self.connector.clone().open(resume));
             }
-            SubscriberOutput::Send(message) => {
+            SubscriberEffect::Send(message) => {
                 let Some(connection) = &self.connection else { return Some(message) };
                 if let Err(error) = connection.commands.try_send(TransportCommand::Send(message))
                     && let TransportCommand::Send(message) = error.into_inner()
@@ -136,20 +136,20 @@ impl Driver {
                     return Some(message);
                 }
             }
-            SubscriberOutput::Probe => {
+            SubscriberEffect::Probe => {
                 // A full queue is a sign of trouble by itself.
                 let _ = self.connection.as_ref().map(|it| it.commands.try_send(TransportCommand::Probe));
             }
-            SubscriberOutput::Disconnect => self.retire_connection(),
+            SubscriberEffect::Disconnect => self.retire_connection(),
             // In raw mode the message was reported as it was received.
-            SubscriberOutput::Event(
+            SubscriberEffect::Event(
                 CoreEvent::Event(_)
                 | CoreEvent::PromptOpened(..)
                 | CoreEvent::PromptMoved(..)
                 | CoreEvent::PromptEnded(..),
             ) if self.events.is_raw() => {}
-            SubscriberOutput::Event(event) => self.events.send(event.map_time(|at| self.clock.instant(at))),
-            SubscriberOutput::Idle(_) => {}
+            SubscriberEffect::Event(event) => self.events.send(event.map_time(|at| self.clock.instant(at))),
+            SubscriberEffect::Idle(_) => {}
         }
         None
     }

@@ -2,7 +2,7 @@
 
 use aaep_announce::Profile;
 use aaep_proto::id::Entropy;
-use aaep_proto::subscriber::{Cx, HandshakeMode, PromptAnswer, Subscriber, SubscriberConfig, SubscriberOutput};
+use aaep_proto::subscriber::{Cx, HandshakeMode, PromptAnswer, Subscriber, SubscriberConfig, SubscriberEffect};
 use aaep_proto::time::{Moment, Now, Timestamp};
 use serde_json::{Value, json};
 
@@ -66,9 +66,9 @@ impl SessionHarness {
         let now = Now { moment: self.now(), wall: self.system_time() };
         let result = input(&mut self.subscribers[producer], &mut Cx { now, entropy: &mut Zeros });
         loop {
-            match self.subscribers[producer].poll_output() {
-                SubscriberOutput::Idle(_) => break,
-                SubscriberOutput::Event(event) => self.listener.handle_event(self.now(), producer, event),
+            match self.subscribers[producer].poll_effect() {
+                SubscriberEffect::Idle(_) => break,
+                SubscriberEffect::Event(event) => self.listener.handle_event(self.now(), producer, event),
                 _ => {}
             }
         }

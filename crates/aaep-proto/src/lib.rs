@@ -24,18 +24,18 @@
 //!
 //! 1. Read the clocks once, and pass **one input** to the state machine, with the time and a source of random bytes in a
 //!    [`cx::Cx`]: a method call of the agent, a message of a peer, or `handle_timeout` when the deadline has passed.
-//! 2. **Drain the outputs**: call `poll_output` and carry out each output until it returns `Idle`.
+//! 2. **Drain the effects**: call `poll_effect` and carry out each one until it returns `Idle`.
 //! 3. Wait for the next input, but no longer than the deadline in `Idle`.
 //!
-//! Every output must be taken before the next input, so that effects happen in the order in which they were decided. This
+//! Every effect must be taken before the next input, so that they happen in the order in which they were decided. This
 //! is the whole loop of an agent and one subscriber in one process, with a simulated clock:
 //!
 //! ```
 //! use aaep_proto::cx::Cx;
-//! use aaep_proto::engine::{Engine, EngineConfig, EngineOutput, ResumePolicy, SessionOptions};
+//! use aaep_proto::engine::{Engine, EngineConfig, EngineEffect, ResumePolicy, SessionOptions};
 //! use aaep_proto::id::Entropy;
 //! use aaep_proto::message::{Message, Producer};
-//! use aaep_proto::subscriber::{Subscriber, SubscriberConfig, SubscriberEvent, SubscriberOutput};
+//! use aaep_proto::subscriber::{Subscriber, SubscriberConfig, SubscriberEffect, SubscriberEvent};
 //! use aaep_proto::time::{Moment, Now, Timestamp};
 //!
 //! struct Counter(u8);
@@ -71,21 +71,21 @@
 //!     }
 //!     script += 1;
 //!
-//!     // Drain the outputs of both, which are the inputs of the other one.
+//!     // Drain the effects of both, which are the inputs of the other one.
 //!     let deadlines = loop {
-//!         match subscriber.poll_output() {
-//!             SubscriberOutput::Connect(_) => subscriber.connected(cx, false),
-//!             SubscriberOutput::Send(message) => match *message {
+//!         match subscriber.poll_effect() {
+//!             SubscriberEffect::Connect(_) => subscriber.connected(cx, false),
+//!             SubscriberEffect::Send(message) => match *message {
 //!                 Message::SubscriptionRequest(request) => {
 //!                     engine.subscribe(cx, &request, "local", ResumePolicy::Connection)?;
 //!                 }
 //!                 other => unreachable!("{other:?}"),
 //!             },
-//!             SubscriberOutput::Event(SubscriberEvent::Event(event)) => received.push(event.type_name().to_owned()),
-//!             SubscriberOutput::Idle(deadline) => match engine.poll_output() {
-//!                 EngineOutput::Message(_, message) => subscriber.handle_message(cx, *message),
-//!                 EngineOutput::Event(_, frame) => subscriber.handle_bytes(cx, frame.json()),
-//!                 EngineOutput::Idle(other) => break [deadline, other],
+//!             SubscriberEffect::Event(SubscriberEvent::Event(event)) => received.push(event.type_name().to_owned()),
+//!             SubscriberEffect::Idle(deadline) => match engine.poll_effect() {
+//!                 EngineEffect::Message(_, message) => subscriber.handle_message(cx, *message),
+//!                 EngineEffect::Event(_, frame) => subscriber.handle_bytes(cx, frame.json()),
+//!                 EngineEffect::Idle(other) => break [deadline, other],
 //!                 _ => {}
 //!             },
 //!             _ => {}

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use aaep_proto::confirm::{CallDigest, Confirmation, ConfirmationOutcome, PermitError, Resolution};
 use aaep_proto::engine::{
-    AnnounceError, AskedQuestion, Cx, Engine, EngineConfig, EngineError, EngineOutput, JournalAck, JournalEntry,
+    AnnounceError, AskedQuestion, Cx, Engine, EngineConfig, EngineEffect, EngineError, JournalAck, JournalEntry,
     QuestionStatus, RecoveredState, ResolvedQuestion, ResumePolicy, SessionOptions, SessionSnapshot, SubscriptionKey,
     SubscriptionRecord,
 };
@@ -132,8 +132,8 @@ impl World {
         let now = Now { moment: Moment::from_millis(self.millis - self.born), wall };
         let result = input(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy });
         loop {
-            match self.engine.poll_output() {
-                EngineOutput::Journal(entry) => {
+            match self.engine.poll_effect() {
+                EngineEffect::Journal(entry) => {
                     let what = JournalAck::of(&entry);
                     if self.keeps {
                         self.keeper.keep(*entry);
@@ -143,10 +143,10 @@ impl World {
                         self.engine.handle_journal_ack(&mut Cx { now, entropy: &mut self.entropy }, &what, keeps);
                     }
                 }
-                EngineOutput::Decided(token, outcome) => self.decided.push((token, outcome)),
-                EngineOutput::Invoked(_, result) => self.invoked.push(result),
-                EngineOutput::Event(_, frame) => self.heard.push(frame.event().clone()),
-                EngineOutput::Idle(_) => return result,
+                EngineEffect::Decided(token, outcome) => self.decided.push((token, outcome)),
+                EngineEffect::Invoked(_, result) => self.invoked.push(result),
+                EngineEffect::Event(_, frame) => self.heard.push(frame.event().clone()),
+                EngineEffect::Idle(_) => return result,
                 _ => {}
             }
         }
@@ -418,13 +418,13 @@ fn a_call_is_announced_only_after_it_is_on_record() {
     let mut waits = None;
     let mut events = 0;
     loop {
-        match world.engine.poll_output() {
-            EngineOutput::Idle(_) => break,
-            EngineOutput::Journal(entry) => waits = waits.or(JournalAck::of(&entry)),
-            EngineOutput::Event(_, frame) => {
+        match world.engine.poll_effect() {
+            EngineEffect::Idle(_) => break,
+            EngineEffect::Journal(entry) => waits = waits.or(JournalAck::of(&entry)),
+            EngineEffect::Event(_, frame) => {
                 events += usize::from(matches!(frame.event().payload, Payload::ToolInvoked(_)))
             }
-            EngineOutput::Invoked(..) => panic!("it is not on record"),
+            EngineEffect::Invoked(..) => panic!("it is not on record"),
             _ => {}
         }
     }
@@ -434,16 +434,16 @@ fn a_call_is_announced_only_after_it_is_on_record() {
     let Some((_, QuestionStatus::Decided(again))) = world.engine.find_question("agent/evt_1") else { panic!() };
     assert!(again.permit.is_none());
     world.engine.handle_journal_ack(cx, &waits.unwrap(), true);
-    let outputs: Vec<EngineOutput> = std::iter::from_fn(|| match world.engine.poll_output() {
-        EngineOutput::Idle(_) => None,
+    let effects: Vec<EngineEffect> = std::iter::from_fn(|| match world.engine.poll_effect() {
+        EngineEffect::Idle(_) => None,
         other => Some(other),
     })
     .collect();
-    let heard = outputs.iter().position(
-        |output| matches!(output, EngineOutput::Event(_, frame) if matches!(frame.event().payload, Payload::ToolInvoked(_))),
+    let heard = effects.iter().position(
+        |effect| matches!(effect, EngineEffect::Event(_, frame) if matches!(frame.event().payload, Payload::ToolInvoked(_))),
     );
-    let told = outputs.iter().position(|output| matches!(output, EngineOutput::Invoked(_, Ok(id)) if *id == call));
-    assert!(heard.is_some() && heard < told, "{outputs:?}");
+    let told = effects.iter().position(|effect| matches!(effect, EngineEffect::Invoked(_, Ok(id)) if *id == call));
+    assert!(heard.is_some() && heard < told, "{effects:?}");
 }
 
 /// An unused permit is valid for ten minutes, over restarts too, and a clock that was set back does not renew it.

@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use aaep_proto::engine::{Cx, Engine, EngineConfig, EngineOutput, ResumePolicy, SessionOptions};
+use aaep_proto::engine::{Cx, Engine, EngineConfig, EngineEffect, ResumePolicy, SessionOptions};
 use aaep_proto::id::Entropy;
 use aaep_proto::message::{Message, Producer, SubscriptionRequest};
 use aaep_proto::shaping::segment::{Segmenter, Segments, Syntax};
@@ -71,13 +71,13 @@ impl World {
         input(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy })
     }
 
-    /// Drains the outputs. Returns the number of events.
+    /// Drains the effects. Returns the number of events.
     fn drain(&mut self) -> usize {
         let mut events = 0;
         loop {
-            match self.engine.poll_output() {
-                EngineOutput::Idle(_) => return events,
-                EngineOutput::Event(_, frame) => {
+            match self.engine.poll_effect() {
+                EngineEffect::Idle(_) => return events,
+                EngineEffect::Event(_, frame) => {
                     black_box(&frame);
                     events += 1;
                 }

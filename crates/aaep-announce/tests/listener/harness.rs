@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aaep_announce::{Announcer, Pacer, Profile, Utterance};
 use aaep_proto::confirm::{ConfirmationOutcome, Permit};
-use aaep_proto::engine::{Cx, Engine, EngineConfig, EngineOutput, ResumePolicy, SubscriptionKey};
+use aaep_proto::engine::{Cx, Engine, EngineConfig, EngineEffect, ResumePolicy, SubscriptionKey};
 use aaep_proto::id::{Entropy, ReplyToken};
 use aaep_proto::message::{Event, Message, Payload, Producer, SubscriptionRequest};
 use aaep_proto::time::{Moment, Now, Timestamp};
@@ -76,15 +76,15 @@ impl ListenerHarness {
         let now = Now { moment: self.moment(), wall: self.system_time() };
         let result = input(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy });
         loop {
-            match self.engine.poll_output() {
-                EngineOutput::Event(_, frame) => {
+            match self.engine.poll_effect() {
+                EngineEffect::Event(_, frame) => {
                     let event: Event = serde_json::from_slice(frame.json()).unwrap();
                     self.receive(&event);
                 }
-                EngineOutput::Decided(token, ConfirmationOutcome { permit: Some(permit), .. }) => {
+                EngineEffect::Decided(token, ConfirmationOutcome { permit: Some(permit), .. }) => {
                     self.permits.insert(token, permit);
                 }
-                EngineOutput::Idle(_) => return result,
+                EngineEffect::Idle(_) => return result,
                 _ => {}
             }
         }

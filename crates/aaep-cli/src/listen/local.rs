@@ -7,7 +7,7 @@ use aaep::transport::{Link, Outbound, ResumePolicy};
 use aaep_listen::AnswerError;
 use aaep_proto::message::{Capabilities, CloseReason, Message};
 use aaep_proto::subscriber::{
-    Cx, DisconnectReason, PromptAnswer, PromptId, Subscriber, SubscriberConfig, SubscriberEvent, SubscriberOutput,
+    Cx, DisconnectReason, PromptAnswer, PromptId, Subscriber, SubscriberConfig, SubscriberEffect, SubscriberEvent,
 };
 use aaep_runtime::{Clock, SystemEntropy};
 
@@ -37,18 +37,18 @@ impl LocalProducer {
         local
     }
 
-    /// Changes the subscriber once, then drains its outputs.
+    /// Changes the subscriber once, then drains its effects.
     fn update<T>(&mut self, input: impl FnOnce(&mut Subscriber, &mut Cx<'_>) -> T) -> T {
         let now = self.clock.now();
         let cx = &mut Cx { now, entropy: &mut self.entropy };
         let result = input(&mut self.subscriber, cx);
         loop {
-            match self.subscriber.poll_output() {
-                SubscriberOutput::Idle(_) => return result,
-                SubscriberOutput::Connect(_) => self.subscriber.connected(cx, false),
-                SubscriberOutput::Send(message) => self.to_send.push_back(*message),
-                SubscriberOutput::Disconnect | SubscriberOutput::Probe => {}
-                SubscriberOutput::Event(event) => self.events.push_back(event),
+            match self.subscriber.poll_effect() {
+                SubscriberEffect::Idle(_) => return result,
+                SubscriberEffect::Connect(_) => self.subscriber.connected(cx, false),
+                SubscriberEffect::Send(message) => self.to_send.push_back(*message),
+                SubscriberEffect::Disconnect | SubscriberEffect::Probe => {}
+                SubscriberEffect::Event(event) => self.events.push_back(event),
             }
         }
     }

@@ -4,7 +4,7 @@ use super::*;
 use aaep_proto::engine::Cx;
 use aaep_proto::id::Entropy;
 use aaep_proto::message::Message;
-use aaep_proto::subscriber::{HandshakeMode, Prompt, PromptEnd, Subscriber, SubscriberConfig, SubscriberOutput};
+use aaep_proto::subscriber::{HandshakeMode, Prompt, PromptEnd, Subscriber, SubscriberConfig, SubscriberEffect};
 use aaep_proto::time::{Moment, Now, Timestamp};
 use serde_json::{Value, json};
 
@@ -56,11 +56,11 @@ fn opened() -> Box<Prompt> {
         "timeout_seconds": 60, "default_decision": "reject", "timestamp": "1970-01-01T00:00:00Z"});
     machine.handle_bytes(cx, event(0, "awaiting.confirmation", 1, fields).to_string().as_bytes());
     loop {
-        match machine.poll_output() {
-            SubscriberOutput::Event(aaep_proto::subscriber::SubscriberEvent::PromptOpened(prompt, _)) => {
+        match machine.poll_effect() {
+            SubscriberEffect::Event(aaep_proto::subscriber::SubscriberEvent::PromptOpened(prompt, _)) => {
                 return prompt;
             }
-            SubscriberOutput::Idle(_) => panic!("no prompt"),
+            SubscriberEffect::Idle(_) => panic!("no prompt"),
             _ => {}
         }
     }

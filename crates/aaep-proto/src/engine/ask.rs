@@ -16,7 +16,7 @@ use crate::limits;
 use crate::message::{Event, Localized, Payload, Progress, ProgressUpdated, state};
 
 impl Engine {
-    /// Asks for the user's consent. The outcome is returned as [`EngineOutput::Decided`](super::EngineOutput::Decided)
+    /// Asks for the user's consent. The outcome is returned as [`EngineEffect::Decided`](super::EngineEffect::Decided)
     /// with this token.
     pub fn ask(
         &mut self,
@@ -34,7 +34,7 @@ impl Engine {
     }
 
     /// Asks the user for information that the agent needs. The outcome is returned as
-    /// [`EngineOutput::Answered`](super::EngineOutput::Answered) with this token.
+    /// [`EngineEffect::Answered`](super::EngineEffect::Answered) with this token.
     pub fn clarify(
         &mut self,
         cx: &mut Cx<'_>,

@@ -31,7 +31,7 @@ pub struct EngineConfig {
     pub manifest_uri: Option<String>,
     /// The signed manifest for subscribers that demand it, if the offer includes that.
     pub signed_manifest: Option<String>,
-    /// Whether [`EngineOutput::Journal`](super::EngineOutput::Journal) is output for what must survive a restart.
+    /// Whether [`EngineEffect::Journal`](super::EngineEffect::Journal) is returned for what must survive a restart.
     /// Questions and decisions then wait for [`Engine::handle_journal_ack`](super::Engine::handle_journal_ack).
     pub journal: bool,
     /// Counts the bytes of all events that wait for subscriptions.

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::coalesced::CoalescedFrames;
-use super::queue::OutputQueue;
+use super::queue::EffectQueue;
 use super::sessions::Sessions;
 use super::subscription::{Subscription, SubscriptionKey};
 use super::subscriptions::Subscriptions;
 use super::timers::{Timer, Timers};
-use super::{CloseInfo, Cx, Engine, EngineOutput, EngineStats, JournalEntry};
+use super::{CloseInfo, Cx, Engine, EngineEffect, EngineStats, JournalEntry};
 use crate::frame::{Frame, FrameMeter};
 use crate::message::{CloseReason, Event};
 use crate::shaping::tailor::TextPreferences;
@@ -18,7 +18,7 @@ use crate::shaping::tailor::TextPreferences;
 pub(super) struct Delivery<'e> {
     meter: &'e FrameMeter,
     pub(super) stats: &'e mut EngineStats,
-    out: &'e mut OutputQueue,
+    out: &'e mut EffectQueue,
     pub(super) timers: &'e mut Timers,
 }
 
@@ -41,7 +41,7 @@ impl Delivery<'_> {
         let (out, stats) = (&mut *self.out, &mut *self.stats);
         to.outbox_mut().push(frame, now, &mut |release| {
             stats.delivered += 1;
-            out.push(EngineOutput::Event(key, coalesced.frame_of(cx, release)));
+            out.push(EngineEffect::Event(key, coalesced.frame_of(cx, release)));
         });
         // Without anything that waits, no timer is set: the usual case need not look for one.
         if had_waiting || to.outbox().waiting() > 0 {
@@ -63,7 +63,7 @@ impl Delivery<'_> {
         let (out, stats) = (&mut *self.out, &mut *self.stats);
         to.outbox_mut().pump(now, &mut |release| {
             stats.delivered += 1;
-            out.push(EngineOutput::Event(key, coalesced.frame_of(cx, release)));
+            out.push(EngineEffect::Event(key, coalesced.frame_of(cx, release)));
         });
         self.timers.set_or_stop(Timer::Outbox(key), to.outbox().ready_at(now));
         self.update_waiting(to);

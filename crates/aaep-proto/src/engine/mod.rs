@@ -1,11 +1,11 @@
 //! The producer's state machine: sessions, subscriptions, open questions.
 //!
 //! The engine does no I/O. Its caller calls a method for each input, with a [`Cx`] (the time and random bytes), then takes
-//! outputs with [`Engine::poll_output`] until it gets [`EngineOutput::Idle`], and calls [`Engine::handle_timeout`] no
-//! later than at the moment given there. All outputs are taken before the caller waits again.
+//! effects with [`Engine::poll_effect`] until it gets [`EngineEffect::Idle`], and calls [`Engine::handle_timeout`] no
+//! later than at the moment given there. All effects are taken before the caller waits again.
 //!
 //! The state is in parts that own their fields: `Sessions`, `Subscriptions` (with the groups of equal terms), `Questions`,
-//! `Permits`, `Recovery`, `Timers` and the `OutputQueue`. The other files are the operations of the engine on these parts.
+//! `Permits`, `Recovery`, `Timers` and the `EffectQueue`. The other files are the operations of the engine on these parts.
 
 // State.
 mod coalesced;
@@ -56,7 +56,7 @@ pub use journal::{
 };
 pub use lifecycle::{MISSED_EVENTS, SessionOptions, state_summary};
 pub use missed::ReplayItem;
-pub use queue::{CloseInfo, EngineOutput};
+pub use queue::{CloseInfo, EngineEffect};
 pub use recovery::QuestionStatus;
 pub use replies::ReplyRejection;
 pub use restore::{PendingWork, RecoveredState};
@@ -66,7 +66,7 @@ pub use tool_calls::AnnounceError;
 
 use permits::Permits;
 use questions::Questions;
-use queue::OutputQueue;
+use queue::EffectQueue;
 use recovery::Recovery;
 use sessions::Sessions;
 use subscriptions::Subscriptions;
@@ -88,7 +88,7 @@ pub struct EngineStats {
 /// The state machine of a producer. The module describes how it is driven.
 ///
 /// ```
-/// use aaep_proto::engine::{EngineConfig, Cx, Engine, EngineOutput, SessionOptions};
+/// use aaep_proto::engine::{EngineConfig, Cx, Engine, EngineEffect, SessionOptions};
 /// use aaep_proto::id::Entropy;
 /// use aaep_proto::message::Producer;
 /// use aaep_proto::time::{Moment, Now, Timestamp};
@@ -103,7 +103,7 @@ pub struct EngineStats {
 /// let cx = &mut Cx { now, entropy: &mut entropy };
 /// let session = engine.start_session(cx, SessionOptions::new("Planning your garden."))?;
 /// engine.complete_session(cx, &session, "The plan is ready.")?;
-/// assert_eq!(engine.poll_output(), EngineOutput::Idle(None));
+/// assert_eq!(engine.poll_effect(), EngineEffect::Idle(None));
 /// # Ok::<(), aaep_proto::engine::EngineError>(())
 /// ```
 pub struct Engine {
@@ -114,7 +114,7 @@ pub struct Engine {
     permits: Permits,
     recovery: Recovery,
     timers: Timers,
-    out: OutputQueue,
+    out: EffectQueue,
     stats: EngineStats,
     /// The latest moment that was seen.
     latest: Moment,
@@ -124,7 +124,7 @@ impl Engine {
     /// Makes an engine without sessions and subscriptions.
     pub fn new(config: EngineConfig) -> Engine {
         Engine {
-            out: OutputQueue::new(config.journal),
+            out: EffectQueue::new(config.journal),
             config,
             sessions: Sessions::default(),
             subscriptions: Subscriptions::default(),
@@ -164,14 +164,14 @@ impl Engine {
         &self.config
     }
 
-    /// Takes the next output. After [`EngineOutput::Idle`] there is none until the next input.
-    pub fn poll_output(&mut self) -> EngineOutput {
-        let output = self.out.pop().unwrap_or_else(|| EngineOutput::Idle(self.next_deadline()));
+    /// Takes the next effect. After [`EngineEffect::Idle`] there is none until the next input.
+    pub fn poll_effect(&mut self) -> EngineEffect {
+        let effect = self.out.pop().unwrap_or_else(|| EngineEffect::Idle(self.next_deadline()));
         // Coalesced frames were not metered before.
-        if let EngineOutput::Event(_, frame) = &output {
+        if let EngineEffect::Event(_, frame) = &effect {
             frame.count_with(&self.config.frames);
         }
-        output
+        effect
     }
 
     /// Returns when [`Engine::handle_timeout`] is due.

@@ -12,7 +12,7 @@ use crate::time::Moment;
 
 /// What the caller of an engine has to do next.
 #[derive(Debug, PartialEq)]
-pub enum EngineOutput {
+pub enum EngineEffect {
     /// Send an event to a subscription.
     Event(SubscriptionKey, Arc<Frame>),
     /// Send a message to a subscription.
@@ -44,37 +44,37 @@ pub struct CloseInfo {
     pub message: String,
 }
 
-/// The outputs that the caller has not taken yet.
+/// The effects that the caller has not taken yet.
 #[derive(Debug)]
-pub(super) struct OutputQueue {
-    queue: VecDeque<EngineOutput>,
+pub(super) struct EffectQueue {
+    queue: VecDeque<EngineEffect>,
     journal: bool,
     journal_healthy: bool,
 }
 
-impl OutputQueue {
+impl EffectQueue {
     /// Makes an empty queue. `journal` says whether journal entries are wanted.
-    pub(super) fn new(journal: bool) -> OutputQueue {
-        OutputQueue { queue: VecDeque::new(), journal, journal_healthy: true }
+    pub(super) fn new(journal: bool) -> EffectQueue {
+        EffectQueue { queue: VecDeque::new(), journal, journal_healthy: true }
     }
 
-    pub(super) fn push(&mut self, output: EngineOutput) {
-        self.queue.push_back(output);
+    pub(super) fn push(&mut self, effect: EngineEffect) {
+        self.queue.push_back(effect);
     }
 
-    pub(super) fn pop(&mut self) -> Option<EngineOutput> {
+    pub(super) fn pop(&mut self) -> Option<EngineEffect> {
         self.queue.pop_front()
     }
 
     /// Adds a message to a subscription.
     pub(super) fn send(&mut self, to: SubscriptionKey, message: impl Into<Message>) {
-        self.push(EngineOutput::Message(to, Box::new(message.into())));
+        self.push(EngineEffect::Message(to, Box::new(message.into())));
     }
 
     /// Adds a journal entry, if there is a journal.
     pub(super) fn record(&mut self, entry: impl FnOnce() -> JournalEntry) {
         if self.journal {
-            self.push(EngineOutput::Journal(Box::new(entry())));
+            self.push(EngineEffect::Journal(Box::new(entry())));
         }
     }
 
@@ -99,11 +99,11 @@ mod tests {
 
     #[test]
     fn journal_entries_are_made_only_for_a_journal() {
-        let mut queue = OutputQueue::new(false);
+        let mut queue = EffectQueue::new(false);
         queue.record(|| unreachable!("there is no journal"));
         assert_eq!(queue.pop(), None);
-        let mut queue = OutputQueue::new(true);
+        let mut queue = EffectQueue::new(true);
         queue.record(|| JournalEntry::Unsubscribed("sub_1".parse().unwrap()));
-        assert!(matches!(queue.pop(), Some(EngineOutput::Journal(_))));
+        assert!(matches!(queue.pop(), Some(EngineEffect::Journal(_))));
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::questions::{Question, QuestionContent, ResolutionDetails};
 use super::subscription::SubscriptionKey;
-use super::{Cx, Engine, EngineOutput};
+use super::{Cx, Engine, EngineEffect};
 use crate::confirm::Resolution;
 use crate::id::{ReplyToken, SubscriptionId};
 use crate::limits;
@@ -97,7 +97,7 @@ impl Engine {
     }
 
     fn ignore_reply(&mut self, subscription: &SubscriptionId, rejection: ReplyRejection) {
-        self.out.push(EngineOutput::Ignored(subscription.clone(), rejection));
+        self.out.push(EngineEffect::Ignored(subscription.clone(), rejection));
     }
 
     /// Makes the checks of 6.3.4, of entitlement (decision 10) and of expiry by both clocks (decision 11): the

@@ -8,7 +8,7 @@ use super::publish::Consent;
 use super::questions::{PendingResolution, Question, QuestionContent, QuestionKind, ResolutionDetails};
 use super::recovery::RememberedOutcome;
 use super::timers::Timer;
-use super::{Cx, Engine, EngineError, EngineOutput, JournalEntry, ResolvedQuestion};
+use super::{Cx, Engine, EngineEffect, EngineError, JournalEntry, ResolvedQuestion};
 use crate::confirm::{AuditRecord, ClarificationOutcome, ConfirmationOutcome, Grant, Permit, Resolution};
 use crate::id::{ReplyToken, SessionId};
 use crate::message::{Decision, Payload, StateChanged, state};
@@ -105,7 +105,7 @@ impl Engine {
         self.timers.stop(Timer::Countdown(token.clone()));
         let decision = question.decision(details.resolution);
         let accepted = decision == Some(Decision::Accept);
-        self.out.push(EngineOutput::Audit(Box::new(record)));
+        self.out.push(EngineEffect::Audit(Box::new(record)));
         if let Ok(session) = self.sessions.get_mut(question.session()) {
             session.resolve_question(token, accepted);
         }
@@ -119,7 +119,7 @@ impl Engine {
                     modified_action: details.modified_action,
                 };
                 self.remember_confirmation(&question, &outcome, grant);
-                self.out.push(EngineOutput::Decided(token.clone(), outcome));
+                self.out.push(EngineEffect::Decided(token.clone(), outcome));
             }
             QuestionContent::Clarification(_) => {
                 let response = question.response(&details);
@@ -128,7 +128,7 @@ impl Engine {
                     let (session, outcome) = (question.session().clone(), outcome.clone());
                     self.recovery.remember_outcome(origin, RememberedOutcome::Clarification { session, outcome });
                 }
-                self.out.push(EngineOutput::Answered(token.clone(), outcome));
+                self.out.push(EngineEffect::Answered(token.clone(), outcome));
             }
         }
         if details.announce {

@@ -8,7 +8,7 @@ use super::questions::{NewQuestion, Phase, Question, QuestionContent};
 use super::recovery::{OrphanedSession, RememberedOutcome, StateAtRestart};
 use super::session_state::SessionState;
 use super::timers::Timer;
-use super::{Cx, Engine, EngineOutput, JournalEntry};
+use super::{Cx, Engine, EngineEffect, JournalEntry};
 use crate::confirm::{
     Acceptance, AuditRecord, CallDigest, Clarification, ClarificationOutcome, Confirmation, Grant, Permit, Resolution,
 };
@@ -182,7 +182,7 @@ impl Engine {
             call: asked.call.as_ref().map(|(_, digest)| digest.clone()),
         };
         self.questions.remember_resolved(&asked.token);
-        self.out.push(EngineOutput::Audit(Box::new(record.clone())));
+        self.out.push(EngineEffect::Audit(Box::new(record.clone())));
         let resolved = ResolvedQuestion { record, modified: None, response: None };
         self.out.record(|| JournalEntry::Decided(Box::new(resolved)));
     }

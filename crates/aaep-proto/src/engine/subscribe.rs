@@ -4,7 +4,7 @@ use super::replies::ReplySource;
 use super::subscription::{NewSubscription, ResumePolicy, SubscriptionKey};
 use super::subscriptions::SubscriberCounts;
 use super::timers::Timer;
-use super::{CloseInfo, Cx, Engine, EngineError, EngineOutput, JournalEntry};
+use super::{CloseInfo, Cx, Engine, EngineEffect, EngineError, JournalEntry};
 use crate::id::SubscriptionId;
 use crate::limits;
 use crate::message::{
@@ -257,7 +257,7 @@ impl Engine {
         if subscription.is_resumable() {
             self.out.record(|| JournalEntry::Unsubscribed(subscription.id().clone()));
         }
-        self.out.push(EngineOutput::Closed(key, info));
+        self.out.push(EngineEffect::Closed(key, info));
         self.resolve_unanswerable(cx);
     }
 }

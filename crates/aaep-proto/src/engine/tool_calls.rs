@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::permits::PendingCall;
-use super::{Cx, Engine, EngineError, EngineOutput, JournalEntry};
+use super::{Cx, Engine, EngineEffect, EngineError, JournalEntry};
 use crate::confirm::{CallDigest, Permit, PermitError};
 use crate::id::{ReplyToken, SessionId, ToolCallId};
 use crate::message::{Localized, ToolCompleted, ToolInvoked, state};
@@ -37,7 +37,7 @@ impl Engine {
     }
 
     /// Announces the call of a tool that cannot be undone. The permit must be for this call and is used up. The tool may
-    /// start only after [`EngineOutput::Invoked`] reported, with the token of the permit, that the call is announced.
+    /// start only after [`EngineEffect::Invoked`] reported, with the token of the permit, that the call is announced.
     pub fn invoke_irreversible(
         &mut self,
         cx: &mut Cx<'_>,
@@ -61,7 +61,7 @@ impl Engine {
         } else {
             self.announce_call(cx, session, tool)?;
             self.permits.mark_used(&token);
-            self.out.push(EngineOutput::Invoked(token, Ok(id.clone())));
+            self.out.push(EngineEffect::Invoked(token, Ok(id.clone())));
         }
         Ok(id)
     }
@@ -96,7 +96,7 @@ impl Engine {
         if result.is_err() {
             self.leave_calling_tool(cx, &session);
         }
-        self.out.push(EngineOutput::Invoked(token.clone(), result));
+        self.out.push(EngineEffect::Invoked(token.clone(), result));
     }
 
     fn announce_recorded_call(&mut self, cx: &mut Cx<'_>, call: PendingCall) -> Result<ToolCallId, EngineError> {
@@ -116,7 +116,7 @@ impl Engine {
     /// Gives up the calls of a session that wait for the journal, as the session ends.
     pub(super) fn drop_pending_calls(&mut self, session: &SessionId) {
         for token in self.permits.drop_pending(session) {
-            self.out.push(EngineOutput::Invoked(token, Err(AnnounceError::Misuse(EngineError::UnknownSession))));
+            self.out.push(EngineEffect::Invoked(token, Err(AnnounceError::Misuse(EngineError::UnknownSession))));
         }
     }
 

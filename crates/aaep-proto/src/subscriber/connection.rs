@@ -1,7 +1,7 @@
 //! The connection: when to connect and to reconnect, whether the producer is alive, and how it ends.
 
 use super::{
-    Cx, EndReason, Gap, HandshakeMode, Notice, PromptEnd, ResumePoint, Subscriber, SubscriberEvent, SubscriberOutput,
+    Cx, EndReason, Gap, HandshakeMode, Notice, PromptEnd, ResumePoint, Subscriber, SubscriberEffect, SubscriberEvent,
 };
 use crate::id::SubscriptionId;
 use crate::limits;
@@ -47,12 +47,12 @@ pub enum DisconnectReason {
 }
 
 impl Subscriber {
-    /// Starts: the first output asks the caller to connect.
+    /// Starts: the first effect asks the caller to connect.
     pub fn start(&mut self, cx: &mut Cx<'_>) {
         self.observe_time(cx);
         if self.phase == ConnectionPhase::New {
             self.phase = ConnectionPhase::Connecting;
-            self.out.push_back(SubscriberOutput::Connect(None));
+            self.out.push_back(SubscriberEffect::Connect(None));
         }
     }
 
@@ -86,7 +86,7 @@ impl Subscriber {
         }
         self.phase = ConnectionPhase::Requested;
         self.answer_by = Some(cx.now.moment.plus_seconds(limits::ANSWER_SECONDS));
-        self.out.push_back(SubscriberOutput::Send(Box::new(self.config.request.clone().into())));
+        self.out.push_back(SubscriberEffect::Send(Box::new(self.config.request.clone().into())));
     }
 
     /// Handles the end of a connection, or a failed attempt to connect.
@@ -135,14 +135,14 @@ impl Subscriber {
     pub(super) fn send_close(&mut self, subscription_id: SubscriptionId, reason: CloseReason) {
         let reason_code = (!reason.as_str().is_empty()).then_some(reason);
         let close = SubscriptionClose { subscription_id, reason_code, reason_message: None, correlation_id: None };
-        self.out.push_back(SubscriberOutput::Send(Box::new(close.into())));
+        self.out.push_back(SubscriberEffect::Send(Box::new(close.into())));
     }
 
     /// Ends all prompts and the connection.
     pub(super) fn end(&mut self, ended: EndReason) {
         let prompts = self.prompts.end_if(PromptEnd::Closed, |_| true);
         self.emit_ended(prompts);
-        self.out.push_back(SubscriberOutput::Disconnect);
+        self.out.push_back(SubscriberEffect::Disconnect);
         self.phase = ConnectionPhase::Ended;
         self.emit(SubscriberEvent::Ended(ended));
     }
@@ -187,13 +187,13 @@ impl Subscriber {
             // A random id names no subscription that could be resumed.
             let known = self.subscription.clone().filter(|_| self.config.handshake == HandshakeMode::Full);
             let resume = known.map(|subscription_id| ResumePoint { subscription_id, after });
-            self.out.push_back(SubscriberOutput::Connect(resume));
+            self.out.push_back(SubscriberEffect::Connect(resume));
         }
         if due(&mut self.answer_by) {
             self.notice(cx, Notice::NoAnswer);
             self.wish = None;
             if self.phase == ConnectionPhase::Requested {
-                self.out.push_back(SubscriberOutput::Disconnect);
+                self.out.push_back(SubscriberEffect::Disconnect);
                 self.schedule_reconnect(cx, 0);
             }
         }
@@ -209,7 +209,7 @@ impl Subscriber {
         let wait = match self.silence {
             SilenceState::None => {
                 self.silence = SilenceState::Probed;
-                self.out.push_back(SubscriberOutput::Probe);
+                self.out.push_back(SubscriberEffect::Probe);
                 limits::PROBE_SECONDS
             }
             SilenceState::Probed => {
@@ -219,12 +219,12 @@ impl Subscriber {
             }
             SilenceState::Notified if self.config.give_up_silent => {
                 self.notice(cx, Notice::Disconnected("it gives no sign of life.".to_owned()));
-                self.out.push_back(SubscriberOutput::Disconnect);
+                self.out.push_back(SubscriberEffect::Disconnect);
                 self.flush_order(cx, false);
                 return self.schedule_reconnect(cx, 0);
             }
             SilenceState::Notified => {
-                self.out.push_back(SubscriberOutput::Probe);
+                self.out.push_back(SubscriberEffect::Probe);
                 seconds
             }
         };

@@ -2,7 +2,7 @@
 
 use super::connection::ConnectionPhase;
 use super::{
-    Cx, EndReason, Gap, HandshakeMode, Notice, Subscriber, SubscriberConfig, SubscriberEvent, SubscriberOutput,
+    Cx, EndReason, Gap, HandshakeMode, Notice, Subscriber, SubscriberConfig, SubscriberEffect, SubscriberEvent,
 };
 use crate::id::SubscriptionId;
 use crate::limits;
@@ -223,7 +223,7 @@ impl Subscriber {
             return self.end(EndReason::Rejected(Box::new(rejected)));
         }
         self.notice(cx, Notice::Rejected(why));
-        self.out.push_back(SubscriberOutput::Disconnect);
+        self.out.push_back(SubscriberEffect::Disconnect);
         self.schedule_reconnect(cx, rejected.retry_after_seconds.unwrap_or(0).into());
     }
 
@@ -245,7 +245,7 @@ impl Subscriber {
         self.answer_by = Some(cx.now.moment.plus_seconds(limits::ANSWER_SECONDS));
         let capabilities = changes.clone();
         let change = SubscriptionRenegotiate { subscription_id: id, capabilities, correlation_id: None };
-        self.out.push_back(SubscriberOutput::Send(Box::new(change.into())));
+        self.out.push_back(SubscriberEffect::Send(Box::new(change.into())));
         true
     }
 
@@ -268,7 +268,7 @@ impl Subscriber {
         self.subscription = None;
         let ended = self.prompts.end_if(super::PromptEnd::Closed, |_| true);
         self.emit_ended(ended);
-        self.out.push_back(SubscriberOutput::Disconnect);
+        self.out.push_back(SubscriberEffect::Disconnect);
         self.flush_order(cx, true);
         self.schedule_reconnect(cx, 0);
     }

@@ -1,8 +1,8 @@
 //! The state machine of a subscriber.
 //!
 //! It does no I/O. The caller passes in each input with a [`Cx`] (the time and a source of random bytes), then takes
-//! outputs with [`Subscriber::poll_output`] until it returns [`SubscriberOutput::Idle`], and calls
-//! [`Subscriber::handle_timeout`] no later than the deadline in it. All outputs must be taken before the next input.
+//! effects with [`Subscriber::poll_effect`] until it returns [`SubscriberEffect::Idle`], and calls
+//! [`Subscriber::handle_timeout`] no later than the deadline in it. All effects must be taken before the next input.
 //!
 //! Input from the producer is never trusted: its size is bounded, events are ordered by their numbers, duplicates are
 //! dropped and floods are limited. Critical events are never held back.
@@ -127,7 +127,7 @@ pub enum EndReason {
 
 /// What the caller must do.
 #[derive(Clone, Debug, PartialEq)]
-pub enum SubscriberOutput {
+pub enum SubscriberEffect {
     /// Connect now, and resume at this point if the transport can.
     Connect(Option<ResumePoint>),
     /// Send this message to the producer.
@@ -169,7 +169,7 @@ pub struct SubscriberStats {
 /// use aaep_proto::cx::Cx;
 /// use aaep_proto::id::Entropy;
 /// use aaep_proto::message::Message;
-/// use aaep_proto::subscriber::{SubscriberConfig, SubscriberOutput, Subscriber};
+/// use aaep_proto::subscriber::{SubscriberConfig, SubscriberEffect, Subscriber};
 /// use aaep_proto::time::{Moment, Now, Timestamp};
 ///
 /// struct Zeros;
@@ -180,9 +180,9 @@ pub struct SubscriberStats {
 /// let cx = &mut Cx { now, entropy: &mut Zeros };
 /// let mut subscriber = Subscriber::new(SubscriberConfig::new("reader-1", Default::default()));
 /// subscriber.start(cx);
-/// assert_eq!(subscriber.poll_output(), SubscriberOutput::Connect(None));
+/// assert_eq!(subscriber.poll_effect(), SubscriberEffect::Connect(None));
 /// subscriber.connected(cx, false);
-/// let SubscriberOutput::Send(first) = subscriber.poll_output() else { unreachable!() };
+/// let SubscriberEffect::Send(first) = subscriber.poll_effect() else { unreachable!() };
 /// assert!(matches!(*first, Message::SubscriptionRequest(_)));
 /// ```
 pub struct Subscriber {
@@ -211,7 +211,7 @@ pub struct Subscriber {
     flood: FloodGuard,
     notice_limiter: NoticeLimiter,
     counts: SubscriberStats,
-    out: VecDeque<SubscriberOutput>,
+    out: VecDeque<SubscriberEffect>,
     latest: Moment,
 }
 
@@ -271,9 +271,9 @@ impl Subscriber {
         self.prompts.len()
     }
 
-    /// Takes the next output. [`SubscriberOutput::Idle`] is the last.
-    pub fn poll_output(&mut self) -> SubscriberOutput {
-        self.out.pop_front().unwrap_or_else(|| SubscriberOutput::Idle(self.next_deadline()))
+    /// Takes the next effect. [`SubscriberEffect::Idle`] is the last.
+    pub fn poll_effect(&mut self) -> SubscriberEffect {
+        self.out.pop_front().unwrap_or_else(|| SubscriberEffect::Idle(self.next_deadline()))
     }
 
     /// Returns when [`Subscriber::handle_timeout`] is due, or `None` if only an input changes anything.
@@ -308,7 +308,7 @@ impl Subscriber {
     }
 
     fn emit(&mut self, event: SubscriberEvent) {
-        self.out.push_back(SubscriberOutput::Event(event));
+        self.out.push_back(SubscriberEffect::Event(event));
     }
 
     fn notice(&mut self, cx: &Cx<'_>, notice: Notice) {
@@ -321,6 +321,6 @@ impl Subscriber {
 
     fn emit_ended(&mut self, ended: Vec<(PromptId, PromptEnd)>) {
         self.out
-            .extend(ended.into_iter().map(|(id, end)| SubscriberOutput::Event(SubscriberEvent::PromptEnded(id, end))));
+            .extend(ended.into_iter().map(|(id, end)| SubscriberEffect::Event(SubscriberEvent::PromptEnded(id, end))));
     }
 }

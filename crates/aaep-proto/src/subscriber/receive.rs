@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::order::{NumberOrder, Ordered};
-use super::{ConnectionPhase, Cx, Gap, Notice, Subscriber, SubscriberEvent, SubscriberOutput};
+use super::{ConnectionPhase, Cx, Gap, Notice, Subscriber, SubscriberEffect, SubscriberEvent};
 use crate::id::SessionId;
 use crate::json::Json;
 use crate::limits;
@@ -196,7 +196,7 @@ impl Subscriber {
         if effect.critical_flood {
             self.notice(cx, Notice::CriticalFlood(limits::CRITICAL_EVENTS_PER_SECOND));
         }
-        self.out.extend(released.into_iter().map(|event| SubscriberOutput::Event(SubscriberEvent::Event(event))));
+        self.out.extend(released.into_iter().map(|event| SubscriberEffect::Event(SubscriberEvent::Event(event))));
         if matches!(event.payload, Payload::AwaitingConfirmation(_) | Payload::AwaitingClarification(_)) {
             self.open_prompt(cx, key, event);
         } else if event.core_type().is_some_and(|core| core.is_terminal()) {
@@ -242,7 +242,7 @@ impl Subscriber {
     pub(super) fn release_held(&mut self, cx: &mut Cx<'_>) {
         let mut released = Vec::new();
         let over = self.flood.release(cx.now.moment, &mut released);
-        self.out.extend(released.into_iter().map(|event| SubscriberOutput::Event(SubscriberEvent::Event(event))));
+        self.out.extend(released.into_iter().map(|event| SubscriberEffect::Event(SubscriberEvent::Event(event))));
         if let Some((folded, dropped)) = over {
             self.notice(cx, Notice::FloodOver(folded, dropped));
         }

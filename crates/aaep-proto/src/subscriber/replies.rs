@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::prompts::OpenPrompt;
-use super::{Cx, PromptEnd, PromptId, Subscriber, SubscriberEvent, SubscriberOutput};
+use super::{Cx, PromptEnd, PromptId, Subscriber, SubscriberEffect, SubscriberEvent};
 use crate::confirm::Resolution;
 use crate::id::{ReplyToken, SubscriptionId};
 use crate::message::{
@@ -106,7 +106,7 @@ impl Subscriber {
         let at = cx.now.wall.max(open.event.envelope.timestamp);
         open.answered = confirming_resolutions(&answer);
         let message = self.message(&open.token, subscription, at, answer);
-        self.out.push_back(SubscriberOutput::Send(Box::new(message)));
+        self.out.push_back(SubscriberEffect::Send(Box::new(message)));
         self.emit(SubscriberEvent::PromptEnded(id, PromptEnd::AnsweredHere));
         self.prompts.remember_answered(open);
         Ok(())

@@ -1,7 +1,7 @@
 //! Redaction of secrets and of deceptive characters before events are sent.
 
 use aaep_proto::confirm::{Clarification, Confirmation};
-use aaep_proto::engine::{EngineError, EngineOutput, SessionOptions};
+use aaep_proto::engine::{EngineEffect, EngineError, SessionOptions};
 use aaep_proto::id::OutputId;
 use aaep_proto::message::{
     CoreType, EventMeta, HandoffRequested, HandoffTarget, Localized, Payload, Producer, StateChanged, ToolInvoked,
@@ -58,9 +58,9 @@ fn the_journal_gets_text_without_secrets() {
         let cx = &mut aaep_proto::engine::Cx { now, entropy: &mut harness.entropy };
         harness.engine.write(cx, &session, &output, piece).unwrap();
         loop {
-            match harness.engine.poll_output() {
-                EngineOutput::Journal(entry) => kept.push_str(&format!("{entry:?}")),
-                EngineOutput::Idle(_) => break,
+            match harness.engine.poll_effect() {
+                EngineEffect::Journal(entry) => kept.push_str(&format!("{entry:?}")),
+                EngineEffect::Idle(_) => break,
                 _ => {}
             }
         }

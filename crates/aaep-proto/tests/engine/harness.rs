@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aaep_proto::confirm::{AuditRecord, ClarificationOutcome, ConfirmationOutcome};
 use aaep_proto::engine::{
-    CloseInfo, Cx, Engine, EngineConfig, EngineOutput, ReplyRejection, ResumePolicy, SessionOptions, SubscriptionKey,
+    CloseInfo, Cx, Engine, EngineConfig, EngineEffect, ReplyRejection, ResumePolicy, SessionOptions, SubscriptionKey,
 };
 use aaep_proto::id::{Entropy, ReplyToken, SessionId};
 use aaep_proto::message::{CoreType, Event, Message, Payload, Producer, SubscriptionRequest};
@@ -27,7 +27,7 @@ impl Entropy for Seeded {
 /// The wall clock at the start of every test.
 const START: i64 = 1_780_000_000_000;
 
-/// An engine with a manual clock that records its outputs.
+/// An engine with a manual clock that records its effects.
 pub struct EngineHarness {
     pub engine: Engine,
     pub entropy: Seeded,
@@ -87,7 +87,7 @@ impl EngineHarness {
         Timestamp::from_millis(START + self.millis as i64 + self.skew_millis)
     }
 
-    /// Gives one input to the engine and records every output.
+    /// Gives one input to the engine and records every effect.
     pub fn act<T>(&mut self, input: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
         let now = Now { moment: Moment::from_millis(self.millis), wall: self.wall() };
         let result = input(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy });
@@ -97,8 +97,8 @@ impl EngineHarness {
 
     fn drain(&mut self) {
         loop {
-            match self.engine.poll_output() {
-                EngineOutput::Event(key, frame) => {
+            match self.engine.poll_effect() {
+                EngineEffect::Event(key, frame) => {
                     let event: Event = serde_json::from_slice(frame.json()).unwrap();
                     assert_eq!(&event, frame.event(), "the JSON is that of the event");
                     if let Some((token, seconds)) = question(&event) {
@@ -110,21 +110,21 @@ impl EngineHarness {
                     assert!(report.is_valid(), "{:?} in {event:?}", report.problems);
                     self.received.entry(key).or_default().push((self.millis, Received::Event(Box::new(event))));
                 }
-                EngineOutput::Message(key, message) => {
+                EngineEffect::Message(key, message) => {
                     let text = serde_json::to_vec(&message).unwrap();
                     assert!(aaep_proto::validate(&text).is_valid(), "{message:?}");
                     self.received.entry(key).or_default().push((self.millis, Received::Message(message)));
                 }
-                EngineOutput::Closed(key, closing) => self.closed.push((key, closing)),
-                EngineOutput::Decided(token, outcome) => {
+                EngineEffect::Closed(key, closing) => self.closed.push((key, closing)),
+                EngineEffect::Decided(token, outcome) => {
                     self.decided_at.insert(token.clone(), self.millis);
                     self.decided.push((token, outcome));
                 }
-                EngineOutput::Answered(token, answer) => self.answered.push((token, answer)),
-                EngineOutput::Audit(record) => self.audit.push(*record),
-                EngineOutput::Ignored(_, fault) => self.ignored.push(fault),
-                EngineOutput::Journal(_) | EngineOutput::Invoked(..) => {}
-                EngineOutput::Idle(_) => return,
+                EngineEffect::Answered(token, answer) => self.answered.push((token, answer)),
+                EngineEffect::Audit(record) => self.audit.push(*record),
+                EngineEffect::Ignored(_, fault) => self.ignored.push(fault),
+                EngineEffect::Journal(_) | EngineEffect::Invoked(..) => {}
+                EngineEffect::Idle(_) => return,
             }
         }
     }

@@ -3,7 +3,7 @@
 use aaep_proto::limits;
 use aaep_proto::message::{CoreType, Event, Message, Response};
 use aaep_proto::subscriber::{
-    DisconnectReason, HandshakeMode, PromptAnswer, PromptEnd, SubscriberConfig, SubscriberEvent, SubscriberOutput,
+    DisconnectReason, HandshakeMode, PromptAnswer, PromptEnd, SubscriberConfig, SubscriberEffect, SubscriberEvent,
 };
 use aaep_proto::time::Timestamp;
 use proptest::prelude::*;
@@ -166,15 +166,15 @@ proptest! {
         let mut open = std::collections::BTreeSet::new();
         let mut replies = 0;
         let mut answered = 0;
-        for output in &world.out {
-            match output {
-                SubscriberOutput::Event(SubscriberEvent::PromptOpened(prompt, _)) => prop_assert!(open.insert(prompt.id), "opened twice"),
-                SubscriberOutput::Event(SubscriberEvent::PromptMoved(id, _)) => prop_assert!(open.contains(id)),
-                SubscriberOutput::Event(SubscriberEvent::PromptEnded(id, end)) => {
+        for effect in &world.out {
+            match effect {
+                SubscriberEffect::Event(SubscriberEvent::PromptOpened(prompt, _)) => prop_assert!(open.insert(prompt.id), "opened twice"),
+                SubscriberEffect::Event(SubscriberEvent::PromptMoved(id, _)) => prop_assert!(open.contains(id)),
+                SubscriberEffect::Event(SubscriberEvent::PromptEnded(id, end)) => {
                     prop_assert!(open.remove(id), "ended twice");
                     answered += usize::from(*end == PromptEnd::AnsweredHere);
                 }
-                SubscriberOutput::Send(message) => {
+                SubscriberEffect::Send(message) => {
                     replies += usize::from(matches!(
                         **message,
                         Message::ConfirmationReply(_) | Message::ClarificationReply(_)

@@ -4,7 +4,7 @@ use aaep_proto::limits;
 use aaep_proto::message::Message;
 use aaep_proto::subscriber::{
     DisconnectReason, EndReason, Gap, HandshakeMode, Notice, NoticeKind, PromptAnswer, PromptReplyError,
-    SubscriberConfig, SubscriberEvent, SubscriberOutput,
+    SubscriberConfig, SubscriberEffect, SubscriberEvent,
 };
 use aaep_proto::time::Moment;
 use serde_json::json;
@@ -19,14 +19,14 @@ fn reconnect_delays_grow_with_jitter_and_a_good_connection_resets_them() {
     for _ in 0..12 {
         world.take();
         world.act(|s, cx| s.disconnected(cx, DisconnectReason::Broken("refused".into())));
-        let Some(SubscriberOutput::Event(SubscriberEvent::Retrying(at))) =
-            world.out.iter().find(|o| matches!(o, SubscriberOutput::Event(SubscriberEvent::Retrying(_)))).cloned()
+        let Some(SubscriberEffect::Event(SubscriberEvent::Retrying(at))) =
+            world.out.iter().find(|o| matches!(o, SubscriberEffect::Event(SubscriberEvent::Retrying(_)))).cloned()
         else {
             panic!("{:?}", world.out)
         };
         waits.push(at.since(Moment::from_millis(world.millis)) / 1000);
         world.pass(60_000);
-        assert!(world.out.iter().any(|o| matches!(o, SubscriberOutput::Connect(_))));
+        assert!(world.out.iter().any(|o| matches!(o, SubscriberEffect::Connect(_))));
     }
     for (attempt, wait) in waits.iter().enumerate() {
         let most = (limits::BACKOFF_FIRST_MILLIS << attempt).min(limits::BACKOFF_MAX_MILLIS);
@@ -39,7 +39,7 @@ fn reconnect_delays_grow_with_jitter_and_a_good_connection_resets_them() {
     world.take();
     world.act(|s, cx| s.disconnected(cx, DisconnectReason::Broken("gone".into())));
     world.pass(limits::BACKOFF_FIRST_MILLIS);
-    assert!(world.out.iter().any(|o| matches!(o, SubscriberOutput::Connect(Some(_)))));
+    assert!(world.out.iter().any(|o| matches!(o, SubscriberEffect::Connect(Some(_)))));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn subscription_is_resumed_after_the_last_event() {
     assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::reject())), Err(PromptReplyError::NotConnected));
     world.pass(1000);
     let resume =
-        world.out.iter().find_map(|o| if let SubscriberOutput::Connect(r) = o { r.clone() } else { None }).unwrap();
+        world.out.iter().find_map(|o| if let SubscriberEffect::Connect(r) = o { r.clone() } else { None }).unwrap();
     assert_eq!(resume.subscription_id.as_str(), "sub_1");
     assert_eq!(resume.after.as_ref().map(|id| id.as_str()), Some("evt_2"));
     world.take();
@@ -67,10 +67,10 @@ fn permanent_transport_error_is_final() {
     world.act(|s, cx| s.disconnected(cx, DisconnectReason::Refused("The token is not valid.".into())));
     assert_eq!(
         world.out.last(),
-        Some(&SubscriberOutput::Event(SubscriberEvent::Ended(EndReason::Refused("The token is not valid.".into()))))
+        Some(&SubscriberEffect::Event(SubscriberEvent::Ended(EndReason::Refused("The token is not valid.".into()))))
     );
     world.pass(100_000);
-    assert_eq!(world.out.iter().filter(|o| matches!(o, SubscriberOutput::Connect(_))).count(), 1);
+    assert_eq!(world.out.iter().filter(|o| matches!(o, SubscriberEffect::Connect(_))).count(), 1);
 }
 
 #[test]
@@ -80,14 +80,14 @@ fn silent_connection_is_closed_only_if_the_transport_has_signs_of_life() {
     world.act(|s, cx| s.handle_activity(cx));
     assert!(world.out.is_empty());
     world.pass(limits::SILENCE_SECONDS * 1000);
-    assert_eq!(world.take(), [SubscriberOutput::Probe], "a producer with nothing to say is no news");
+    assert_eq!(world.take(), [SubscriberEffect::Probe], "a producer with nothing to say is no news");
     world.act(|s, cx| s.handle_activity(cx));
     assert!(world.out.is_empty());
     let told = limits::SILENCE_SECONDS + limits::PROBE_SECONDS;
     world.pass(told * 1000);
     assert_eq!(
         world.take(),
-        [SubscriberOutput::Probe, SubscriberOutput::Event(SubscriberEvent::Notice(Notice::Stalled(told)))]
+        [SubscriberEffect::Probe, SubscriberEffect::Event(SubscriberEvent::Notice(Notice::Stalled(told)))]
     );
     world.pass(10 * limits::SILENCE_SECONDS * 1000);
     assert!(world.subscriber.is_live());
@@ -100,7 +100,7 @@ fn silent_connection_is_closed_only_if_the_transport_has_signs_of_life() {
     world.act(|s, cx| s.connected(cx, false));
     world.accept("sub_1", replying());
     world.pass((told + limits::SILENCE_SECONDS) * 1000);
-    assert!(world.has(&SubscriberOutput::Disconnect));
+    assert!(world.has(&SubscriberEffect::Disconnect));
     assert!(!world.subscriber.is_live());
 }
 
@@ -114,10 +114,10 @@ fn producers_without_handshake_are_received_and_replied_to() {
     assert!(prompt.can_answer);
     world.act(|s, cx| s.disconnected(cx, DisconnectReason::Broken("gone".into())));
     world.pass(1000);
-    assert!(world.has(&SubscriberOutput::Connect(None)), "a made-up id cannot be resumed");
+    assert!(world.has(&SubscriberEffect::Connect(None)), "a made-up id cannot be resumed");
     world.take();
     world.act(|s, cx| s.connected(cx, false));
-    assert_eq!(world.out, [SubscriberOutput::Event(SubscriberEvent::Gap(Gap::Away))]);
+    assert_eq!(world.out, [SubscriberEffect::Event(SubscriberEvent::Gap(Gap::Away))]);
     world.pass(limits::REASK_SECONDS * 2000);
     assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::accept())), Ok(()), "nobody asks again there");
     let sent = world.sent();

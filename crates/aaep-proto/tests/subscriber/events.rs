@@ -2,7 +2,7 @@
 
 use aaep_proto::limits;
 use aaep_proto::message::{CoreType, Payload};
-use aaep_proto::subscriber::{Gap, NoticeKind, SubscriberEvent, SubscriberOutput};
+use aaep_proto::subscriber::{Gap, NoticeKind, SubscriberEffect, SubscriberEvent};
 use serde_json::{Value, json};
 
 use crate::harness::*;
@@ -43,7 +43,7 @@ fn order_is_restored_and_missing_events_are_reported() {
     world.pass(limits::EARLY_WAIT_MILLIS);
     assert_eq!(world.ids(), ["evt_1", "evt_2", "evt_3", "evt_5", "evt_6"]);
     let gap = Gap::Numbers { session: "sess_1".parse().unwrap(), first: 3, last: 3 };
-    assert!(world.has(&SubscriberOutput::Event(SubscriberEvent::Gap(gap))));
+    assert!(world.has(&SubscriberEffect::Event(SubscriberEvent::Gap(gap))));
     world.hear(numbered[3].clone());
     assert_eq!(world.notices(), [NoticeKind::OutOfOrder]);
     assert_eq!(world.ids().last(), Some(&"evt_4"), "late is better than never");
@@ -59,7 +59,7 @@ fn critical_event_does_not_wait_for_missing_events() {
     world.say("tool.invoked", json!({"tool": "look", "summary_normal": "Looking.", "sequence_number": 2}));
     world.say("state.changed", json!({"from_state": "a", "to_state": "b", "sequence_number": 4}));
     assert_eq!(world.ids(), ["evt_1", "evt_2", "evt_3", "evt_4", "evt_5"]);
-    assert!(!world.out.iter().any(|o| matches!(o, SubscriberOutput::Event(SubscriberEvent::Gap(_)))));
+    assert!(!world.out.iter().any(|o| matches!(o, SubscriberEffect::Event(SubscriberEvent::Gap(_)))));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn nothing_follows_a_critical_end() {
     );
     assert_eq!(world.ids(), ["evt_1", "evt_2", "evt_3"]);
     let missing: Vec<_> =
-        world.out.iter().filter(|o| matches!(o, SubscriberOutput::Event(SubscriberEvent::Gap(_)))).collect();
+        world.out.iter().filter(|o| matches!(o, SubscriberEffect::Event(SubscriberEvent::Gap(_)))).collect();
     assert_eq!(missing.len(), 2);
 }
 

@@ -4,7 +4,7 @@ use aaep_proto::limits;
 use aaep_proto::message::{Manifest, Message};
 use aaep_proto::subscriber::{
     DisconnectReason, EndReason, ManifestCheck, Notice, NoticeKind, PromptAnswer, PromptEnd, PromptReplyError,
-    SubscriberEvent, SubscriberOutput,
+    SubscriberEffect, SubscriberEvent,
 };
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::harness::*;
 fn the_request_comes_first_and_terms_are_accepted() {
     let mut world = SubscriberHarness::new(config(replying()));
     world.act(|s, cx| s.start(cx));
-    assert_eq!(world.take(), [SubscriberOutput::Connect(None)]);
+    assert_eq!(world.take(), [SubscriberEffect::Connect(None)]);
     world.act(|s, cx| s.connected(cx, false));
     let sent = world.sent();
     let Message::SubscriptionRequest(request) = sent[0] else { panic!("{sent:?}") };
@@ -23,7 +23,7 @@ fn the_request_comes_first_and_terms_are_accepted() {
     world.accept("sub_1", replying());
     assert!(world.subscriber.is_live());
     assert!(world.out.iter().any(
-        |o| matches!(o, SubscriberOutput::Event(SubscriberEvent::Accepted(a)) if a.subscription_id.as_str() == "sub_1")
+        |o| matches!(o, SubscriberEffect::Event(SubscriberEvent::Accepted(a)) if a.subscription_id.as_str() == "sub_1")
     ));
     assert!(world.notices().is_empty());
 }
@@ -36,9 +36,9 @@ fn unanswered_request_is_sent_again() {
     world.take();
     world.pass(limits::ANSWER_SECONDS * 1000);
     assert!(world.notices().contains(&NoticeKind::NoAnswer));
-    assert!(world.has(&SubscriberOutput::Disconnect));
+    assert!(world.has(&SubscriberEffect::Disconnect));
     world.pass(limits::BACKOFF_FIRST_MILLIS);
-    assert!(world.has(&SubscriberOutput::Connect(None)));
+    assert!(world.has(&SubscriberEffect::Connect(None)));
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn a_rejection_is_final_or_asks_to_wait() {
     let mut world = reject("rate_limit", Some(20));
     assert!(!world.subscriber.is_ended());
     world.pass(19_999);
-    assert!(!world.has(&SubscriberOutput::Connect(None)), "it waits as long as it was told");
+    assert!(!world.has(&SubscriberEffect::Connect(None)), "it waits as long as it was told");
     world.pass(1000);
-    assert!(world.has(&SubscriberOutput::Connect(None)));
+    assert!(world.has(&SubscriberEffect::Connect(None)));
     for code in ["version_unsupported", "authorization_denied", "capabilities_incompatible"] {
         let world = reject(code, None);
         assert!(world.subscriber.is_ended(), "{code}");
@@ -68,7 +68,7 @@ fn a_rejection_is_final_or_asks_to_wait() {
             world
                 .out
                 .iter()
-                .any(|o| matches!(o, SubscriberOutput::Event(SubscriberEvent::Ended(EndReason::Rejected(_))))),
+                .any(|o| matches!(o, SubscriberEffect::Event(SubscriberEvent::Ended(EndReason::Rejected(_))))),
             "{code}"
         );
     }
@@ -81,8 +81,8 @@ fn terms_that_are_wider_than_the_request_are_noticed_and_not_used() {
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     world.accept("sub_1", json!({"max_events_per_second": 9, "supports_confirmation_reply": true}));
-    let Some(SubscriberOutput::Event(SubscriberEvent::Notice(Notice::UnfitTerms(fields)))) =
-        world.out.iter().find(|o| matches!(o, SubscriberOutput::Event(SubscriberEvent::Notice(_))))
+    let Some(SubscriberEffect::Event(SubscriberEvent::Notice(Notice::UnfitTerms(fields)))) =
+        world.out.iter().find(|o| matches!(o, SubscriberEffect::Event(SubscriberEvent::Notice(_))))
     else {
         panic!("{:?}", world.out)
     };
@@ -103,7 +103,7 @@ fn another_major_version_is_refused() {
         world
             .out
             .iter()
-            .any(|o| matches!(o, SubscriberOutput::Event(SubscriberEvent::Ended(EndReason::ManifestMismatch(_)))))
+            .any(|o| matches!(o, SubscriberEffect::Event(SubscriberEvent::Ended(EndReason::ManifestMismatch(_)))))
     );
     assert!(
         matches!(world.sent().last(), Some(Message::SubscriptionClose(c)) if c.subscription_id.as_str() == "sub_1")
@@ -184,7 +184,7 @@ fn rejected_renegotiation_ends_the_subscription_and_keeps_the_old_capabilities()
     world.act(|s, cx| s.renegotiate(cx, &changes));
     world.hear(json!({"type": "subscription.rejected", "reason_code": "unknown", "reason_message": "No."}));
     assert!(world.notices().contains(&NoticeKind::RenegotiationRefused));
-    assert!(world.has(&SubscriberOutput::Disconnect));
+    assert!(world.has(&SubscriberEffect::Disconnect));
     assert_eq!(world.ended_prompts(), [(prompt.id, PromptEnd::Closed)], "it can no longer be answered");
     world.act(|s, cx| s.disconnected(cx, DisconnectReason::Broken("gone".into())));
     world.pass(1000);
@@ -203,7 +203,7 @@ fn close_is_sent_once_and_ends_everything() {
     let sent = world.sent();
     assert!(matches!(sent[..], [Message::SubscriptionClose(c)] if c.reason_code == Some("user_left".into())));
     assert_eq!(world.ended_prompts(), [(prompt.id, PromptEnd::Closed)]);
-    assert_eq!(world.out.last(), Some(&SubscriberOutput::Event(SubscriberEvent::Ended(EndReason::Closed))));
+    assert_eq!(world.out.last(), Some(&SubscriberEffect::Event(SubscriberEvent::Ended(EndReason::Closed))));
     assert_eq!(world.subscriber.next_deadline(), None);
     world.say("session.started", json!({"summary_normal": "Hello."}));
     assert!(world.events().is_empty());
@@ -218,5 +218,5 @@ fn a_close_by_the_producer_ends_prompts_and_is_followed_by_a_new_request() {
     world.hear(json!({"type": "subscription.close", "subscription_id": "sub_1", "reason_code": "too_slow"}));
     assert_eq!(world.ended_prompts(), [(prompt.id, PromptEnd::Closed)]);
     world.pass(1000);
-    assert!(world.has(&SubscriberOutput::Connect(None)), "there is nothing to resume");
+    assert!(world.has(&SubscriberEffect::Connect(None)), "there is nothing to resume");
 }

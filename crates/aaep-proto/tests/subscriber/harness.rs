@@ -3,7 +3,7 @@
 use aaep_proto::id::Entropy;
 use aaep_proto::message::{Capabilities, Event, Message};
 use aaep_proto::subscriber::{
-    Cx, NoticeKind, Prompt, PromptEnd, PromptId, Subscriber, SubscriberConfig, SubscriberEvent, SubscriberOutput,
+    Cx, NoticeKind, Prompt, PromptEnd, PromptId, Subscriber, SubscriberConfig, SubscriberEffect, SubscriberEvent,
 };
 use aaep_proto::time::{Moment, Now, Timestamp};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub struct SubscriberHarness {
     pub entropy: Seeded,
     pub millis: u64,
     pub skew_millis: i64,
-    pub out: Vec<SubscriberOutput>,
+    pub out: Vec<SubscriberEffect>,
     pub next_event: u32,
 }
 
@@ -77,9 +77,9 @@ impl SubscriberHarness {
         let now = self.now();
         let result = input(&mut self.subscriber, &mut Cx { now, entropy: &mut self.entropy });
         loop {
-            match self.subscriber.poll_output() {
-                SubscriberOutput::Idle(_) => return result,
-                output => self.out.push(output),
+            match self.subscriber.poll_effect() {
+                SubscriberEffect::Idle(_) => return result,
+                effect => self.out.push(effect),
             }
         }
     }
@@ -135,14 +135,14 @@ impl SubscriberHarness {
         self.prompts().pop().expect("a prompt was opened")
     }
 
-    pub fn take(&mut self) -> Vec<SubscriberOutput> {
+    pub fn take(&mut self) -> Vec<SubscriberEffect> {
         std::mem::take(&mut self.out)
     }
 
     pub fn events(&self) -> Vec<&Event> {
         self.out
             .iter()
-            .filter_map(|o| if let SubscriberOutput::Event(SubscriberEvent::Event(e)) = o { Some(&**e) } else { None })
+            .filter_map(|o| if let SubscriberEffect::Event(SubscriberEvent::Event(e)) = o { Some(&**e) } else { None })
             .collect()
     }
 
@@ -154,7 +154,7 @@ impl SubscriberHarness {
         self.out
             .iter()
             .filter_map(|o| {
-                if let SubscriberOutput::Event(SubscriberEvent::PromptOpened(p, _)) = o {
+                if let SubscriberEffect::Event(SubscriberEvent::PromptOpened(p, _)) = o {
                     Some((**p).clone())
                 } else {
                     None
@@ -167,7 +167,7 @@ impl SubscriberHarness {
         self.out
             .iter()
             .filter_map(|o| {
-                if let SubscriberOutput::Event(SubscriberEvent::PromptEnded(p, e)) = o { Some((*p, *e)) } else { None }
+                if let SubscriberEffect::Event(SubscriberEvent::PromptEnded(p, e)) = o { Some((*p, *e)) } else { None }
             })
             .collect()
     }
@@ -176,16 +176,16 @@ impl SubscriberHarness {
         self.out
             .iter()
             .filter_map(
-                |o| if let SubscriberOutput::Event(SubscriberEvent::Notice(n)) = o { Some(n.kind()) } else { None },
+                |o| if let SubscriberEffect::Event(SubscriberEvent::Notice(n)) = o { Some(n.kind()) } else { None },
             )
             .collect()
     }
 
     pub fn sent(&self) -> Vec<&Message> {
-        self.out.iter().filter_map(|o| if let SubscriberOutput::Send(m) = o { Some(&**m) } else { None }).collect()
+        self.out.iter().filter_map(|o| if let SubscriberEffect::Send(m) = o { Some(&**m) } else { None }).collect()
     }
 
-    pub fn has(&self, output: &SubscriberOutput) -> bool {
-        self.out.contains(output)
+    pub fn has(&self, effect: &SubscriberEffect) -> bool {
+        self.out.contains(effect)
     }
 }

@@ -1,4 +1,4 @@
-//! The subscriber on fake time: inputs in, outputs out, no waiting.
+//! The subscriber on fake time: inputs in, effects out, no waiting.
 
 #![allow(unreachable_pub, reason = "a harness for several files")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]

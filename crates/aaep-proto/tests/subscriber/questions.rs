@@ -4,7 +4,7 @@ use aaep_proto::confirm::Resolution;
 use aaep_proto::limits;
 use aaep_proto::message::{ConfirmationReply, Decision, Message, Response};
 use aaep_proto::subscriber::{
-    DisconnectReason, Gap, NoticeKind, PromptAnswer, PromptEnd, PromptReplyError, SubscriberEvent, SubscriberOutput,
+    DisconnectReason, Gap, NoticeKind, PromptAnswer, PromptEnd, PromptReplyError, SubscriberEffect, SubscriberEvent,
 };
 use aaep_proto::time::{Moment, Timestamp};
 use serde_json::{Value, json};
@@ -143,7 +143,7 @@ fn a_countdown_moves_the_deadline() {
         "extensions": {"consent": {"reply_token": "rpl_1", "seconds_left": 90}}}),
     );
     let later = Moment::from_millis(120_000);
-    assert!(world.has(&SubscriberOutput::Event(SubscriberEvent::PromptMoved(prompt.id, later))));
+    assert!(world.has(&SubscriberEffect::Event(SubscriberEvent::PromptMoved(prompt.id, later))));
     world.pass(89_999);
     assert!(world.ended_prompts().is_empty());
     world.pass(1);
@@ -162,7 +162,7 @@ fn after_a_new_subscription_only_repeated_questions_stay_open() {
     world.act(|s, cx| s.connected(cx, false));
     world.take();
     world.accept("sub_2", replying());
-    assert!(world.has(&SubscriberOutput::Event(SubscriberEvent::Gap(Gap::Away))));
+    assert!(world.has(&SubscriberEffect::Event(SubscriberEvent::Gap(Gap::Away))));
     // The same question, asked again with the time that is left, is still the same to the user.
     let again = json!({"urgency": "critical", "action": "Delete all.", "consequence": "They are gone.",
         "reply_token": "rpl_1", "timeout_seconds": 30, "default_decision": "reject"});
@@ -172,7 +172,7 @@ fn after_a_new_subscription_only_repeated_questions_stay_open() {
         world
             .out
             .iter()
-            .any(|o| matches!(o, SubscriberOutput::Event(SubscriberEvent::PromptMoved(id, _)) if *id == kept.id))
+            .any(|o| matches!(o, SubscriberEffect::Event(SubscriberEvent::PromptMoved(id, _)) if *id == kept.id))
     );
     // The answer to this one was lost with the connection.
     let anew = world.ask("rpl_3", json!({"action": "Print it."}));

@@ -4,7 +4,7 @@ use aaep_proto::confirm::{Clarification, Confirmation, Resolution};
 use aaep_proto::engine::{self, Engine, ResumePolicy, SessionOptions, SubscriptionKey};
 use aaep_proto::id::SessionId;
 use aaep_proto::message::{CancelledBy, Decision, Message, Producer, Response};
-use aaep_proto::subscriber::{Cx, Prompt, PromptAnswer, PromptEnd, SubscriberOutput};
+use aaep_proto::subscriber::{Cx, Prompt, PromptAnswer, PromptEnd, SubscriberEffect};
 use aaep_proto::time::Moment;
 use serde_json::{Value, json};
 
@@ -46,10 +46,10 @@ impl Pair {
                 .world
                 .take()
                 .into_iter()
-                .partition::<Vec<_>, _>(|output| matches!(output, SubscriberOutput::Send(_)));
+                .partition::<Vec<_>, _>(|effect| matches!(effect, SubscriberEffect::Send(_)));
             self.world.out = rest;
-            for output in sent {
-                let SubscriberOutput::Send(message) = output else { continue };
+            for effect in sent {
+                let SubscriberEffect::Send(message) = effect else { continue };
                 quiet = false;
                 let now = self.world.now();
                 let cx = &mut Cx { now, entropy: &mut self.entropy };
@@ -62,18 +62,18 @@ impl Pair {
                 }
             }
             loop {
-                match self.engine.poll_output() {
-                    engine::EngineOutput::Event(_, frame) => {
+                match self.engine.poll_effect() {
+                    engine::EngineEffect::Event(_, frame) => {
                         self.world.act(|s, cx| s.handle_bytes(cx, frame.json()));
                     }
-                    engine::EngineOutput::Message(_, message) => {
+                    engine::EngineEffect::Message(_, message) => {
                         self.world.act(|s, cx| s.handle_message(cx, *message));
                     }
-                    engine::EngineOutput::Decided(_, outcome) => {
+                    engine::EngineEffect::Decided(_, outcome) => {
                         self.decided.push((outcome.decision, outcome.resolution))
                     }
-                    engine::EngineOutput::Answered(_, answer) => self.answered.push(answer.response),
-                    engine::EngineOutput::Idle(_) => break,
+                    engine::EngineEffect::Answered(_, answer) => self.answered.push(answer.response),
+                    engine::EngineEffect::Idle(_) => break,
                     _ => {}
                 }
                 quiet = false;

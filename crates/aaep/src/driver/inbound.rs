@@ -48,7 +48,7 @@ impl DriverState {
         for _ in 0..limit {
             let Ok(event) = events.try_recv() else { return };
             self.handle_link_event(event);
-            self.drain_outputs();
+            self.drain_effects();
         }
     }
 
@@ -121,10 +121,10 @@ impl DriverState {
             return None;
         };
         // A message that an earlier input left in the queue is not the reply to this one.
-        self.drain_outputs();
+        self.drain_effects();
         self.handle_message(key, &inbound.message, inbound.arrived);
         let mut reply = None;
-        self.drain_outputs_with(|to, message| {
+        self.drain_effects_with(|to, message| {
             if to == key && reply.is_none() {
                 reply = Some(message);
                 return None;
@@ -138,10 +138,10 @@ impl DriverState {
     /// replies to the sender, so no reply goes to the link. Returns whether there was such a subscription.
     fn refuse_renegotiation_of(&mut self, principal: &str, id: &SubscriptionId, rejection: &Rejection) -> bool {
         let Some(key) = self.engine().find_subscription(id, principal) else { return false };
-        self.drain_outputs();
+        self.drain_effects();
         let refused =
             self.with_engine(|engine, cx| engine.reject_invalid_renegotiation(cx, key, Some(id), rejection)).is_ok();
-        self.drain_outputs_with(|to, message| if to == key { None } else { Some(message) });
+        self.drain_effects_with(|to, message| if to == key { None } else { Some(message) });
         refused
     }
 }

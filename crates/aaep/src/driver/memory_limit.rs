@@ -85,7 +85,7 @@ impl DriverState {
             let message = "Too much is waiting for all subscribers, and this one does not keep up.".to_owned();
             let info = CloseInfo { reason: CloseReason::TooSlow, message };
             self.with_engine(|engine, cx| engine.close_subscription(cx, key, info));
-            self.drain_outputs();
+            self.drain_effects();
             self.memory_limit.closed += 1;
             closed = true;
         }

@@ -1,12 +1,12 @@
 //! The driver: the task that owns the engine. Everything else sends it commands and link events. It makes one change at
 //! a time, carries out what the engine wants done, then waits for the next input or the next deadline.
 
+mod effects;
 mod fairness;
 mod handle;
 mod inbound;
 mod irreversible;
 mod memory_limit;
-mod outputs;
 mod recorder;
 mod recover;
 mod shutdown;

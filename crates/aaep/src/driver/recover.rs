@@ -53,7 +53,7 @@ impl DriverState {
     /// Returns a channel that resolves when everything up to now is recorded, or could not be. Returns `None` if there is no
     /// journal.
     pub(crate) fn commit_ticket(&mut self) -> Option<oneshot::Receiver<bool>> {
-        self.drain_outputs();
+        self.drain_effects();
         self.recorder.as_mut().map(|recorder| recorder.ticket())
     }
 

@@ -2,7 +2,7 @@
 //! to the journal and the audit log.
 
 use aaep_proto::confirm::AuditRecord;
-use aaep_proto::engine::{EngineOutput, SubscriptionKey};
+use aaep_proto::engine::{EngineEffect, SubscriptionKey};
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::Message;
 use aaep_proto::time::Moment;
@@ -12,12 +12,12 @@ use crate::driver::{DriverState, Waiter};
 use crate::transport::{LinkTx, Outbound};
 
 impl DriverState {
-    /// Carries out all outputs of the last changes and hands their records to the journal. Returns the engine's next
+    /// Carries out all effects of the last changes and hands their records to the journal. Returns the engine's next
     /// deadline.
     pub(crate) fn flush(&mut self) -> Option<Moment> {
-        let mut deadline = self.drain_outputs();
+        let mut deadline = self.drain_effects();
         if self.shed_slow_subscriptions() {
-            deadline = self.drain_outputs();
+            deadline = self.drain_effects();
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.flush();
@@ -29,21 +29,21 @@ impl DriverState {
         deadline
     }
 
-    /// Carries out all outputs of the engine, but collects records for the journal only. Returns the engine's next
+    /// Carries out all effects of the engine, but collects records for the journal only. Returns the engine's next
     /// deadline.
-    pub(crate) fn drain_outputs(&mut self) -> Option<Moment> {
-        self.drain_outputs_with(|_, message| Some(message))
+    pub(crate) fn drain_effects(&mut self) -> Option<Moment> {
+        self.drain_effects_with(|_, message| Some(message))
     }
 
-    /// Carries out all outputs of the engine as [`DriverState::drain_outputs`] does. Messages of the handshake are passed
+    /// Carries out all effects of the engine as [`DriverState::drain_effects`] does. Messages of the handshake are passed
     /// to `intercept` first; what it returns is sent to the link.
-    pub(crate) fn drain_outputs_with(
+    pub(crate) fn drain_effects_with(
         &mut self,
         mut intercept: impl FnMut(SubscriptionKey, Box<Message>) -> Option<Box<Message>>,
     ) -> Option<Moment> {
         loop {
-            match self.engine.poll_output() {
-                EngineOutput::Event(key, frame) => {
+            match self.engine.poll_effect() {
+                EngineEffect::Event(key, frame) => {
                     if let Some(recorder) = &mut self.recorder
                         && self.links.get(&key).is_some_and(LinkTx::is_resumable)
                     {
@@ -52,39 +52,39 @@ impl DriverState {
                     self.stats.note_question(&self.engine, &frame);
                     self.push(key, Outbound::Event(frame));
                 }
-                EngineOutput::Message(key, message) => {
+                EngineEffect::Message(key, message) => {
                     if let Some(message) = intercept(key, message) {
                         self.push(key, Outbound::Message(message));
                     }
                 }
-                EngineOutput::Closed(key, info) => {
+                EngineEffect::Closed(key, info) => {
                     self.push(key, Outbound::Closed(info));
                     self.links.remove(&key);
                     self.recovered.remove(&key);
                 }
-                EngineOutput::Decided(token, outcome) => {
+                EngineEffect::Decided(token, outcome) => {
                     if let Some(Waiter::Confirmation(waiter)) = self.waiters.remove(&token) {
                         // An error means that the agent stopped waiting.
                         let _ = waiter.send(outcome);
                     }
                 }
-                EngineOutput::Answered(token, outcome) => {
+                EngineEffect::Answered(token, outcome) => {
                     if let Some(Waiter::Clarification(waiter)) = self.waiters.remove(&token) {
                         let _ = waiter.send(outcome);
                     }
                 }
-                EngineOutput::Invoked(token, result) => self.handle_announced(&token, result),
-                EngineOutput::Audit(record) => self.handle_audit_record(*record),
-                EngineOutput::Journal(entry) => {
+                EngineEffect::Invoked(token, result) => self.handle_announced(&token, result),
+                EngineEffect::Audit(record) => self.handle_audit_record(*record),
+                EngineEffect::Journal(entry) => {
                     if let Some(recorder) = &mut self.recorder {
                         recorder.push(*entry);
                     }
                 }
-                EngineOutput::Ignored(subscription, rejection) => {
+                EngineEffect::Ignored(subscription, rejection) => {
                     self.stats.count_ignored(rejection);
                     tracing::info!(%subscription, ?rejection, "reply ignored");
                 }
-                EngineOutput::Idle(deadline) => return deadline,
+                EngineEffect::Idle(deadline) => return deadline,
             }
         }
     }
