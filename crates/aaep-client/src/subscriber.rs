@@ -12,7 +12,7 @@ use crate::connect::Connector;
 use crate::driver::{Driver, DriverCommand};
 use crate::error::{ConnectError, ReplyError};
 use crate::options::ConnectOptions;
-use crate::queue::{EventQueue, SourceId, SubscriberEvent};
+use crate::queue::{EventQueue, ProducerKey, SubscriberEvent};
 
 /// Commands that wait for the driver. It handles them at once, whatever the producer does.
 const MAX_WAITING_COMMANDS: usize = 32;
@@ -59,14 +59,14 @@ fn start(
     address: &str,
     options: ConnectOptions,
     queue: &Arc<EventQueue>,
-    source: SourceId,
+    producer: ProducerKey,
 ) -> Result<SubscriberHandle, ConnectError> {
     let address: Address = address.parse()?;
     let machine = Machine::new(options.config.clone());
     let raw = options.raw;
     let connector = Connector::new(address, options)?;
     let (commands, receiver) = mpsc::channel(MAX_WAITING_COMMANDS);
-    tokio::spawn(Driver::new(machine, connector, queue.add_source(source, raw)).run(receiver));
+    tokio::spawn(Driver::new(machine, connector, queue.add_producer(producer, raw)).run(receiver));
     Ok(SubscriberHandle { commands })
 }
 
@@ -139,7 +139,7 @@ impl Subscriber {
 
 /// Identifies one producer of [`Subscribers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ProducerId(SourceId);
+pub struct ProducerId(ProducerKey);
 
 /// Subscribers of several producers with one queue: critical events come first, and no producer can crowd out another.
 ///
@@ -160,7 +160,7 @@ pub struct ProducerId(SourceId);
 pub struct Subscribers {
     queue: Arc<EventQueue>,
     handles: BTreeMap<ProducerId, SubscriberHandle>,
-    next: SourceId,
+    next: ProducerKey,
 }
 
 impl Subscribers {
@@ -181,8 +181,8 @@ impl Subscribers {
     /// Returns the next event and its producer, or `None` when all have ended. Cancel safe: dropping the future loses no
     /// event.
     pub async fn recv(&mut self) -> Option<(ProducerId, SubscriberEvent)> {
-        let (source, event) = self.queue.recv().await?;
-        let id = ProducerId(source);
+        let (producer, event) = self.queue.recv().await?;
+        let id = ProducerId(producer);
         if matches!(event, SubscriberEvent::Ended(_)) {
             self.handles.remove(&id);
         }

@@ -110,7 +110,7 @@ pub struct Frame {
     /// The boundary at the end of a piece of text, if the engine cut it.
     cut: Option<BoundaryLevel>,
     /// The event before it was tailored to a language and a length.
-    source: Option<Arc<Event>>,
+    original: Option<Arc<Event>>,
     counted: Counted,
 }
 
@@ -120,12 +120,12 @@ impl Frame {
         // An event holds text, numbers and maps with text keys only: it can always be written.
         let json = serde_json::to_vec(&event).expect("every event can be written as JSON");
         let class = class_of(&event);
-        Frame { event, json: json.into(), class, cut: None, source: None, counted: Counted::default() }
+        Frame { event, json: json.into(), class, cut: None, original: None, counted: Counted::default() }
     }
 
     /// About how many bytes it occupies: the text exists typed and as JSON, and may exist as it was before it was tailored.
     pub fn memory_bytes(&self) -> usize {
-        let copies = if self.source.is_some() { 3 } else { 2 };
+        let copies = if self.original.is_some() { 3 } else { 2 };
         FRAME_BYTES + copies * self.json.len()
     }
 
@@ -147,8 +147,8 @@ impl Frame {
 
     /// Remembers what the event was tailored from, so that it can be tailored again.
     #[must_use]
-    pub fn with_source(mut self, source: Arc<Event>) -> Frame {
-        self.source = Some(source);
+    pub fn with_original(mut self, original: Arc<Event>) -> Frame {
+        self.original = Some(original);
         self
     }
 
@@ -158,8 +158,8 @@ impl Frame {
     }
 
     /// The event that it was tailored from.
-    pub fn source(&self) -> Option<&Arc<Event>> {
-        self.source.as_ref()
+    pub fn original(&self) -> Option<&Arc<Event>> {
+        self.original.as_ref()
     }
 
     /// The event.

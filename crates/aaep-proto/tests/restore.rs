@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use aaep_proto::confirm::{CallDigest, Confirmation, ConfirmationOutcome, PermitError, Resolution};
 use aaep_proto::engine::{
-    AnnounceError, AskedQuestion, Cx, Engine, EngineConfig, EngineEffect, EngineError, JournalAck, JournalEntry,
+    AskedQuestion, Cx, Engine, EngineConfig, EngineEffect, EngineError, InvokeError, JournalAck, JournalEntry,
     QuestionStatus, RecoveredState, ResolvedQuestion, ResumePolicy, SessionOptions, SessionSnapshot, SubscriptionKey,
     SubscriptionRecord,
 };
@@ -104,7 +104,7 @@ struct World {
     keeper: Keeper,
     keeps: bool,
     decided: Vec<(ReplyToken, ConfirmationOutcome)>,
-    invoked: Vec<Result<ToolCallId, AnnounceError>>,
+    invoked: Vec<Result<ToolCallId, InvokeError>>,
     heard: Vec<Event>,
 }
 
@@ -388,7 +388,7 @@ fn delete() -> ToolInvoked {
 
 /// A full disk between the yes and the call: nobody hears of a call that must not run, and the session can go on.
 #[test]
-fn a_call_that_cannot_be_put_on_record_is_not_announced() {
+fn call_that_cannot_be_recorded_is_not_emitted() {
     let mut world = World::new();
     let (reader, session, token) = asked(&mut world);
     world.reply(&reader, &token, Decision::Accept);
@@ -396,7 +396,7 @@ fn a_call_that_cannot_be_put_on_record_is_not_announced() {
     world.heard.clear();
     world.keeps = false;
     world.act(|e, cx| e.invoke_irreversible(cx, &session, delete(), &json!({"id": 1}), permit)).unwrap();
-    assert_eq!(world.invoked, [Err(AnnounceError::NotRecorded)]);
+    assert_eq!(world.invoked, [Err(InvokeError::NotRecorded)]);
     let invoked = |event: &Event| matches!(event.payload, Payload::ToolInvoked(_));
     assert!(!world.heard.iter().any(invoked), "{:?}", world.heard);
     world.keeps = true;
@@ -404,9 +404,9 @@ fn a_call_that_cannot_be_put_on_record_is_not_announced() {
     assert!(!world.keeper.events.iter().any(invoked));
 }
 
-/// Until the journal answered, the call is not announced and the session does not complete.
+/// Until the journal acknowledges the record, the call is not emitted and the session does not complete.
 #[test]
-fn a_call_is_announced_only_after_it_is_on_record() {
+fn call_is_emitted_only_after_it_was_recorded() {
     let mut world = World::new();
     let (reader, session, token) = asked(&mut world);
     world.reply(&reader, &token, Decision::Accept);

@@ -6,7 +6,7 @@ use aaep_keys::{Identity, Role};
 use aaep_proto::message::{Capabilities, Message, SubscriptionRequest};
 
 use crate::admission::connection_slots::{ConnectionSlot, SlotHold};
-use crate::auth::credentials::CredentialLease;
+use crate::auth::credentials::AcceptedCredentials;
 use crate::metrics::Transport;
 
 /// The peer at the other end of a connection: its identity and its transport.
@@ -19,7 +19,7 @@ pub struct Peer {
     /// The slot of its connection, on transports that count connections.
     pub(crate) slot: Option<Arc<ConnectionSlot>>,
     /// The credentials it presented, if the server requires any.
-    pub(crate) lease: Option<CredentialLease>,
+    pub(crate) credentials: Option<AcceptedCredentials>,
 }
 
 impl Peer {
@@ -27,7 +27,7 @@ impl Peer {
     pub fn local(transport: Transport) -> Peer {
         let roles = [Role::Subscribe, Role::Reply, Role::Audit, Role::Admin, Role::Produce].into();
         let identity = Identity { principal: Identity::LOCAL.to_owned(), roles, expires: None };
-        Peer { identity: Arc::new(identity), transport, lease: None, slot: None }
+        Peer { identity: Arc::new(identity), transport, credentials: None, slot: None }
     }
 
     /// Sets the slot of its connection.
@@ -44,14 +44,14 @@ impl Peer {
 
     /// Returns whether its credentials are still accepted.
     pub(crate) fn is_current(&self) -> bool {
-        self.lease.as_ref().is_none_or(CredentialLease::is_valid)
+        self.credentials.as_ref().is_none_or(AcceptedCredentials::is_valid)
     }
 
     /// Waits until its credentials expire or are revoked.
     pub(crate) async fn lapsed(&self) {
-        match &self.lease {
+        match &self.credentials {
             // Boxed, so that connections without credentials do not pay for its size.
-            Some(lease) => Box::pin(lease.lapsed()).await,
+            Some(credentials) => Box::pin(credentials.lapsed()).await,
             None => std::future::pending().await,
         }
     }

@@ -51,7 +51,7 @@ impl From<EngineError> for Error {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ToolError<E> {
-    /// The tool was not started: it could not be announced, or its permit was for another call or has expired.
+    /// The tool was not started: its `tool.invoked` could not be emitted, or its permit was for another call or has expired.
     Refused(Error),
     /// The tool failed.
     Failed(E),

@@ -18,8 +18,8 @@ use crate::error::Error;
 use crate::journal::Journal;
 use crate::session::Session;
 use crate::stats::{ProducerStats, ReplyStats, Stats};
-use crate::transport::Lease;
 use crate::transport::Link;
+use crate::transport::Reservation;
 
 /// The producer of an agent's events. Clones refer to the same producer.
 ///
@@ -92,16 +92,16 @@ impl Producer {
         self.subscribe_inner(request, principal, policy, None).await
     }
 
-    /// Opens a subscription as [`Producer::subscribe`] does, with a lease that it holds until it ends, however often its
-    /// connection is lost meanwhile. A renegotiation whose memory the lease refuses is rejected.
-    pub async fn subscribe_leased(
+    /// Opens a subscription as [`Producer::subscribe`] does, with a reservation that it holds until it ends, however often its
+    /// connection is lost meanwhile. A renegotiation whose memory the reservation refuses is rejected.
+    pub async fn subscribe_with_reservation(
         &self,
         request: &SubscriptionRequest,
         principal: &str,
         policy: ResumePolicy,
-        lease: Box<dyn Lease>,
+        reservation: Box<dyn Reservation>,
     ) -> Result<Link, Rejection> {
-        self.subscribe_inner(request, principal, policy, Some(lease)).await
+        self.subscribe_inner(request, principal, policy, Some(reservation)).await
     }
 
     async fn subscribe_inner(
@@ -109,10 +109,10 @@ impl Producer {
         request: &SubscriptionRequest,
         principal: &str,
         policy: ResumePolicy,
-        lease: Option<Box<dyn Lease>>,
+        reservation: Option<Box<dyn Reservation>>,
     ) -> Result<Link, Rejection> {
         let (request, principal) = (request.clone(), principal.to_owned());
-        let link = self.handle.call(move |driver| driver.subscribe(&request, &principal, policy, lease)).await;
+        let link = self.handle.call(move |driver| driver.subscribe(&request, &principal, policy, reservation)).await;
         link.unwrap_or(Ok(None))?.ok_or_else(|| Rejection {
             reason_code: ReasonCode::TransportUnavailable,
             message: "The agent has ended.".to_owned(),

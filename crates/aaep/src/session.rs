@@ -101,16 +101,16 @@ impl Session {
         self.change(move |engine, cx, id| engine.emit_localized(cx, id, payload)).await
     }
 
-    /// Announces a reversible tool call, for callers that run the tool themselves and report its end by
+    /// Emits a reversible tool call, for callers that run the tool themselves and report its end by
     /// [`complete_tool`](Session::complete_tool). Prefer [`tool`](Session::tool), which cannot forget the report.
     pub async fn invoke_tool(&self, invoked: impl Into<Localized<ToolInvoked>>) -> Result<ToolCallId, Error> {
         let invoked = invoked.into();
         self.change(move |engine, cx, id| engine.invoke_tool(cx, id, invoked)).await
     }
 
-    /// Announces an irreversible tool call, for callers that run the tool themselves and report its end by
+    /// Emits an irreversible tool call, for callers that run the tool themselves and report its end by
     /// [`complete_tool`](Session::complete_tool). The permit must be for this call and is used up by it. Run the tool only if
-    /// this succeeds: with a journal, a call that cannot be recorded is not announced and must not be made.
+    /// this succeeds: with a journal, a call that cannot be recorded is not emitted and must not be made.
     pub async fn invoke_irreversible(
         &self,
         invoked: impl Into<Localized<ToolInvoked>>,
@@ -120,8 +120,8 @@ impl Session {
         let (handle, session, invoked) = (self.handle.clone(), self.id.clone(), invoked.into());
         let tool = invoked.payload.tool.clone();
         let call = IrreversibleCall { session: session.clone(), invoked, arguments, permit };
-        let announced = self.handle.invoke_irreversible(call, |id, _| AbandonOnDrop::new(handle, session, tool, id));
-        announced.await?.into_id().ok_or(Error::Gone)
+        let started = self.handle.invoke_irreversible(call, |id, _| AbandonOnDrop::new(handle, session, tool, id));
+        started.await?.into_id().ok_or(Error::Gone)
     }
 
     /// Reports the end of a tool call that was announced by [`invoke_tool`](Session::invoke_tool) or

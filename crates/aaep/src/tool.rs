@@ -1,4 +1,4 @@
-//! Tool calls: announced before they start, and reported however they end.
+//! Tool calls: `tool.invoked` is emitted before they start, `tool.completed` however they end.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -150,7 +150,7 @@ impl<'s, K> Tool<'s, K> {
         self
     }
 
-    /// Adds a text of the announcement, such as `summary_normal`, in another language.
+    /// Adds a translation of a text field, such as `summary_normal`.
     pub fn text_in(mut self, field: &str, language: &LanguageTag, text: impl Into<String>) -> Self {
         self.invoked = self.invoked.text(field, language, text);
         self
@@ -188,22 +188,22 @@ impl<'s, K> Tool<'s, K> {
 }
 
 impl Tool<'_, Reversible> {
-    /// Announces the call, runs the tool and reports how it ended: also if it fails, times out, panics or is cancelled.
+    /// Emits `tool.invoked`, runs the tool and reports how it ended: also if it fails, times out, panics or is cancelled.
     pub async fn run<T, E: Display>(self, work: impl Future<Output = Result<T, E>>) -> Result<T, ToolError<E>> {
         let timeout = self.timeout;
-        self.announce().await.map_err(ToolError::Refused)?.run(timeout, work).await
+        self.start().await.map_err(ToolError::Refused)?.run(timeout, work).await
     }
 
-    async fn announce(self) -> Result<AnnouncedCall, Error> {
+    async fn start(self) -> Result<StartedCall, Error> {
         let (handle, session) = (self.session.handle.clone(), self.session.id.clone());
         let (invoked, success_summary) = (self.invoked, self.success_summary);
-        let announced = self.session.handle.call(move |driver| {
+        let started = self.session.handle.call(move |driver| {
             let tool = invoked.payload.tool.clone();
             let (id, started) = driver
                 .with_engine(|engine, cx| engine.invoke_tool(cx, &session, invoked).map(|id| (id, cx.now.moment)))?;
-            Ok(AnnouncedCall { handle, session, tool, id, started, success_summary, ended: false })
+            Ok(StartedCall { handle, session, tool, id, started, success_summary, ended: false })
         });
-        announced.await?
+        started.await?
     }
 }
 
@@ -217,8 +217,8 @@ impl<'s> Tool<'s, Unpermitted> {
 }
 
 impl<'s> Tool<'s, Permitted> {
-    /// Announces the call, runs the tool with exactly the arguments that the user accepted, and reports how it ended. If the
-    /// permit is for another call, the tool is not started.
+    /// Emits `tool.invoked`, runs the tool with exactly the arguments that the user accepted, and reports how it ended. If
+    /// the permit is for another call, the tool is not started.
     pub async fn run<T, E: Display, F: Future<Output = Result<T, E>>>(
         self,
         work: impl FnOnce(Value) -> F,
@@ -230,7 +230,7 @@ impl<'s> Tool<'s, Permitted> {
         let tool = self.invoked.payload.tool.clone();
         let call =
             IrreversibleCall { session: session.clone(), invoked: self.invoked, arguments: arguments.clone(), permit };
-        let announced = self.session.handle.invoke_irreversible(call, |id, started| AnnouncedCall {
+        let started = self.session.handle.invoke_irreversible(call, |id, started| StartedCall {
             handle,
             session,
             tool,
@@ -239,13 +239,12 @@ impl<'s> Tool<'s, Permitted> {
             success_summary,
             ended: false,
         });
-        announced.await.map_err(ToolError::Refused)?.run(timeout, async { work(arguments).await }).await
+        started.await.map_err(ToolError::Refused)?.run(timeout, async { work(arguments).await }).await
     }
 }
 
-/// A call that was announced. Its end is always reported: dropping it before means that it was abandoned, or that it
-/// panicked.
-struct AnnouncedCall {
+/// A call that was emitted. Its end is always reported: if this is dropped before, the call was abandoned or it panicked.
+struct StartedCall {
     handle: Handle,
     session: SessionId,
     tool: String,
@@ -255,7 +254,7 @@ struct AnnouncedCall {
     ended: bool,
 }
 
-impl AnnouncedCall {
+impl StartedCall {
     async fn run<T, E: Display>(
         mut self,
         timeout: Option<Duration>,
@@ -308,7 +307,7 @@ fn complete_tool(
     }
 }
 
-impl Drop for AnnouncedCall {
+impl Drop for StartedCall {
     fn drop(&mut self) {
         if self.ended {
             return;

@@ -23,7 +23,7 @@ pub(super) enum RecordedItem {
     Invalid(String),
 }
 
-/// The source of a recording.
+/// Where a recording is read from.
 pub(super) enum Recording {
     File(PathBuf),
     Memory(Vec<u8>),

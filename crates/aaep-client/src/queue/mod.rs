@@ -33,17 +33,17 @@ const MAX_CRITICAL_EVENTS: usize = 256;
 const SMALL_EVENT_BYTES: usize = 64;
 
 /// Identifies a producer in a queue.
-pub(crate) type SourceId = u32;
+pub(crate) type ProducerKey = u32;
 
 struct QueueEntry {
-    source: SourceId,
+    producer: ProducerKey,
     event: SubscriberEvent,
     bytes: usize,
 }
 
 /// What one producer occupies.
 #[derive(Default)]
-struct SourceUsage {
+struct ProducerUsage {
     events: usize,
     bytes: usize,
     critical_events: usize,
@@ -55,7 +55,7 @@ struct SourceUsage {
 struct ReceiveQueueState {
     critical: VecDeque<QueueEntry>,
     normal: VecDeque<QueueEntry>,
-    usage: BTreeMap<SourceId, SourceUsage>,
+    usage: BTreeMap<ProducerKey, ProducerUsage>,
     /// Producers whose sender was not dropped.
     senders: usize,
 }
@@ -74,15 +74,15 @@ impl EventQueue {
     }
 
     /// Adds a producer. In raw mode its events keep their order and none is dropped.
-    pub(crate) fn add_source(self: &Arc<Self>, source: SourceId, raw: bool) -> EventSender {
+    pub(crate) fn add_producer(self: &Arc<Self>, producer: ProducerKey, raw: bool) -> EventSender {
         let mut state = self.lock();
-        state.usage.insert(source, SourceUsage::default());
+        state.usage.insert(producer, ProducerUsage::default());
         state.senders += 1;
-        EventSender { queue: self.clone(), source, raw }
+        EventSender { queue: self.clone(), producer, raw }
     }
 
     /// Returns the next event, or `None` when no event waits and every sender was dropped.
-    pub(crate) async fn recv(&self) -> Option<(SourceId, SubscriberEvent)> {
+    pub(crate) async fn recv(&self) -> Option<(ProducerKey, SubscriberEvent)> {
         loop {
             let mut readable = std::pin::pin!(self.readable.notified());
             readable.as_mut().enable();
@@ -102,25 +102,25 @@ impl EventQueue {
 }
 
 impl ReceiveQueueState {
-    fn usage(&mut self, source: SourceId) -> &mut SourceUsage {
-        self.usage.entry(source).or_default()
+    fn usage(&mut self, producer: ProducerKey) -> &mut ProducerUsage {
+        self.usage.entry(producer).or_default()
     }
 
-    fn pop(&mut self) -> Option<(SourceId, SubscriberEvent)> {
+    fn pop(&mut self) -> Option<(ProducerKey, SubscriberEvent)> {
         if let Some(entry) = self.remove_critical(0) {
-            return Some((entry.source, entry.event));
+            return Some((entry.producer, entry.event));
         }
-        let source = self.normal.front()?.source;
-        let skipped = std::mem::take(&mut self.usage(source).skipped);
+        let producer = self.normal.front()?.producer;
+        let skipped = std::mem::take(&mut self.usage(producer).skipped);
         if skipped > 0 {
-            return Some((source, SubscriberEvent::Skipped(skipped)));
+            return Some((producer, SubscriberEvent::Skipped(skipped)));
         }
-        self.remove_normal(0).map(|entry| (entry.source, entry.event))
+        self.remove_normal(0).map(|entry| (entry.producer, entry.event))
     }
 
     fn remove_critical(&mut self, index: usize) -> Option<QueueEntry> {
         let entry = self.critical.remove(index)?;
-        let usage = self.usage(entry.source);
+        let usage = self.usage(entry.producer);
         usage.critical_events -= 1;
         usage.critical_bytes -= entry.bytes;
         Some(entry)
@@ -128,46 +128,46 @@ impl ReceiveQueueState {
 
     fn remove_normal(&mut self, index: usize) -> Option<QueueEntry> {
         let entry = self.normal.remove(index)?;
-        let usage = self.usage(entry.source);
+        let usage = self.usage(entry.producer);
         usage.events -= 1;
         usage.bytes -= entry.bytes;
         Some(entry)
     }
 
     fn push_critical(&mut self, entry: QueueEntry) {
-        let usage = self.usage(entry.source);
+        let usage = self.usage(entry.producer);
         usage.critical_events += 1;
         usage.critical_bytes += entry.bytes;
         self.critical.push_back(entry);
     }
 
     fn push_normal(&mut self, entry: QueueEntry) {
-        let usage = self.usage(entry.source);
+        let usage = self.usage(entry.producer);
         usage.events += 1;
         usage.bytes += entry.bytes;
         self.normal.push_back(entry);
     }
 
     /// Drops the least important events of a producer until the rest is within its limits.
-    fn enforce_limits(&mut self, source: SourceId) {
+    fn enforce_limits(&mut self, producer: ProducerKey) {
         while {
-            let usage = self.usage(source);
+            let usage = self.usage(producer);
             usage.events > MAX_EVENTS || usage.bytes > MAX_BYTES
         } {
-            let own = self.normal.iter().enumerate().filter(|(_, entry)| entry.source == source);
+            let own = self.normal.iter().enumerate().filter(|(_, entry)| entry.producer == producer);
             let least = own.min_by_key(|(index, entry)| (keep_rank(&entry.event), *index)).map(|(index, _)| index);
             if least.and_then(|index| self.remove_normal(index)).is_none() {
                 return;
             }
-            self.usage(source).skipped += 1;
+            self.usage(producer).skipped += 1;
         }
     }
 
     /// Makes the waiting events of a session critical, so that the critical end of the session does not overtake them.
-    fn promote_session(&mut self, source: SourceId, end: &Event) {
+    fn promote_session(&mut self, producer: ProducerKey, end: &Event) {
         let mut index = 0;
         while let Some(entry) = self.normal.get(index) {
-            let same_session = entry.source == source
+            let same_session = entry.producer == producer
                 && matches!(&entry.event, SubscriberEvent::Event(e) if e.envelope.session_id == end.envelope.session_id);
             if !same_session {
                 index += 1;
@@ -178,15 +178,15 @@ impl ReceiveQueueState {
     }
 
     /// Returns the index of a question that the program has not received yet.
-    fn waiting_prompt(&self, source: SourceId, id: PromptId) -> Option<usize> {
+    fn waiting_prompt(&self, producer: ProducerKey, id: PromptId) -> Option<usize> {
         let is_prompt = |event: &SubscriberEvent| matches!(event, SubscriberEvent::PromptOpened(p, _) if p.id == id);
-        self.critical.iter().position(|entry| entry.source == source && is_prompt(&entry.event))
+        self.critical.iter().position(|entry| entry.producer == producer && is_prompt(&entry.event))
     }
 
-    fn push(&mut self, source: SourceId, event: SubscriberEvent) {
+    fn push(&mut self, producer: ProducerKey, event: SubscriberEvent) {
         match &event {
             SubscriberEvent::PromptMoved(id, at) => {
-                if let Some(index) = self.waiting_prompt(source, *id)
+                if let Some(index) = self.waiting_prompt(producer, *id)
                     && let SubscriberEvent::PromptOpened(_, deadline) = &mut self.critical[index].event
                 {
                     *deadline = *at;
@@ -195,7 +195,7 @@ impl ReceiveQueueState {
             }
             SubscriberEvent::PromptEnded(id, _) => {
                 // A question that ended before it was received is not reported. Its event stays.
-                if let Some(index) = self.waiting_prompt(source, *id) {
+                if let Some(index) = self.waiting_prompt(producer, *id) {
                     self.remove_critical(index);
                     return;
                 }
@@ -203,32 +203,32 @@ impl ReceiveQueueState {
             SubscriberEvent::Event(event)
                 if event.is_critical() && event.core_type().is_some_and(CoreType::is_terminal) =>
             {
-                self.promote_session(source, event);
+                self.promote_session(producer, event);
             }
             _ => {}
         }
         let bytes = if let SubscriberEvent::Event(event) = &event { memory_size(event) } else { SMALL_EVENT_BYTES };
         let critical = is_critical(&event);
-        let entry = QueueEntry { source, event, bytes };
+        let entry = QueueEntry { producer, event, bytes };
         if critical {
             self.push_critical(entry);
         } else {
             self.push_normal(entry);
-            self.enforce_limits(source);
+            self.enforce_limits(producer);
         }
     }
 
     /// Adds an event of a producer in raw mode. Its sender waits for capacity before it reads more.
-    fn push_raw(&mut self, source: SourceId, event: SubscriberEvent) {
+    fn push_raw(&mut self, producer: ProducerKey, event: SubscriberEvent) {
         let bytes = if let SubscriberEvent::Message(bytes) = &event { bytes.len() } else { SMALL_EVENT_BYTES };
-        self.push_normal(QueueEntry { source, event, bytes });
+        self.push_normal(QueueEntry { producer, event, bytes });
     }
 }
 
 /// The end of the queue for one producer.
 pub(crate) struct EventSender {
     queue: Arc<EventQueue>,
-    source: SourceId,
+    producer: ProducerKey,
     raw: bool,
 }
 
@@ -241,9 +241,9 @@ impl EventSender {
     pub(crate) fn send(&self, event: SubscriberEvent) {
         let mut state = self.queue.lock();
         if self.raw {
-            state.push_raw(self.source, event);
+            state.push_raw(self.producer, event);
         } else {
-            state.push(self.source, event);
+            state.push(self.producer, event);
         }
         drop(state);
         self.queue.readable.notify_one();
@@ -252,7 +252,7 @@ impl EventSender {
     /// Returns whether more may be read from the producer.
     pub(crate) fn has_capacity(&self) -> bool {
         let mut state = self.queue.lock();
-        let usage = state.usage(self.source);
+        let usage = state.usage(self.producer);
         if self.raw {
             return usage.events < MAX_EVENTS && usage.bytes < MAX_BYTES;
         }

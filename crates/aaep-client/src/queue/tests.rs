@@ -68,13 +68,13 @@ fn opened() -> Box<Prompt> {
 
 async fn ids(queue: &EventQueue) -> Vec<String> {
     let mut ids = Vec::new();
-    while let Some((source, event)) = queue.recv().await {
+    while let Some((producer, event)) = queue.recv().await {
         ids.push(match event {
-            SubscriberEvent::Event(event) => format!("{source} {}", event.envelope.event_id),
-            SubscriberEvent::Skipped(count) => format!("{source} skipped {count}"),
-            SubscriberEvent::PromptOpened(..) => format!("{source} opened"),
-            SubscriberEvent::PromptEnded(..) => format!("{source} ended"),
-            other => format!("{source} {other:?}"),
+            SubscriberEvent::Event(event) => format!("{producer} {}", event.envelope.event_id),
+            SubscriberEvent::Skipped(count) => format!("{producer} skipped {count}"),
+            SubscriberEvent::PromptOpened(..) => format!("{producer} opened"),
+            SubscriberEvent::PromptEnded(..) => format!("{producer} ended"),
+            other => format!("{producer} {other:?}"),
         });
     }
     ids
@@ -83,7 +83,7 @@ async fn ids(queue: &EventQueue) -> Vec<String> {
 #[tokio::test]
 async fn a_critical_end_overtakes_other_sessions_but_not_its_own() {
     let queue = Arc::<EventQueue>::default();
-    let sender = queue.add_source(1, false);
+    let sender = queue.add_producer(1, false);
     for event in [tool(1, 1), tool(2, 2), tool(3, 1), failed(4, 1), tool(5, 2)] {
         sender.send(event);
     }
@@ -94,7 +94,7 @@ async fn a_critical_end_overtakes_other_sessions_but_not_its_own() {
 #[tokio::test]
 async fn a_question_that_ends_before_it_is_received_is_not_reported() {
     let queue = Arc::<EventQueue>::default();
-    let sender = queue.add_source(1, false);
+    let sender = queue.add_producer(1, false);
     let at = tokio::time::sleep(std::time::Duration::ZERO).deadline();
     let first = opened();
     sender.send(SubscriberEvent::PromptOpened(first.clone(), at));
@@ -110,7 +110,7 @@ async fn a_question_that_ends_before_it_is_received_is_not_reported() {
 #[tokio::test]
 async fn one_producer_cannot_crowd_out_another() {
     let queue = Arc::<EventQueue>::default();
-    let (loud, quiet) = (queue.add_source(1, false), queue.add_source(2, false));
+    let (loud, quiet) = (queue.add_producer(1, false), queue.add_producer(2, false));
     quiet.send(tool(0, 1));
     for n in 0..3000 {
         loud.send(tool(n, 1));

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::announcements::{countdown_text, countdowns};
 use super::publish::{add_consent, engine_hints};
+use super::question_texts::{countdown_text, countdowns};
 use super::questions::{NewQuestion, Phase, Question, QuestionContent, QuestionKind, ResolutionDetails};
 use super::subscription::SubscriptionKey;
 use super::timers::Timer;
@@ -218,7 +218,7 @@ impl Engine {
         }
     }
 
-    /// Announces how much time is left, within the rate and in the background.
+    /// Emits how much time is left, within the rate and in the background.
     pub(super) fn count_down(&mut self, cx: &mut Cx<'_>, token: &ReplyToken) {
         let Some(question) = self.questions.get_mut(token) else { return };
         if question.is_resolving() {

@@ -106,10 +106,10 @@ impl Engine {
         wanted: impl FnMut(SubscriptionKey) -> bool,
     ) {
         // One copy of the event serves all frames that are made from it.
-        let mut source = None;
+        let mut original = None;
         self.fan_out(cx, event, wanted, |preferences| {
-            let source = source.get_or_insert_with(|| Arc::new(event.clone()));
-            Arc::new(Frame::new(preferences.tailor(event)).with_source(source.clone()))
+            let original = original.get_or_insert_with(|| Arc::new(event.clone()));
+            Arc::new(Frame::new(preferences.tailor(event)).with_original(original.clone()))
         });
     }
 
@@ -161,7 +161,7 @@ impl Engine {
             && group.key().wants(event)
         {
             let tailored = group.key().preferences().tailor(event);
-            let frame = Arc::new(Frame::new(tailored).with_source(Arc::new(event.clone())));
+            let frame = Arc::new(Frame::new(tailored).with_original(Arc::new(event.clone())));
             if delivery.push(cx, key, subscription, group.coalesced_mut(), &frame) {
                 overfull.push(key);
             }

@@ -61,9 +61,11 @@ impl GroupKey {
 
     /// Tailors a waiting frame anew. Returns `None` if the group does not get it.
     pub(super) fn refit(&self, frame: &Arc<Frame>) -> Option<Arc<Frame>> {
-        match frame.source() {
-            Some(source) if !self.wants(source) => None,
-            Some(source) => Some(Arc::new(Frame::new(self.preferences.tailor(source)).with_source(source.clone()))),
+        match frame.original() {
+            Some(original) if !self.wants(original) => None,
+            Some(original) => {
+                Some(Arc::new(Frame::new(self.preferences.tailor(original)).with_original(original.clone())))
+            }
             // Text and recorded events are not tailored.
             None => self.filter.passes(frame.event()).then(|| frame.clone()),
         }

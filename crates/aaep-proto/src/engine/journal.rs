@@ -1,6 +1,6 @@
 //! The journal: what must survive a restart. With [`EngineConfig::journal`](super::EngineConfig) the engine outputs an
 //! entry for each change, in order. Three things wait until their entry is written, as [`Engine::handle_journal_ack`]
-//! reports: a question is delivered, a decision is acted on, and an irreversible call is announced. What could not be
+//! reports: a question is delivered, a decision is acted on, and an irreversible call is emitted. What could not be
 //! written counts as rejected.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ pub enum JournalEntry {
     Asked(Box<AskedQuestion>),
     /// A question was resolved. A later entry about the same question replaces an earlier one.
     Decided(Box<ResolvedQuestion>),
-    /// The permit of this question was used for this call, which is announced as soon as the entry is written.
+    /// The permit of this question was used for this call, which is emitted as soon as the entry is written.
     Spent(ReplyToken, Box<Event>),
     /// A resumable subscription was opened, or its terms changed.
     Subscribed(Box<SubscriptionRecord>),
@@ -201,7 +201,7 @@ impl JournalAck {
 
 impl Engine {
     /// Handles the report that an entry was written, or could not be. Only now a question is delivered, a decision is
-    /// acted on, or an irreversible call is announced.
+    /// acted on, or an irreversible call is emitted.
     pub fn handle_journal_ack(&mut self, cx: &mut Cx<'_>, ack: &JournalAck, written: bool) {
         self.observe_time(cx);
         match ack {

@@ -157,7 +157,7 @@ impl Engine {
         known.map(|(_, uri)| uri.clone())
     }
 
-    /// Enters a state. With a summary it is announced.
+    /// Enters a state. The summary, if any, is for the user.
     pub fn set_state(
         &mut self,
         cx: &mut Cx<'_>,

@@ -23,7 +23,6 @@ mod subscriptions;
 mod timers;
 
 // Operations.
-mod announcements;
 mod ask;
 mod clean;
 mod delivery;
@@ -32,6 +31,7 @@ mod lifecycle;
 mod missed;
 mod pauses;
 mod publish;
+mod question_texts;
 mod rejections;
 mod renegotiate;
 mod replay;
@@ -62,7 +62,7 @@ pub use replies::ReplyRejection;
 pub use restore::{PendingWork, RecoveredState};
 pub use subscription::{ResumePolicy, SubscriptionKey};
 pub use subscriptions::SubscriberCounts;
-pub use tool_calls::AnnounceError;
+pub use tool_calls::InvokeError;
 
 use permits::Permits;
 use questions::Questions;

@@ -9,7 +9,7 @@ use crate::message::Event;
 use crate::sequence::recent::Recent;
 use crate::time::Moment;
 
-/// An irreversible call that is announced as soon as the journal has the use of its permit.
+/// An irreversible call that is emitted as soon as the journal has recorded the use of its permit.
 #[derive(Debug, PartialEq)]
 pub(super) struct PendingCall {
     pub(super) session: SessionId,

@@ -38,8 +38,8 @@ impl QuestionContent {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ResolutionDetails {
     pub(super) resolution: Resolution,
-    /// Whether a state change announces it. The end of a session announces the end of its questions by itself.
-    pub(super) announce: bool,
+    /// Whether a state change is emitted. The end of a session implies the end of its questions.
+    pub(super) emit: bool,
     pub(super) subscription: Option<SubscriptionKey>,
     pub(super) decided_by: Option<String>,
     pub(super) response: Option<Response>,
@@ -51,7 +51,7 @@ impl ResolutionDetails {
     pub(super) fn automatic(resolution: Resolution) -> ResolutionDetails {
         ResolutionDetails {
             resolution,
-            announce: true,
+            emit: true,
             subscription: None,
             decided_by: None,
             response: None,
@@ -76,7 +76,7 @@ pub(super) enum Phase {
     Resolving(Box<PendingResolution>),
 }
 
-/// The announcement that so many seconds are left to answer.
+/// A message that this many seconds are left to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Countdown {
     pub(super) at: Moment,
@@ -106,7 +106,7 @@ pub(super) struct Question {
     expires: Option<Timestamp>,
     /// The subscriptions that got it.
     received: BTreeSet<SubscriptionKey>,
-    /// The announcements that are still to come.
+    /// The countdowns that were not emitted yet.
     countdowns: Vec<Countdown>,
     phase: Phase,
 }
@@ -227,12 +227,12 @@ impl Question {
         self.received.remove(&key)
     }
 
-    /// Returns when the remaining time is announced next.
+    /// Returns when the next countdown is due.
     pub(super) fn next_countdown(&self) -> Option<Moment> {
         self.countdowns.first().map(|countdown| countdown.at)
     }
 
-    /// Takes the next announcement of the remaining time; returns how many seconds are left then.
+    /// Takes the next countdown. Returns how many seconds are left then.
     pub(super) fn take_countdown(&mut self) -> Option<u32> {
         (!self.countdowns.is_empty()).then(|| self.countdowns.remove(0).seconds_left)
     }

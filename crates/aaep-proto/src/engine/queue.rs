@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{AnnounceError, JournalEntry, ReplyRejection, SubscriptionKey};
+use super::{InvokeError, JournalEntry, ReplyRejection, SubscriptionKey};
 use crate::confirm::{AuditRecord, ClarificationOutcome, ConfirmationOutcome};
 use crate::frame::Frame;
 use crate::id::{ReplyToken, SubscriptionId, ToolCallId};
@@ -23,13 +23,13 @@ pub enum EngineEffect {
     Decided(ReplyToken, ConfirmationOutcome),
     /// Give the agent the outcome of a clarification.
     Answered(ReplyToken, ClarificationOutcome),
-    /// Run the irreversible call that a permit was used for, as it is announced now; or do not run it.
-    Invoked(ReplyToken, Result<ToolCallId, AnnounceError>),
+    /// Run the irreversible call that a permit was used for: its `tool.invoked` was emitted. On an error, do not run it.
+    Invoked(ReplyToken, Result<ToolCallId, InvokeError>),
     /// Add a record to the audit trail.
     Audit(Box<AuditRecord>),
     /// Write an entry to the journal.
     Journal(Box<JournalEntry>),
-    /// Log that a reply was ignored. Its sender must not be told.
+    /// Log that a reply was ignored. Its sender gets no response.
     Ignored(SubscriptionId, ReplyRejection),
     /// Wait for the next input, and at most until this moment.
     Idle(Option<Moment>),

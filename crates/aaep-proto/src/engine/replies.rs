@@ -39,7 +39,7 @@ pub enum ReplyRejection {
 
 /// Where a reply came from and when.
 #[derive(Clone, Copy)]
-pub(super) struct ReplySource {
+pub(super) struct ReplyArrival {
     pub(super) subscription: SubscriptionKey,
     pub(super) arrived: Moment,
 }
@@ -58,12 +58,12 @@ impl Engine {
     pub(super) fn handle_confirmation_reply(
         &mut self,
         cx: &mut Cx<'_>,
-        source: ReplySource,
+        arrival: ReplyArrival,
         reply: &ConfirmationReply,
     ) {
         let checked = self
-            .check_reply(source, &reply.reply_token, &reply.subscription_id, reply.timestamp)
-            .and_then(|question| resolution_by(question, source.subscription, reply));
+            .check_reply(arrival, &reply.reply_token, &reply.subscription_id, reply.timestamp)
+            .and_then(|question| resolution_by(question, arrival.subscription, reply));
         match checked {
             Ok(details) => self.resolve(cx, &reply.reply_token, details),
             Err(rejection) => self.ignore_reply(&reply.subscription_id, rejection),
@@ -73,10 +73,10 @@ impl Engine {
     pub(super) fn handle_clarification_reply(
         &mut self,
         cx: &mut Cx<'_>,
-        source: ReplySource,
+        arrival: ReplyArrival,
         reply: &ClarificationReply,
     ) {
-        let checked = self.check_reply(source, &reply.reply_token, &reply.subscription_id, reply.timestamp).and_then(
+        let checked = self.check_reply(arrival, &reply.reply_token, &reply.subscription_id, reply.timestamp).and_then(
             |question| match question.content() {
                 QuestionContent::Clarification(asked) if asked.takes(&reply.response) => Ok(()),
                 _ => Err(ReplyRejection::WrongKind),
@@ -85,7 +85,7 @@ impl Engine {
         match checked {
             Ok(()) => {
                 let details = ResolutionDetails {
-                    subscription: Some(source.subscription),
+                    subscription: Some(arrival.subscription),
                     decided_by: reply.decided_by.clone(),
                     response: Some(reply.response.clone()),
                     ..ResolutionDetails::automatic(Resolution::Answered)
@@ -104,7 +104,7 @@ impl Engine {
     /// producer's when the reply arrived, and the subscriber's when it was sent.
     fn check_reply(
         &self,
-        source: ReplySource,
+        arrival: ReplyArrival,
         token: &ReplyToken,
         subscription_id: &SubscriptionId,
         sent_at: Timestamp,
@@ -116,20 +116,20 @@ impl Engine {
         if question.is_resolving() {
             return Err(ReplyRejection::Settled);
         }
-        if source.arrived >= question.deadline() || question.expires().is_some_and(|end| sent_at >= end) {
+        if arrival.arrived >= question.deadline() || question.expires().is_some_and(|end| sent_at >= end) {
             return Err(ReplyRejection::Late);
         }
         if sent_at.plus_seconds(limits::CLOCK_SKEW_SECONDS) < question.earliest_reply() {
             return Err(ReplyRejection::Backdated);
         }
-        let Some(sender) = self.subscriptions.get(source.subscription).filter(|s| s.id() == subscription_id) else {
+        let Some(sender) = self.subscriptions.get(arrival.subscription).filter(|s| s.id() == subscription_id) else {
             return Err(ReplyRejection::WrongSubscription);
         };
         if !sender.can_answer(question.kind()) {
             return Err(ReplyRejection::NotCapable);
         }
         // Every subscription that could answer gets every question, so this cannot happen today.
-        if !question.was_received_by(source.subscription) {
+        if !question.was_received_by(arrival.subscription) {
             return Err(ReplyRejection::NotReceived);
         }
         Ok(question)

@@ -3,8 +3,8 @@
 
 use serde_json::json;
 
-use super::announcements::resolution_summary;
 use super::publish::Consent;
+use super::question_texts::resolution_summary;
 use super::questions::{PendingResolution, Question, QuestionContent, QuestionKind, ResolutionDetails};
 use super::recovery::RememberedOutcome;
 use super::timers::Timer;
@@ -48,11 +48,11 @@ impl Engine {
         }
     }
 
-    /// Cancels all questions of a session that ends. The end of the session announces it.
+    /// Cancels all questions of a session that ends. No state change is emitted: the end of the session implies it.
     pub(super) fn cancel_questions(&mut self, cx: &mut Cx<'_>, session: &SessionId) {
         for token in self.questions.tokens_of(session) {
             let cancelled = ResolutionDetails::automatic(Resolution::Cancelled);
-            self.resolve(cx, &token, ResolutionDetails { announce: false, ..cancelled });
+            self.resolve(cx, &token, ResolutionDetails { emit: false, ..cancelled });
         }
     }
 
@@ -60,7 +60,7 @@ impl Engine {
     /// recorded, unless its session ends.
     pub(super) fn resolve(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, details: ResolutionDetails) {
         let Some(question) = self.questions.get(token) else { return };
-        if !self.out.has_journal() || !details.announce {
+        if !self.out.has_journal() || !details.emit {
             return self.resolve_now(cx, token, details);
         }
         if question.is_resolving() {
@@ -97,7 +97,7 @@ impl Engine {
         }
     }
 
-    /// Takes a question out, gives the agent its outcome and announces it. The one place where a question ends.
+    /// Removes a question, gives the agent its outcome and emits the state change. No other place ends a question.
     fn finish_resolution(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, resolved: PendingResolution) {
         let PendingResolution { details, record } = resolved;
         let Some(question) = self.questions.take_resolved(token) else { return };
@@ -131,8 +131,8 @@ impl Engine {
                 self.out.push(EngineEffect::Answered(token.clone(), outcome));
             }
         }
-        if details.announce {
-            self.announce_resolution(cx, token, &question, details.resolution);
+        if details.emit {
+            self.emit_resolution(cx, token, &question, details.resolution);
         }
     }
 
@@ -155,14 +155,8 @@ impl Engine {
         if self.sessions.contains(&grant.session) { self.permits.issue(grant, self.latest) } else { None }
     }
 
-    /// Announces how a question ended: a state change out of waiting (6.7.2).
-    fn announce_resolution(
-        &mut self,
-        cx: &mut Cx<'_>,
-        token: &ReplyToken,
-        question: &Question,
-        resolution: Resolution,
-    ) {
+    /// Emits how a question ended: a state change out of waiting (6.7.2).
+    fn emit_resolution(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, question: &Question, resolution: Resolution) {
         let Ok(session) = self.sessions.get(question.session()) else { return };
         let accepted = question.decision(resolution) == Some(Decision::Accept);
         let calls_tool =
@@ -172,8 +166,8 @@ impl Engine {
         change.summary_normal = Some(resolution_summary(resolution, accepted, question.kind()).to_owned());
         let consent: Consent = json!({"reply_token": token, "outcome": resolution.as_str()}).as_object().cloned();
         // The session is there and the transition is legal; if not, the agent has the outcome all the same.
-        let announced = self.change_state(cx, question.session(), change.into(), consent);
-        debug_assert!(announced.is_ok(), "{announced:?}");
+        let emitted = self.change_state(cx, question.session(), change.into(), consent);
+        debug_assert!(emitted.is_ok(), "{emitted:?}");
         if self.questions.count_of(question.session()) > 0 {
             let back = self.ensure_state(cx, question.session(), state::AWAITING_INPUT);
             debug_assert!(back.is_ok(), "{back:?}");

@@ -254,7 +254,7 @@ fn recovered_grant(cx: &Cx<'_>, asked: &AskedQuestion, record: &AuditRecord) -> 
     })
 }
 
-/// Rebuilds a question. Its countdown is not announced again.
+/// Rebuilds a question. Its countdown is not emitted again.
 fn recovered_question(asked: &AskedQuestion, cx: &Cx<'_>) -> Option<Question> {
     let event = &asked.event;
     let origin = asked.origin.clone();

@@ -1,6 +1,6 @@
 //! Subscriptions: how they are opened, resumed, closed, and what they send.
 
-use super::replies::ReplySource;
+use super::replies::ReplyArrival;
 use super::subscription::{NewSubscription, ResumePolicy, SubscriptionKey};
 use super::subscriptions::SubscriberCounts;
 use super::timers::Timer;
@@ -89,7 +89,7 @@ impl Engine {
         arrived: Moment,
     ) -> Result<(), EngineError> {
         self.observe_time(cx);
-        let source = ReplySource { subscription: from, arrived: arrived.min(cx.now.moment) };
+        let arrival = ReplyArrival { subscription: from, arrived: arrived.min(cx.now.moment) };
         let sender = self.subscriptions.get(from).ok_or(EngineError::UnknownSubscription)?;
         let is_own = |id: &SubscriptionId| id == sender.id();
         match message {
@@ -102,8 +102,8 @@ impl Engine {
                 let message = close.reason_message.clone().unwrap_or_else(|| "The subscriber closed it.".to_owned());
                 self.end_subscription(cx, from, CloseInfo { reason: CloseReason::SubscriberClosed, message });
             }
-            Message::ConfirmationReply(reply) => self.handle_confirmation_reply(cx, source, reply),
-            Message::ClarificationReply(reply) => self.handle_clarification_reply(cx, source, reply),
+            Message::ConfirmationReply(reply) => self.handle_confirmation_reply(cx, arrival, reply),
+            Message::ClarificationReply(reply) => self.handle_clarification_reply(cx, arrival, reply),
             _ => {}
         }
         Ok(())

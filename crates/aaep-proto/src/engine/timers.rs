@@ -13,7 +13,7 @@ pub(super) enum Timer {
     Outbox(SubscriptionKey),
     /// A resumable subscription has been disconnected for too long.
     Away(SubscriptionKey),
-    /// The remaining time of a question is announced.
+    /// The remaining time of a question is emitted.
     Countdown(ReplyToken),
     /// A question times out.
     Timeout(ReplyToken),

@@ -1,5 +1,5 @@
-//! Tool calls: announced before they start, reported when they end. An irreversible call needs a permit, and with a
-//! journal it is announced only after the use of that permit was written (decision 62).
+//! Tool calls: emitted before they start and when they end. An irreversible call needs a permit, and with a journal it is
+//! emitted only after the use of that permit was written (decision 62).
 
 use serde_json::Value;
 
@@ -9,9 +9,9 @@ use crate::confirm::{CallDigest, Permit, PermitError};
 use crate::id::{ReplyToken, SessionId, ToolCallId};
 use crate::message::{Localized, ToolCompleted, ToolInvoked, state};
 
-/// Why an irreversible call was not announced after all. It must not run.
+/// Why an irreversible call was not emitted after its permit was accepted. It must not run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum AnnounceError {
+pub enum InvokeError {
     /// The use of its permit could not be written to the journal.
     NotRecorded,
     /// It became illegal while that was written, for example because its session ended.
@@ -19,7 +19,7 @@ pub enum AnnounceError {
 }
 
 impl Engine {
-    /// Announces the call of a tool that can be undone, before it runs.
+    /// Emits the call of a tool that can be undone, before it runs.
     pub fn invoke_tool(
         &mut self,
         cx: &mut Cx<'_>,
@@ -32,12 +32,12 @@ impl Engine {
             return Err(EngineError::NeedsPermit);
         }
         let id = tool.payload.tool_call_id.get_or_insert_with(|| ToolCallId::random(cx.entropy)).clone();
-        self.announce_call(cx, session, tool)?;
+        self.emit_call(cx, session, tool)?;
         Ok(id)
     }
 
-    /// Announces the call of a tool that cannot be undone. The permit must be for this call and is used up. The tool may
-    /// start only after [`EngineEffect::Invoked`] reported, with the token of the permit, that the call is announced.
+    /// Emits the call of a tool that cannot be undone. The permit must be for this call and is used up. The tool may
+    /// start only after [`EngineEffect::Invoked`] reported, with the token of the permit, that the call was emitted.
     pub fn invoke_irreversible(
         &mut self,
         cx: &mut Cx<'_>,
@@ -59,14 +59,14 @@ impl Engine {
         if self.out.has_journal() {
             self.record_call(cx, session, token, id.clone(), tool)?;
         } else {
-            self.announce_call(cx, session, tool)?;
+            self.emit_call(cx, session, tool)?;
             self.permits.mark_used(&token);
             self.out.push(EngineEffect::Invoked(token, Ok(id.clone())));
         }
         Ok(id)
     }
 
-    /// Writes the use of a permit to the journal. The call is announced when it is written.
+    /// Writes the use of a permit to the journal. The call is emitted when the write is acknowledged.
     fn record_call(
         &mut self,
         cx: &mut Cx<'_>,
@@ -83,15 +83,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Goes on with a call after the journal wrote the use of its permit, or could not.
+    /// Continues a call after the journal recorded the use of its permit, or failed to.
     pub(super) fn handle_call_ack(&mut self, cx: &mut Cx<'_>, token: &ReplyToken, recorded: bool) {
         let Some(call) = self.permits.take_pending(token) else { return };
         let session = call.session.clone();
         let result = if recorded {
             self.permits.mark_used(token);
-            self.announce_recorded_call(cx, call).map_err(AnnounceError::Misuse)
+            self.emit_recorded_call(cx, call).map_err(InvokeError::Misuse)
         } else {
-            Err(AnnounceError::NotRecorded)
+            Err(InvokeError::NotRecorded)
         };
         if result.is_err() {
             self.leave_calling_tool(cx, &session);
@@ -99,7 +99,7 @@ impl Engine {
         self.out.push(EngineEffect::Invoked(token.clone(), result));
     }
 
-    fn announce_recorded_call(&mut self, cx: &mut Cx<'_>, call: PendingCall) -> Result<ToolCallId, EngineError> {
+    fn emit_recorded_call(&mut self, cx: &mut Cx<'_>, call: PendingCall) -> Result<ToolCallId, EngineError> {
         let PendingCall { session, id, tool, mut event } = call;
         self.ensure_state(cx, &session, state::CALLING_TOOL)?;
         self.release_held_text(cx, &session);
@@ -113,10 +113,10 @@ impl Engine {
         Ok(id)
     }
 
-    /// Gives up the calls of a session that wait for the journal, as the session ends.
+    /// Abandons the calls of an ended session that wait for the journal.
     pub(super) fn drop_pending_calls(&mut self, session: &SessionId) {
         for token in self.permits.drop_pending(session) {
-            self.out.push(EngineEffect::Invoked(token, Err(AnnounceError::Misuse(EngineError::UnknownSession))));
+            self.out.push(EngineEffect::Invoked(token, Err(InvokeError::Misuse(EngineError::UnknownSession))));
         }
     }
 
@@ -129,7 +129,7 @@ impl Engine {
         }
     }
 
-    fn announce_call(
+    fn emit_call(
         &mut self,
         cx: &mut Cx<'_>,
         session: &SessionId,

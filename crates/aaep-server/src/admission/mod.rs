@@ -10,7 +10,7 @@ pub(crate) mod rate;
 pub(crate) mod throttle;
 
 use aaep::message::{ReasonCode, SubscriptionRequest};
-use aaep::transport::{Lease, Link, Rejection, ResumePolicy};
+use aaep::transport::{Link, Rejection, Reservation, ResumePolicy};
 use aaep_proto::occupancy::memory_of_terms;
 
 use crate::admission::memory_budget::{AccountKind, MemoryAccount, MemoryBudget, MemoryReservation};
@@ -88,11 +88,11 @@ impl Admission {
     }
 
     /// Reserves the quota slot and the memory of a subscription.
-    fn lease(&self, principal: &str, bytes: usize) -> Result<SubscriptionLease, Rejection> {
+    fn reserve(&self, principal: &str, bytes: usize) -> Result<SubscriptionReservation, Rejection> {
         let slot = self.subscriptions.acquire(principal).map_err(|error| rejection(error.to_string()))?;
-        let mut lease = SubscriptionLease { memory: self.subscriber_memory(principal), _slot: slot };
-        lease.resize(bytes)?;
-        Ok(lease)
+        let mut reservation = SubscriptionReservation { memory: self.subscriber_memory(principal), _slot: slot };
+        reservation.resize(bytes)?;
+        Ok(reservation)
     }
 }
 
@@ -105,22 +105,22 @@ impl ServerContext {
         binding: ResumePolicy,
     ) -> Result<Link, Rejection> {
         let bytes = memory_of_terms(&request.capabilities);
-        let lease = self.admission.lease(peer.principal(), bytes).inspect_err(|rejection| {
+        let reservation = self.admission.reserve(peer.principal(), bytes).inspect_err(|rejection| {
             self.metrics.refused_subscription();
             tracing::info!(principal = peer.principal(), reason = %rejection.message, "subscription rejected");
         })?;
-        self.producer.subscribe_leased(request, peer.principal(), binding, Box::new(lease)).await
+        self.producer.subscribe_with_reservation(request, peer.principal(), binding, Box::new(reservation)).await
     }
 }
 
 /// The quota slot and memory of a subscription.
 #[derive(Debug)]
-struct SubscriptionLease {
+struct SubscriptionReservation {
     memory: MemoryReservation,
     _slot: QuotaSlot,
 }
 
-impl Lease for SubscriptionLease {
+impl Reservation for SubscriptionReservation {
     fn resize(&mut self, bytes: usize) -> Result<(), Rejection> {
         self.memory.resize(SUBSCRIPTION_BYTES + bytes).map_err(|error| rejection(error.message().to_owned()))
     }

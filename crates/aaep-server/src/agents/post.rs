@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::pending::ResponseState;
 use super::raw_event::{ParsedLine, RawEvent};
-use super::registry::{AgentLease, AgentRegistry, ConnectionKind, is_valid_name};
+use super::registry::{AgentGuard, AgentRegistry, ConnectionKind, is_valid_name};
 use super::urgent::is_urgent_line;
 use crate::admission::memory_budget::MemoryReservation;
 use crate::admission::quota::QuotaExhausted;
@@ -64,7 +64,7 @@ pub(super) async fn post_events(
     if !peer.is_current() {
         return Err(HttpProblem::unauthenticated());
     }
-    let lease = acquire_lease(&app, &registry, &peer, &uri, ConnectionKind::PerRequest)?;
+    let guard = acquire_agent(&app, &registry, &peer, &uri, ConnectionKind::PerRequest)?;
     // From here on the connection belongs to an agent, which may wait for a question for a long time.
     let _held = peer.hold();
     let deadline = Instant::now() + wait_of(&uri, &headers);
@@ -73,10 +73,10 @@ pub(super) async fn post_events(
     // In a task of its own, so that an event is handled to its end even if the client disconnects.
     let handling = tokio::spawn(async move {
         let responses = match events {
-            RequestEvents::Single(event) => Some(vec![handle_single(&lease, event).await]),
-            RequestEvents::Batch(body) => handle_batch(&lease, &body).await,
+            RequestEvents::Single(event) => Some(vec![handle_single(&guard, event).await]),
+            RequestEvents::Batch(body) => handle_batch(&guard, &body).await,
         };
-        (lease, responses)
+        (guard, responses)
     });
     let (_lease, responses) = handling.await.map_err(|_| HttpProblem::ended())?;
     let responses = responses.ok_or(TOO_MANY_LINES)?;
@@ -98,13 +98,13 @@ pub(super) async fn post_events(
 }
 
 /// Acquires the agent of a connection or request.
-pub(super) fn acquire_lease(
+pub(super) fn acquire_agent(
     app: &AppState,
     registry: &AgentRegistry,
     peer: &Peer,
     uri: &Uri,
     kind: ConnectionKind,
-) -> Result<AgentLease, HttpProblem> {
+) -> Result<AgentGuard, HttpProblem> {
     let name = query(uri, "agent");
     if name.is_some_and(|name| !is_valid_name(name)) {
         return Err(INVALID_NAME);
@@ -142,10 +142,10 @@ impl RequestEvents {
     }
 }
 
-async fn handle_single(lease: &AgentLease, event: ParsedLine) -> ResponseState {
+async fn handle_single(guard: &AgentGuard, event: ParsedLine) -> ResponseState {
     // Counted before the lock is acquired: another request of this agent may hold it while it waits for subscribers.
-    let urgent = lease.urgent_events().guard_if_urgent(&event);
-    let mut relay = lease.relay().lock().await;
+    let urgent = guard.urgent_events().guard_if_urgent(&event);
+    let mut relay = guard.relay().lock().await;
     let response = relay.handle_event(event).await;
     drop(urgent);
     relay.flush().await;
@@ -154,7 +154,7 @@ async fn handle_single(lease: &AgentLease, event: ParsedLine) -> ResponseState {
 }
 
 /// Returns `None` if there are too many lines.
-async fn handle_batch(lease: &AgentLease, body: &[u8]) -> Option<Vec<ResponseState>> {
+async fn handle_batch(guard: &AgentGuard, body: &[u8]) -> Option<Vec<ResponseState>> {
     let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let lines: Vec<&[u8]> = lines.take(MAX_BATCH_LINES + 1).collect();
     if lines.len() > MAX_BATCH_LINES {
@@ -163,8 +163,8 @@ async fn handle_batch(lease: &AgentLease, body: &[u8]) -> Option<Vec<ResponseSta
     let mut responses = Vec::with_capacity(lines.len());
     // Counted before the lock is acquired: another request of this agent may hold it while it waits for subscribers.
     let last_urgent = lines.iter().rposition(|line| is_urgent_line(line));
-    let mut urgent = last_urgent.map(|_| lease.urgent_events().guard());
-    let mut relay = lease.relay().lock().await;
+    let mut urgent = last_urgent.map(|_| guard.urgent_events().guard());
+    let mut relay = guard.relay().lock().await;
     for (index, line) in lines.into_iter().enumerate() {
         responses.push(relay.handle_line(line).await);
         if Some(index) == last_urgent {

@@ -108,12 +108,12 @@ struct Presence {
 
 /// Keeps an agent from expiring while one of its connections or requests is open.
 #[derive(Debug)]
-pub(super) struct AgentLease {
+pub(super) struct AgentGuard {
     entry: Arc<AgentEntry>,
     kind: ConnectionKind,
 }
 
-impl AgentLease {
+impl AgentGuard {
     /// Returns the agent.
     pub(super) fn relay(&self) -> &Arc<tokio::sync::Mutex<Relay>> {
         &self.entry.relay
@@ -125,7 +125,7 @@ impl AgentLease {
     }
 }
 
-impl Drop for AgentLease {
+impl Drop for AgentGuard {
     fn drop(&mut self) {
         let timeout = match self.kind {
             ConnectionKind::Persistent => RECONNECT_TIMEOUT,
@@ -179,7 +179,7 @@ impl AgentRegistry {
         principal: Option<&str>,
         name: Option<&str>,
         kind: ConnectionKind,
-    ) -> Result<AgentLease, QuotaError> {
+    ) -> Result<AgentGuard, QuotaError> {
         let label = match (name, kind) {
             (Some(name), _) => format!("name {name}"),
             (None, ConnectionKind::PerRequest) => String::new(),
@@ -206,7 +206,7 @@ impl AgentRegistry {
             }
         };
         entry.presence().connections += 1;
-        Ok(AgentLease { entry, kind })
+        Ok(AgentGuard { entry, kind })
     }
 
     /// Acquires a slot for one more agent. If there is none, removes evictable agents: first those of the same principal,
@@ -319,8 +319,8 @@ mod tests {
         }
     }
 
-    async fn send(lease: &AgentLease, line: &[u8]) -> serde_json::Value {
-        match lease.relay().lock().await.handle_line(line).await {
+    async fn send(guard: &AgentGuard, line: &[u8]) -> serde_json::Value {
+        match guard.relay().lock().await.handle_line(line).await {
             ResponseState::Ready(response) => response.to_json(),
             ResponseState::Pending(pending) => panic!("{pending:?}"),
         }
@@ -332,10 +332,10 @@ mod tests {
             [(ConnectionKind::Persistent, RECONNECT_TIMEOUT), (ConnectionKind::PerRequest, REQUEST_IDLE_TIMEOUT)]
         {
             let (agents, mut link) = registry_with_subscriber().await;
-            let lease = agents.acquire(Some("ada"), None, kind).unwrap();
-            assert_eq!(send(&lease, STARTED).await["type"], "published");
+            let guard = agents.acquire(Some("ada"), None, kind).unwrap();
+            assert_eq!(send(&guard, STARTED).await["type"], "published");
             let before = Instant::now();
-            drop(lease);
+            drop(guard);
             wait_for(&mut link, CoreType::SessionErrored).await;
             let passed = before.elapsed();
             assert!(passed >= timeout && passed < timeout + 3 * EXPIRY_CHECK_INTERVAL, "{kind:?} {passed:?}");
@@ -346,14 +346,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn agent_that_reconnects_in_time_continues_its_session() {
         let (agents, mut link) = registry_with_subscriber().await;
-        let lease = agents.acquire(Some("ada"), Some("one"), ConnectionKind::Persistent).unwrap();
-        send(&lease, STARTED).await;
-        drop(lease);
+        let guard = agents.acquire(Some("ada"), Some("one"), ConnectionKind::Persistent).unwrap();
+        send(&guard, STARTED).await;
+        drop(guard);
         tokio::time::sleep(RECONNECT_TIMEOUT / 2).await;
-        let lease = agents.acquire(Some("ada"), Some("one"), ConnectionKind::Persistent).unwrap();
+        let guard = agents.acquire(Some("ada"), Some("one"), ConnectionKind::Persistent).unwrap();
         tokio::time::sleep(2 * REQUEST_IDLE_TIMEOUT).await;
         let done = br#"{"type":"session.completed","session_id":"s","summary_normal":"Done."}"#;
-        assert_eq!(send(&lease, done).await["type"], "published");
+        assert_eq!(send(&guard, done).await["type"], "published");
         wait_for(&mut link, CoreType::SessionCompleted).await;
     }
 
@@ -383,19 +383,19 @@ mod tests {
         let producer = Producer::builder("garden").build();
         let config = Config::default();
         let agents = AgentRegistry::new(producer, &config, &Admission::shared(&config.limits));
-        let leases: Vec<AgentLease> =
+        let guards: Vec<AgentGuard> =
             (0..MAX_AGENTS).map(|_| agents.acquire(None, None, ConnectionKind::Persistent).unwrap()).collect();
         assert!(agents.acquire(None, None, ConnectionKind::Persistent).is_err());
-        drop(leases);
+        drop(guards);
     }
 
     #[tokio::test]
     async fn agent_whose_events_are_all_invalid_keeps_no_slot() {
         let (agents, _link) = registry_with_subscriber().await;
         for n in 0..2 * MAX_AGENTS {
-            let lease = agents.acquire(Some("eve"), Some(&format!("a{n}")), ConnectionKind::PerRequest).unwrap();
-            assert_eq!(send(&lease, br#"{"type":"tool.invoked"}"#).await["type"], "refused");
-            drop(lease);
+            let guard = agents.acquire(Some("eve"), Some(&format!("a{n}")), ConnectionKind::PerRequest).unwrap();
+            assert_eq!(send(&guard, br#"{"type":"tool.invoked"}"#).await["type"], "refused");
+            drop(guard);
         }
         assert!(agents.lock().values().all(|entry| entry.is_expired()));
         assert!(agents.acquire(Some("ada"), None, ConnectionKind::PerRequest).is_ok());
@@ -404,11 +404,11 @@ mod tests {
     #[tokio::test]
     async fn agents_of_one_principal_cannot_take_the_slots_of_another() {
         let (agents, _link) = registry_with_subscriber().await;
-        let mut leases = Vec::new();
-        while let Ok(lease) = agents.acquire(Some("eve"), None, ConnectionKind::Persistent) {
-            leases.push(lease);
+        let mut guards = Vec::new();
+        while let Ok(guard) = agents.acquire(Some("eve"), None, ConnectionKind::Persistent) {
+            guards.push(guard);
         }
-        assert_eq!(leases.len(), Config::default().limits.agents_per_principal);
+        assert_eq!(guards.len(), Config::default().limits.agents_per_principal);
         let ada = agents.acquire(Some("ada"), None, ConnectionKind::Persistent).unwrap();
         assert_eq!(send(&ada, STARTED).await["type"], "published");
     }
@@ -420,9 +420,9 @@ mod tests {
         drop(link);
         let most = Config::default().limits.agents_per_principal;
         for n in 0..2 * most {
-            let lease = agents.acquire(Some("eve"), Some(&format!("a{n}")), ConnectionKind::PerRequest).unwrap();
-            send(&lease, STARTED).await;
-            send(&lease, br#"{"type":"session.completed","session_id":"s","summary_normal":"Done."}"#).await;
+            let guard = agents.acquire(Some("eve"), Some(&format!("a{n}")), ConnectionKind::PerRequest).unwrap();
+            send(&guard, STARTED).await;
+            send(&guard, br#"{"type":"session.completed","session_id":"s","summary_normal":"Done."}"#).await;
         }
         assert!(agents.lock().len() <= most);
     }
@@ -432,13 +432,13 @@ mod tests {
         let (agents, link) = registry_with_subscriber().await;
         // A subscriber that does not read would slow the agents down.
         drop(link);
-        let mut leases = Vec::new();
+        let mut guards = Vec::new();
         let mut started = 0;
         'all: for n in 0.. {
-            let lease = agents.acquire(Some("eve"), Some(&format!("a{n}")), ConnectionKind::Persistent).unwrap();
+            let guard = agents.acquire(Some("eve"), Some(&format!("a{n}")), ConnectionKind::Persistent).unwrap();
             for s in 0..256 {
                 let line = format!(r#"{{"type":"session.started","session_id":"s{s}","summary_normal":"Digging."}}"#);
-                let response = send(&lease, line.as_bytes()).await;
+                let response = send(&guard, line.as_bytes()).await;
                 if response["type"] != "published" {
                     let text = response["problems"][0]["message"].as_str().unwrap();
                     assert!(text.contains("limits.sessions_per_principal"), "{text}");
@@ -446,7 +446,7 @@ mod tests {
                 }
                 started += 1;
             }
-            leases.push(lease);
+            guards.push(guard);
         }
         assert_eq!(started, Config::default().limits.sessions_per_principal);
         let ada = agents.acquire(Some("ada"), None, ConnectionKind::Persistent).unwrap();

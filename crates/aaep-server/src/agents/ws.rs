@@ -23,9 +23,9 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role as WebSocketRole
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::pending::ResponseState;
-use super::post::acquire_lease;
+use super::post::acquire_agent;
 use super::read_ahead::{AgentMessage, AgentMessages, AgentSocket, ReadAhead};
-use super::registry::{AgentLease, AgentRegistry, ConnectionKind};
+use super::registry::{AgentGuard, AgentRegistry, ConnectionKind};
 use crate::admission::message_memory::{MessageMemory, MeteredIo};
 use crate::admission::rate::{ControlFrameAction, ControlFrameRate};
 use crate::close::{Close, Violation};
@@ -39,7 +39,7 @@ const MAX_QUEUED_RESPONSES: usize = 64;
 
 /// An agent that was let in, and who it is.
 struct AdmittedAgent {
-    lease: AgentLease,
+    guard: AgentGuard,
     peer: Peer,
 }
 
@@ -63,8 +63,8 @@ pub(super) async fn upgrade(
         Ok(peer) if !peer.may(Role::Produce) => {
             Err(Close::new(CloseCode::Unauthorized, "these credentials are for no agent"))
         }
-        Ok(peer) => match acquire_lease(&app, &registry, &peer, &parts.uri, ConnectionKind::Persistent) {
-            Ok(lease) => Ok(AdmittedAgent { lease, peer }),
+        Ok(peer) => match acquire_agent(&app, &registry, &peer, &parts.uri, ConnectionKind::Persistent) {
+            Ok(guard) => Ok(AdmittedAgent { guard, peer }),
             Err(problem) => return problem.into_response(),
         },
     };
@@ -90,7 +90,7 @@ async fn serve(app: AppState, agent: Result<AdmittedAgent, Close>, stream: Tokio
         Ok(agent) => {
             let _held = agent.peer.hold();
             let _open = app.context.metrics.connection(Transport::WebSocket);
-            let urgent_events = agent.lease.urgent_events().clone();
+            let urgent_events = agent.guard.urgent_events().clone();
             let messages = AgentMessages { source, unfinished, ahead_memory, urgent_events };
             serve_agent(&app, &agent, messages, &mut sink).await
         }
@@ -108,7 +108,7 @@ async fn serve_agent(app: &AppState, agent: &AdmittedAgent, messages: AgentMessa
     let (responses, queued) = mpsc::channel(MAX_QUEUED_RESPONSES);
     let mut stopping = app.context.stopping.clone();
     let receiver = EventReceiver {
-        relay: agent.lease.relay().clone(),
+        relay: agent.guard.relay().clone(),
         peer: agent.peer.clone(),
         messages: ReadAhead::new(messages),
         responses,

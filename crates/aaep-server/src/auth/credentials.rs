@@ -143,10 +143,10 @@ impl ClientCertificate {
 
 /// Accepted credentials of a connection, which may lapse. Clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct CredentialLease(Arc<AcceptedCredentials>);
+pub(crate) struct AcceptedCredentials(Arc<AcceptedCredentialsInner>);
 
 #[derive(Debug)]
-struct AcceptedCredentials {
+struct AcceptedCredentialsInner {
     credentials: Arc<Credentials>,
     presented: PresentedCredentials,
     identity: Arc<Identity>,
@@ -154,15 +154,15 @@ struct AcceptedCredentials {
     checked: AtomicU64,
 }
 
-impl CredentialLease {
+impl AcceptedCredentials {
     /// Accepts credentials, or returns a reason for logs.
     pub(crate) fn accept(
         credentials: &Arc<Credentials>,
         presented: PresentedCredentials,
-    ) -> Result<CredentialLease, &'static str> {
+    ) -> Result<AcceptedCredentials, &'static str> {
         let checked = AtomicU64::new(*credentials.changes.borrow());
         let identity = credentials.identify(&presented)?;
-        Ok(CredentialLease(Arc::new(AcceptedCredentials {
+        Ok(AcceptedCredentials(Arc::new(AcceptedCredentialsInner {
             credentials: credentials.clone(),
             presented,
             identity,
@@ -176,7 +176,7 @@ impl CredentialLease {
 
     /// Returns whether they are still accepted.
     pub(crate) fn is_valid(&self) -> bool {
-        let AcceptedCredentials { credentials, checked, identity, .. } = &*self.0;
+        let AcceptedCredentialsInner { credentials, checked, identity, .. } = &*self.0;
         if identity.expires.is_some_and(|end| system_time() >= end) {
             return false;
         }
@@ -193,14 +193,14 @@ impl CredentialLease {
 
     /// Checks them again. Changed roles count as revoked: a new connection gets the new roles.
     fn check(&self) -> bool {
-        let AcceptedCredentials { credentials, presented, identity, .. } = &*self.0;
+        let AcceptedCredentialsInner { credentials, presented, identity, .. } = &*self.0;
         let now = credentials.identify(presented);
         now.is_ok_and(|now| now.principal == identity.principal && now.roles == identity.roles)
     }
 
     /// Waits until they are no longer accepted.
     pub(crate) async fn lapsed(&self) {
-        let AcceptedCredentials { credentials, presented, identity, .. } = &*self.0;
+        let AcceptedCredentialsInner { credentials, presented, identity, .. } = &*self.0;
         let mut changes = credentials.changes.subscribe();
         loop {
             changes.borrow_and_update();

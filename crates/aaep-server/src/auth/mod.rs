@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::http::header;
 
 use crate::admission::connection_slots::ConnectionSlot;
-use crate::auth::credentials::{ClientCertificate, CredentialLease, Credentials, PresentedCredentials};
+use crate::auth::credentials::{AcceptedCredentials, ClientCertificate, Credentials, PresentedCredentials};
 use crate::config::{Config, ConfigError};
 use crate::metrics::Transport;
 use crate::peer::Peer;
@@ -67,8 +67,8 @@ impl Authenticator {
             (None, Some(certificate)) => PresentedCredentials::Certificate(certificate.clone()),
             (None, None) => return Err(AuthError::Missing),
         };
-        let lease = CredentialLease::accept(&self.credentials, presented).map_err(AuthError::Invalid)?;
-        Ok(Peer { identity: lease.identity(), transport, lease: Some(lease), slot: None })
+        let accepted = AcceptedCredentials::accept(&self.credentials, presented).map_err(AuthError::Invalid)?;
+        Ok(Peer { identity: accepted.identity(), transport, credentials: Some(accepted), slot: None })
     }
 
     /// Returns whether a request may use this host name. Otherwise a web page could point its own name here and pass for

@@ -48,8 +48,8 @@ pub(super) async fn read_within(
     if !kind.eq_ignore_ascii_case("application/json") {
         return Err(NOT_JSON);
     }
-    let announced = headers.get(header::CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|bytes| bytes > limits.max_bytes) {
+    let content_length = headers.get(header::CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<usize>().ok());
+    if content_length.is_some_and(|bytes| bytes > limits.max_bytes) {
         return Err(TOO_LARGE);
     }
     collect(app, limits, body).await

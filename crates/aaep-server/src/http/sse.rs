@@ -52,7 +52,8 @@ impl EventStream {
         let keep_alive = Box::pin(tokio::time::sleep(keep_alive_interval));
         context.metrics.opened(Transport::Sse);
         let held = peer.hold();
-        let lapsed = peer.lease.map(|lease| -> LapsedFuture { Box::pin(async move { lease.lapsed().await }) });
+        let lapsed =
+            peer.credentials.map(|credentials| -> LapsedFuture { Box::pin(async move { credentials.lapsed().await }) });
         EventStream {
             context,
             link,

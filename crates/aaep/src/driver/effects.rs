@@ -73,7 +73,7 @@ impl DriverState {
                         let _ = waiter.send(outcome);
                     }
                 }
-                EngineEffect::Invoked(token, result) => self.handle_announced(&token, result),
+                EngineEffect::Invoked(token, result) => self.handle_invoked(&token, result),
                 EngineEffect::Audit(record) => self.handle_audit_record(*record),
                 EngineEffect::Journal(entry) => {
                     if let Some(recorder) = &mut self.recorder {

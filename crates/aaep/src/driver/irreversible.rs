@@ -1,8 +1,8 @@
-//! Announcing irreversible calls. A tool may start only after the engine has announced the call, and the engine does that
+//! Irreversible calls. A tool may start only after the engine has emitted its `tool.invoked`, and the engine does that
 //! after the use of the permit is recorded.
 
 use aaep_proto::confirm::Permit;
-use aaep_proto::engine::{AnnounceError, EngineError};
+use aaep_proto::engine::{EngineError, InvokeError};
 use aaep_proto::id::{ReplyToken, SessionId, ToolCallId};
 use aaep_proto::message::{Localized, ToolCompleted, ToolInvoked, ToolStatus};
 use aaep_proto::time::Moment;
@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 use crate::driver::{DriverState, Handle, Waiter};
 use crate::error::Error;
 
-/// Called once, in the driver, with the id of the announced call or with why it was not announced. If nobody waits for
-/// the call any more, what the callback makes of the id is dropped there, which reports the call as abandoned.
-pub(crate) type AnnounceCallback = Box<dyn FnOnce(Result<ToolCallId, Error>, Moment) + Send>;
+/// Called once, in the driver, with the id of the call or with the reason why it must not run. If the caller no longer
+/// waits, the value that the callback creates is dropped, which reports the call as abandoned.
+pub(crate) type InvokeCallback = Box<dyn FnOnce(Result<ToolCallId, Error>, Moment) + Send>;
 
-/// An irreversible call that is to be announced.
+/// An irreversible call that was not emitted yet.
 pub(crate) struct IrreversibleCall {
     pub(crate) session: SessionId,
     pub(crate) invoked: Localized<ToolInvoked>,
@@ -25,28 +25,28 @@ pub(crate) struct IrreversibleCall {
 }
 
 impl DriverState {
-    fn invoke_irreversible(&mut self, call: IrreversibleCall, callback: AnnounceCallback) -> Result<(), EngineError> {
+    fn invoke_irreversible(&mut self, call: IrreversibleCall, callback: InvokeCallback) -> Result<(), EngineError> {
         let IrreversibleCall { session, invoked, arguments, permit } = call;
         let token = permit.token().clone();
         self.with_engine(|engine, cx| engine.invoke_irreversible(cx, &session, invoked, &arguments, permit))?;
-        self.waiters.insert(token, Waiter::Announcement(callback));
+        self.waiters.insert(token, Waiter::Invocation(callback));
         Ok(())
     }
 
     /// Passes on whether the call that a permit was used for was announced.
-    pub(crate) fn handle_announced(&mut self, token: &ReplyToken, result: Result<ToolCallId, AnnounceError>) {
-        let Some(Waiter::Announcement(callback)) = self.waiters.remove(token) else { return };
+    pub(crate) fn handle_invoked(&mut self, token: &ReplyToken, result: Result<ToolCallId, InvokeError>) {
+        let Some(Waiter::Invocation(callback)) = self.waiters.remove(token) else { return };
         let now = self.clock.now().moment;
         let result = result.map_err(|error| match error {
-            AnnounceError::NotRecorded => Error::NotRecorded,
-            AnnounceError::Misuse(error) => Error::Misuse(error),
+            InvokeError::NotRecorded => Error::NotRecorded,
+            InvokeError::Misuse(error) => Error::Misuse(error),
         });
         callback(result, now);
     }
 }
 
 impl Handle {
-    /// Announces a call and waits until that is done. `make` turns the call's id into the result. If the caller has
+    /// Emits a call and waits until that is done. `make` turns the call's id into the result. If the caller has
     /// stopped waiting by then, the result is dropped in the driver; a result that needs cleaning up does it in its `Drop`.
     pub(crate) async fn invoke_irreversible<T: Send + 'static>(
         &self,
@@ -54,14 +54,14 @@ impl Handle {
         make: impl FnOnce(ToolCallId, Moment) -> T + Send + 'static,
     ) -> Result<T, Error> {
         let (result_tx, result) = oneshot::channel();
-        let callback: AnnounceCallback =
-            Box::new(move |announced, now| drop(result_tx.send(announced.map(|id| make(id, now)))));
+        let callback: InvokeCallback =
+            Box::new(move |result, now| drop(result_tx.send(result.map(|id| make(id, now)))));
         self.call(move |driver| driver.invoke_irreversible(call, callback)).await??;
         result.await.map_err(|_| Error::Gone)?
     }
 }
 
-/// The id of an announced call whose end its caller will report. If this is dropped before the caller takes the id, the
+/// The id of an emitted call whose end its caller will report. If this is dropped before the caller takes the id, the
 /// call is reported as abandoned.
 pub(crate) struct AbandonOnDrop {
     handle: Handle,

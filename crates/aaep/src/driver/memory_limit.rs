@@ -1,4 +1,4 @@
-//! Memory for subscriptions: the lease of each one, and the limit for all of them. When queued events use too much
+//! Memory for subscriptions: the reservation of each one, and the limit for all of them. When queued events use too much
 //! memory, the subscriptions that are furthest behind are closed.
 
 use aaep_proto::engine::{CloseInfo, ResumePolicy, SubscriptionKey};
@@ -7,7 +7,7 @@ use aaep_proto::negotiate::Rejection;
 use aaep_proto::occupancy::memory_after_change;
 
 use crate::driver::DriverState;
-use crate::transport::{Lease, Link, LinkTx};
+use crate::transport::{Link, LinkTx, Reservation};
 
 /// A subscription with at most this many unread bytes keeps up and is never closed to free memory.
 const MAX_UNREAD_BYTES_IF_KEEPING_UP: usize = 64 * 1024;
@@ -33,17 +33,17 @@ impl DriverState {
         request: &SubscriptionRequest,
         principal: &str,
         policy: ResumePolicy,
-        lease: Option<Box<dyn Lease>>,
+        reservation: Option<Box<dyn Reservation>>,
     ) -> Result<Option<Link>, Rejection> {
         let key = self.with_engine(|engine, cx| engine.subscribe(cx, request, principal, policy))?;
         let link = self.connect_link(key, policy);
         if let Some(link_tx) = self.links.get_mut(&key) {
-            link_tx.lease = lease;
+            link_tx.reservation = reservation;
         }
         Ok(link)
     }
 
-    /// Rejects a renegotiation if the lease of its subscription refuses the memory for it. Returns whether it was
+    /// Rejects a renegotiation if the reservation of its subscription refuses the memory for it. Returns whether it was
     /// rejected.
     pub(crate) fn reject_oversized(&mut self, key: SubscriptionKey, message: &Message) -> bool {
         let Message::SubscriptionRenegotiate(change) = message else { return false };
@@ -52,8 +52,10 @@ impl DriverState {
             return false;
         }
         let bytes = memory_after_change(terms, &change.capabilities);
-        let Some(lease) = self.links.get_mut(&key).and_then(|link_tx| link_tx.lease.as_mut()) else { return false };
-        match lease.resize(bytes) {
+        let Some(reservation) = self.links.get_mut(&key).and_then(|link_tx| link_tx.reservation.as_mut()) else {
+            return false;
+        };
+        match reservation.resize(bytes) {
             Ok(()) => false,
             Err(rejection) => {
                 self.with_engine(|engine, cx| engine.reject_renegotiation(cx, key, &rejection));

@@ -27,7 +27,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use crate::backpressure::Backpressure;
 use crate::driver::fairness::YieldBudget;
 use crate::driver::handle::{DriverCall, MAX_QUEUED_COMMANDS, MAX_QUEUED_OUT_OF_BAND};
-use crate::driver::irreversible::AnnounceCallback;
+use crate::driver::irreversible::InvokeCallback;
 use crate::driver::memory_limit::MemoryLimit;
 use crate::driver::recorder::{CommitResult, Recorder};
 use crate::driver::shutdown::Shutdown;
@@ -41,11 +41,11 @@ const MAX_LINK_EVENTS_PER_TURN: usize = 64;
 /// Audit records that may wait for their reader.
 const MAX_QUEUED_AUDIT_RECORDS: usize = 1024;
 
-/// Who waits for the outcome of a question, or for the announcement of the call that it permitted.
+/// Who waits for the outcome of a question, or for the start of the call that it permitted.
 pub(crate) enum Waiter {
     Confirmation(oneshot::Sender<ConfirmationOutcome>),
     Clarification(oneshot::Sender<ClarificationOutcome>),
-    Announcement(AnnounceCallback),
+    Invocation(InvokeCallback),
 }
 
 /// The engine and everything that the driver needs to run it.

@@ -9,10 +9,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::event::LinkEvent;
 use super::history::ResumeReplay;
-use super::lease::Lease;
 use super::link::Link;
 use super::link_sender::LinkSender;
 use super::queue::{Outbound, OutboundQueue};
+use super::reservation::Reservation;
 use crate::backpressure::ConnectedGuard;
 
 /// Messages of one subscriber, other than replies, that may wait for the driver.
@@ -37,7 +37,7 @@ pub(crate) struct LinkTx {
     /// The number of the current reader, while there is one.
     reader: Option<u64>,
     /// Released when the subscription ends.
-    pub(crate) lease: Option<Box<dyn Lease>>,
+    pub(crate) reservation: Option<Box<dyn Reservation>>,
 }
 
 impl LinkTx {
@@ -51,7 +51,7 @@ impl LinkTx {
             resumable,
             connected: None,
             reader: None,
-            lease: None,
+            reservation: None,
         }
     }
 

@@ -7,16 +7,16 @@
 
 mod event;
 mod history;
-mod lease;
 mod link;
 mod link_sender;
 mod link_tx;
 mod queue;
+mod reservation;
 
-pub use lease::Lease;
 pub use link::Link;
 pub use link_sender::LinkSender;
 pub use queue::Outbound;
+pub use reservation::Reservation;
 
 pub(crate) use event::{InboundMessage, LinkEvent, OutOfBandMessage};
 pub(crate) use link_tx::LinkTx;

@@ -110,14 +110,14 @@ async fn resumed_link_receives_missed_events() {
     assert_eq!(names(&rest(second).await), ["session.started", "state.changed", "session.completed"]);
 }
 
-/// A lease with room for so many bytes, which tells when it is given back.
+/// A reservation with room for so many bytes, which tells when it is given back.
 #[derive(Debug)]
-struct FixedLease {
+struct FixedReservation {
     bytes: usize,
     _held: Arc<()>,
 }
 
-impl aaep::transport::Lease for FixedLease {
+impl aaep::transport::Reservation for FixedReservation {
     fn resize(&mut self, bytes: usize) -> Result<(), aaep::transport::Rejection> {
         if bytes <= self.bytes {
             return Ok(());
@@ -139,11 +139,14 @@ fn subscription_request() -> aaep::message::SubscriptionRequest {
 }
 
 #[tokio::test(start_paused = true)]
-async fn subscription_holds_its_lease_until_it_ends() {
+async fn subscription_holds_its_reservation_until_it_ends() {
     let producer = producer();
     let held = Arc::new(());
-    let lease = Box::new(FixedLease { bytes: usize::MAX, _held: held.clone() });
-    let link = producer.subscribe_leased(&subscription_request(), "ada", ResumePolicy::Resumable, lease).await.unwrap();
+    let reservation = Box::new(FixedReservation { bytes: usize::MAX, _held: held.clone() });
+    let link = producer
+        .subscribe_with_reservation(&subscription_request(), "ada", ResumePolicy::Resumable, reservation)
+        .await
+        .unwrap();
     let id = link.id().clone();
     drop(link);
     producer.subscriber_counts().await;
@@ -155,11 +158,13 @@ async fn subscription_holds_its_lease_until_it_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn renegotiation_beyond_the_lease_is_rejected() {
+async fn renegotiation_beyond_its_reservation_is_rejected() {
     let producer = producer();
-    let lease = Box::new(FixedLease { bytes: 20_000, _held: Arc::default() });
-    let mut link =
-        producer.subscribe_leased(&subscription_request(), "ada", ResumePolicy::Connection, lease).await.unwrap();
+    let reservation = Box::new(FixedReservation { bytes: 20_000, _held: Arc::default() });
+    let mut link = producer
+        .subscribe_with_reservation(&subscription_request(), "ada", ResumePolicy::Connection, reservation)
+        .await
+        .unwrap();
     link.recv().await.unwrap();
     let change = |patterns: usize| {
         let patterns: Vec<String> = (0..patterns).map(|n| format!("x{n}:{:y<200}", "")).collect();

@@ -2,16 +2,16 @@
 
 use aaep_proto::negotiate::Rejection;
 
-/// The resources of a server that one subscription occupies. The subscription holds its lease until it ends, also while
-/// it has no connection. Dropping the lease frees the resources.
+/// The resources of a server that one subscription occupies. The subscription holds its reservation until it ends, also while
+/// it has no connection. Dropping the reservation frees the resources.
 ///
 /// ```
-/// use aaep::transport::{Lease, Rejection};
+/// use aaep::transport::{Reservation, Rejection};
 ///
 /// #[derive(Debug)]
 /// struct Unlimited;
 ///
-/// impl Lease for Unlimited {
+/// impl Reservation for Unlimited {
 ///     fn resize(&mut self, _bytes: usize) -> Result<(), Rejection> {
 ///         Ok(())
 ///     }
@@ -19,7 +19,7 @@ use aaep_proto::negotiate::Rejection;
 ///
 /// assert!(Unlimited.resize(1 << 20).is_ok());
 /// ```
-pub trait Lease: std::fmt::Debug + Send {
+pub trait Reservation: std::fmt::Debug + Send {
     /// Changes how many bytes the subscription may occupy in total. An error rejects the renegotiation that would need
     /// so many.
     fn resize(&mut self, bytes: usize) -> Result<(), Rejection>;

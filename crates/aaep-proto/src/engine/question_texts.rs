@@ -4,11 +4,11 @@ use super::questions::{Countdown, QuestionKind};
 use crate::confirm::Resolution;
 use crate::time::Moment;
 
-/// Questions with a longer timeout announce the time that is left; a shorter one would only be interrupted (6.4.3,
-/// decision 17).
+/// Countdowns are emitted only for questions with a longer timeout: for shorter ones they would interrupt the user while
+/// answering (6.4.3, decision 17).
 const COUNTDOWN_ABOVE_SECS: u32 = 60;
 
-/// Returns when the remaining time is announced: when a half and when a tenth of it is left.
+/// Returns when the remaining time is emitted: when a half and when a tenth of it is left.
 pub(super) fn countdowns(asked_at: Moment, timeout_seconds: u32) -> Vec<Countdown> {
     if timeout_seconds <= COUNTDOWN_ABOVE_SECS {
         return Vec::new();
@@ -21,12 +21,12 @@ pub(super) fn countdowns(asked_at: Moment, timeout_seconds: u32) -> Vec<Countdow
         .to_vec()
 }
 
-/// Returns the announcement of the remaining time.
+/// Returns the text for the remaining time.
 pub(super) fn countdown_text(seconds_left: u32) -> String {
     format!("{seconds_left} seconds left to answer.")
 }
 
-/// Returns the announcement of how a question was resolved.
+/// Returns the text for how a question was resolved.
 pub(super) fn resolution_summary(resolution: Resolution, accepted: bool, kind: QuestionKind) -> &'static str {
     let confirmation = kind == QuestionKind::Confirmation;
     match (resolution, confirmation, accepted) {
