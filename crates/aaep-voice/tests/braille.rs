@@ -1,6 +1,6 @@
-//! Braille through a real BRLTTY with a virtual display that the test holds in its hands, and hostile servers.
+//! Braille through a real BRLTTY with a virtual display that the test controls, and hostile servers.
 //!
-//! Needs the Debian package brltty. Its server listens in `/var/lib/BrlAPI` under a name that is the test's own.
+//! Needs the Debian package brltty. Its server listens in `/var/lib/BrlAPI` under a name unique to the test.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
@@ -72,7 +72,7 @@ async fn display_can_be_entered_again_after_leaving() {
     brltty.shows(&"long ".repeat(8)).await;
     brltty.press("KEY_ENTER").await;
     assert_eq!(soon("the key", other.key()).await.unwrap().kind, KeyKind::Enter);
-    assert!(timeout(Duration::from_millis(1), display.key()).await.is_err(), "who has left gets no keys");
+    assert!(timeout(Duration::from_millis(1), display.key()).await.is_err(), "a client that left gets no keys");
     drop(other);
     soon("the display", display.enter_tty_mode(&[1])).await.unwrap();
     display.write("third", None).await.unwrap();
@@ -130,7 +130,7 @@ async fn key_file_is_required_to_connect() {
     }
 }
 
-/// A packet of the protocol.
+/// Encodes a BrlAPI packet.
 fn packet(kind: u8, content: &[u8]) -> Vec<u8> {
     let size = u32::try_from(content.len()).unwrap();
     [&size.to_be_bytes()[..], &[0, 0, 0, kind], content].concat()
@@ -144,7 +144,7 @@ fn size(columns: u32, rows: u32) -> Vec<u8> {
     packet(b's', &[columns.to_be_bytes(), rows.to_be_bytes()].concat())
 }
 
-/// A server that says this, whatever it is asked, and then waits until its client goes.
+/// Starts a server that sends these packets, whatever it receives, and then waits until the client disconnects.
 fn fake(says: Vec<Vec<u8>>) -> (TempDir, BrailleConfig) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("fake.sock");
@@ -192,7 +192,7 @@ async fn queued_keys_are_bounded() {
     let enter = packet(b'k', &[0, 0, 0, 0, 0, 0, 0xff, 0x0d]);
     let escape = packet(b'k', &[0, 0, 0, 0, 0, 0, 0xff, 0x1b]);
     let unknown = packet(b'?', &[7; 4096]);
-    // The keys before the answer are kept up to a bound; the one after it comes as always.
+    // Keys before the response are queued up to a bound; the one after it is received normally.
     let says = vec![hello(), size(40, 1), enter.repeat(5000), unknown, packet(b'A', &[]), escape];
     let (_directory, config) = fake(says);
     let mut display = soon("the connection", Braille::connect(&config)).await.unwrap();

@@ -1,7 +1,7 @@
 //! Speech through a real speech-dispatcher: the exact words, order, priorities, languages and cancellations.
 //!
-//! Needs the Debian packages speech-dispatcher, speech-dispatcher-espeak-ng and espeak-ng. Each test has a server of its
-//! own in a temporary directory, and makes no sound.
+//! Needs the Debian packages speech-dispatcher, speech-dispatcher-espeak-ng and espeak-ng. Each test starts its own
+//! server in a temporary directory, without audio output.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
@@ -143,7 +143,7 @@ async fn cancel_about_cancels_a_message_just_sent() {
     let mut speechd = TestSpeechd::held();
     let voice = connect(speechd.serve().await).await;
     let mut events = voice.events();
-    // Without waiting for its beginning: the cancellation meets it anywhere on its way.
+    // Does not wait for its start, so the cancellation arrives at any stage of the message.
     for _ in 0..20 {
         let id = voice.say(message("Stale.", "old")).unwrap();
         voice.cancel_about("old");
@@ -179,7 +179,7 @@ async fn important_message_interrupts_and_queued_messages_follow() {
     let first = voice.say(important("Confirm.")).unwrap();
     assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id: long, about: Some("story".into()) });
     begun(&mut events, first).await;
-    assert!(!speechd.lines().contains(&"CANCEL self".to_owned()), "the priority alone cuts");
+    assert!(!speechd.lines().contains(&"CANCEL self".to_owned()), "the priority alone interrupts");
     let second = voice.say(important("Confirm this too.")).unwrap();
     speechd.go();
     for id in [first, second, later] {
@@ -247,7 +247,7 @@ async fn last_progress_is_spoken_after_other_clients() {
     begun(&mut others, reading).await;
     let id = voice.say(Utterance::new("All done.", "en", Priority::Progress)).unwrap();
     until("it to be handed over", || speechd.lines().contains(&"All done.".to_owned()).then_some(())).await;
-    // The server passes it over for this, and says it in the end all the same.
+    // The server postpones it for this message but speaks it in the end.
     let urgent = other.say(important("Battery low.")).unwrap();
     begun(&mut others, urgent).await;
     assert_eq!(event(&mut events).await, VoiceEvent::Canceled { id, about: None });
@@ -342,7 +342,7 @@ async fn restarted_server_speaks_pending_messages_again() {
     assert_eq!(speechd.spoken(), ["begin en Confirm.", "begin en Confirm.", "end", "begin en Details.", "end",]);
 }
 
-/// A server of the test's own that answers each line by `answer`, and closes when that gives nothing.
+/// Starts a server that responds to each line with `answer`, and closes the connection if that returns `None`.
 fn fake(answer: impl Fn(usize, &str) -> Option<String> + Send + 'static) -> (tempfile::TempDir, VoiceConfig) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("fake.sock");
@@ -366,7 +366,7 @@ fn fake(answer: impl Fn(usize, &str) -> Option<String> + Send + 'static) -> (tem
     (directory, VoiceConfig { address: Some(Endpoint::Unix(path)), start: None, ..VoiceConfig::default() })
 }
 
-/// Answers like a server that says everything at once.
+/// Responds like a server that speaks every message immediately.
 fn obedient(line: &str) -> String {
     match line {
         "SPEAK" => "230 OK RECEIVING DATA\r\n".into(),
@@ -422,7 +422,7 @@ async fn message_that_kills_the_server_is_retried_once() {
 async fn message_that_never_ends_does_not_block_the_queue() {
     let taken = AtomicU32::new(0);
     let (_directory, config) = fake(move |_, line| match line {
-        // The first text is taken, and then there is nothing but silence.
+        // The first message is accepted, but no event follows.
         "." if taken.fetch_add(1, Ordering::Relaxed) == 0 => Some("225-9\r\n225 OK\r\n".into()),
         line => Some(obedient(line)),
     });

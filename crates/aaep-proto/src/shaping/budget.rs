@@ -98,7 +98,7 @@ mod tests {
     fn burst_is_one_second_and_refill_is_smooth() {
         let mut budget = RateBudget::new(Some(4), Moment::default());
         assert_eq!((0..10).filter(|_| budget.take(Moment::default())).count(), 4);
-        // A quarter of a second brings exactly one, not four at the full second.
+        // A quarter of a second refills exactly one token, rather than a full second all four.
         assert!(!budget.take(Moment::from_micros(249_999)));
         assert!(budget.take(Moment::from_micros(250_000)));
         assert!(!budget.take(Moment::from_micros(250_000)));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     proptest! {
-        /// The bound of decision 4, in every window, whatever the times of asking.
+        /// The bound of decision 4 holds in every window, whenever tokens are taken.
         #[test]
         fn no_window_has_more_than_rate_times_length_plus_rate(rate in 1u32..50, gaps in proptest::collection::vec(0u64..400_000, 1..200)) {
             let mut budget = RateBudget::new(Some(rate), Moment::default());

@@ -3,7 +3,7 @@
 //!
 //! Waiting events are ordered by arrival. Events that coalesce (text of one output, state changes and progress of one
 //! session) have one place, that of the newest. Once another event was released in the meantime, they keep their place:
-//! otherwise an agent that never pauses could make one kind of event wait for ever.
+//! otherwise an agent that never pauses could delay one kind of event forever.
 
 mod terms;
 
@@ -361,7 +361,7 @@ impl Outbox {
             QueuedContent::Text(mut text) => {
                 let taken = text.take(ChunkBounds { boundaries: self.terms.boundaries, pace_wpm: self.terms.pace_wpm });
                 if !text.is_empty() {
-                    // The rest moves to the place of its newest chunk, so that nothing behind it waits for ever.
+                    // The rest moves to the place of its newest chunk, so that the events after it do not wait forever.
                     let rest =
                         QueuedFrame { content: QueuedContent::Text(text), since: self.released, newest: held.newest };
                     self.insert(held.newest, rest);

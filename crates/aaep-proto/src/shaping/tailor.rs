@@ -30,7 +30,7 @@ impl TextPreferences {
         self.load != CognitiveLoad::Low || *event.urgency() != Urgency::Background
     }
 
-    /// Returns the event with fitting texts. Its meaning is the same, so its id stays (decision 8).
+    /// Returns the event with the texts that fit. It is still the same event, so it keeps its id (decision 8).
     pub fn tailor(&self, event: &Event) -> Event {
         let mut event = event.clone();
         let verbosity = select_summaries(&mut event, &self.verbosity);
@@ -233,7 +233,7 @@ mod tests {
         );
     }
 
-    /// The hints of an event with these, and with variants in Arabic and English, for a subscriber of this language.
+    /// Returns the hints of an event that is tailored for a subscriber of this language, with variants in Arabic and English.
     fn hints(given: Value, language: &str) -> Value {
         let mut value = serde_json::to_value(event()).unwrap();
         value["localization_hints"] = given;

@@ -27,7 +27,7 @@ async fn answer(subscriber: &mut Subscriber, decision: &str) -> Vec<Value> {
             return all;
         }
     }
-    panic!("the session does not complete: {all:?}");
+    panic!("the session did not complete: {all:?}");
 }
 
 fn check_mail(events: &[Value], accepted: bool) {
@@ -52,7 +52,8 @@ fn check_bill(events: &[Value], accepted: bool) {
     assert_eq!(events.last().unwrap()["summary_normal"], end);
 }
 
-/// Both examples begin with a question, so a subscriber that connects later misses nothing that matters.
+/// Runs an agent under `aaep run`. Both examples start with a question, so a subscriber that connects later misses no
+/// event that is checked.
 async fn under_run(agent: &[&str], check: fn(&[Value], bool)) {
     for decision in ["accept", "reject"] {
         let mut process = AaepProcess::run(agent);
@@ -62,7 +63,7 @@ async fn under_run(agent: &[&str], check: fn(&[Value], bool)) {
         subscriber.rest().await;
         let status = process.end().await;
         assert_eq!(status.code(), Some(0), "{}", process.err.text());
-        assert_eq!(process.out.text(), "", "all that it writes are events");
+        assert_eq!(process.out.text(), "", "it writes only events");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whatever an agent says arrives as it said it, except for what the producer decides itself.
+//! Every field that an agent sends is delivered unchanged, except for those that the producer sets.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::harness::{AaepProcess, DEADLINE, Subscriber};
 
-/// What the producer decides itself, for every event and for some. What is said about how much the texts say, and the
-/// summaries of other lengths, depend on the subscriber.
+/// Fields that the producer sets, in all events or in some. `verbosity` and the summaries of other lengths depend on the
+/// subscriber.
 const DECIDED: [&str; 6] = ["event_id", "session_id", "sequence_number", "timestamp", "producer", "verbosity"];
 const DECIDED_FOR: [(CoreType, &[&str]); 4] = [
     (CoreType::StateChanged, &["from_state"]),
@@ -20,7 +20,7 @@ const DECIDED_FOR: [(CoreType, &[&str]); 4] = [
     (CoreType::AwaitingClarification, &["reply_token"]),
 ];
 
-/// Every event with every field that its table has, in three sessions: there are three endings.
+/// Returns every event with every field of its table, in three sessions, one for each terminal event.
 fn events() -> Vec<Value> {
     let mut events = Vec::new();
     for (session, ending) in [
@@ -85,7 +85,7 @@ fn middle() -> Vec<Value> {
     ]
 }
 
-/// The event with what every one may say.
+/// Adds the fields that every event may have.
 fn whole(number: usize, session: &str, event: Value) -> Value {
     let name = event["type"].as_str().unwrap().to_owned();
     let mut all = json!({
@@ -116,7 +116,7 @@ fn core_type(event: &Value) -> Option<CoreType> {
     CoreType::parse(&format!("aaep:agent.{}", event["type"].as_str().unwrap()))
 }
 
-/// A field that is added to a table has to be added here too.
+/// Fails if a field is added to a table but not to the sample events.
 #[test]
 fn sample_events_cover_every_field_of_every_type() {
     let events = events();
@@ -128,7 +128,7 @@ fn sample_events_cover_every_field_of_every_type() {
     }
 }
 
-/// What of an event must arrive as it was said.
+/// Returns the fields of an event that must be delivered unchanged.
 fn expected(event: &Value) -> Map<String, Value> {
     let core = core_type(event);
     let decided = DECIDED_FOR.iter().find(|(of, _)| Some(*of) == core).map_or(&[][..], |(_, fields)| fields);
@@ -146,33 +146,33 @@ fn expected(event: &Value) -> Map<String, Value> {
     kept
 }
 
-/// Compares what was said with what was heard, by the trace that each event has.
-fn compare(said: &[Value], heard: &[Value]) {
+/// Compares the sent events with the received ones. Events are matched by their `correlation_id`.
+fn compare(sent: &[Value], received: &[Value]) {
     let traces: BTreeMap<&str, &Value> =
-        heard.iter().filter_map(|e| Some((e["correlation_id"].as_str()?, e))).collect();
-    for event in said {
-        let heard =
+        received.iter().filter_map(|e| Some((e["correlation_id"].as_str()?, e))).collect();
+    for event in sent {
+        let received =
             traces.get(event["correlation_id"].as_str().unwrap()).unwrap_or_else(|| panic!("{event} is missing"));
         for (name, value) in expected(event) {
             let got = match name.as_str() {
-                // The producer may add to these, and says what a question is about.
-                "@context" => heard[&name].as_array().unwrap().iter().take(3).cloned().collect(),
+                // The producer may add entries to these, and adds the subject of a question.
+                "@context" => received[&name].as_array().unwrap().iter().take(3).cloned().collect(),
                 "extensions" => {
-                    value.as_object().unwrap().keys().map(|k| (k.clone(), heard[&name][k].clone())).collect()
+                    value.as_object().unwrap().keys().map(|k| (k.clone(), received[&name][k].clone())).collect()
                 }
-                _ => heard[&name].clone(),
+                _ => received[&name].clone(),
             };
             assert_eq!(got, value, "{name} of {event}");
         }
-        assert!(aaep_proto::validate(heard.to_string().as_bytes()).is_valid(), "{heard}");
+        assert!(aaep_proto::validate(received.to_string().as_bytes()).is_valid(), "{received}");
     }
 }
 
-/// Hears everything and answers every question, to the end of all three sessions.
-async fn hear(subscriber: &mut Subscriber) -> Vec<Value> {
-    let (mut heard, mut ended) = (Vec::new(), 0);
+/// Receives all events and replies to every question, until all three sessions have ended.
+async fn receive_all(subscriber: &mut Subscriber) -> Vec<Value> {
+    let (mut received, mut ended) = (Vec::new(), 0);
     while ended < 3 {
-        let event = subscriber.next().await.expect("it goes on");
+        let event = subscriber.next().await.expect("the sessions have not ended");
         match event["type"].as_str().unwrap() {
             "aaep:agent.awaiting.confirmation" => subscriber.reply(&event, "decision", json!("accept")).await,
             "aaep:agent.awaiting.clarification" => subscriber.reply(&event, "response", json!("b")).await,
@@ -181,9 +181,9 @@ async fn hear(subscriber: &mut Subscriber) -> Vec<Value> {
                 ended += usize::from(core.is_some_and(CoreType::is_terminal));
             }
         }
-        heard.push(event);
+        received.push(event);
     }
-    heard
+    received
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,12 +198,12 @@ for line in open(os.path.join(os.environ["DIR"], "events")):
         sys.stdin.readline()
 "#,
     );
-    let said = events();
-    let lines: String = said.iter().map(|event| format!("{event}\n")).collect();
+    let sent = events();
+    let lines: String = sent.iter().map(|event| format!("{event}\n")).collect();
     std::fs::write(process.dir.path().join("events"), lines).unwrap();
     let mut subscriber = Subscriber::new(&process.url, None).await;
     process.go();
-    compare(&said, &hear(&mut subscriber).await);
+    compare(&sent, &receive_all(&mut subscriber).await);
     drop(subscriber);
     assert_eq!(process.end().await.code(), Some(0), "{}", process.err.text());
     assert!(!process.err.text().contains("of the agent"), "{}", process.err.text());
@@ -215,9 +215,9 @@ async fn every_field_is_delivered_through_a_server() {
     let mut subscriber = Subscriber::new(&process.url, None).await;
     let address = format!("{}/aaep/v1/agent/ws", process.url.replacen("http", "ws", 1));
     let (mut agent, _) = tokio_tungstenite::connect_async(address).await.unwrap();
-    let said = events();
-    let saying = async {
-        for event in &said {
+    let sent = events();
+    let sending = async {
+        for event in &sent {
             agent.send(Message::text(event.to_string())).await.unwrap();
             if event["type"].as_str().unwrap().starts_with("awaiting") {
                 let answer = tokio::time::timeout(DEADLINE, agent.next()).await.unwrap().unwrap().unwrap();
@@ -226,6 +226,6 @@ async fn every_field_is_delivered_through_a_server() {
             }
         }
     };
-    let (heard, ()) = tokio::join!(hear(&mut subscriber), saying);
-    compare(&said, &heard);
+    let (received, ()) = tokio::join!(receive_all(&mut subscriber), sending);
+    compare(&sent, &received);
 }

@@ -7,7 +7,7 @@ use super::harness::{AaepProcess, DEADLINE, Subscriber};
 /// Lines of the flood.
 const LINES: usize = 100_000;
 
-/// Far above what is needed and far below what a flood kept in memory would take: its events have some 60 megabytes.
+/// Maximum memory of the process: far above what it needs, far below the 60 MB of all events of the flood.
 const MAX_PEAK_KIB: u64 = 48 * 1024;
 
 fn script() -> String {
@@ -47,9 +47,9 @@ fn lines(process: &AaepProcess) -> usize {
 async fn read_all(subscriber: &mut Subscriber, process: &AaepProcess) {
     let (mut heard, mut complete, mut completed, mut events, mut peak) = (String::new(), false, false, 0, 0);
     while !(complete && completed) {
-        let event = subscriber.next().await.expect("the text is not complete");
+        let event = subscriber.next().await.expect("the text is incomplete");
         events += 1;
-        // The process may end while the last of what it wrote is still on its way.
+        // The process may exit before its last events are received.
         if events % 1000 == 0 {
             peak = peak_kib(process).unwrap_or(peak);
         }
@@ -83,7 +83,7 @@ async fn subscriber_that_stops_reading_slows_the_agent_down() {
     let mut process = AaepProcess::python(&script());
     let mut subscriber = Subscriber::new(&process.url, None).await;
     process.go();
-    // Nobody reads, so the agent blocks when all buffers are full.
+    // The subscriber does not read, so the agent blocks when all buffers are full.
     let until = std::time::Instant::now() + DEADLINE;
     let (mut before, mut still) = (0, 0);
     while still < 20 {
@@ -93,7 +93,7 @@ async fn subscriber_that_stops_reading_slows_the_agent_down() {
         still = if now == before && now > 0 { still + 1 } else { 0 };
         before = now;
     }
-    assert!(before < LINES, "the agent wrote everything although nobody reads");
+    assert!(before < LINES, "the agent wrote everything although the subscriber does not read");
     let peak = peak_kib(&process).expect("the process is running");
     assert!(peak < MAX_PEAK_KIB, "{peak} KiB");
     // Reading continues, and no text is lost.

@@ -86,7 +86,7 @@ async fn pending_question_can_be_sent_again_for_its_outcome() {
         (answered.0, &answered.1["decision"], &answered.1["verdict"]),
         (200, &json!("accept"), &json!("accepted"))
     );
-    // It stays so, and it was asked once.
+    // The outcome does not change, and the question was asked once.
     assert_eq!(server.post_event(ADA, "?wait=0", question()).await, answered);
     let burn = json!({"type": "tool.invoked", "tool": "burn", "irreversible": true, "summary_normal": "Burning."});
     assert_eq!(server.post_event(ADA, "", burn).await.0, 200);
@@ -130,7 +130,7 @@ async fn agent_id_must_match_the_credentials() {
         }
     }
     let (status, _) = server.post_event(EAR, "", started("ear")).await;
-    assert_eq!(status, 403, "who listens is no agent");
+    assert_eq!(status, 403, "a subscriber must not act as an agent");
     assert_eq!(server.post_event("token-of-nobody-00", "", started("x")).await.0, 401);
     assert_eq!(server.post_event(ADA, "?agent=a%20b", started("x")).await.0, 400);
     server.running.stop("Done.").await;
@@ -183,7 +183,7 @@ async fn websocket_carries_events_and_outcomes() {
     assert_eq!(refused["type"], "refused");
     agent.send(Message::text(question().to_string())).await.unwrap();
     let (asked, _) = subscriber.wait_for_event("awaiting.confirmation").await;
-    // The connection is lost, and the agent comes back to its question.
+    // The connection is lost. The agent reconnects and sends its question again.
     drop(agent);
     let mut agent = connect(&server, ADA, "&agent=roses").await;
     agent.send(Message::text(question().to_string())).await.unwrap();

@@ -1,5 +1,4 @@
-//! An agent that comes back after the server was killed goes on with its session, its tools, its questions and its
-//! permits.
+//! After the server was killed and restarted, an agent continues its session with its tool calls, questions and permits.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -14,12 +13,12 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use super::harness::{DEADLINE, Subscriber};
 
-/// A server on this directory. It is killed when dropped.
+/// Starts a server with this data directory. It is killed when dropped.
 fn serve(dir: &Path) -> Serving {
     Serving::start(&["serve", "--no-unix", "--data", dir.to_str().unwrap()])
 }
 
-/// What an agent gets for an event; nothing if the server goes away meanwhile.
+/// Sends an event of an agent. Returns the response, or `None` if the server exits before it responds.
 async fn post(server: &Serving, query: &str, event: &Value) -> Option<(u16, Value)> {
     let body = event.to_string();
     let request = format!(
@@ -27,10 +26,10 @@ async fn post(server: &Serving, query: &str, event: &Value) -> Option<(u16, Valu
          content-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
-    answer(server.address(), request).await
+    send_request(server.address(), request).await
 }
 
-async fn answer(address: std::net::SocketAddr, request: String) -> Option<(u16, Value)> {
+async fn send_request(address: std::net::SocketAddr, request: String) -> Option<(u16, Value)> {
     let work = async {
         let mut answer = String::new();
         let mut stream = TcpStream::connect(address).await.ok()?;
@@ -39,44 +38,44 @@ async fn answer(address: std::net::SocketAddr, request: String) -> Option<(u16, 
         let (head, body) = answer.split_once("\r\n\r\n")?;
         Some((head.split(' ').nth(1)?.parse().ok()?, serde_json::from_str(body).ok()?))
     };
-    tokio::time::timeout(DEADLINE, work).await.expect("an answer in time")
+    tokio::time::timeout(DEADLINE, work).await.expect("a response in time")
 }
 
-async fn say(server: &Serving, query: &str, event: &Value) -> (u16, Value) {
-    post(server, query, event).await.expect("the server is there")
+async fn post_event(server: &Serving, query: &str, event: &Value) -> (u16, Value) {
+    post(server, query, event).await.expect("the server is running")
 }
 
-/// An event that is said; answers its session.
+/// Sends an event that is published. Returns its session.
 async fn published(server: &Serving, query: &str, event: &Value) -> Value {
-    let (status, answer) = say(server, query, event).await;
+    let (status, answer) = post_event(server, query, event).await;
     assert_eq!((status, &answer["type"]), (200, &json!("published")), "{event}: {answer}");
     answer["session_id"].clone()
 }
 
-/// An event that is refused; answers what is wrong with it.
+/// Sends an event that is refused. Returns the error message.
 async fn refused(server: &Serving, query: &str, event: &Value) -> String {
-    let (status, answer) = say(server, query, event).await;
+    let (status, answer) = post_event(server, query, event).await;
     assert_eq!((status, &answer["type"]), (422, &json!("refused")), "{event}: {answer}");
     answer["problems"][0]["message"].as_str().unwrap().to_owned()
 }
 
-/// Waits until all that was said so far is on the disk: a question is put to the user only after that, so another agent
-/// asks one.
-async fn on_record(server: &Serving) {
-    // Another one each time: that of an earlier life may wait for its answer, or have it.
+/// Waits until all events so far are on the disk. A question is delivered only after everything before it was recorded, so
+/// another agent asks one.
+async fn wait_until_recorded(server: &Serving) {
+    // A new agent each time: the question of an earlier one may still be open, or be answered.
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let other = format!("?agent=other{}&wait=0", COUNT.fetch_add(1, Relaxed));
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
     let asked = json!({"type": "awaiting.confirmation", "event_id": "q", "action": other,
         "consequence": "Nothing.", "timeout_seconds": 3600});
-    assert_eq!(say(server, &other, &asked).await.0, 202);
+    assert_eq!(post_event(server, &other, &asked).await.0, 202);
     until_asked(&mut subscriber, "action", &other).await;
 }
 
-/// The question with this text.
+/// Receives until the question with this text in this field. Returns it.
 async fn until_asked(subscriber: &mut Subscriber, field: &str, text: &str) -> Value {
     loop {
-        let event = subscriber.next().await.expect("the question comes");
+        let event = subscriber.next().await.expect("the question is delivered");
         if event[field] == text {
             return event;
         }
@@ -108,18 +107,18 @@ async fn question_survives_a_restart_and_its_permit_is_used_once() {
     let asking = post(&server, "?wait=300", &leaves);
     let seen = subscriber.wait_for_event("awaiting.confirmation");
     let asked = tokio::select! {
-        answer = asking => panic!("nobody has decided: {answer:?}"),
+        answer = asking => panic!("there was no reply: {answer:?}"),
         (asked, _) = seen => asked,
     };
     drop(server);
 
     let server = serve(dir.path());
-    assert_eq!(say(&server, "?wait=0", &leaves).await.0, 202);
+    assert_eq!(post_event(&server, "?wait=0", &leaves).await.0, 202);
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
     let (again, _) = subscriber.wait_for_event("awaiting.confirmation").await;
     assert_eq!((&again["reply_token"], &again["session_id"]), (&asked["reply_token"], &session));
     let (decided, ()) =
-        tokio::join!(say(&server, "?wait=300", &leaves), subscriber.reply(&again, "decision", json!("accept")));
+        tokio::join!(post_event(&server, "?wait=300", &leaves), subscriber.reply(&again, "decision", json!("accept")));
     assert_eq!((decided.0, &decided.1["decision"], &decided.1["session_id"]), (200, &json!("accept"), &session));
     assert_eq!(published(&server, "", &burn()).await, session);
     let (_, before) = subscriber.wait_for_event("tool.invoked").await;
@@ -127,13 +126,13 @@ async fn question_survives_a_restart_and_its_permit_is_used_once() {
     drop(server);
 
     let server = serve(dir.path());
-    assert_eq!(say(&server, "?wait=0", &leaves).await, decided);
+    assert_eq!(post_event(&server, "?wait=0", &leaves).await, decided);
     assert!(refused(&server, "", &burn()).await.starts_with("Ask first"));
     drop(server);
 
-    // Another question under the same name does not get the answer of the first.
+    // Another question with the same id does not get the outcome of the first.
     let server = serve(dir.path());
-    assert_eq!(say(&server, "?wait=0", &question("Burn the house.")).await.0, 202);
+    assert_eq!(post_event(&server, "?wait=0", &question("Burn the house.")).await.0, 202);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -150,12 +149,12 @@ async fn permit_survives_a_restart_and_is_used_once() {
             let asked = until_asked(&mut subscriber, "action", &format!("Burn the leaves of {id}.")).await;
             subscriber.reply(&asked, "decision", json!("accept")).await;
         };
-        let (decided, ()) = tokio::join!(say(&server, "?wait=300", &asked), deciding);
+        let (decided, ()) = tokio::join!(post_event(&server, "?wait=300", &asked), deciding);
         assert_eq!(decided.1["decision"], "accept", "{decided:?}");
     }
     drop(server);
 
-    // The agent has its yes and does not ask again.
+    // The agent has its outcome and does not ask again.
     let with = |args: Value| {
         let mut burn = burn();
         burn["args"] = args;
@@ -172,7 +171,7 @@ async fn permit_survives_a_restart_and_is_used_once() {
     assert_eq!(published(&server, "", &with(json!({"bed": 2}))).await, session);
     drop(server);
 
-    // What was asked about as irreversible is so for the whole session, whatever the agent says of it.
+    // A tool that was declared irreversible stays so for the whole session, even if the agent states otherwise.
     let server = serve(dir.path());
     let harmless = json!({"type": "tool.invoked", "tool": "burn", "summary_normal": "Burning.", "session_id": "s"});
     for event in [with(json!({"bed": 2})), harmless] {
@@ -193,7 +192,7 @@ async fn open_tool_call_is_completed_after_a_restart() {
     published(&server, "", &dig).await;
     let (invoked, _) = subscriber.wait_for_event("tool.invoked").await;
     published(&server, "", &named).await;
-    on_record(&server).await;
+    wait_until_recorded(&server).await;
     drop(server);
 
     let server = serve(dir.path());
@@ -228,25 +227,25 @@ async fn session_without_a_question_is_continued_after_a_restart() {
 
     let server = serve(dir.path());
     let named = published(&server, "", &started()).await;
-    // One that has no name for its session, and one that never said that it began.
+    // A session without an id of the agent, and one without `session.started`.
     let unnamed =
         published(&server, "?agent=roses", &json!({"type": "session.started", "summary_normal": "Roses."})).await;
     let begun = published(&server, "?agent=beans", &state).await;
-    on_record(&server).await;
+    wait_until_recorded(&server).await;
     drop(server);
 
     let server = serve(dir.path());
-    // Nobody gets at the session of another, even by its id.
+    // Another agent cannot use the session, even with its id.
     assert_ne!(published(&server, "?agent=weeds", &in_session(&state, &named)).await, named);
     assert_ne!(published(&server, "?agent=weeds", &in_session(&state, &json!("s"))).await, named);
     assert_eq!(published(&server, "", &in_session(&state, &json!("s"))).await, named);
     assert_eq!(published(&server, "", &in_session(&state, &named)).await, named);
     let chunk = json!({"type": "output.streaming", "chunk": "Red ones.", "complete": true});
     assert_eq!(published(&server, "?agent=roses", &chunk).await, unnamed);
-    on_record(&server).await;
+    wait_until_recorded(&server).await;
     drop(server);
 
-    // And once more: the first life is not special. By the id that listeners know it is found too.
+    // A second restart works too, and so does the session id that subscribers get.
     let server = serve(dir.path());
     assert_eq!(published(&server, "", &in_session(&state, &named)).await, named);
     assert_eq!(published(&server, "", &in_session(&state, &json!("s"))).await, named);
@@ -264,16 +263,16 @@ async fn same_start_continues_the_session_and_another_cancels_it() {
     let first = published(&server, "", &start).await;
     let leaves = question("Burn the leaves.");
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
-    assert_eq!(say(&server, "?wait=0", &leaves).await.0, 202);
+    assert_eq!(post_event(&server, "?wait=0", &leaves).await.0, 202);
     subscriber.wait_for_event("awaiting.confirmation").await;
     drop(server);
 
-    // It does not know whether it was heard, and says the same again.
+    // The agent got no response, so it sends the event again.
     let server = serve(dir.path());
     assert_eq!(published(&server, "", &start).await, first);
     drop(server);
 
-    // It has begun anew: what it had begun is over, and its question is a new one.
+    // The agent starts over: its old session is cancelled, and its question is a new one.
     let server = serve(dir.path());
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
     start["event_id"] = json!("begin again");
@@ -281,14 +280,14 @@ async fn same_start_continues_the_session_and_another_cancels_it() {
     assert_ne!(second, first);
     let (cancelled, _) = subscriber.wait_for_event("session.cancelled").await;
     assert_eq!(cancelled["session_id"], first);
-    assert_eq!(say(&server, "?wait=0", &leaves).await.0, 202);
+    assert_eq!(post_event(&server, "?wait=0", &leaves).await.0, 202);
     let (asked, _) = subscriber.wait_for_event("awaiting.confirmation").await;
     assert_eq!(asked["session_id"], second);
 }
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// An agent by one of the two ways.
+/// An agent over HTTP requests or a WebSocket.
 enum Agent {
     Http,
     Socket(Box<Socket>),
@@ -303,17 +302,17 @@ impl Agent {
         Agent::Socket(Box::new(tokio_tungstenite::connect_async(address).await.unwrap().0))
     }
 
-    /// Says something that is not answered now.
-    async fn tell(&mut self, server: &Serving, event: &Value) {
+    /// Sends an event without waiting for the response.
+    async fn send(&mut self, server: &Serving, event: &Value) {
         match self {
-            Agent::Http => drop(say(server, "?agent=roses&wait=0", event).await),
+            Agent::Http => drop(post_event(server, "?agent=roses&wait=0", event).await),
             Agent::Socket(socket) => socket.send(Message::text(event.to_string())).await.unwrap(),
         }
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a question and waits for its outcome.
     async fn ask(&mut self, server: &Serving, event: &Value) -> Value {
-        let Agent::Socket(socket) = self else { return say(server, "?agent=roses&wait=300", event).await.1 };
+        let Agent::Socket(socket) = self else { return post_event(server, "?agent=roses&wait=300", event).await.1 };
         socket.send(Message::text(event.to_string())).await.unwrap();
         loop {
             match tokio::time::timeout(DEADLINE, socket.next()).await.unwrap().unwrap().unwrap() {
@@ -334,25 +333,26 @@ async fn check_clarification_survives_a_restart(socket: bool) {
 
     let server = serve(dir.path());
     let mut agent = Agent::new(&server, socket).await;
-    agent.tell(&server, &started()).await;
-    agent.tell(&server, &which).await;
-    agent.tell(&server, &when).await;
+    agent.send(&server, &started()).await;
+    agent.send(&server, &which).await;
+    agent.send(&server, &when).await;
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
     let session = until_asked(&mut subscriber, "question", "And when?").await["session_id"].clone();
     drop(server);
 
-    // One is answered while the agent is away, the other after it asked again, by a connection that is lost meanwhile.
+    // One question is answered while the agent is disconnected; the other after it was sent again on a connection that is
+    // lost before the reply.
     let server = serve(dir.path());
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
     let asked = until_asked(&mut subscriber, "question", "Which bed?").await;
     subscriber.reply(&asked, "response", json!("the long one")).await;
     subscriber.wait_for_event("state.changed").await;
-    on_record(&server).await;
+    wait_until_recorded(&server).await;
     let mut agent = Agent::new(&server, socket).await;
     let answered = agent.ask(&server, &which).await;
     assert_eq!((&answered["response"], &answered["verdict"]), (&json!("the long one"), &json!("answered")));
     assert_eq!(answered["session_id"], session);
-    agent.tell(&server, &when).await;
+    agent.send(&server, &when).await;
     drop(agent);
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
     let asked = until_asked(&mut subscriber, "question", "And when?").await;
@@ -362,14 +362,14 @@ async fn check_clarification_survives_a_restart(socket: bool) {
     assert_eq!((&answered["response"], &answered["session_id"]), (&json!("in May"), &session));
     drop(server);
 
-    // An answer that was given stays.
+    // The outcome does not change.
     let server = serve(dir.path());
     let mut agent = Agent::new(&server, socket).await;
     assert_eq!(agent.ask(&server, &which).await["response"], "the long one");
     assert_eq!(agent.ask(&server, &when).await["response"], "in May");
     let mut subscriber = Subscriber::new(&server.url(""), None).await;
     let end = json!({"type": "session.completed", "summary_normal": "Done.", "session_id": "s"});
-    agent.tell(&server, &end).await;
+    agent.send(&server, &end).await;
     let (ended, _) = subscriber.wait_for_event("session.completed").await;
     assert_eq!(ended["session_id"], session);
 }

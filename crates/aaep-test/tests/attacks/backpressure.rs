@@ -17,10 +17,10 @@ use tokio_tungstenite::tungstenite::Message;
 use site::{Agent, Site, Subscriber, TRANSPORTS, Transport, text};
 
 /// How long a write to a stalled subscriber may take. The tests assert that these subscribers are still open at the end,
-/// so whatever waits for one of them fails the test. Shorter than the longest time that an agent is slowed.
+/// so anything that waits for one of them fails the test. Shorter than the longest time that an agent is slowed.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(50);
 
-/// Reads everything, in a task of its own; hands over each question.
+/// Receives all events in a separate task. Returns the subscription id and a channel with the questions.
 fn keep_reading(mut subscriber: Subscriber) -> (String, watch::Receiver<Vec<String>>) {
     let (found, questions) = watch::channel(Vec::new());
     let id = subscriber.id.clone();
@@ -93,7 +93,7 @@ async fn others_are_not_delayed(stalled: &[Transport]) {
         sleeping.push(site.subscribe(*transport).await);
     }
     let (healthy, questions) = keep_reading(site.subscribe(Transport::WebSocket).await);
-    // The buffers of sockets differ, so not all of many are blocked at the same moment.
+    // Socket buffers differ, so many subscribers are not all blocked at the same time.
     flood(&site, stalled.len().div_ceil(2)).await;
     another_agent_works(&site, &healthy, questions).await;
     assert_eq!(site.subscriptions().await.0, stalled.len() + 1, "no stalled subscriber was closed meanwhile");
@@ -124,7 +124,7 @@ async fn blocked_site() -> (Site, Subscriber) {
 async fn is_asked_while_blocked(site: &Site) {
     let questions = async || site.server.producer().stats().await.unwrap().questions;
     until("a question", async || questions().await == 1).await;
-    assert_eq!(site.subscriptions().await, (1, 1), "the stalled subscriber is still there");
+    assert_eq!(site.subscriptions().await, (1, 1), "the stalled subscriber is still connected");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,7 +139,7 @@ async fn question_over_post_does_not_wait_behind_blocked_text() {
             posted.send_replace(round + 1);
         }
     });
-    // No subscriber keeps up, so a post is held back, and with it the lock of its agent.
+    // No subscriber keeps up, so a request is delayed while it holds the lock of its agent.
     while tokio::time::timeout(Duration::from_secs(1), posts.changed()).await.is_ok() {}
     let before = *posts.borrow();
     let asking = tokio::spawn(async move { Agent::connect(address).await.post("writer", &question(0)).await });
@@ -170,7 +170,7 @@ async fn question_of_a_process_does_not_wait_behind_blocked_text() {
         let pipes = AgentPipes { stdout: output, stdin: tokio::io::sink() };
         relay_lines(&mut relay, pipes, std::future::pending(), |_| {}).await
     });
-    // More than is read at once, so that the question is read while the text is held back.
+    // More than is read at once, so that the question is read while the text is delayed.
     let lines: String = (0..5).map(text).chain([question(0)]).map(|event| format!("{event}\n")).collect();
     agent.write_all(lines.as_bytes()).await.unwrap();
     is_asked_while_blocked(&site).await;

@@ -1,4 +1,4 @@
-//! Peers that hold connections without using them, or send faster than they may.
+//! Peers that keep idle connections open, or send faster than they may.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::Message;
 /// What an HTTP/2 client sends before its first request: the preface and empty settings.
 const HTTP2_START: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
 
-/// `aaep serve` with a configuration file. The directory holds the file and the sockets.
+/// Starts `aaep serve` with this configuration. The directory contains the configuration file and the sockets.
 fn serve(config: &str) -> (Serving, TempDir) {
     let private = std::fs::Permissions::from_mode(0o700);
     let directory = tempfile::Builder::new().permissions(private).tempdir().unwrap();
@@ -30,7 +30,7 @@ fn serve(config: &str) -> (Serving, TempDir) {
     (Serving::start(&["serve", "--config", file.to_str().unwrap()]), directory)
 }
 
-/// As many open files as the system allows; returns how many attackers fit, at most this many.
+/// Raises the limit of open files. Returns how many attackers fit, at most `most`.
 fn attackers(most: usize) -> usize {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -51,7 +51,7 @@ async fn hold(address: SocketAddr, count: usize, bytes: &[u8]) -> Vec<TcpStream>
     open
 }
 
-/// Sends a request on a connection of its own and returns the answer; nothing if the connection was closed before.
+/// Sends a request on a new connection. Returns the response, or `None` if the connection was closed first.
 async fn call(address: SocketAddr, method: &str, path: &str, body: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     let length = body.len();
@@ -69,15 +69,15 @@ async fn post(address: SocketAddr, path: &str, body: &Value) -> String {
 }
 
 fn request() -> Value {
-    json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "listener", "capabilities":
+    json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "subscriber", "capabilities":
         {"supports_confirmation_reply": true}})
 }
 
-/// A number from the metrics of the server.
+/// Returns a value from the metrics of the server.
 async fn metric(address: SocketAddr, name: &str) -> u64 {
     let mut value = None;
     until(name, async || {
-        // During a flood the connection may be closed before the answer.
+        // During a flood the connection may be closed before the response.
         let page = call(address, "GET", "/metrics", "").await.unwrap_or_default();
         value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
         value.is_some()
@@ -86,26 +86,26 @@ async fn metric(address: SocketAddr, name: &str) -> u64 {
     value.unwrap()
 }
 
-/// A listener on a WebSocket.
-struct Listener {
+/// A subscriber over WebSocket.
+struct TestSubscriber {
     socket: WebSocketStream<TcpStream>,
     subscription: String,
 }
 
-impl Listener {
-    /// Subscribes; nothing if the server refuses or closes the connection.
-    async fn subscribe(address: SocketAddr) -> Option<Listener> {
+impl TestSubscriber {
+    /// Subscribes. Returns `None` if the server refuses or closes the connection.
+    async fn subscribe(address: SocketAddr) -> Option<TestSubscriber> {
         let stream = TcpStream::connect(address).await.ok()?;
         let url = format!("ws://{address}/aaep/v1/ws");
         let (socket, _) = soon("an upgrade", tokio_tungstenite::client_async(url, stream)).await.ok()?;
-        let mut listener = Listener { socket, subscription: String::new() };
-        listener.socket.send(Message::text(request().to_string())).await.ok()?;
-        let accepted = listener.next().await.ok()?;
-        listener.subscription = accepted["subscription_id"].as_str()?.to_owned();
-        Some(listener)
+        let mut subscriber = TestSubscriber { socket, subscription: String::new() };
+        subscriber.socket.send(Message::text(request().to_string())).await.ok()?;
+        let accepted = subscriber.next().await.ok()?;
+        subscriber.subscription = accepted["subscription_id"].as_str()?.to_owned();
+        Some(subscriber)
     }
 
-    /// The next message, or the close code.
+    /// Receives the next message, or the close code.
     async fn next(&mut self) -> Result<Value, u16> {
         loop {
             match soon("a message", self.socket.next()).await {
@@ -117,19 +117,19 @@ impl Listener {
         }
     }
 
-    /// Reads on until an event with this text.
-    async fn hears(&mut self, text: &str) {
+    /// Receives until an event with this text.
+    async fn wait_for_text(&mut self, text: &str) {
         while !self.next().await.unwrap().to_string().contains(text) {}
     }
 }
 
-/// A reply to a question.
+/// Returns a reply that accepts a question.
 fn reply(subscription: &str, token: &str) -> Value {
     json!({"type": "confirmation.reply", "reply_token": token, "decision": "accept", "subscription_id": subscription,
         "timestamp": now()})
 }
 
-/// Lets an agent say something.
+/// Emits an event of an agent with this text.
 async fn say(address: SocketAddr, text: &str) {
     let event = json!({"type": "session.started", "summary_normal": text, "session_id": text, "event_id": text});
     let mut answer = String::new();
@@ -140,13 +140,13 @@ async fn say(address: SocketAddr, text: &str) {
     .await;
 }
 
-/// Idle connections of three kinds, fifteen times as many as the server has places. Nobody has authenticated, and all
-/// come from one address, which is the worst case: a listener of the same machine cannot be told from the attackers.
+/// Idle connections of three kinds, fifteen times as many as the server admits. All are unauthenticated and come from one
+/// address, which is the worst case: a subscriber on the same machine cannot be distinguished from the attackers.
 #[tokio::test]
 async fn idle_connections_do_not_lock_out_others() {
     let (server, _files) = serve("[limits]\nconnections = 200\n[transports]\nunix = false\n");
     let address = server.address();
-    let mut existing = Listener::subscribe(address).await.unwrap();
+    let mut existing = TestSubscriber::subscribe(address).await.unwrap();
     let each = attackers(3_000) / 3;
     let start = Instant::now();
     let silent = hold(address, each, b"").await;
@@ -154,31 +154,31 @@ async fn idle_connections_do_not_lock_out_others() {
     let http2 = hold(address, each, HTTP2_START).await;
     let opened = start.elapsed();
     let start = Instant::now();
-    let mut newcomer = Listener::subscribe(address).await.expect("a new listener is admitted");
+    let mut newcomer = TestSubscriber::subscribe(address).await.expect("a new subscriber is admitted");
     eprintln!("{} idle connections in {opened:?}; then subscribed in {:?}", 3 * each, start.elapsed());
     say(address, "Water the beans.").await;
-    newcomer.hears("Water the beans.").await;
-    existing.hears("Water the beans.").await;
-    // As many listeners as there are places, less a few for requests, get in one after the other.
-    let mut listeners = Vec::new();
+    newcomer.wait_for_text("Water the beans.").await;
+    existing.wait_for_text("Water the beans.").await;
+    // Subscribers are admitted one after the other, up to the limit minus a few connections for requests.
+    let mut subscribers = Vec::new();
     for _ in 0..150 {
-        listeners.push(Listener::subscribe(address).await.expect("a new listener is admitted"));
+        subscribers.push(TestSubscriber::subscribe(address).await.expect("a new subscriber is admitted"));
     }
     say(address, "All done.").await;
-    for listener in listeners.iter_mut().chain([&mut existing, &mut newcomer]) {
-        listener.hears("All done.").await;
+    for subscriber in subscribers.iter_mut().chain([&mut existing, &mut newcomer]) {
+        subscriber.wait_for_text("All done.").await;
     }
     assert_eq!(metric(address, "aaep_connections_refused_total").await, 0);
     assert!(metric(address, "aaep_connections_evicted_total").await >= 3 * each as u64 - 200);
     drop((silent, unfinished, http2));
 }
 
-/// The attackers never stop opening connections. A listener may have to try more than once, but not for long.
+/// The attackers never stop opening connections. A subscriber may need several attempts, but only a bounded number.
 #[tokio::test]
 async fn flood_of_connections_does_not_lock_out_others() {
     let (server, _files) = serve("[limits]\nconnections = 200\n[transports]\nunix = false\n");
     let address = server.address();
-    let mut existing = Listener::subscribe(address).await.unwrap();
+    let mut existing = TestSubscriber::subscribe(address).await.unwrap();
     let flood = tokio::spawn(async move {
         let mut open = std::collections::VecDeque::new();
         for n in 0_usize.. {
@@ -194,13 +194,13 @@ async fn flood_of_connections_does_not_lock_out_others() {
     let mut newcomer = None;
     while newcomer.is_none() && tries < 100 {
         tries += 1;
-        newcomer = Listener::subscribe(address).await;
+        newcomer = TestSubscriber::subscribe(address).await;
     }
-    let mut newcomer = newcomer.expect("a listener is admitted within a hundred tries");
+    let mut newcomer = newcomer.expect("a subscriber is admitted within a hundred attempts");
     eprintln!("subscribed at try {tries}");
     say(address, "Still here.").await;
-    newcomer.hears("Still here.").await;
-    existing.hears("Still here.").await;
+    newcomer.wait_for_text("Still here.").await;
+    existing.wait_for_text("Still here.").await;
     flood.abort();
 }
 
@@ -223,7 +223,7 @@ async fn unfinished_tls_handshakes_do_not_lock_out_others() {
     let (server, _files) = serve(&format!(
         "[limits]\nconnections = 100\n[transports]\nunix = false\n[tls]\ncert = \"{path}/cert.pem\"\nkey = \"{path}/key.pem\"\n"
     ));
-    // The first bytes of a handshake record that announces more than ever comes.
+    // The first bytes of a handshake record whose length is never reached.
     let open = hold(server.address(), attackers(1_000), b"\x16\x03\x01\x02\x00\x01\x00").await;
     let stream = TcpStream::connect(server.address()).await.unwrap();
     let connecting = TlsConnector::from(client).connect("localhost".try_into().unwrap(), stream);
@@ -251,7 +251,7 @@ async fn silent_peers_of_the_local_socket_do_not_lock_out_others() {
     assert!(answer.contains("subscription.accepted"), "{answer}");
 }
 
-/// Every way of staying silent ends after `request_seconds`, even while there are places for all.
+/// Silent connections of every kind are closed after `request_seconds`, even while there are free places.
 #[tokio::test]
 async fn connections_without_a_request_are_closed() {
     let (server, files) =
@@ -261,25 +261,25 @@ async fn connections_without_a_request_are_closed() {
         let mut stream = TcpStream::connect(server.address()).await.unwrap();
         stream.write_all(start).await.unwrap();
         let mut ignored = Vec::new();
-        // A reset is an end too.
+        // A reset counts as closed.
         let _ = soon("the end of a silent connection", stream.read_to_end(&mut ignored)).await;
     }
     let mut ignored = Vec::new();
     let _ = soon("the end of a silent socket", local.read_to_end(&mut ignored)).await;
 }
 
-/// Where no credentials are asked for, agents and listeners are one principal. Neither a fast agent nor replies that mean
-/// nothing keep the answer to an open question from counting.
+/// Without credentials, agents and subscribers are one principal. Neither a fast agent nor replies with unknown tokens
+/// prevent a reply to an open question from being accepted.
 #[tokio::test]
 async fn reply_to_an_open_question_is_never_rate_limited() {
     let (server, _files) = serve("[limits]\nrequests_per_second = 5\n[transports]\nunix = false\n");
     let address = server.address();
-    let mut listener = Listener::subscribe(address).await.unwrap();
+    let mut subscriber = TestSubscriber::subscribe(address).await.unwrap();
     let question = json!({"type": "awaiting.confirmation", "event_id": "q", "action": "Delete 12 letters.",
         "consequence": "They cannot be brought back.", "timeout_seconds": 600});
     let asking = tokio::spawn(async move { post(address, "/aaep/v1/agent/events?wait=300", &question).await });
     let token = loop {
-        let event = listener.next().await.unwrap();
+        let event = subscriber.next().await.unwrap();
         if let Some(token) = event["reply_token"].as_str() {
             break token.to_owned();
         }
@@ -294,28 +294,28 @@ async fn reply_to_an_open_question_is_never_rate_limited() {
         assert!(answer.contains("retry-after: 1"), "{answer}");
     };
     refused("/aaep/v1/agent/events", &json!({"type": "progress.updated"})).await;
-    let junk = reply(&listener.subscription, &token.replace(|c: char| c.is_ascii_digit(), "x"));
+    let junk = reply(&subscriber.subscription, &token.replace(|c: char| c.is_ascii_digit(), "x"));
     let answer = post(address, "/aaep/v1/replies", &junk).await;
-    assert!(answer.starts_with("HTTP/1.1 204"), "replies have a budget of their own: {answer}");
+    assert!(answer.starts_with("HTTP/1.1 204"), "replies have a separate budget: {answer}");
     refused("/aaep/v1/replies", &junk).await;
-    // Above its rate a listener on a WebSocket is slowed down, not closed, and its reply does not wait.
+    // Above its rate a subscriber over WebSocket is slowed down, not closed, and its reply is not delayed.
     for _ in 0..12 {
-        listener.socket.send(Message::text(junk.to_string())).await.unwrap();
+        subscriber.socket.send(Message::text(junk.to_string())).await.unwrap();
     }
     refused("/aaep/v1/replies", &junk).await;
-    let answer = post(address, "/aaep/v1/replies", &reply(&listener.subscription, &token)).await;
+    let answer = post(address, "/aaep/v1/replies", &reply(&subscriber.subscription, &token)).await;
     assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
     let outcome = soon("an outcome", asking).await.unwrap();
     assert!(outcome.contains("accept") && outcome.contains("\"accepted\""), "{outcome}");
-    listener.hears("\"outcome\":\"accepted\"").await;
+    subscriber.wait_for_text("\"outcome\":\"accepted\"").await;
 }
 
 #[tokio::test]
 async fn ping_flood_is_slowed_down_and_then_closed() {
     let (server, _files) = serve("[transports]\nunix = false\n");
     let address = server.address();
-    let mut other = Listener::subscribe(address).await.unwrap();
-    let (mut sink, mut source) = Listener::subscribe(address).await.unwrap().socket.split();
+    let mut other = TestSubscriber::subscribe(address).await.unwrap();
+    let (mut sink, mut source) = TestSubscriber::subscribe(address).await.unwrap().socket.split();
     let start = Instant::now();
     let flood = tokio::spawn(async move {
         let mut pings = 0_u64;
@@ -339,10 +339,10 @@ async fn ping_flood_is_slowed_down_and_then_closed() {
     let seconds = start.elapsed().as_secs();
     flood.abort();
     assert_eq!(code, 4004);
-    // A hundred at once, fifty in a second; a second more for rounding.
+    // A burst of a hundred, then fifty per second; a second more for rounding.
     assert!(pongs <= 100 + 50 * (seconds + 2), "{pongs} pongs in {seconds} s");
     say(address, "Nobody else is closed.").await;
-    other.hears("Nobody else is closed.").await;
+    other.wait_for_text("Nobody else is closed.").await;
 }
 
 #[tokio::test]

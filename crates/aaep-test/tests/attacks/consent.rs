@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-/// Sends the lines to the agent endpoint in one request and returns the answer to each.
+/// Sends the lines to the agent endpoint in one request. Returns the response to each.
 async fn post(server: &Serving, lines: &[Value]) -> Vec<Value> {
     let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
     post_text(server, &body).await
@@ -35,36 +35,36 @@ async fn post_text(server: &Serving, body: &str) -> Vec<Value> {
     body.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A subscriber over WebSocket that can answer questions.
-struct Listener {
+/// A subscriber over WebSocket that can reply to questions.
+struct TestSubscriber {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     subscription: String,
 }
 
-impl Listener {
-    async fn connect(server: &Serving) -> Listener {
+impl TestSubscriber {
+    async fn connect(server: &Serving) -> TestSubscriber {
         let address = format!("ws://{}/aaep/v1/ws", server.address());
         let (socket, _) = tokio_tungstenite::connect_async(address).await.unwrap();
-        let mut listener = Listener { socket, subscription: String::new() };
-        let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "listener",
+        let mut subscriber = TestSubscriber { socket, subscription: String::new() };
+        let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "subscriber",
             "capabilities": {"supports_confirmation_reply": true, "supports_clarification_reply": true}});
-        listener.socket.send(Message::text(request.to_string())).await.unwrap();
-        let accepted = listener.next().await;
+        subscriber.socket.send(Message::text(request.to_string())).await.unwrap();
+        let accepted = subscriber.next().await;
         assert_eq!(accepted["type"], "subscription.accepted", "{accepted}");
-        listener.subscription = accepted["subscription_id"].as_str().unwrap().to_owned();
-        listener
+        subscriber.subscription = accepted["subscription_id"].as_str().unwrap().to_owned();
+        subscriber
     }
 
     async fn next(&mut self) -> Value {
         loop {
-            match soon("a message to the listener", self.socket.next()).await.unwrap().unwrap() {
+            match soon("a message to the subscriber", self.socket.next()).await.unwrap().unwrap() {
                 Message::Text(text) => return serde_json::from_str(&text).unwrap(),
                 _ => continue,
             }
         }
     }
 
-    /// Reads up to and including the first event of this type.
+    /// Receives up to and including the first event of this type.
     async fn read_to(&mut self, kind: &str) -> Vec<Value> {
         let mut events = Vec::new();
         loop {
@@ -119,15 +119,15 @@ async fn timeout_of_a_question_not_declared_irreversible_gives_no_permit() {
     for risk in ["low", "high"] {
         for listens in [false, true] {
             let server = Serving::start(&["serve", "--no-unix"]);
-            // A listener that could answer and says nothing.
-            let mut listener = if listens { Some(Listener::connect(&server).await) } else { None };
+            // A subscriber that could reply but does not.
+            let mut subscriber = if listens { Some(TestSubscriber::connect(&server).await) } else { None };
             let asked = question(json!({"default_decision": "accept", "timeout_seconds": 1, "risk_level": risk}));
             let answers = post(&server, &[started(), asked]).await;
             assert_eq!(answers[1]["decision"], "accept", "{answers:?}");
             let answers = post(&server, &[wire(json!({})), completed()]).await;
             assert!(rejection(&answers[0]).contains("irreversible: true"), "{answers:?}");
-            if let Some(listener) = &mut listener {
-                assert_eq!(invoked(&listener.read_to("session.completed").await), 0);
+            if let Some(subscriber) = &mut subscriber {
+                assert_eq!(invoked(&subscriber.read_to("session.completed").await), 0);
             }
         }
     }
@@ -137,17 +137,17 @@ async fn timeout_of_a_question_not_declared_irreversible_gives_no_permit() {
 async fn acceptance_of_a_question_not_declared_irreversible_gives_no_permit() {
     for stated in [json!({}), json!({"irreversible": false}), json!({"reversibility": "reversible"})] {
         let server = Serving::start(&["serve", "--no-unix"]);
-        let mut listener = Listener::connect(&server).await;
+        let mut subscriber = TestSubscriber::connect(&server).await;
         let lines = [started(), question(stated)];
         let answering = async {
-            let events = listener.read_to("awaiting.confirmation").await;
-            listener.accept(events.last().unwrap()).await;
+            let events = subscriber.read_to("awaiting.confirmation").await;
+            subscriber.accept(events.last().unwrap()).await;
         };
         let (answers, ()) = tokio::join!(post(&server, &lines), answering);
         assert_eq!(answers[1]["verdict"], "accepted", "{answers:?}");
         let answers = post(&server, &[wire(json!({})), completed()]).await;
         assert!(rejection(&answers[0]).contains("irreversible: true"), "{answers:?}");
-        assert_eq!(invoked(&listener.read_to("session.completed").await), 0);
+        assert_eq!(invoked(&subscriber.read_to("session.completed").await), 0);
     }
 }
 
@@ -193,12 +193,12 @@ async fn ambiguous_json_arguments_are_refused() {
 async fn question_is_reversible_only_if_the_agent_declares_it() {
     for (stated, heard) in [(json!({}), Value::Null), (json!({"irreversible": false}), json!(false))] {
         let server = Serving::start(&["serve", "--no-unix"]);
-        let mut listener = Listener::connect(&server).await;
+        let mut subscriber = TestSubscriber::connect(&server).await;
         let lines = [started(), question(stated)];
         let answering = async {
-            let events = listener.read_to("awaiting.confirmation").await;
+            let events = subscriber.read_to("awaiting.confirmation").await;
             let asked = events.last().unwrap().clone();
-            listener.accept(&asked).await;
+            subscriber.accept(&asked).await;
             asked
         };
         let (_, asked) = tokio::join!(post(&server, &lines), answering);
@@ -227,7 +227,7 @@ async fn unanswerable_questions_are_refused() {
     assert_eq!((&answers[3]["type"], &answers[3]["response"]), (&json!("outcome"), &json!("b")), "{answers:?}");
 }
 
-/// The same attempts by an agent on the standard streams of `aaep run`.
+/// A timeout gives no permit to an agent on the standard streams of `aaep run`.
 #[test]
 fn agent_under_run_gets_no_permit_from_a_timeout() {
     let script = r#"
@@ -253,7 +253,7 @@ echo '{"type":"session.completed","summary_normal":"Done."}'
     assert!(wired.contains(r#""event_id":"w""#) && wired.contains("irreversible: true"), "{out}");
 }
 
-/// The stream that a producer without these rules emits must not pass as valid.
+/// The stream of a producer that does not enforce these rules is reported as invalid.
 #[test]
 fn validate_reports_an_irreversible_call_without_an_irreversible_question() {
     let event = |n: usize, kind: &str, more: Value| {

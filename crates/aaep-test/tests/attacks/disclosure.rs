@@ -18,7 +18,7 @@ impl Socket {
         Socket::connect(address, "/aaep/v1/agent/ws", None).await
     }
 
-    /// A subscriber that can answer everything, and the id of its subscription.
+    /// Connects a subscriber that can reply to all questions. Returns it and its subscription id.
     pub(crate) async fn subscriber(address: SocketAddr) -> (Socket, String) {
         let mut socket = Socket::connect(address, "/aaep/v1/ws", Some("aaep.v1")).await;
         let capabilities = json!({"supports_confirmation_reply": true, "supports_clarification_reply": true});
@@ -57,7 +57,7 @@ impl Socket {
         .await
     }
 
-    /// Everything up to a message of this type.
+    /// Receives up to a message of this type. Returns all messages.
     pub(crate) async fn until(&mut self, kind: &str) -> Vec<Value> {
         let mut all = Vec::new();
         loop {

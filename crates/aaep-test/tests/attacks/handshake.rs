@@ -10,12 +10,12 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 
-/// A server that everyone on this machine may use.
+/// Starts a server that requires no credentials.
 fn serve() -> Serving {
     Serving::start(&["serve", "--no-unix"])
 }
 
-/// An answer, whole: status, headers in lower case, body.
+/// A complete response: status, headers in lower case, body.
 struct Answer {
     status: u16,
     head: String,
@@ -28,7 +28,7 @@ impl Answer {
     }
 }
 
-/// Posts bytes and reads the answer to the end of the connection.
+/// Posts bytes. Reads the response until the connection is closed.
 async fn post(address: SocketAddr, path: &str, headers: &str, body: &[u8]) -> Answer {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let length = body.len();
@@ -36,12 +36,12 @@ async fn post(address: SocketAddr, path: &str, headers: &str, body: &[u8]) -> An
         "POST {path} HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // A server that has refused the head may not read the body.
+    // A server that rejects the header may not read the body.
     let _ = stream.write_all(body).await;
     let mut answer = Vec::new();
     soon("an answer", stream.read_to_end(&mut answer)).await.unwrap();
     let answer = String::from_utf8(answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {answer:?}"));
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     Answer { status, head: head.to_lowercase(), body: body.to_owned() }
 }
@@ -62,7 +62,7 @@ async fn subscribe(server: &Serving, capabilities: Value) -> Value {
     answer.json()
 }
 
-/// The events of a subscription as they come.
+/// The event stream of a subscription.
 struct Events(tokio::io::Lines<BufReader<TcpStream>>);
 
 impl Events {
@@ -93,7 +93,7 @@ impl Events {
     }
 }
 
-/// An agent says something.
+/// Emits an event of an agent.
 async fn emit(server: &Serving, event: &Value) {
     let answer = post_json(server, "/aaep/v1/agent/events", event).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
@@ -146,7 +146,7 @@ async fn unauthenticated_requests_are_rejected_on_every_endpoint_without_details
     let reply = json!({"type": "confirmation.reply", "reply_token": "rpl_1", "decision": "accept",
         "subscription_id": "sub_1", "timestamp": aaep_test::now()});
     let answer = post_json(&server, "/aaep/v1/replies", &reply).await;
-    assert_eq!((answer.status, answer.json().get("reason_code")), (401, None), "replies stay mute");
+    assert_eq!((answer.status, answer.json().get("reason_code")), (401, None), "replies get no details");
     let (mut socket, _) =
         tokio_tungstenite::connect_async(format!("ws://{}/aaep/v1/ws", server.address())).await.unwrap();
     let first = soon("an answer", socket.next()).await.unwrap().unwrap().into_text().unwrap();
@@ -183,7 +183,7 @@ async fn websocket_without_a_first_message_is_closed_after_request_seconds() {
         tokio_tungstenite::connect_async(format!("ws://{}/aaep/v1/ws", server.address())).await.unwrap();
     let close = async {
         loop {
-            // Signs of life are no request.
+            // Pings are not a request.
             let _ = socket.send(Message::Ping(Vec::new().into())).await;
             match tokio::time::timeout(Duration::from_millis(200), socket.next()).await {
                 Ok(Some(Ok(Message::Close(frame)))) => return frame.map_or(0, |frame| frame.code.into()),
@@ -192,7 +192,7 @@ async fn websocket_without_a_first_message_is_closed_after_request_seconds() {
             }
         }
     };
-    // Far below the usual ten seconds, so that it is this setting that counts.
+    // Far below the default of ten seconds, so that the setting takes effect.
     let code: u16 = tokio::time::timeout(Duration::from_secs(8), close).await.expect("it is closed in time");
     assert_eq!(code, 4004);
 }

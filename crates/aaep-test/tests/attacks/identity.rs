@@ -23,7 +23,7 @@ const EVE: &str = "eve-secret-eve-secret-eve-secret";
 const LINES: &str = "ada-secret-ada-secret-ada-secret ada subscribe,reply,produce\n\
                      eve-secret-eve-secret-eve-secret eve subscribe,reply,produce\n";
 
-/// How long a short-lived token holds.
+/// Lifetime of a short-lived token.
 const SHORT_SECONDS: u32 = 4;
 
 struct TestServer {
@@ -33,7 +33,7 @@ struct TestServer {
 }
 
 fn write(path: &Path, text: &str) {
-    // As editors and deployment tools do: written beside it, then renamed.
+    // Written to another file and renamed, as editors and deployment tools do.
     let beside = path.with_extension("new");
     fs::write(&beside, text).unwrap();
     fs::set_permissions(&beside, fs::Permissions::from_mode(0o600)).unwrap();
@@ -73,7 +73,7 @@ impl TestServer {
         soon("a connection", tokio_tungstenite::connect_async(url)).await.unwrap().0
     }
 
-    /// A WebSocket with a subscription.
+    /// Opens a WebSocket and subscribes.
     async fn subscribed(&self, token: &str) -> Socket {
         let mut socket = self.connect("/aaep/v1/ws", token).await;
         socket.send(Message::text(request().to_string())).await.unwrap();
@@ -82,7 +82,7 @@ impl TestServer {
         socket
     }
 
-    /// The status of a request, and the body of the answer.
+    /// Sends a request. Returns the status and the body of the response.
     async fn post(&self, path: &str, token: &str, body: &Value) -> (u16, Value) {
         let body = body.to_string();
         let head = format!(
@@ -95,7 +95,7 @@ impl TestServer {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap_or_default())
     }
 
-    /// Everything that a server answers to a request, up to the end of the connection.
+    /// Sends a request. Returns everything that the server sends until it closes the connection.
     async fn answer(&self, request: &str) -> String {
         soon("the end of an answer", async {
             let mut stream = TcpStream::connect(self.server.address()).await.unwrap();
@@ -107,7 +107,7 @@ impl TestServer {
         .await
     }
 
-    /// An event stream, to its end.
+    /// Reads an event stream to its end.
     async fn stream(&self, subscription: &str, token: &str, last: Option<&str>) -> String {
         let last = last.map(|id| format!("last-event-id: {id}\r\n")).unwrap_or_default();
         let path = format!("/aaep/v1/events?subscription_id={subscription}");
@@ -125,21 +125,21 @@ fn request() -> Value {
         "capabilities": {"supports_confirmation_reply": true}})
 }
 
-/// Reads to the end; answers the close code and the reason.
+/// Reads until the connection is closed. Returns the close code and the reason.
 async fn end(mut socket: Socket) -> (u16, String) {
     soon("the end of a connection", async {
         loop {
             match socket.next().await {
                 Some(Ok(Message::Close(Some(frame)))) => return (frame.code.into(), frame.reason.to_string()),
                 Some(Ok(_)) => {}
-                other => panic!("cut off: {other:?}"),
+                other => panic!("closed without a close frame: {other:?}"),
             }
         }
     })
     .await
 }
 
-/// Whether a connection answers.
+/// Returns whether the peer responds to a ping.
 async fn is_open(socket: &mut Socket) -> bool {
     socket.send(Message::Ping("there?".into())).await.is_ok()
         && soon("a pong", async {
@@ -168,8 +168,8 @@ async fn websockets_close_when_their_token_expires() {
     let (subscriber, agent) = tokio::join!(end(subscriber), end(agent));
     assert_lapsed(subscriber);
     assert_lapsed(agent);
-    // The expiry counts whole seconds.
-    assert!(millis() - before >= i64::from(SHORT_SECONDS - 1) * 1000, "it lasts until then");
+    // The expiry is in whole seconds.
+    assert!(millis() - before >= i64::from(SHORT_SECONDS - 1) * 1000, "it was closed before it expired");
     assert!(is_open(&mut lasting).await);
 }
 
@@ -190,7 +190,7 @@ async fn event_stream_ends_when_its_token_expires_and_resumes_with_a_new_one() {
     assert!(last_message.contains("subscription.close") && last_message.contains("authentication_required"), "{first}");
     let last = first.lines().rev().find_map(|line| line.strip_prefix("id: ")).unwrap();
     assert_eq!(test.post("/aaep/v1/agent/events", ADA, &said("b", "In between.")).await.0, 200);
-    // Nobody else can go on with it; the same principal can.
+    // Only the same principal can resume it.
     assert!(test.stream(id, EVE, Some(last)).await.starts_with("HTTP/1.1 404"));
     let second = test.stream(id, &test.token("jane", SHORT_SECONDS), Some(last)).await;
     assert!(second.contains("In between.") && !second.contains("Before the expiry."), "{second}");
@@ -212,7 +212,7 @@ async fn removed_token_loses_its_connections() {
     assert_lapsed(agent);
     assert!(stream.contains("authentication_required"), "{stream}");
     assert_eq!(test.post("/aaep/v1/subscriptions", ADA, &request()).await.0, 401);
-    assert!(is_open(&mut eve).await, "the others stay");
+    assert!(is_open(&mut eve).await, "other connections stay open");
     assert_eq!(test.post("/aaep/v1/subscriptions", EVE, &request()).await.0, 201);
 }
 

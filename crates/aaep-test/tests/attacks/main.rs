@@ -1,4 +1,4 @@
-//! Attacks on the built server, as an outsider would try them. SECURITY.md names the test of each threat.
+//! Attacks on the running server from outside. SECURITY.md names the test of each threat.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

@@ -24,7 +24,7 @@ const HOSTILE: usize = 250;
 /// A little less than the largest message.
 const UNFINISHED_BYTES: usize = 1_000_000;
 
-/// How long the agent floods its readers.
+/// How long the agent floods its subscribers.
 const FLOOD: Duration = Duration::from_secs(8);
 
 /// A server with little address space.
@@ -35,7 +35,7 @@ struct Confined {
 }
 
 impl Confined {
-    /// Starts `aaep serve`. The rate of requests is not what is tested here.
+    /// Starts `aaep serve`, with a request rate that the tests do not reach.
     fn start(arguments: &[&str]) -> Confined {
         let runtime = tempfile::tempdir().unwrap();
         let mut command = Command::new("sh");
@@ -51,7 +51,7 @@ impl Confined {
     }
 
     fn is_running(&self) -> bool {
-        // A zombie has no memory to tell of.
+        // A zombie process reports no memory.
         self.process.peak_kib().is_some()
     }
 
@@ -67,7 +67,7 @@ impl Confined {
             self.address,
             body.len()
         );
-        // A server that refuses may answer before it has read everything.
+        // A server that rejects a request may respond before it has read all of it.
         let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
         let mut answer = Vec::new();
         let _ = soon("an answer", stream.read_to_end(&mut answer)).await;
@@ -82,7 +82,7 @@ impl Confined {
         soon("a WebSocket", connecting).await.unwrap().0
     }
 
-    /// A subscriber that asks for nothing special gets its events.
+    /// Checks that a subscriber with default capabilities receives its events.
     async fn serves_a_normal_subscriber(&self) {
         let (status, accepted) = self.post("/aaep/v1/subscriptions", &request(json!({})).to_string()).await;
         assert_eq!(status, 201, "{accepted}");
@@ -107,7 +107,7 @@ fn request(capabilities: Value) -> Value {
     json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "s", "capabilities": capabilities})
 }
 
-/// As many patterns as are allowed, as long as they may be, different for each subscriber.
+/// Returns filters with this many patterns of the maximum length, different for each subscriber.
 fn large_filters(n: usize, patterns: usize) -> Value {
     let list = |name: &str| (0..patterns).map(|i| format!("{name}{n}-{i}:{:x<200}", "")).collect::<Vec<_>>();
     json!({"event_filters": {"include": list("i"), "exclude": list("e")}})
@@ -135,14 +135,14 @@ async fn large_filters_cannot_exhaust_memory() {
     let before = server.process.peak_kib().unwrap();
     let mut refused = 0;
     for n in 0..HOSTILE {
-        // Far too many patterns, and then as many as are allowed.
+        // Far too many patterns first, then as many as allowed.
         let huge = large_filters(n, 2200);
         let (status, answer) = server.post("/aaep/v1/subscriptions", &request(huge).to_string()).await;
         assert!(matches!(status, 400 | 422 | 503), "{status} {answer}");
         let (status, answer) = server.post("/aaep/v1/subscriptions", &request(large_filters(n, 256)).to_string()).await;
         match status {
             201 => {}
-            // There is no memory for the terms, or not even for the request.
+            // The memory budget is exhausted for the terms, or already for the request.
             429 | 503 => {
                 let text = answer["reason_message"].as_str().or(answer["detail"].as_str()).unwrap_or_default();
                 assert!(text.contains("limits.memory_bytes"), "{answer}");
@@ -157,7 +157,7 @@ async fn large_filters_cannot_exhaust_memory() {
     server.serves_a_normal_subscriber().await;
 }
 
-/// Begins a message by each way and never ends it.
+/// Starts a message over one of the transports and never finishes it.
 async fn begin_message(server: &Confined, way: usize) -> TcpStream {
     let filler = vec![b' '; UNFINISHED_BYTES];
     let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -190,7 +190,7 @@ async fn begin_message(server: &Confined, way: usize) -> TcpStream {
         frame.extend_from_slice(&[0; 4]);
         let _ = stream.write_all(&frame).await;
     }
-    // A server that has no memory for it may hang up in the middle, or read no further.
+    // A server without memory for it may close the connection or stop reading.
     let _ = tokio::time::timeout(Duration::from_secs(2), stream.write_all(&filler)).await;
     stream
 }
@@ -207,10 +207,10 @@ async fn unfinished_messages_cannot_exhaust_memory() {
     drop(streams);
 }
 
-/// Subscribes and never reads again.
+/// Subscribes and then never reads.
 async fn stop_reading(server: &Confined, n: usize) -> WebSocketStream<MaybeTlsStream<TcpStream>> {
     let mut socket = server.web_socket("/aaep/v1/ws").await;
-    // Terms that nobody else has, so that as little as possible is shared.
+    // Terms that no other subscriber has, so that as little memory as possible is shared.
     let filters = json!({"include": ["aaep:agent.*", format!("x{n}:*")]});
     let terms = json!({"event_filters": filters, "coalesce_boundaries": ["none"]});
     socket.send(Message::text(request(terms).to_string())).await.unwrap();
@@ -236,7 +236,7 @@ async fn subscribers_that_never_read_cannot_exhaust_memory() {
         let body: String = (n..n + 20).map(line).collect();
         n += 20;
         let flooding = server.post("/aaep/v1/agent/events?agent=flood", &body);
-        // An agent may be slowed down by readers.
+        // The agent may be slowed down by its subscribers.
         let _ = tokio::time::timeout(FLOOD, flooding).await;
         assert!(server.is_running(), "the server has died");
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::disclosure::Socket;
 
-/// As much as a message may have: nothing but secrets, and nothing but beginnings of secrets.
+/// Returns events of the maximum size: one full of secrets, one full of prefixes of secrets.
 fn expensive() -> Vec<serde_json::Value> {
     let secrets = |bytes: usize| "4111111111111111 ".repeat(bytes / 17);
     let beginnings = |bytes: usize| "token:".repeat(bytes / 6);
@@ -36,7 +36,7 @@ async fn timely_rejection_is_honored_while_another_agent_sends_expensive_events(
     let started = json!({"type": "session.started", "summary_normal": "Working.", "event_id": "first"});
     hostile.send(&started).await;
     subscriber.until("session.started").await;
-    // Silence would be a yes.
+    // A timeout would accept.
     agent
         .send(&json!({"type": "awaiting.confirmation", "action": "Move the file.", "consequence": "It is moved.",
             "timeout_seconds": 20, "default_decision": "accept", "risk_level": "low"}))
@@ -44,7 +44,7 @@ async fn timely_rejection_is_honored_while_another_agent_sends_expensive_events(
     let asked = subscriber.until("awaiting.confirmation").await.pop().unwrap();
     let begun = Instant::now();
     hostile.send(&expensive()[0]).await;
-    // The server is either done with the first event by now or still works on it when the reply arrives.
+    // The server has either finished the first event or is still processing it when the reply arrives.
     let _ = tokio::time::timeout(Duration::from_secs(1), hostile.until("refused")).await;
     let flood = tokio::spawn(async move {
         for _ in 0..3 {
@@ -56,7 +56,7 @@ async fn timely_rejection_is_honored_while_another_agent_sends_expensive_events(
     subscriber.reply(&asked, &subscription, "reject").await;
     let outcome = agent.until("outcome").await.pop().unwrap();
     assert_eq!((&outcome["decision"], &outcome["verdict"]), (&json!("reject"), &json!("rejected")), "{outcome}");
-    // Far more than it takes, far less than the minutes that it took when every secret was searched from the beginning.
+    // Far longer than needed, and far shorter than the minutes that a quadratic search for secrets takes.
     assert!(begun.elapsed() < Duration::from_secs(19), "the answer took {:?}", begun.elapsed());
     flood.abort();
 }

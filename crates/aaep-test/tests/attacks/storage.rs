@@ -1,4 +1,4 @@
-//! Reading, copying and damaging the data directory from outside.
+//! Attacks on the data directory: reading, incomplete copies, damage.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ fn serve(dir: &Path) -> Serving {
     Serving::start(&["serve", "--no-unix", "--data", dir.to_str().unwrap()])
 }
 
-/// Stops a server in good order.
+/// Stops a server gracefully.
 fn stop(mut server: Serving) {
     server.process.terminate();
     assert!(server.process.wait().success());
@@ -27,21 +27,21 @@ fn run(arguments: &[&str]) -> Output {
     Command::new(aaep()).args(arguments).output().unwrap()
 }
 
-/// What a start on this directory complains of; it must fail.
+/// Starts a server on this directory, which must fail. Returns the error message.
 fn rejection(dir: &Path) -> String {
     let ended = run(&["serve", "--no-unix", "--listen", "127.0.0.1:0", "--data", dir.to_str().unwrap()]);
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
     String::from_utf8(ended.stderr).unwrap()
 }
 
-/// The decisions in a directory.
+/// Returns the decisions in a data directory.
 fn decisions(dir: &Path) -> Vec<Value> {
     let ended = run(&["audit", "--json", "--data", dir.to_str().unwrap()]);
     assert!(ended.status.success(), "{ended:?}");
     String::from_utf8(ended.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// An event of an agent; answers what it gets.
+/// Sends an event of an agent. Returns the response.
 async fn post(server: &Serving, query: &str, event: &Value) -> Value {
     let body = event.to_string();
     let request = format!(
@@ -59,22 +59,22 @@ async fn post(server: &Serving, query: &str, event: &Value) -> Value {
     .await
 }
 
-/// A listener that can answer questions.
-struct Listener {
+/// A subscriber that can reply to questions.
+struct TestSubscriber {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     id: String,
 }
 
-impl Listener {
-    async fn new(server: &Serving) -> Listener {
+impl TestSubscriber {
+    async fn new(server: &Serving) -> TestSubscriber {
         let url = server.url("/aaep/v1/ws").replacen("http", "ws", 1);
         let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
         let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "ear",
             "capabilities": {"supports_confirmation_reply": true}});
         socket.send(Message::text(request.to_string())).await.unwrap();
-        let mut listener = Listener { socket, id: String::new() };
-        listener.id = listener.next().await["subscription_id"].as_str().unwrap().to_owned();
-        listener
+        let mut subscriber = TestSubscriber { socket, id: String::new() };
+        subscriber.id = subscriber.next().await["subscription_id"].as_str().unwrap().to_owned();
+        subscriber
     }
 
     async fn next(&mut self) -> Value {
@@ -88,7 +88,7 @@ impl Listener {
         .await
     }
 
-    /// Reads until an event of this type; answers it and all before it.
+    /// Receives until an event of this type. Returns it and all events before it.
     async fn until(&mut self, kind: &str) -> Vec<Value> {
         let mut seen = Vec::new();
         loop {
@@ -113,12 +113,12 @@ impl Listener {
     }
 }
 
-/// A question that is answered with yes, and is on record then.
-async fn decide(server: &Serving, listener: &mut Listener, number: u32) {
+/// Asks a question and accepts it. The decision is recorded when this returns.
+async fn decide(server: &Serving, subscriber: &mut TestSubscriber, number: u32) {
     let action = format!("Plant tree {number}.");
     let question = json!({"type": "awaiting.confirmation", "event_id": format!("q{number}"), "session_id": "s",
         "action": action, "consequence": "It grows.", "timeout_seconds": 600});
-    let (answer, ()) = tokio::join!(post(server, "?wait=300", &question), listener.accept(&action));
+    let (answer, ()) = tokio::join!(post(server, "?wait=300", &question), subscriber.accept(&action));
     assert_eq!(answer["decision"], "accept", "{answer}");
 }
 
@@ -135,8 +135,8 @@ async fn data_directory_is_private_to_its_owner() {
     let work = tempfile::tempdir().unwrap();
     let dir = work.path().join("data");
     let server = serve(&dir);
-    let mut listener = Listener::new(&server).await;
-    decide(&server, &mut listener, 1).await;
+    let mut subscriber = TestSubscriber::new(&server).await;
+    decide(&server, &mut subscriber, 1).await;
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&dir), 0o700);
     let files: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -159,8 +159,8 @@ async fn database_copied_without_its_write_ahead_log_is_refused() {
     let work = tempfile::tempdir().unwrap();
     let dir = work.path().join("data");
     let server = serve(&dir);
-    let mut listener = Listener::new(&server).await;
-    decide(&server, &mut listener, 1).await;
+    let mut subscriber = TestSubscriber::new(&server).await;
+    decide(&server, &mut subscriber, 1).await;
     for (copied, names) in [("one", &["aaep.db"][..]), ("two", &["aaep.db", "mark"]), ("three", &["mark"])] {
         let to = work.path().join(copied);
         copy(&dir, &to, names);
@@ -178,9 +178,9 @@ async fn backup_of_a_busy_server_is_complete_and_can_be_restored() {
     let work = tempfile::tempdir().unwrap();
     let (dir, to) = (work.path().join("data"), work.path().join("copy"));
     let server = serve(&dir);
-    let mut listener = Listener::new(&server).await;
+    let mut subscriber = TestSubscriber::new(&server).await;
     for number in 0..5 {
-        decide(&server, &mut listener, number).await;
+        decide(&server, &mut subscriber, number).await;
     }
     let before = decisions(&dir);
     let (from, into) = (dir.clone(), to.clone());
@@ -190,7 +190,7 @@ async fn backup_of_a_busy_server_is_complete_and_can_be_restored() {
     let made = loop {
         tokio::select! {
             made = &mut copying => break made.unwrap(),
-            () = decide(&server, &mut listener, number) => number += 1,
+            () = decide(&server, &mut subscriber, number) => number += 1,
         }
     };
     assert!(made.status.success(), "{made:?}");
@@ -206,10 +206,10 @@ async fn backup_of_a_busy_server_is_complete_and_can_be_restored() {
     for (path, mode) in [(to.clone(), 0o700), (to.join("aaep.db"), 0o600), (to.join("mark"), 0o600)] {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode, "{}", path.display());
     }
-    // The restored server goes on where the copy was made.
+    // The restored server continues from the time of the backup.
     let server = serve(&to);
-    let mut listener = Listener::new(&server).await;
-    decide(&server, &mut listener, 1000).await;
+    let mut subscriber = TestSubscriber::new(&server).await;
+    decide(&server, &mut subscriber, 1000).await;
     assert_eq!(decisions(&to).len(), copied.len() + 1);
 }
 
@@ -218,9 +218,9 @@ async fn altered_decision_is_reported_at_startup_and_by_audit() {
     let work = tempfile::tempdir().unwrap();
     let dir = work.path().join("data");
     let server = serve(&dir);
-    let mut listener = Listener::new(&server).await;
-    decide(&server, &mut listener, 7).await;
-    decide(&server, &mut listener, 8).await;
+    let mut subscriber = TestSubscriber::new(&server).await;
+    decide(&server, &mut subscriber, 7).await;
+    decide(&server, &mut subscriber, 8).await;
     post(&server, "", &json!({"type": "session.completed", "session_id": "s", "summary_normal": "Done."})).await;
     stop(server);
     let path = dir.join("aaep.db");
@@ -253,26 +253,26 @@ async fn event_sent_again_after_a_kill_is_emitted_once() {
         answers.push(post(&server, "", event).await);
         assert_eq!(answers.last().unwrap()["type"], "published", "{answers:?}");
     }
-    // A decision is told after it is on the disk, and with it everything before.
-    let mut listener = Listener::new(&server).await;
-    decide(&server, &mut listener, 1).await;
+    // An outcome is returned after it is on the disk, and with it everything before.
+    let mut subscriber = TestSubscriber::new(&server).await;
+    decide(&server, &mut subscriber, 1).await;
     drop(server);
 
     let server = serve(&dir);
-    let mut listener = Listener::new(&server).await;
+    let mut subscriber = TestSubscriber::new(&server).await;
     for (event, answer) in [&started, &step, &text].into_iter().zip(&answers) {
         assert_eq!(post(&server, "", event).await, *answer, "{event}");
     }
     let end = json!({"type": "session.completed", "event_id": "e3", "session_id": "s", "summary_normal": "Done."});
     let ended = post(&server, "", &end).await;
     assert_eq!((&ended["type"], &ended["session_id"]), (&json!("published"), &answers[0]["session_id"]));
-    let seen = listener.until("session.completed").await;
+    let seen = subscriber.until("session.completed").await;
     let kinds: Vec<&str> = seen.iter().filter_map(|event| event["type"].as_str()).collect();
-    // A listener that comes late is told which sessions go on, once, and nothing is emitted anew.
+    // A late subscriber gets one summary of the open sessions, and nothing is emitted again.
     assert_eq!(kinds.iter().filter(|kind| kind.ends_with("session.started")).count(), 1, "{kinds:?}");
     let texts = Value::Array(seen.clone()).to_string();
     assert!(!kinds.contains(&"aaep:agent.output.streaming") && !texts.contains("One bed is done."), "{texts}");
-    // Another event of the same name is a new one: the agent may have been restarted too.
+    // Another event with the same id is a new one: the agent may have been restarted too.
     until("the server", async || {
         post(
             &server,

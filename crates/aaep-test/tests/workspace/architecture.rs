@@ -1,9 +1,12 @@
-//! ARCHITECTURE.md names only things that exist.
+//! ARCHITECTURE.md and the documents in `docs/` name only things that exist.
 
 use aaep_test::root;
 
 use crate::requirements::test_exists;
-use crate::source::{files_below, read, rust_files};
+use crate::source::{crates, files_below, read, rust_files};
+
+/// The directories of the repository that documents refer to.
+const TOP_DIRECTORIES: [&str; 7] = ["conformance", "crates", "docs", "examples", "fuzz", "schemas", "scripts"];
 
 /// Returns the texts in backticks, outside of code blocks, with their line numbers.
 fn backticked(text: &str) -> Vec<(usize, &str)> {
@@ -23,7 +26,7 @@ fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// The repository, as far as the document can name it.
+/// The repository, as far as documents can name it.
 struct Repository {
     paths: Vec<String>,
     sources: Vec<String>,
@@ -31,7 +34,7 @@ struct Repository {
 
 impl Repository {
     fn new() -> Repository {
-        let paths = ["crates", "docs", "scripts", "examples", "fuzz", "schemas"].iter().flat_map(|d| files_below(d));
+        let paths = TOP_DIRECTORIES.iter().flat_map(|directory| files_below(directory));
         Repository { paths: paths.collect(), sources: rust_files().iter().map(|name| read(name)).collect() }
     }
 
@@ -91,6 +94,56 @@ fn names_in_backticks_exist() {
         }
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// Returns whether the text is meant as a path of this repository: of a Rust file, or below one of its directories.
+fn is_repository_path(name: &str, crates: &[String]) -> bool {
+    let first = name.split('/').next().unwrap_or_default();
+    let is_below =
+        name.contains('/') && (TOP_DIRECTORIES.contains(&first) || crates.iter().any(|krate| krate == first));
+    (is_below || name.ends_with(".rs")) && !name.contains([' ', '*', '{', '<', '#'])
+}
+
+#[test]
+fn paths_and_members_in_documents_exist() {
+    let repository = Repository::new();
+    let crates = crates();
+    let documents: Vec<String> = files_below("docs").into_iter().filter(|name| name.ends_with(".md")).collect();
+    let (mut checked, mut missing) = (0, Vec::new());
+    for document in &documents {
+        let text = read(document);
+        for (line, name) in backticked(&text) {
+            let exists = match name.split_once("::") {
+                Some((file, _)) if file.ends_with(".rs") => test_in_some_file(&repository, name),
+                Some((type_name, member)) if type_name.starts_with(char::is_uppercase) && is_identifier(member) => {
+                    repository.has_member(type_name, member)
+                }
+                None if is_repository_path(name, &crates) => repository.has_path(name),
+                _ => continue,
+            };
+            checked += 1;
+            if !exists {
+                missing.push(format!("{document}:{line}: {name} does not exist"));
+            }
+        }
+    }
+    assert!(documents.len() > 50 && checked > 100, "found only {checked} names in {} documents", documents.len());
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+#[test]
+fn repository_paths_are_recognized() {
+    let crates = ["aaep-proto".to_owned()];
+    for name in
+        ["engine/replies.rs", "rate.rs", "aaep-proto/tests/engine/", "crates/aaep-proto", "docs/reference/limits.md"]
+    {
+        assert!(is_repository_path(name, &crates), "{name}");
+    }
+    for name in
+        ["/var/lib/BrlAPI", "text/plain", "aaep-proto", "scripts/test --fast", "application/json", "GET /aaep/v1"]
+    {
+        assert!(!is_repository_path(name, &crates), "{name}");
+    }
 }
 
 /// Returns whether `path/file.rs::function` is a test. The path may leave out its first directories.

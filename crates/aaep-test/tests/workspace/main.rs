@@ -12,3 +12,4 @@ mod round_trip;
 mod schemas;
 mod source;
 mod tidy;
+mod wording;

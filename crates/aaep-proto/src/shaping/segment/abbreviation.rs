@@ -1,10 +1,10 @@
-//! Whether a full stop after a word can end a sentence.
+//! Decides whether a full stop after a word can end a sentence.
 
 use super::Cluster;
 use super::class::is_thai;
 use super::language::SentenceRules;
 
-/// What a full stop means, as far as the word before it tells.
+/// The meaning of a full stop, judged by the word before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopVerdict {
     /// The end of a sentence.
@@ -13,36 +13,37 @@ pub(super) enum StopVerdict {
     Part,
     /// The end of a sentence unless a number follows.
     EndUnlessNumber,
-    /// The end of a sentence only if the next word is one that begins sentences.
+    /// The end of a sentence only if the next word is a sentence starter.
     EndBeforeStarter,
 }
 
-/// The longest token that is looked at; longer ones are no abbreviations.
+/// Maximum length of an abbreviation in bytes.
 const MAX_TOKEN: usize = 32;
 
-/// The text since the last space, as far as it may be an abbreviation.
+/// The text since the last space, up to the maximum length of an abbreviation.
 #[derive(Debug, Default)]
 pub(super) struct LastWord {
     text: String,
     too_long: bool,
     /// Whether it looks like an address or code, where `?` and `!` are not punctuation.
     pub(super) technical: bool,
-    /// Whether it comes first in its sentence or after a colon, where a number is a label.
+    /// Whether it is at the start of its sentence or after a colon, where a number is a label.
     pub(super) leads: bool,
     ends_with_colon: bool,
-    /// Whether it announces a number, as `No.` does, and whether the token before did.
-    announces: bool,
-    announced: bool,
+    /// Whether a number is expected after it, as after `No.`
+    before_number: bool,
+    /// Whether a number was expected after the token before it.
+    after_number_word: bool,
 }
 
 impl LastWord {
     /// Starts a new token after a space.
     pub(super) fn next(&mut self) {
         if !self.is_empty() {
-            let (leads, announced) = (self.ends_with_colon, self.announces);
+            let (leads, after_number_word) = (self.ends_with_colon, self.before_number);
             self.restart();
             self.leads = leads;
-            self.announced = announced;
+            self.after_number_word = after_number_word;
         }
     }
 
@@ -53,8 +54,8 @@ impl LastWord {
         self.technical = false;
         self.leads = true;
         self.ends_with_colon = false;
-        self.announces = false;
-        self.announced = false;
+        self.before_number = false;
+        self.after_number_word = false;
     }
 
     pub(super) fn push(&mut self, cluster: &Cluster<'_>) {
@@ -76,21 +77,21 @@ impl LastWord {
         self.text.chars().next_back().filter(|_| !self.too_long)
     }
 
-    /// The word without opening punctuation.
+    /// Returns the token without opening punctuation.
     fn word(&self) -> &str {
         if self.too_long { "" } else { self.text.trim_start_matches(|c: char| !c.is_alphanumeric()) }
     }
 
-    /// Whether the token is a word that begins sentences. A single letter may be an initial.
+    /// Returns whether the token is a sentence starter. A single letter is not: it may be an initial.
     pub(super) fn is_starter(&self, language: &SentenceRules) -> bool {
         !is_letter(self.word()) && contains(language.starters, &self.word().to_lowercase())
     }
 
-    /// What a full stop after this token means.
+    /// Returns what a full stop after this token means.
     pub(super) fn verdict(&mut self, language: &SentenceRules) -> StopVerdict {
         let word = self.word();
         let Some(first) = word.chars().next() else { return StopVerdict::End };
-        // Thai ends no sentence with a stop, but many abbreviations.
+        // In Thai, full stops end abbreviations but not sentences.
         if word.chars().next_back().is_some_and(is_thai) {
             return StopVerdict::Part;
         }
@@ -98,17 +99,17 @@ impl LastWord {
             return self.number(word, language);
         }
         let lower = word.to_lowercase();
-        let announces = contains(language.before_number, &lower);
+        let before_number = contains(language.before_number, &lower);
         let verdict = if contains(language.never, &lower) {
             StopVerdict::Part
-        } else if announces && !is_initial(word) {
+        } else if before_number && !is_initial(word) {
             StopVerdict::EndUnlessNumber
         } else if contains(language.doubtful, &lower) || is_short_form(word, language) {
             StopVerdict::EndBeforeStarter
         } else {
             StopVerdict::End
         };
-        self.announces = announces;
+        self.before_number = before_number;
         verdict
     }
 
@@ -119,7 +120,7 @@ impl LastWord {
         if self.leads && word.split('.').all(|part| part.chars().count() <= 3) {
             return StopVerdict::Part;
         }
-        if language.ordinals && word.len() <= 2 && !self.announced {
+        if language.ordinals && word.len() <= 2 && !self.after_number_word {
             StopVerdict::EndBeforeStarter
         } else {
             StopVerdict::End
@@ -131,7 +132,7 @@ fn contains(table: &[&str], word: &str) -> bool {
     table.contains(&word)
 }
 
-/// Whether it is an initial, an acronym or a Roman ordinal.
+/// Returns whether the word is an initial, an acronym or a Roman ordinal.
 fn is_short_form(word: &str, language: &SentenceRules) -> bool {
     is_acronym(word)
         || is_initial(word)
@@ -139,7 +140,7 @@ fn is_short_form(word: &str, language: &SentenceRules) -> bool {
         || (language.ordinals && word.chars().all(|c| matches!(c, 'I' | 'V' | 'X')))
 }
 
-/// Whether it is one letter of a script with case; others have words of one letter.
+/// Returns whether the word is a single letter of a script with case. Other scripts have words of one letter.
 fn is_letter(word: &str) -> bool {
     let mut chars = word.chars();
     chars.next().is_some_and(|c| c.is_lowercase() || c.is_uppercase()) && chars.next().is_none()
@@ -149,7 +150,7 @@ fn is_initial(word: &str) -> bool {
     is_letter(word) && word.chars().all(char::is_uppercase)
 }
 
-/// Whether it is short groups of letters with stops between, such as `U.S`, `Ph.D` or `J.-P`.
+/// Returns whether the word consists of short groups of letters separated by stops, such as `U.S`, `Ph.D` or `J.-P`.
 fn is_acronym(word: &str) -> bool {
     word.contains('.')
         && word.split('.').map(|part| part.trim_start_matches('-')).all(|part| {

@@ -1,8 +1,7 @@
-//! How lines begin: lists, headings, tables, quotes and fenced code.
+//! Detects the kind of each line: list item, heading, table row, quote, fenced code.
 //!
-//! The first characters of a line are held until they tell what the line is. Indentation is not
-//! counted: in streamed Markdown code and lists stand indented below list items far more often than
-//! indented code occurs.
+//! The first characters of a line are buffered until the kind of the line is known. Indentation is ignored: in streamed
+//! Markdown, fenced code and lists that are indented below list items are far more common than indented code.
 
 use super::class::{CharClass, ScriptRules, class};
 use super::sentence::SentenceEnd;
@@ -10,45 +9,45 @@ use super::sentence::Sentences;
 use super::word::WordBoundaries;
 use super::{BoundaryLevel, BoundaryMark, Cluster, Syntax, WriterPause, language};
 
-/// More of a line is not needed to recognize its kind.
+/// The kind of a line is known after at most this many bytes.
 const MAX_HELD: usize = 128;
 
-/// What the beginning of a line may become.
+/// The start of a line whose kind is not known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinePrefix {
     Indent,
-    /// So many of `-`, `*`, `+`.
+    /// A run of `-`, `*` or `+`, and its length.
     Bullet(char, usize),
     Digits(usize),
     /// Digits and `.` or `)`.
     Number,
     Hashes(usize),
-    /// So many of `_` or `=`.
+    /// A run of `_` or `=`, and its length.
     Rule(char, usize),
-    /// So many backticks or tildes.
+    /// A run of backticks or tildes, and its length.
     Ticks(char, usize),
-    /// An opening fence and what stands behind it.
+    /// The info string after an opening fence, and the length of the fence.
     Info(char, usize),
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlockLine {
     Text,
     Heading,
     Row,
-    /// A line across the page, or under a heading.
+    /// A thematic break or the underline of a heading.
     Rule,
-    /// Code from a fence of so many characters.
+    /// Code after a fence with this character and length.
     Code(char, usize),
 }
 
-/// Where we are in a line of code.
+/// The position in a line of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CodeLine {
     Indent,
     Ticks(usize),
-    /// Spaces behind a closing fence.
+    /// Spaces after a closing fence.
     Tail,
     Body,
 }
@@ -60,7 +59,7 @@ enum BlockState {
     Code { tick: char, len: usize, line: CodeLine },
 }
 
-/// What a cluster means for the prefix of a line.
+/// The effect of a cluster on the prefix of a line.
 enum PrefixStep {
     Skip,
     Hold(LinePrefix),
@@ -69,7 +68,7 @@ enum PrefixStep {
     Is(BlockLine),
 }
 
-/// The beginning of a line that may have to be read as text.
+/// The buffered start of a line, which is processed as text if the line is not of another kind.
 #[derive(Debug, Default)]
 struct QueuedPrefix {
     text: String,
@@ -92,23 +91,23 @@ impl QueuedPrefix {
     }
 }
 
-/// Follows the lines and passes their prose on to the sentence step.
+/// Tracks the kind of each line and passes its text to the sentence step.
 #[derive(Debug)]
 pub(super) struct BlockTracker {
     syntax: Syntax,
     state: BlockState,
     held: QueuedPrefix,
-    /// The start of the line.
+    /// The byte offset of the start of the line.
     line: u64,
-    /// Whether a blank line stands before this one.
+    /// Whether the line before this one is blank.
     blank: bool,
     item: bool,
     quoted: bool,
     was_quoted: bool,
-    /// Whether the line before this one began a list item.
+    /// Whether the line before this one started a list item.
     was_item: bool,
     previous: BlockLine,
-    /// Whether there was anything but space.
+    /// Whether any text other than white space was processed.
     any: bool,
     sentences: Sentences,
 }
@@ -161,12 +160,12 @@ impl BlockTracker {
         self.sentences.habits
     }
 
-    /// How long the writer must be silent before something could be marked.
+    /// Returns the pause after which a boundary could be marked, or `None` if none could.
     pub(super) fn awaits(&self, end: u64) -> Option<WriterPause> {
         self.ending(end).map(|(_, ending)| ending.pause)
     }
 
-    /// Marks what is complete if nothing follows for this long.
+    /// Marks the boundaries that are certain after the writer paused this long.
     pub(super) fn settle(&mut self, end: u64, pause: WriterPause, marks: &mut Vec<BoundaryMark>) {
         if let Some((level, ending)) = self.ending(end)
             && ending.pause <= pause
@@ -179,7 +178,7 @@ impl BlockTracker {
         }
     }
 
-    /// What ends here if nothing follows.
+    /// Returns the boundary at the end of the text so far if nothing follows.
     fn ending(&self, end: u64) -> Option<(BoundaryLevel, SentenceEnd)> {
         let ends =
             |level, at, pause| self.sentences.is_after_last(at, level).then_some((level, SentenceEnd { at, pause }));
@@ -277,7 +276,7 @@ impl BlockTracker {
             LinePrefix::Bullet(bullet, n) if c == bullet && self.syntax == Syntax::Markdown => {
                 PrefixStep::Hold(LinePrefix::Bullet(bullet, n + 1))
             }
-            // A year at the start of a line is no list number.
+            // Four digits are a year, not the number of a list item.
             LinePrefix::Digits(n) if class == CharClass::Digit && n < 3 => PrefixStep::Hold(LinePrefix::Digits(n + 1)),
             LinePrefix::Digits(_) if c == '.' || c == ')' => PrefixStep::Hold(LinePrefix::Number),
             LinePrefix::Number if space => PrefixStep::Item,
@@ -287,7 +286,7 @@ impl BlockTracker {
             LinePrefix::Rule(..) if space => PrefixStep::Hold(prefix),
             LinePrefix::Ticks(tick, n) if c == tick => PrefixStep::Hold(LinePrefix::Ticks(tick, n + 1)),
             LinePrefix::Ticks(tick, n) if n >= 3 => PrefixStep::Hold(LinePrefix::Info(tick, n)),
-            // A backtick behind the fence: it was inline code.
+            // With another backtick on the line, it is inline code.
             LinePrefix::Info('`', _) if c == '`' => PrefixStep::Is(BlockLine::Text),
             LinePrefix::Info(..) => PrefixStep::Hold(prefix),
             _ => PrefixStep::Is(BlockLine::Text),
@@ -324,7 +323,7 @@ impl BlockTracker {
         }
     }
 
-    /// What the line is if nothing follows.
+    /// Returns the kind of the line if it ends here.
     fn at_line_end(&mut self, prefix: LinePrefix) -> BlockLine {
         match prefix {
             LinePrefix::Bullet('-' | '*' | '+', 1) => {
@@ -339,7 +338,7 @@ impl BlockTracker {
         }
     }
 
-    /// The line is known: makes the boundary before it and reads what was held.
+    /// Sets the kind of the line: marks the boundary before it and processes the buffered prefix.
     fn resolve(&mut self, kind: BlockLine, marks: &mut Vec<BoundaryMark>) {
         if self.any {
             self.sentences.line(self.level(kind), self.line, marks);
@@ -367,7 +366,7 @@ impl BlockTracker {
         self.held = held;
     }
 
-    /// The boundary before a line.
+    /// Returns the level of the boundary before a line of this kind, or `None` if there is none.
     fn level(&self, kind: BlockLine) -> Option<BoundaryLevel> {
         let after_block = matches!(self.previous, BlockLine::Heading | BlockLine::Rule | BlockLine::Code(..));
         let block = matches!(kind, BlockLine::Heading | BlockLine::Code(..));
@@ -380,7 +379,7 @@ impl BlockTracker {
         }
     }
 
-    /// Looks for the end of code; nothing else in it matters.
+    /// Processes a cluster of code. Only the closing fence is recognized.
     fn code(&mut self, cluster: &Cluster<'_>, class: CharClass, fence: (char, usize), line: CodeLine) {
         let (tick, len) = fence;
         let closes = |n: usize| n >= len;

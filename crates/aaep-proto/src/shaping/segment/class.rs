@@ -1,8 +1,8 @@
-//! What a character means for the end of a sentence.
+//! Character classes for sentence boundaries.
 
 use super::Cluster;
 
-/// The part a cluster plays, after the classes of UAX 29 but cut finer where prose needs it.
+/// The class of a cluster. Similar to the classes of UAX 29, with finer distinctions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CharClass {
     Newline,
@@ -12,13 +12,13 @@ pub(super) enum CharClass {
     Ellipsis,
     /// `!` and `?`, which also occur in addresses and code.
     Bang,
-    /// A terminator that is nothing else and needs no space after it.
+    /// An unambiguous terminator, which needs no space after it.
     Full,
     Open,
     Close,
-    /// `"` and others that open or close, by where they stand.
+    /// A quotation mark that opens or closes depending on its position, such as `"`.
     Quote,
-    /// A sentence goes on after these.
+    /// Punctuation that never ends a sentence.
     Continue,
     Dash,
     Backtick,
@@ -27,21 +27,21 @@ pub(super) enum CharClass {
     /// A letter without case.
     Letter,
     Digit,
-    /// Invisible, or a piece of a cluster that was too long.
+    /// An invisible character, or a part of a cluster that was too long.
     Transparent,
     Other,
 }
 
-/// Punctuation that depends on the language.
+/// Language-specific punctuation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ScriptRules {
-    /// `;` asks.
+    /// `;` is a question mark.
     pub(super) greek: bool,
-    /// `»quotes«` point inwards.
+    /// Quotation marks point inwards: `»quotes«`.
     pub(super) inward_quotes: bool,
-    /// `„quotes“` close with what opens them elsewhere.
+    /// The closing mark is the opening mark of other languages: `„quotes“`.
     pub(super) low_quotes: bool,
-    /// `”quotes”` look the same on both sides.
+    /// Opening and closing marks are equal: `”quotes”`.
     pub(super) same_quotes: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn class(cluster: &Cluster<'_>, habits: ScriptRules) -> CharClass {
         'a'..='z' => CharClass::Lower,
         ' ' | '\t' => CharClass::Space,
         'A'..='Z' => CharClass::Upper,
-        // An emoji such as a keycap.
+        // An emoji, for example a keycap.
         '0'..='9' | '#' | '*' if cluster.text.len() > 1 => CharClass::Other,
         '0'..='9' => CharClass::Digit,
         '\n' | '\r' | '\x0b' | '\x0c' => CharClass::Newline,
@@ -111,8 +111,8 @@ fn wide(c: char, habits: ScriptRules) -> CharClass {
     }
 }
 
-/// The property Sentence_Terminal of Unicode beyond ASCII, without what stands above, and without
-/// the Burmese U+104A, which is a comma in practice.
+/// Characters beyond ASCII with the Unicode property Sentence_Terminal, without those that have a class above and without
+/// the Burmese U+104A, which is used as a comma.
 const TERMINALS: &[(char, char)] = &[
     ('\u{589}', '\u{589}'),
     ('\u{61d}', '\u{61f}'),
@@ -201,7 +201,7 @@ fn is_terminal(c: char) -> bool {
     next > 0 && c <= TERMINALS[next - 1].1
 }
 
-/// Scripts that write words without spaces between them.
+/// Returns whether the script of this letter has no spaces between words.
 pub(super) fn is_spaceless(c: char) -> bool {
     matches!(c,
         '\u{e00}'..='\u{eff}'
@@ -220,7 +220,7 @@ pub(super) fn is_spaceless(c: char) -> bool {
         | '\u{20000}'..='\u{3ffff}')
 }
 
-/// East Asian letters, after which an ASCII full stop needs no space.
+/// Returns whether this is an East Asian letter, after which an ASCII full stop needs no space.
 pub(super) fn is_east_asian(c: char) -> bool {
     matches!(c, '\u{ac00}'..='\u{d7a3}' | '\u{3005}'..='\u{9fff}')
 }

@@ -1,22 +1,21 @@
-//! The rules of each language: abbreviations, ordinals, words that start a sentence.
+//! Language-specific sentence rules: abbreviations, ordinals, words that start sentences.
 //!
-//! Only what changes a decision is listed. A full stop before a lower-case word never ends a
-//! sentence, so `etc.`, `usw.` and the like need no entry.
+//! A full stop before a lower-case word never ends a sentence, so abbreviations such as `etc.` and `usw.` need no entry.
 
 /// The tables of one language. Abbreviations are in lower case, without the last full stop.
 #[derive(Debug)]
 pub(super) struct SentenceRules {
-    /// Never the end of a sentence, such as titles before names.
+    /// Words whose full stop never ends a sentence, such as titles before names.
     pub(super) never: &'static [&'static str],
-    /// Not the end of a sentence before a number: `No. 5`.
+    /// Words whose full stop does not end a sentence if a number follows: `No. 5`.
     pub(super) before_number: &'static [&'static str],
-    /// The end of a sentence only if the next word is one of `starters`: `Inc.`
+    /// Words whose full stop ends a sentence only if the next word is one of `starters`: `Inc.`
     pub(super) doubtful: &'static [&'static str],
-    /// Words that begin a sentence but hardly ever a name.
+    /// Words that start sentences but rarely names.
     pub(super) starters: &'static [&'static str],
     /// Whether `3.` means third.
     pub(super) ordinals: bool,
-    /// Whether a single small letter is a common word, so that a stop after it counts.
+    /// Whether single lower-case letters are common words, so that a full stop after one ends a sentence.
     pub(super) letter_words: bool,
 }
 
@@ -270,7 +269,7 @@ const GREEK: SentenceRules = SentenceRules {
     letter_words: false,
 };
 
-/// Hindi and its neighbours end sentences with a danda; initials are spelled out.
+/// Hindi and related languages end sentences with a danda; initials are spelled out.
 const HINDI: SentenceRules = SentenceRules {
     never: &[
         "डॉ",
@@ -308,7 +307,7 @@ const HINDI: SentenceRules = SentenceRules {
 const ARABIC: SentenceRules =
     SentenceRules { never: &["د", "أ", "أ.د", "م", "ق.م"], before_number: &["ص", "ج", "ت"], ..NONE };
 
-/// Languages of which we only know that `3.` means third.
+/// Languages for which the only rule is that `3.` means third.
 const ORDINALS_ONLY: SentenceRules = SentenceRules { ordinals: true, letter_words: false, ..NONE };
 
 pub(super) fn of(primary: &str) -> &'static SentenceRules {

@@ -68,7 +68,7 @@ pub enum WriterPause {
     Long,
 }
 
-/// How the text is written.
+/// The markup of a text.
 ///
 /// ```
 /// use aaep_proto::shaping::segment::Syntax;
@@ -82,7 +82,7 @@ pub enum Syntax {
     Markdown,
 }
 
-/// What a push released. The segmenter appends; the caller clears.
+/// Released text and its boundaries. The segmenter appends to it; the caller clears it.
 ///
 /// ```
 /// use aaep_proto::shaping::segment::Segments;
@@ -93,17 +93,17 @@ pub enum Syntax {
 pub struct Segments {
     /// Whole grapheme clusters, in NFC.
     pub text: String,
-    /// Boundaries in everything that was released so far, ascending. They may lie before `text`:
-    /// a sentence has ended only when what follows is known.
+    /// Boundaries in all text that was released so far, ascending. They may lie before `text`: whether a sentence has
+    /// ended depends on what follows.
     pub marks: Vec<BoundaryMark>,
 }
 
-/// A cluster longer than this is released in pieces, each normalized alone. No script needs so
-/// much; without a bound a flood of combining marks would be held back for ever.
+/// A cluster longer than this many bytes is released in pieces that are normalized separately. No script needs longer
+/// ones; without a bound, an endless run of combining marks would be buffered forever.
 const MAX_CLUSTER: usize = 256;
 
-/// All characters before this one are in NFC, and each but CR LF is a cluster unless one from here
-/// on follows.
+/// All characters before this one are in NFC, and each of them except CR LF is a cluster unless a character at or above
+/// this one follows.
 const FIRST_COMBINING: char = '\u{300}';
 
 /// Releases streamed text cluster by cluster and marks where it may be cut.
@@ -124,7 +124,7 @@ const FIRST_COMBINING: char = '\u{300}';
 #[derive(Debug)]
 pub struct Segmenter {
     clusters: GraphemeClusterSegmenterBorrowed<'static>,
-    /// The last cluster before normalization; it may still grow.
+    /// The last cluster, not normalized: more characters may be added to it.
     held: String,
     /// The first and the last character of `held`.
     first: char,
@@ -133,15 +133,14 @@ pub struct Segmenter {
     blocks: BlockTracker,
 }
 
-/// A whole cluster on its way through the steps.
+/// A complete cluster, as the steps process it.
 #[derive(Clone, Copy)]
 struct Cluster<'t> {
-    /// Its first character before normalization, which turns the Greek question mark into a
-    /// semicolon.
+    /// Its first character before normalization: NFC turns the Greek question mark into a semicolon.
     first: char,
-    /// The bytes before it.
+    /// Its byte offset in the output.
     at: u64,
-    /// In NFC.
+    /// Its text in NFC.
     text: &'t str,
 }
 
@@ -165,15 +164,15 @@ impl Segmenter {
         }
     }
 
-    /// Marks words too: before each word, with the spaces and the punctuation between two words
-    /// left to the first. Code has no word marks.
+    /// Also marks the start of each word. Spaces and punctuation between two words belong to the first one. Code has no
+    /// word marks.
     #[must_use]
     pub fn with_words(mut self) -> Segmenter {
         self.blocks.with_words();
         self
     }
 
-    /// Takes the next piece of the output. All of it is released but the last cluster.
+    /// Adds the next text of the output. All of it is released except the last cluster.
     pub fn push(&mut self, text: &str, out: &mut Segments) {
         for c in text.chars() {
             if self.held.is_empty() {
@@ -187,7 +186,7 @@ impl Segmenter {
         }
     }
 
-    /// Ends the output: releases the rest, decides what was open and marks the end.
+    /// Ends the output: releases the rest, decides pending boundaries and marks the end.
     pub fn finish(&mut self, out: &mut Segments) {
         if !self.held.is_empty() {
             self.release(out);
@@ -195,9 +194,9 @@ impl Segmenter {
         self.blocks.finish(self.released, &mut out.marks);
     }
 
-    /// Marks what is complete if the writer stays silent for this long, although more may follow. White space that is
-    /// held back is released; after a pause so are stops, quotes and brackets. Characters of these classes compose
-    /// with nothing, so a combining mark that follows one later is a cluster of its own and the text stays in NFC.
+    /// Marks the boundaries that are certain after the writer paused this long, although more text may follow. Buffered
+    /// white space is released; after a pause, also stops, quotes and brackets. Characters of these classes do not
+    /// compose, so a combining mark that follows later is a separate cluster and the text stays in NFC.
     ///
     /// ```
     /// use aaep_proto::shaping::segment::{BoundaryLevel, BoundaryMark, WriterPause, Segmenter, Segments, Syntax};
@@ -214,13 +213,13 @@ impl Segmenter {
         self.blocks.settle(self.released, pause, &mut out.marks);
     }
 
-    /// How long the writer must be silent before [`Segmenter::settle`] could mark something, if it could at all.
+    /// Returns the pause after which [`Segmenter::settle`] could mark a boundary, or `None` if it could not.
     pub fn awaits(&self) -> Option<WriterPause> {
         let held = self.held_needs();
         held.or_else(|| self.blocks.awaits(self.released))
     }
 
-    /// How long to wait before the held cluster is released although a combining mark could follow.
+    /// Returns the pause after which the buffered cluster is released although a combining mark could follow.
     fn held_needs(&self) -> Option<WriterPause> {
         if self.held.is_empty() || self.held.len() != self.last.len_utf8() || self.last == '\r' {
             return None;
@@ -238,8 +237,8 @@ impl Segmenter {
         }
     }
 
-    /// Whether the held cluster ends before this character. The held text starts at a boundary, and
-    /// no rule for clusters looks back beyond one, so it is context enough.
+    /// Returns whether the buffered cluster ends before this character. The buffer starts at a boundary, and no cluster
+    /// rule looks back beyond a boundary, so no other context is needed.
     fn is_boundary(&mut self, next: char) -> bool {
         if self.last < FIRST_COMBINING && next < FIRST_COMBINING {
             return self.last != '\r' || next != '\n';
@@ -248,15 +247,16 @@ impl Segmenter {
         if len + next.len_utf8() > MAX_CLUSTER {
             return true;
         }
-        // The two crates may know different versions of Unicode. What one reorders as a mark must be
-        // a mark to the other, so a mark that both know stands in for it.
+        // The two crates may implement different versions of Unicode. A character that one of them reorders as a mark
+        // must be a mark for the other, so it is replaced by a mark that both know.
         self.held.push(if canonical_combining_class(next) == 0 { next } else { FIRST_COMBINING });
         let boundary = self.clusters.segment_str(&self.held).any(|at| at == len);
         self.held.truncate(len);
         boundary
     }
 
-    /// Normalizing each cluster alone is exact: nothing composes or reorders across a boundary.
+    /// Releases the buffered cluster in NFC. Clusters can be normalized separately: nothing composes or is reordered
+    /// across their boundaries.
     fn release(&mut self, out: &mut Segments) {
         let start = out.text.len();
         if self.last < FIRST_COMBINING || is_nfc_quick(self.held.chars()) == IsNormalized::Yes {

@@ -1,8 +1,8 @@
-//! Where sentences end.
+//! Finds the ends of sentences.
 //!
-//! The rules are those of UAX 29 for sentences, held as a small state machine of our own: the
-//! segmenter of ICU wants the text on both sides of a boundary at hand and knows neither
-//! abbreviations nor code, so most of its answers would have to be overruled.
+//! The rules are those of UAX 29 for sentences, implemented as a small state machine. The sentence segmenter of ICU needs
+//! the text on both sides of a boundary and handles neither abbreviations nor code, so most of its results would have to
+//! be corrected.
 
 use super::abbreviation::{LastWord, StopVerdict};
 use super::class::{CharClass, ScriptRules, is_east_asian, is_thai};
@@ -10,10 +10,10 @@ use super::language::SentenceRules;
 use super::word::WordBoundaries;
 use super::{BoundaryLevel, BoundaryMark, Cluster, WriterPause};
 
-/// How far to look for a letter behind opening punctuation, and for the end of the next word.
+/// Maximum number of clusters to examine for a letter after opening punctuation, and for the end of the next word.
 const MAX_LOOK: u8 = 16;
 
-/// The kind of terminator; of several in a row the strongest counts.
+/// The kind of a terminator. In a run of several, the strongest counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum StopKind {
     Dot,
@@ -22,10 +22,10 @@ enum StopKind {
     Full,
 }
 
-/// What stands between the terminator and what will decide.
+/// What was seen after the terminator, while the decision is pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StopStage {
-    /// Nothing but closing punctuation.
+    /// Only closing punctuation.
     Closed,
     /// A reference such as `[1]`.
     Reference,
@@ -35,7 +35,7 @@ enum StopStage {
     SpacedDot,
     /// Spaces and opening punctuation.
     Opened,
-    /// Spaces and the beginning of a word, which decides.
+    /// Spaces and the start of a word, which decides.
     InWord,
 }
 
@@ -46,13 +46,13 @@ enum FollowingText {
     Upper,
     Letter,
     Digit,
-    /// Anything that does not decide.
+    /// Text that does not decide.
     Neutral,
-    /// Something that carries the sentence on.
+    /// Text that continues the sentence.
     Refused,
 }
 
-/// Where a sentence would end, and how long the writer must be silent before it counts as ended.
+/// Where a sentence would end, and the pause of the writer after which it counts as ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SentenceEnd {
     pub(super) at: u64,
@@ -64,21 +64,21 @@ pub(super) struct SentenceEnd {
 struct PendingStop {
     stop: StopKind,
     stage: StopStage,
-    /// Where the cut would be.
+    /// The byte offset of the boundary, if the sentence ends.
     at: u64,
     verdict: StopVerdict,
     /// The character before the terminator.
     before: Option<char>,
     technical: bool,
-    /// A closing quote or bracket, or a dash, was seen: a small letter after it carries on.
+    /// Whether a closing quote or bracket, or a dash, was seen. A lower-case letter after it continues the sentence.
     quoted: bool,
-    /// The line ended here and lines count: even a small letter begins something new.
+    /// Whether the line ended here and line ends matter. Even a lower-case letter then starts a new sentence.
     line_ended: bool,
     looked: u8,
 }
 
 impl PendingStop {
-    /// Takes the next cluster and returns what follows the stop, once that is known.
+    /// Processes the next cluster. Returns what follows the terminator, once that is known.
     fn step(&mut self, cluster: &Cluster<'_>, class: CharClass) -> Option<FollowingText> {
         match self.stage {
             StopStage::Closed => self.step_closed(cluster, class),
@@ -105,7 +105,7 @@ impl PendingStop {
 
     fn step_closed(&mut self, cluster: &Cluster<'_>, class: CharClass) -> Option<FollowingText> {
         match class {
-            // Two stops are an ellipsis; one after `?` adds nothing.
+            // Two stops are an ellipsis; one after `?` changes nothing.
             CharClass::Dot | CharClass::Ellipsis => self.extend(StopKind::Ellipsis, StopStage::Closed, cluster),
             CharClass::Bang => self.extend(StopKind::Bang, StopStage::Closed, cluster),
             CharClass::Full => self.extend(StopKind::Full, StopStage::Closed, cluster),
@@ -115,7 +115,7 @@ impl PendingStop {
             }
             CharClass::Space => self.extend(self.stop, StopStage::Spaced, cluster),
             CharClass::Transparent => self.extend(self.stop, StopStage::Closed, cluster),
-            // An emoji belongs to what it comments.
+            // An emoji belongs to the sentence before it.
             CharClass::Other if !cluster.first.is_ascii() => self.extend(self.stop, StopStage::Closed, cluster),
             CharClass::Open | CharClass::Backtick if self.stop == StopKind::Full => Some(FollowingText::Neutral),
             CharClass::Open if cluster.first == '[' => {
@@ -135,7 +135,7 @@ impl PendingStop {
             }
             CharClass::Bang => self.extend(StopKind::Bang, StopStage::Closed, cluster),
             CharClass::Full => self.extend(StopKind::Full, StopStage::Closed, cluster),
-            // French sets its closing quotes off with a space.
+            // French has a space before closing quotes.
             CharClass::Close => {
                 self.quoted = true;
                 self.extend(self.stop, StopStage::Closed, cluster)
@@ -158,7 +158,7 @@ impl PendingStop {
         }
     }
 
-    /// How long the writer must be silent before this counts as the end of a sentence, if it can be one.
+    /// Returns the pause of the writer after which this is the end of a sentence, or `None` if it cannot be one.
     fn pause(&self, spaced: bool) -> Option<WriterPause> {
         let spaced = spaced || !matches!(self.stage, StopStage::Closed | StopStage::Reference);
         let technical = self.technical && !spaced;
@@ -178,7 +178,7 @@ impl PendingStop {
         }
     }
 
-    /// Lets the cut move behind this cluster.
+    /// Moves the boundary after this cluster.
     fn extend(&mut self, stop: StopKind, stage: StopStage, cluster: &Cluster<'_>) -> Option<FollowingText> {
         self.stop = self.stop.max(stop);
         self.stage = stage;
@@ -205,11 +205,11 @@ fn follow(class: CharClass) -> Option<FollowingText> {
 enum StopDecision {
     Cut,
     Keep,
-    /// The next word decides.
+    /// Undecided: depends on the next word.
     ReadWord,
 }
 
-/// Backticks around inline code.
+/// Tracks the backticks around inline code.
 #[derive(Debug, Default)]
 struct InlineCode {
     /// Length of the run of backticks before this cluster.
@@ -218,7 +218,7 @@ struct InlineCode {
     open: usize,
 }
 
-/// Follows prose and marks its sentences and words.
+/// Processes text and marks its sentences and words.
 #[derive(Debug)]
 pub(super) struct Sentences {
     language: &'static SentenceRules,
@@ -227,7 +227,7 @@ pub(super) struct Sentences {
     token: LastWord,
     pending: Option<PendingStop>,
     has_word: bool,
-    /// Whether the line is one unit, as a row of a table is.
+    /// Whether the line is not split, like the row of a table.
     pub(super) whole: bool,
     code: InlineCode,
     pub(super) words: Option<WordBoundaries>,
@@ -255,7 +255,7 @@ impl Sentences {
         }
     }
 
-    /// Takes the next cluster of a line.
+    /// Processes the next cluster of a line.
     pub(super) fn cluster(&mut self, cluster: Cluster<'_>, class: CharClass, marks: &mut Vec<BoundaryMark>) {
         let in_code = self.markdown && self.is_code(class);
         if let Some(words) = &mut self.words
@@ -272,7 +272,7 @@ impl Sentences {
         }
     }
 
-    /// Starts a line. A level makes a boundary of its start; otherwise it is only a space.
+    /// Starts a line. With a level, its start is a boundary; otherwise the line break counts as a space.
     pub(super) fn line(&mut self, level: Option<BoundaryLevel>, at: u64, marks: &mut Vec<BoundaryMark>) {
         self.settle(marks);
         self.code = InlineCode::default();
@@ -305,20 +305,20 @@ impl Sentences {
         self.mark(BoundaryLevel::Paragraph, at, marks);
     }
 
-    /// Where the sentence ends if nothing follows. A line that has ended counts as white space up to its end.
+    /// Returns where the sentence ends if nothing follows. If the line has ended, its line break counts as white space.
     pub(super) fn ending(&self, line_end: Option<u64>) -> Option<SentenceEnd> {
         let pending = self.pending.as_ref()?;
         Some(SentenceEnd { at: line_end.unwrap_or(pending.at), pause: pending.pause(line_end.is_some())? })
     }
 
-    /// Ends a sentence or a paragraph here, although more may follow.
+    /// Ends a sentence or a paragraph at this offset, although more text may follow.
     pub(super) fn end_at(&mut self, level: BoundaryLevel, at: u64, marks: &mut Vec<BoundaryMark>) {
         self.mark(level, at, marks);
         self.pending = None;
         self.restart();
     }
 
-    /// Marks the end of a word that white space has ended.
+    /// Marks the end of a word that was ended by white space.
     pub(super) fn end_word(&mut self, line: Option<u64>, marks: &mut Vec<BoundaryMark>) {
         let Some(words) = &mut self.words else { return };
         if let Some(at) = line.or(words.start.take()).filter(|at| *at > self.last) {
@@ -327,13 +327,13 @@ impl Sentences {
         }
     }
 
-    /// Whether a mark of this level here would be new.
+    /// Returns whether a mark of this level at this offset would be new.
     pub(super) fn is_after_last(&self, at: u64, level: BoundaryLevel) -> bool {
         at > self.last || (at == self.last && at > 0 && level > self.last_level)
     }
 
-    /// Whether the cluster is inline code. The backtick that opens it is not, so that it can decide
-    /// about the sentence before.
+    /// Returns whether the cluster is inline code. The opening backtick is not, since it may decide whether the sentence
+    /// before it has ended.
     fn is_code(&mut self, class: CharClass) -> bool {
         if class == CharClass::Backtick {
             self.code.run += 1;
@@ -350,7 +350,7 @@ impl Sentences {
         self.code.open > 0
     }
 
-    /// Lets the cluster decide about the open terminator.
+    /// Decides a pending terminator by the next cluster.
     fn advance(&mut self, cluster: &Cluster<'_>, class: CharClass, marks: &mut Vec<BoundaryMark>) {
         let Some(pending) = &mut self.pending else { return };
         let Some(follow) = pending.step(cluster, class) else { return };
@@ -358,7 +358,7 @@ impl Sentences {
         self.decide(pending, follow, Some(cluster.first), marks);
     }
 
-    /// Decides what only waits for more letters.
+    /// Decides a terminator that waits only for the end of a word.
     fn settle(&mut self, marks: &mut Vec<BoundaryMark>) {
         match self.pending {
             Some(p) if matches!(p.stage, StopStage::Opened | StopStage::InWord | StopStage::SpacedDot) => {
@@ -399,7 +399,7 @@ impl Sentences {
         let thai = pending.before.is_some_and(is_thai);
         let cut = match (pending.stop, pending.stage) {
             _ if follow == FollowingText::Refused => false,
-            // Japanese reports speech this way: 「はい。」と言った。
+            // Quoted speech in Japanese: 「はい。」と言った。
             (StopKind::Full, StopStage::Closed) if pending.quoted => !matches!(next, Some('と' | 'っ')),
             (StopKind::Full, _) => true,
             (StopKind::Bang, StopStage::Closed | StopStage::Reference) => {
@@ -425,7 +425,7 @@ impl Sentences {
         if cut { StopDecision::Cut } else { StopDecision::Keep }
     }
 
-    /// Remembers the cluster as context for what follows.
+    /// Records the cluster as context for the next ones.
     fn note(&mut self, cluster: &Cluster<'_>, class: CharClass) {
         let stop = match class {
             CharClass::Space => return self.token.next(),
@@ -468,7 +468,7 @@ impl Sentences {
 
     fn mark(&mut self, level: BoundaryLevel, at: u64, marks: &mut Vec<BoundaryMark>) {
         self.mark_words(at, marks);
-        // A place that was marked early may turn out to be a stronger boundary.
+        // A boundary that was marked early may later get a higher level.
         if self.is_after_last(at, level) {
             self.last = at;
             self.last_level = level;
@@ -476,7 +476,7 @@ impl Sentences {
         }
     }
 
-    /// Marks the words found before this place; those behind it may turn out to be more.
+    /// Marks the words before this offset. Those after it may still become boundaries of a higher level.
     fn mark_words(&mut self, before: u64, marks: &mut Vec<BoundaryMark>) {
         let Some(words) = &mut self.words else { return };
         let count = words.found.partition_point(|at| *at < before);

@@ -1,4 +1,4 @@
-//! Marks before words.
+//! Finds the starts of words.
 
 use icu_segmenter::options::WordBreakInvariantOptions;
 use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed};
@@ -6,32 +6,32 @@ use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed};
 use super::Cluster;
 use super::class::{CharClass, is_spaceless};
 
-/// A run without spaces is cut into words at this length, which bounds the delay of a mark.
+/// A run without spaces is split into words at this many bytes, which bounds the delay of a mark.
 const MAX_RUN: usize = 96;
 
 /// Finds the starts of words: after spaces, and by dictionary in scripts without spaces.
 ///
-/// Punctuation between words without a space makes no cut, so `and/or` and addresses stay whole.
+/// Punctuation without a space is no boundary, so `and/or` and addresses stay whole.
 #[derive(Debug)]
 pub(super) struct WordBoundaries {
     segmenter: WordSegmenterBorrowed<'static>,
-    /// Text in a script without spaces, not yet cut, and where it starts.
+    /// Text in a script without spaces that was not split yet, and its byte offset.
     run: String,
     run_at: u64,
-    /// Where its clusters start: a dictionary may cut inside one.
+    /// The offsets of its clusters: a dictionary may split inside of one.
     starts: Vec<usize>,
-    /// Whether something stands before the run that it may be cut from.
+    /// Whether a boundary is possible between the run and the text before it.
     joined: bool,
-    /// A word may start here if the next cluster belongs to one.
+    /// The offset at which a word starts if the next cluster belongs to one.
     pub(super) start: Option<u64>,
-    /// Found but not yet marked, ascending.
+    /// Boundaries that were found but not marked yet, ascending.
     pub(super) found: Vec<u64>,
 }
 
 impl WordBoundaries {
     pub(super) fn new() -> WordBoundaries {
         WordBoundaries {
-            // Only this constructor names the dictionaries: a binary without word marks drops them.
+            // Only this constructor refers to the dictionaries, so the linker drops them from binaries without word marks.
             segmenter: WordSegmenter::new_dictionary(WordBreakInvariantOptions::default()),
             run: String::new(),
             run_at: 0,
@@ -62,13 +62,13 @@ impl WordBoundaries {
                 if let Some(at) = self.start.take().or((was_run && (word || opens)).then_some(cluster.at)) {
                     self.found.push(at);
                 }
-                // After an opening bracket the word is joined to it, after a closing one it is not.
+                // A word belongs to the opening bracket before it, but not to a closing one.
                 self.joined = !opens && (word || !cluster.first.is_ascii());
             }
         }
     }
 
-    /// A line or a block starts: no word mark until the next space, unless `at` is where one may be.
+    /// Starts a line or a block: no word is marked until the next space, except at `at`.
     pub(super) fn line(&mut self, at: Option<u64>) {
         self.end_run();
         self.start = at;
@@ -89,8 +89,8 @@ impl WordBoundaries {
         }
     }
 
-    /// Cuts a long run but keeps its last word, which may go on. A run of a single word is dropped
-    /// rather than looked at again and again.
+    /// Splits a long run except for its last word, which may continue. A run of a single word is dropped, so that it is not
+    /// examined again and again.
     fn cut_run(&mut self) {
         let last = self.find_words().unwrap_or(self.run.len());
         self.run.drain(..last);
@@ -99,7 +99,7 @@ impl WordBoundaries {
         self.starts.iter_mut().for_each(|start| *start -= last);
     }
 
-    /// Ends the run: what follows is not part of it.
+    /// Ends the run.
     pub(super) fn end_run(&mut self) {
         if self.run.is_empty() {
             return;
@@ -110,7 +110,7 @@ impl WordBoundaries {
         self.joined = true;
     }
 
-    /// Records the words inside the run and returns where the last one starts.
+    /// Records the words in the run. Returns the offset of the last one.
     fn find_words(&mut self) -> Option<usize> {
         let before = self.found.len();
         let inner = self.segmenter.segment_str(&self.run);
