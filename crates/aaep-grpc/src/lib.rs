@@ -1,6 +1,6 @@
 //! AAEP over gRPC: the service definition `proto/aaep/v1/aaep.proto` and the code made from it.
 //!
-//! The code is kept beside the definition, so nobody needs a compiler for it to build this; a test makes it again and
+//! The code is kept beside the definition, so that no protobuf compiler is needed to build this crate; a test makes it again and
 //! compares. The server and the client are in `aaep-server` and `aaep-client`.
 //!
 //! ```
@@ -25,5 +25,5 @@ pub mod v1 {
 /// The definition in the form that reflection serves.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/aaep.v1.bin");
 
-/// The definition as text, for those who make a client of their own from it.
+/// The definition as text, for generating clients.
 pub const PROTO: &str = include_str!("../proto/aaep/v1/aaep.proto");

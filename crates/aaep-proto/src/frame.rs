@@ -51,7 +51,7 @@ impl FrameMeter {
         self.0.load(Relaxed)
     }
 
-    /// Text that waits for a subscription had so many bytes and has so many now.
+    /// Records that the text that waits for a subscription has changed its size, in bytes.
     pub(crate) fn resize(&self, before: usize, after: usize) {
         if after >= before {
             self.0.fetch_add(after - before, Relaxed);
@@ -80,7 +80,7 @@ impl Drop for Counted {
     }
 }
 
-/// Two frames with the same event are equal, whoever counts them.
+/// Two frames with the same event are equal, whichever meter counts them.
 impl PartialEq for Counted {
     fn eq(&self, _: &Counted) -> bool {
         true

@@ -133,7 +133,7 @@ impl std::fmt::Display for Rejection {
 
 impl std::error::Error for Rejection {}
 
-/// Decides about a request while so many subscriptions are open.
+/// Decides about a request while this many subscriptions are open.
 ///
 /// ```
 /// use aaep_proto::message::{Capabilities, SubscriptionRequest};

@@ -65,7 +65,7 @@ impl Moment {
 pub struct Now {
     /// The monotonic time.
     pub moment: Moment,
-    /// May jump: somebody sets the clock.
+    /// May jump when the clock is set.
     pub wall: Timestamp,
 }
 

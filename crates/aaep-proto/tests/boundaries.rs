@@ -1,7 +1,7 @@
 //! Where text may be cut, in many languages.
 //!
-//! In the cases `|` stands for a sentence mark, `¶` for a paragraph mark and `¦` for the bar of a
-//! table. The mark at the end of the text is always there and not written.
+//! In the cases `|` is a sentence mark, `¶` a paragraph mark and `¦` the bar of a table. The mark at the end of the text is
+//! always present and not written.
 
 use aaep_proto::language::LanguageTag;
 use aaep_proto::shaping::segment::{BoundaryLevel, BoundaryMark, Segmenter, Segments, Syntax};
@@ -13,7 +13,7 @@ use Syntax::{Markdown, Plain};
 
 #[rustfmt::skip]
 const CASES: &[(&str, Syntax, &str)] = &[
-    // English: stops that end nothing.
+    // English: full stops that end no sentence.
     ("en", Plain, "It works. |Nothing else changed."),
     ("en", Plain, "Dr. Okoro met Mr. Lind vs. Mrs. Ray, e.g. Monday. |They left."),
     ("en", Plain, "J. R. R. Tolkien wrote it. |C. S. Lewis read it."),
@@ -119,7 +119,7 @@ const CASES: &[(&str, Syntax, &str)] = &[
     ("ko", Plain, "밥을 먹었다. |어디 가니? |네. |집에 간다.|끝"),
 ];
 
-/// Words: `|` stands for any mark.
+/// Word marks: `|` is any mark.
 #[rustfmt::skip]
 const WORDS: &[(&str, Syntax, &str)] = &[
     ("en", Plain, "Well, |the |and/or |(quick) |fox. |It’s |3.5 |km."),
@@ -137,7 +137,7 @@ fn segmenter(language: &str, syntax: Syntax, words: bool) -> Segmenter {
     if words { segmenter.with_words() } else { segmenter }
 }
 
-/// Feeds the pieces; holds what must be true after every push.
+/// Pushes the pieces and checks the invariants after every push.
 fn feed<'t>(mut segmenter: Segmenter, pieces: impl Iterator<Item = &'t str>) -> Segments {
     let mut all = Segments::default();
     let mut out = Segments::default();
@@ -159,7 +159,7 @@ fn feed<'t>(mut segmenter: Segmenter, pieces: impl Iterator<Item = &'t str>) -> 
     all
 }
 
-/// Cuts the text after some characters; the seed says which.
+/// Splits the text after some characters, chosen by the seed.
 fn pieces(text: &str, seed: u64) -> Vec<&str> {
     let mut state = seed;
     let mut cuts = vec![0];
@@ -236,7 +236,7 @@ fn all_but_the_last_cluster_is_released_at_once() {
     assert_eq!(out.marks, [BoundaryMark { at: 7, level: BoundaryLevel::Paragraph }]);
 }
 
-/// Marks that the rules for clusters may not know yet are still put in order.
+/// Combining marks that the cluster rules may not know yet are still reordered.
 #[test]
 fn new_marks_are_normalized() {
     for text in ["a\u{1ade}\u{323}", "\u{200b}\u{301}\u{5c8}\u{5b0}", "\n\u{10ef0}\u{323}"] {
@@ -276,7 +276,7 @@ fn holds(text: &str, syntax: Syntax, language: &str, seed: u64) -> Result<(), Te
     Ok(())
 }
 
-/// Pieces that matter.
+/// Pieces that occur in the rules.
 #[rustfmt::skip]
 const PARTS: &[&str] = &[
     ".", "...", "…", "!", "?", "。", "؟", "।", " ", "  ", "\n", "\n\n", "\r\n", "\r", "a", "B", "Dr", "The", "U.S", "3",

@@ -1,7 +1,7 @@
-//! A plain model of pacing and folding, slow and obviously right, run against the real outbox under random input.
+//! A simple but slow reference model of pacing and coalescing, compared with the outbox under random input.
 //!
-//! The model keeps every frame as it came, works out the budget and the order anew from the whole history each time, and
-//! folds only at the moment of sending. The outbox folds early and keeps running totals. They must say the same.
+//! The model keeps every frame, computes the budget and the order from the whole history each time, and coalesces only when
+//! it sends. The outbox coalesces early and keeps running totals. The results must be equal.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
@@ -17,11 +17,11 @@ use aaep_proto::time::Moment;
 use proptest::prelude::*;
 use serde_json::json;
 
-/// One thing that happens.
+/// One step.
 #[derive(Clone, Debug)]
 enum Step {
     Push(Kind),
-    /// Microseconds pass, deadline by deadline.
+    /// Advances the time by microseconds, with every deadline on the way.
     Pass(u64),
     Block(bool),
 }
@@ -35,7 +35,7 @@ enum Kind {
     Critical,
 }
 
-/// What is sent, in words, so that both sides can be compared.
+/// A description of what is sent, to compare both sides.
 type Said = (u64, String);
 
 const WORDS: [&str; 5] = ["one ", "two words ", "three of them ", "日本語", "x"];
@@ -109,10 +109,10 @@ struct Waiting {
     frame: Arc<Frame>,
 }
 
-/// What folds together: the kind, and the output of text.
+/// The key of events that coalesce: the kind, and the output of text.
 type Group = (u8, u64);
 
-/// The group of a frame; one that does not fold is alone in its own.
+/// Returns the group of a frame. A frame that does not coalesce is alone in its group.
 fn group_of(waiting: &Waiting) -> Group {
     match waiting.frame.class() {
         FrameClass::Text => (0, u64::from(waiting.frame.output().unwrap().as_str().ends_with('1'))),
@@ -128,18 +128,18 @@ struct Model {
     pace: Option<u32>,
     now: u64,
     blocked: bool,
-    /// Everything that waits, as it came.
+    /// All waiting frames, in the order of arrival.
     waiting: Vec<Waiting>,
     arrived: u64,
     released: u64,
-    /// How many events had been released when each group began to wait.
+    /// How many events had been released when each group started to wait.
     since: BTreeMap<Group, u64>,
     urgent: Vec<String>,
     /// When a token was taken.
     taken: Vec<u64>,
-    /// When the voice is free.
+    /// When the last text has been spoken.
     free_at: u64,
-    /// The state that was said last, once any was left out.
+    /// The last state that was sent, once a change was dropped.
     believed: Option<String>,
     said: Vec<Said>,
 }
@@ -213,13 +213,13 @@ impl Model {
                 self.waiting.remove(index);
             }
             self.released += 1;
-            // What is left of a group begins anew.
+            // The rest of a group starts to wait now.
             self.since.insert(group, self.released);
             self.said.push((self.now, word));
         }
     }
 
-    /// Whether these are state changes that lead back to where they began, and say nothing.
+    /// Returns whether these state changes lead back to the first state and have no text.
     fn leads_nowhere(&self, used: &[usize]) -> bool {
         let frame = |i: usize| &self.waiting[used[i]].frame;
         let last = frame(used.len() - 1);
@@ -227,13 +227,13 @@ impl Model {
         frame(0).from_state() != last.from_state() && last.to_state() == from
     }
 
-    /// Where a group stands: where its newest part stood when something else was first released before it.
+    /// Returns the place of a group: that of its newest part when another event was first released before it.
     fn place(&self, group: &Group) -> u64 {
         let of_group = self.waiting.iter().filter(|w| group_of(w) == *group);
         of_group.filter(|w| w.released <= self.since[group]).map(|w| w.arrival).max().unwrap()
     }
 
-    /// The next thing to say: which waiting frames it uses up, in what words, and for text how many words.
+    /// Returns the next event: the waiting frames that it contains, its description, and for text the number of words.
     fn next(&self) -> Option<(Vec<usize>, String, Option<u64>)> {
         let group = self.waiting.iter().map(group_of).min_by_key(|group| self.place(group))?;
         let mut used: Vec<usize> = (0..self.waiting.len()).filter(|i| group_of(&self.waiting[*i]) == group).collect();
@@ -241,7 +241,7 @@ impl Model {
         let last = self.waiting[*used.last().unwrap()].frame.clone();
         match first.class() {
             FrameClass::Text => {
-                // With a pace, at most twenty seconds of speech go together.
+                // With a pace, at most twenty seconds of speech are coalesced.
                 let most = self.pace.map_or(u64::MAX, |pace| u64::from(pace) / 3);
                 let (mut text, mut words, mut count) = (String::new(), 0, 0);
                 for index in &used {
@@ -266,7 +266,7 @@ impl Model {
     }
 }
 
-/// What the real outbox says.
+/// Runs the outbox.
 fn real(rate: Option<u32>, pace: Option<u32>, steps: &[Step]) -> Vec<Said> {
     let flow = OutboxTerms { rate, pace_wpm: pace, boundaries: BoundarySet::at(&[Boundary::None]) };
     let mut outbox = Outbox::new(flow, Moment::default());
@@ -295,7 +295,7 @@ fn real(rate: Option<u32>, pace: Option<u32>, steps: &[Step]) -> Vec<Said> {
     all
 }
 
-/// What the model says: it looks at every tenth of a millisecond.
+/// Runs the model, in steps of a tenth of a millisecond.
 fn plain(rate: Option<u32>, pace: Option<u32>, steps: &[Step]) -> Vec<Said> {
     let mut model = Model {
         rate,
@@ -344,7 +344,7 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     prop_oneof![
         6 => kind.prop_map(Step::Push),
-        // Whole tenths of a millisecond, so that the model looks at the right moments.
+        // Whole tenths of a millisecond, so that the steps of the model include these moments.
         3 => (0u64..6000).prop_map(|tenths| Step::Pass(tenths * 100)),
         1 => any::<bool>().prop_map(Step::Block),
     ]

@@ -1,4 +1,4 @@
-//! Secrets in text, at once and in pieces.
+//! Redaction of secrets in text, whole and in pieces.
 
 #![allow(
     clippy::unwrap_used,
@@ -45,7 +45,7 @@ const SECRETS: &[&str] = &[
     "-----BEGIN EC PRIVATE KEY----- MHcCAQEEIIrYSSNQFaA2Hwf1duRS -----END EC PRIVATE KEY-----",
 ];
 
-/// Text in which nothing must change, although much of it begins like a secret.
+/// Text that must not change, although many words start like a secret.
 const HARMLESS: &[&str] = &[
     "Transfer $500.00 from checking-7821 to savings-3344. You owe 500. Then 12. 5",
     "The task-force and the risk-12345678, a sketch, SGML, a glass; Asia and AKIA. dp.pt.",
@@ -141,8 +141,8 @@ fn what_was_released_too_early_is_followed_by_the_marker() {
     assert_eq!(out, "Use ghp_abcd[removed] now");
 }
 
-/// Texts that made the scan start again for every secret, or for every beginning of one. The work is compared between
-/// two sizes: sixteen times the text may take sixteen times as long, not 256 times.
+/// Texts for which a naive search restarts at every secret, or at every prefix of one. The time is compared between two
+/// sizes: sixteen times the text may take sixteen times as long, not 256 times.
 #[test]
 fn the_work_grows_with_the_text_and_not_with_its_square() {
     let time = |text: &str| {

@@ -1,4 +1,4 @@
-//! Restarts at every step of a scripted session, on fake time: the end is the same as without one.
+//! Restarts at every step of a scripted session, with a fake clock: the result is the same as without a restart.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
@@ -28,7 +28,7 @@ impl Entropy for Counter {
     }
 }
 
-/// What a store would keep.
+/// The state that a store keeps.
 #[derive(Default)]
 struct Keeper {
     sessions: BTreeMap<SessionId, SessionSnapshot>,
@@ -75,7 +75,7 @@ impl Keeper {
         }
     }
 
-    /// As a store hands it over: written as JSON and read again.
+    /// Returns the state as a store does: written as JSON and read again.
     fn restored(&self) -> RecoveredState {
         fn again<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> T {
             serde_json::from_str(&serde_json::to_string(value).unwrap()).unwrap()
@@ -98,7 +98,7 @@ impl Keeper {
 struct World {
     engine: Engine,
     entropy: Counter,
-    /// Fake time since the start, and how much of it the clock of this process does not know.
+    /// Fake time since the start, and the part of it before the start of this process.
     millis: u64,
     born: u64,
     keeper: Keeper,
@@ -157,7 +157,7 @@ impl World {
         self.act(|engine, cx| engine.handle_timeout(cx));
     }
 
-    /// The process ends without a word and another begins.
+    /// Kills the process and starts another.
     fn restart(&mut self) {
         self.engine = Engine::new(config());
         self.born = self.millis;
@@ -204,7 +204,7 @@ fn ask() -> Confirmation {
         .origin("agent/evt_1")
 }
 
-/// Runs the script; restarts before these steps. Answers what came of it.
+/// Runs the script with restarts before these steps. Returns the result.
 fn script(restarts: &[usize]) -> (Resolution, usize, Vec<String>) {
     let mut world = World::new();
     let key = world.act(|e, cx| e.subscribe(cx, &request(), "user", ResumePolicy::Resumable)).unwrap();
@@ -225,7 +225,7 @@ fn script(restarts: &[usize]) -> (Resolution, usize, Vec<String>) {
             (2, Some(id), _) => token = Some(world.act(|e, cx| e.ask(cx, id, ask())).unwrap()),
             (3, _, Some(token)) => world.reply(&reader, token, Decision::Accept),
             (4, Some(id), _) => {
-                // Whoever asks again is attached to what was decided.
+                // A repeated question gets the recorded decision.
                 let Some((of, QuestionStatus::Decided(outcome))) = world.engine.find_question("agent/evt_1") else {
                     panic!()
                 };
@@ -326,7 +326,7 @@ fn a_session_whose_agent_does_not_come_back_ends_and_says_so() {
     assert!(matches!(&last.payload, Payload::SessionErrored(e) if e.summary_normal.contains("did not come back")));
 }
 
-/// Who comes back gets what it left undone, and a permit that is in two hands works in one.
+/// A restarted agent gets its unfinished work, and a permit that was returned twice can be used once.
 #[test]
 fn an_agent_goes_on_with_what_it_left_undone() {
     let mut world = World::new();
@@ -361,7 +361,7 @@ fn an_agent_goes_on_with_what_it_left_undone() {
     assert!(matches!(again, Err(EngineError::WrongPermit(_))), "{again:?}");
     world.restart();
     assert!(world.engine.adopt_session(&session).unwrap().permits.is_empty());
-    // Whoever takes up what goes on already gets nothing twice.
+    // Adopting a session a second time returns nothing.
     assert_eq!(world.engine.orphans().count(), 0);
     assert!(world.engine.adopt_session(&session).unwrap().guarded.is_empty());
 }
@@ -386,7 +386,7 @@ fn delete() -> ToolInvoked {
     ToolInvoked { tool: "delete".into(), summary_normal: "Deleting.".into(), ..Default::default() }
 }
 
-/// A full disk between the yes and the call: nobody hears of a call that must not run, and the session can go on.
+/// The disk is full between the acceptance and the call: the call is not emitted, and the session can continue.
 #[test]
 fn call_that_cannot_be_recorded_is_not_emitted() {
     let mut world = World::new();
@@ -430,7 +430,7 @@ fn call_is_emitted_only_after_it_was_recorded() {
     }
     assert_eq!((events, &waits), (0, &Some(JournalAck::Spent(token))));
     assert!(world.engine.complete_session(cx, &session, "Done.").is_err());
-    // The permit cannot be had once more meanwhile.
+    // The permit cannot be obtained again in the meantime.
     let Some((_, QuestionStatus::Decided(again))) = world.engine.find_question("agent/evt_1") else { panic!() };
     assert!(again.permit.is_none());
     world.engine.handle_journal_ack(cx, &waits.unwrap(), true);

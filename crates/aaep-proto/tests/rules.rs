@@ -81,13 +81,13 @@ fn problems(document: &Value) -> Vec<(String, String)> {
     report.problems.iter().map(|p| (p.rule.id().to_owned(), p.pointer.clone())).collect()
 }
 
-/// The document breaks exactly this rule, exactly there.
+/// Asserts that the document breaks exactly this rule at this place.
 #[track_caller]
 fn breaks(document: Value, rule: &str, pointer: &str) {
     assert_eq!(problems(&document), [(rule.to_owned(), pointer.to_owned())], "{document:#}");
 }
 
-/// The document breaks this rule there, perhaps among others.
+/// Asserts that the document breaks this rule at this place, perhaps among others.
 #[track_caller]
 fn breaks_also(document: Value, rule: &str, pointer: &str) {
     let found = problems(&document);
@@ -181,7 +181,7 @@ fn json_integer_range() {
     keeps(with(json!("9007199254740993")));
     breaks(with(json!((1u64 << 53) + 1)), "json.integer-range", "/packaged_context/deep/0");
     breaks(with(json!(-(1i64 << 53) - 1)), "json.integer-range", "/packaged_context/deep/0");
-    // Written with an exponent it is no integer.
+    // With an exponent it is not an integer.
     keeps(with(json!(6.02e23)));
     keeps(with(json!(1e20)));
 }
@@ -605,7 +605,7 @@ fn sec_deceptive_text() {
     let choices = json!({"choices": [{"value": "a", "label": "A"}, {"value": "b", "label": "p\u{0430}ypal"}]});
     breaks(merge(event("awaiting.clarification"), choices), "sec.deceptive-text", "/choices/1/label");
     keeps(merge(event("session.started"), json!({"summary_normal": "b\u{200b}ob"})));
-    // A word in Cyrillic letters is honest where the language is written in them.
+    // A word in Cyrillic letters is not deceptive in a language that uses them.
     keeps(merge(event("awaiting.confirmation"), json!({"action_ru": "Pay \u{0440}\u{0430}\u{0443}"})));
     let hints = json!({"localization_hints": {"primary_language": "ru"}, "action": "Pay \u{0440}\u{0430}\u{0443}"});
     keeps(merge(event("awaiting.confirmation"), hints));
@@ -655,7 +655,7 @@ fn each_prefix_needs_a_vocabulary_of_its_own() {
     };
     let state = "aaep:agent.state.changed";
     let rule = "ext.undeclared-prefix";
-    // The core says nothing about extensions, however often it is named; nor does one twice.
+    // Neither the core vocabulary nor a repeated one declares an extension, however often it is listed.
     breaks(with(json!([core, core]), state, json!({"haptic": {}})), rule, "/extensions/haptic");
     let two = json!({"haptic": {}, "taste": {}});
     breaks(with(json!([core, haptic, haptic]), state, two), rule, "/extensions/taste");
@@ -809,7 +809,7 @@ fn msg_unknown_field() {
 fn msg_unknown_type() {
     breaks(json!({"type": "subscription.pause"}), "msg.unknown-type", "/type");
     breaks(json!({"type": "vote.reply"}), "msg.unknown-type", "/type");
-    // Nothing in the specification gives the reason of a close a form.
+    // The specification does not restrict the reason of a close.
     keeps(merge(message("subscription.close"), json!({"reason_code": "Bye bye"})));
 }
 
@@ -918,7 +918,7 @@ fn the_invalid_examples_of_chapter_3_are_refused() {
     breaks(merge(event("session.started"), json!({"my_field": 1})), "env.custom-field", "/my_field");
 }
 
-/// A report repeats names of the document, but not without end.
+/// A report contains names of the document, but of bounded length.
 #[test]
 fn long_names_are_cut_in_reports() {
     let long = "n".repeat(100_000);

@@ -68,7 +68,7 @@ fn envelope(kind: &str, line: usize) -> Value {
     document
 }
 
-/// Says all lines and compares what was found: the line (from 0) and the rule.
+/// Checks all lines and compares the problems: the line (from 0) and the rule.
 #[track_caller]
 fn check_with(sequence: SequenceChecker, lines: &[(&str, Value)], expected: &[(usize, Rule)]) {
     let mut stream = Stream::new(sequence);
@@ -240,7 +240,7 @@ fn a_lost_event_stops_the_check_of_its_session() {
 fn seq_timestamp() {
     let early = json!({"timestamp": "2026-05-24T13:59:59.999Z"});
     check(&[("start", none()), ("done", early)], &[(1, Rule::TimestampOrder)]);
-    // The same moment, and the same moment in another zone, are fine.
+    // Equal timestamps are valid, also in another time zone.
     check(
         &[
             ("start", json!({"timestamp": "2026-05-24T14:00:00Z"})),
@@ -258,7 +258,7 @@ fn seq_number() {
     check(&[("start", numbered(0)), ("done", numbered(2))], &[(1, Rule::SequenceOrder)]);
     check(&[("start", numbered(0)), ("done", none())], &[(1, Rule::SequenceOrder)]);
     check(&[("start", none()), ("done", numbered(1))], &[(1, Rule::SequenceOrder)]);
-    // An event without its number is blamed, those after it are not.
+    // An event without its number is reported, those after it are not.
     check(
         &[("start", numbered(0)), ("handoff", none()), ("handoff", numbered(2)), ("done", numbered(3))],
         &[(1, Rule::SequenceOrder)],
@@ -276,7 +276,7 @@ fn seq_state_chain() {
         &[("start", none()), ("state", step("idle", "thinking")), ("state", step("deciding", "idle"))],
         &[(2, Rule::StateChain)],
     );
-    // States with names of their own are fine, and so are those that other events imply.
+    // Custom states are valid, and so are those that other events imply.
     check(
         &[
             ("start", none()),
@@ -314,7 +314,7 @@ fn seq_tool_unpaired() {
         &[("start", none()), ("tool", none()), ("tool done", none()), ("tool done", none())],
         &[(3, Rule::ToolUnpaired)],
     );
-    // Twice the same tool at once, paired by name.
+    // Two concurrent calls of one tool, matched by name.
     check(
         &[
             ("start", none()),
@@ -363,23 +363,23 @@ fn seq_tool_open() {
 #[test]
 fn seq_irreversible_unconfirmed() {
     check(&[("start", none()), ("tool", irreversible())], &[(1, Rule::IrreversibleUnconfirmed)]);
-    // One agreement is for one call.
+    // One acceptance permits one call.
     check(
         &[("start", none()), ("ask", none()), ("accept", none()), ("tool", irreversible()), ("tool", irreversible())],
         &[(4, Rule::IrreversibleUnconfirmed)],
     );
-    // Where replies are seen, an open question is no agreement.
+    // If the stream has replies, an open question permits nothing.
     check_with(
         SequenceChecker::new().with_replies(),
         &[("start", none()), ("ask", none()), ("tool", irreversible())],
         &[(2, Rule::IrreversibleUnconfirmed)],
     );
-    // An answer to a clarification is no agreement either.
+    // A reply to a clarification permits nothing either.
     check(
         &[("start", none()), ("question", none()), ("answer", json!({"response": true})), ("tool", irreversible())],
         &[(3, Rule::IrreversibleUnconfirmed)],
     );
-    // Silence is one only when it was said to be, and only after the time.
+    // A timeout accepts only if that is the default, and only after the time.
     let default = json!({"default_decision": "accept", "risk_level": "low"});
     let late = json!({"irreversible": true, "timestamp": "2026-05-24T14:05:00Z"});
     check_with(
@@ -399,7 +399,7 @@ fn seq_irreversible_unconfirmed() {
     );
 }
 
-/// What the consent extension says in a state change that tells an outcome.
+/// Returns the consent extension of a state change that reports an outcome.
 fn outcome(outcome: &str) -> Value {
     let mut change = step("awaiting_input", "calling_tool");
     change["extensions"] = json!({"consent": {"reply_token": "rpl_1", "outcome": outcome}});
@@ -411,7 +411,7 @@ fn seq_irreversible_not_asked() {
     for asked in [json!({"irreversible": false}), json!({"irreversible": false, "reversibility": "reversible"})] {
         let towards_tool = step("awaiting_input", "calling_tool");
         let expected = [(3, Rule::IrreversibleNotAsked)];
-        // A yes, silence, and a way to the tool without a word: none of them is consent to something irreversible.
+        // Acceptance, a timeout, and a direct state change to the tool: none of them is consent to an irreversible call.
         for answer in [("accept", none()), ("state", outcome("accepted")), ("state", towards_tool.clone())] {
             check(&[("start", none()), ("ask", asked.clone()), answer, ("tool", irreversible())], &expected);
         }
@@ -421,7 +421,7 @@ fn seq_irreversible_not_asked() {
             check(&[("start", none()), ("ask", silent.clone()), answer, ("tool", irreversible())], &expected);
         }
     }
-    // Either field says irreversible (decision 14).
+    // Either field declares it irreversible (decision 14).
     let other_field = json!({"irreversible": false, "reversibility": "irreversible"});
     check(&[("start", none()), ("ask", other_field), ("accept", none()), ("tool", irreversible())], &[]);
     // Another question that was asked as irreversible counts, and a question about another tool does not.
@@ -434,7 +434,7 @@ fn seq_irreversible_not_asked() {
         &[("start", none()), ("ask", of_other), ("accept", none()), ("tool", irreversible())],
         &[(3, Rule::IrreversibleUnconfirmed)],
     );
-    // Who joins midway may have missed the right question.
+    // A subscriber that joins midway may have missed the question.
     check_with(
         SequenceChecker::with_view(SequenceView::WHOLE.midway()),
         &[("ask", json!({"irreversible": false})), ("accept", none()), ("tool", irreversible())],
@@ -464,7 +464,7 @@ fn seq_irreversible_by_default() {
             &[("start", none()), ("ask", accept(risk)), ("tool", late.clone())],
             &[(2, Rule::IrreversibleByDefault)],
         );
-        // A reply is no default.
+        // A reply is not a default.
         check(&[("start", none()), ("ask", accept(risk)), ("accept", none()), ("tool", irreversible())], &[]);
     }
     // The one default that 6.4.1 allows.
@@ -496,7 +496,7 @@ fn seq_tool_after_reject() {
         &[("start", none()), ("ask", none()), ("reject", none()), ("tool", irreversible())],
         &[(3, Rule::ToolAfterReject)],
     );
-    // Without replies, the way back to thinking tells.
+    // Without replies, the state change back to thinking shows the outcome.
     check(
         &[("start", none()), ("ask", none()), ("state", step("awaiting_input", "thinking")), ("tool", irreversible())],
         &[(3, Rule::ToolAfterReject)],
@@ -510,7 +510,7 @@ fn seq_tool_after_reject() {
         ],
         &[],
     );
-    // An agent may think about what to do with a yes; nobody saw it say no.
+    // An agent may think after an acceptance; no rejection was seen.
     check(
         &[
             ("start", none()),
@@ -522,7 +522,7 @@ fn seq_tool_after_reject() {
         ],
         &[(5, Rule::IrreversibleUnconfirmed)],
     );
-    // Where replies are seen, there was none.
+    // The stream has replies, but none to this question.
     check_with(
         SequenceChecker::new().with_replies(),
         &[
@@ -587,7 +587,7 @@ fn seq_position() {
     check(&[("start", none()), ("chunk", chunk("Ẹ kuo\u{300}", 0)), ("chunk", chunk("!", 9))], &[(2, Rule::Position)]);
     check(&[("start", none()), ("chunk", chunk("abc", 0)), ("chunk", chunk("b", 1))], &[(2, Rule::Position)]);
     check(&[("start", none()), ("chunk", chunk("abc", 5))], &[(1, Rule::Position)]);
-    // Each output counts for itself.
+    // Positions are per output.
     let other = json!({"chunk": "x", "position": 0, "output_id": "out_2"});
     check(&[("start", none()), ("chunk", chunk("abc", 0)), ("chunk", other), ("chunk", chunk("d", 3))], &[]);
 }
@@ -689,7 +689,7 @@ fn seq_forgotten() {
     }
     assert_eq!(stream.found, [(limits::CHECKED_SESSIONS, Rule::Forgotten)]);
     assert_eq!(stream.sequence.open_sessions(), limits::CHECKED_SESSIONS);
-    // What was let go is not judged any more, rather than judged wrongly.
+    // Evicted items are not checked any more, rather than checked wrongly.
     stream.say("done", json!({"session_id": "sess_0", "timestamp": "2026-05-24T14:00:00Z"}));
     assert_eq!(stream.found.len(), 1);
 }
@@ -721,7 +721,7 @@ fn many_outputs_one_after_the_other_are_followed() {
     assert_eq!(stream.found, []);
     stream.say("chunk", piece(limits::CHECKED_ITEMS_PER_SESSION + 50, 4, false));
     assert_eq!(stream.found.pop().map(|f| f.1), Some(Rule::OutputAfterComplete));
-    // More at once than can be followed: said once, and the rest is not judged.
+    // More at once than can be tracked: reported once, and the rest is not checked.
     for i in 0..limits::CHECKED_ITEMS_PER_SESSION + 2 {
         stream.say("chunk", piece(10_000 + i, 0, false));
     }
@@ -742,7 +742,7 @@ fn many_settled_questions_do_not_hide_a_new_one() {
     stream.say("ask", with(9999)).say("accept", with(9999));
     stream.say("tool", json!({"irreversible": true, "timestamp": at}));
     assert_eq!(stream.found, []);
-    // The reply to one that had to be let go is a second one.
+    // A reply to an evicted question is reported as a second one.
     stream.say("accept", with(3));
     assert_eq!(stream.found.pop().map(|f| f.1), Some(Rule::ReplyDuplicate));
 }

@@ -86,7 +86,7 @@ fn decisions(runtime: &tokio::runtime::Runtime, dir: &Path) {
         assert!(runtime.block_on(told).expect("an answer"));
     }
     let each = begun.elapsed() / count;
-    println!("a commit that somebody waits for, one after the other: {:.2} ms", each.as_secs_f64() * 1000.0);
+    println!("a commit that a caller waits for, one after the other: {:.2} ms", each.as_secs_f64() * 1000.0);
 }
 
 /// Measures the start with a long history.

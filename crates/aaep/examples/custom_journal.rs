@@ -38,7 +38,7 @@ impl Journal for MemoryJournal {
     }
 
     fn missed(&self, _subscription: &SubscriptionId, _last: Option<&EventId>) -> MissedEvents {
-        // Resuming subscribers are told that they missed something, and the state of every session.
+        // Resuming subscribers get a notice that they missed events, and the state of every session.
         MissedEvents { items: Vec::new(), gap: true }
     }
 

@@ -91,7 +91,7 @@ impl RecordingWriter {
     }
 }
 
-/// Opens a file to append to it. A new file is readable by its owner only, because it holds what the user was told.
+/// Opens a file to append to it. A new file is readable by its owner only, because it contains the user's events.
 fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);

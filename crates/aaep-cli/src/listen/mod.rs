@@ -37,49 +37,49 @@ use hook::Hooks;
 use source::RemoteProducers;
 use transcript_file::TranscriptFile;
 
-/// The most entered lines that may wait for the runner.
+/// Maximum number of entered lines that wait for the runner.
 pub(crate) const MAX_WAITING_LINES: usize = 16;
 
-/// Listen to agents, and answer them.
+/// Listen to agents and answer their questions.
 ///
-/// Prints one plain line for each thing that matters, and takes your answers: type a word or a letter, then Enter.
-/// Type help for all of them. Without a terminal it only prints.
+/// Prints one line per event and reads commands and answers from the terminal: type a word or a letter, then Enter.
+/// Type help for a list. Without a terminal it only prints.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where the agents are: http, https, ws, wss, unix or stdio addresses
+    /// Addresses of the agents: http, https, ws, wss, unix or stdio
     #[arg(value_name = "ADDRESS", required = true)]
     addresses: Vec<String>,
-    /// Say it aloud, through speech-dispatcher
+    /// Speak events through speech-dispatcher
     #[arg(long)]
     speak: bool,
-    /// Show it on the braille display, through BRLTTY
+    /// Show events on a braille display through BRLTTY
     #[arg(long)]
     braille: bool,
-    /// Sounds beside the words: a directory of sound files, `bell` or `none`
+    /// Play sounds for events: a directory of sound files, `bell` or `none`
     #[arg(long, value_name = "SOUNDS")]
     sounds: Option<String>,
-    /// What you want to hear and how, in TOML
+    /// Profile file (TOML): languages, verbosity, voice and more
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
     /// Print one JSON object per line, for programs
     #[arg(long)]
     json: bool,
-    /// Keep what was said in this file
+    /// Append a transcript to this file
     #[arg(long, value_name = "FILE")]
     transcript: Option<PathBuf>,
-    /// Ask this command about each question: JSON on its input, `accept`, `reject` or `answer TEXT` on its output
+    /// Command that answers questions: reads JSON on stdin, prints `accept`, `reject` or `answer TEXT`
     #[arg(long, value_name = "COMMAND")]
     on_prompt: Option<String>,
-    /// A file with your token; the variable AAEP_TOKEN has it otherwise
+    /// File with the bearer token [default: the variable AAEP_TOKEN]
     #[arg(long, value_name = "FILE")]
     token: Option<PathBuf>,
-    /// Certificate authorities to trust besides those of the system, in PEM
+    /// Additional certificate authorities to trust (PEM)
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Listen only to agents that show a signed manifest
+    /// Listen only to agents with a signed manifest
     #[arg(long)]
     signed_only: bool,
-    /// Allow connections to other machines without encryption
+    /// Allow unencrypted connections to other hosts
     #[arg(long)]
     plain: bool,
 }

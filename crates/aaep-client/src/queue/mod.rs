@@ -1,5 +1,5 @@
 //! The queue in front of the program: bounded for each producer, critical events first. A program that is slow loses the
-//! least important events and is told how many; a question never waits behind text.
+//! least important events and gets their number; a question never waits behind text.
 
 mod priority;
 

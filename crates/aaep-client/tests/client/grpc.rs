@@ -1,4 +1,4 @@
-//! gRPC.
+//! The gRPC transport.
 
 use std::pin::Pin;
 
@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::harness::*;
 
-/// One call that the test plays the producer in.
+/// One call, in which the test is the producer.
 struct Call {
     token: Option<String>,
     from: Streaming<AaepMessage>,

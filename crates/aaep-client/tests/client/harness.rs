@@ -1,4 +1,4 @@
-//! Producers to play with, and how to wait for what a subscriber hears.
+//! Producers that tests control, and functions that wait for events of a subscriber.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-/// Long enough for a busy machine; a test that works does not wait for it.
+/// Deadline of every wait. Long enough for a busy machine; passing tests do not reach it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
@@ -82,7 +82,7 @@ pub fn question(id: &str, token: &str) -> Value {
     )
 }
 
-/// What a subscriber hears, with what was passed over on the way.
+/// A subscriber, with the events that were skipped while waiting.
 pub trait ReceiveExt {
     fn receive(&mut self) -> impl Future<Output = SubscriberEvent>;
 
@@ -137,7 +137,7 @@ pub fn live(received: SubscriberEvent) -> Option<()> {
     matches!(received, SubscriberEvent::Accepted(_)).then_some(())
 }
 
-/// What an HTTP producer saw.
+/// A request that an HTTP producer received.
 pub struct ReceivedRequest {
     pub method: Method,
     pub path: String,
@@ -154,7 +154,7 @@ pub struct Answer {
 }
 
 impl ReceivedRequest {
-    /// Answers with JSON.
+    /// Responds with JSON.
     pub fn json(self, status: u16, body: &Value) {
         self.text(status, "application/json", body.to_string());
     }
@@ -168,7 +168,7 @@ impl ReceivedRequest {
         self.text(status, "text/plain", String::new());
     }
 
-    /// Grants a subscription.
+    /// Accepts a subscription.
     pub fn grant(self, body: &Value) {
         let id = body["subscription_id"].as_str().unwrap();
         self.grant_at(body, &format!("/aaep/v1/events?subscription_id={id}"));
@@ -180,7 +180,7 @@ impl ReceivedRequest {
         self.answer.try_send(Answer { status: 201, kind: "application/json", body, location }).ok();
     }
 
-    /// Answers with a stream that goes on as long as the test holds its end.
+    /// Responds with a stream that stays open until the test drops its sender.
     pub fn stream(self) -> Stream {
         let (sender, receiver) = mpsc::unbounded_channel::<Bytes>();
         let frames = stream::unfold(receiver, |mut receiver| async {
@@ -221,11 +221,11 @@ impl Stream {
     }
 }
 
-/// An HTTP producer that the test plays: every request comes to the test and waits for its answer.
+/// An HTTP producer that the test controls: every request is passed to the test and waits for its response.
 pub struct FakeHttp {
     pub port: u16,
     seen: mpsc::UnboundedReceiver<ReceivedRequest>,
-    /// What is answered without asking the test, by path.
+    /// Fixed responses, by path.
     fixed: Fixed,
     _accepting: tokio::task::JoinSet<()>,
 }
@@ -237,7 +237,7 @@ impl FakeHttp {
         FakeHttp::with(|stream| async { Some(stream) }).await
     }
 
-    /// With something between TCP and HTTP.
+    /// Starts a producer with a layer between TCP and HTTP.
     pub async fn with<S, F>(wrap: impl Fn(tokio::net::TcpStream) -> F + Send + Sync + 'static) -> FakeHttp
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -267,7 +267,7 @@ impl FakeHttp {
         FakeHttp { port, seen, fixed, _accepting: accepting }
     }
 
-    /// Answers this path by itself.
+    /// Sets a fixed response for this path.
     pub fn fix(&self, path: &str, status: u16, body: impl ToString) {
         self.fixed.lock().unwrap().push((path.to_owned(), status, body.to_string()));
     }
@@ -276,19 +276,19 @@ impl FakeHttp {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The next request.
+    /// Returns the next request.
     pub async fn next(&mut self) -> ReceivedRequest {
         in_time("a request", self.seen.recv()).await.unwrap()
     }
 
-    /// The next request, which must be to this path.
+    /// Returns the next request, which must be for this path.
     pub async fn expect(&mut self, method: Method, path: &str) -> ReceivedRequest {
         let seen = self.next().await;
         assert_eq!((&seen.method, seen.path.as_str()), (&method, path));
         seen
     }
 
-    /// Grants a subscription and opens its stream.
+    /// Accepts a subscription and opens its stream.
     pub async fn serve(&mut self, id: &str) -> Stream {
         self.expect(Method::POST, "/aaep/v1/subscriptions").await.grant(&accepted(id));
         self.expect(Method::GET, &format!("/aaep/v1/events?subscription_id={id}")).await.stream()
@@ -312,7 +312,7 @@ async fn serve(
     let (answer, mut answers) = mpsc::channel(1);
     sender.send(ReceivedRequest { method: parts.method, path, headers: parts.headers, body, answer }).ok();
     let Some(answer) = answers.recv().await else {
-        // The test has no answer: the producer hangs.
+        // The test does not respond: the producer hangs.
         return std::future::pending().await;
     };
     let mut response = Response::builder().status(answer.status).header("content-type", answer.kind);

@@ -1,4 +1,4 @@
-//! Server-Sent Events and POST.
+//! The HTTP transport: server-sent events and POST.
 
 use aaep_client::{
     ConnectOptions, EndReason, Gap, HandshakePolicy, NoticeKind, PromptAnswer, PromptEnd, Subscriber, SubscriberEvent,

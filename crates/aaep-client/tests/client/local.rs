@@ -1,4 +1,4 @@
-//! Unix sockets and commands.
+//! The Unix socket and stdio transports.
 
 use std::path::PathBuf;
 
@@ -96,7 +96,7 @@ async fn missing_socket_is_retried_until_it_exists() {
     subscriber.wait_for("terms", live).await;
 }
 
-/// A producer as a shell script: its words are the arguments after the script.
+/// Returns the address of a producer that is a shell script with these arguments.
 fn shell(script: &str, words: &[String]) -> aaep_client::ConnectOptions {
     let mut options = options();
     let command = ["sh", "-c", script, "sh"].into_iter().map(Into::into);
@@ -130,7 +130,7 @@ async fn question_of_a_command_is_answered() {
     ];
     let mut subscriber = Subscriber::connect("stdio:", shell(script, &words)).unwrap();
     let asked = subscriber.wait_for("the question", prompt).await;
-    // The command answers every line it reads, so this comes after it has read the pong.
+    // The command responds to every line, so this response follows the pong.
     assert_eq!(subscriber.wait_for("the pong to be read", event_id).await, "evt_2");
     subscriber.reply(asked.id, PromptAnswer::accept()).await.unwrap();
     in_time("the close", subscriber.close("done")).await;

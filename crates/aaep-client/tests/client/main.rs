@@ -1,4 +1,4 @@
-//! Subscribers against small producers that this test plays itself, over real sockets.
+//! Subscribers against producers that the tests control, over real sockets.
 
 #![allow(unreachable_pub, reason = "a harness for several files")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]

@@ -1,4 +1,4 @@
-//! Encryption: who is trusted, who shows a certificate, what never goes out in the clear.
+//! TLS: trusted authorities, client certificates, and refusal of plain connections.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Authority {
         self.0.pem().into_bytes()
     }
 
-    /// A producer that shows a certificate of this authority, and demands one of it if told so.
+    /// Starts a producer with a certificate of this authority, which can require client certificates of it.
     async fn producer(&self, demands: bool) -> FakeHttp {
         let (certificate, key) = self.issue("localhost");
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

@@ -1,4 +1,4 @@
-//! Several producers, and programs that are slow.
+//! Several producers, and slow programs.
 
 use aaep_client::{EndReason, HandshakePolicy, PromptAnswer, Subscriber, SubscriberEvent, Subscribers};
 use hyper::Method;
@@ -50,7 +50,7 @@ async fn events_of_several_producers_share_one_queue_and_replies_are_separate() 
 async fn question_overtakes_queued_events_of_a_slow_reader() {
     let mut producer = FakeHttp::new().await;
     let mut options = options().handshake(HandshakePolicy::Always);
-    // The producer is trusted to send this much; the program is not fast enough.
+    // The rate limit allows this many events; the program is too slow.
     options.config.max_events_per_second = 100_000;
     let mut subscriber = Subscriber::connect(&producer.url(), options).unwrap();
     let stream = producer.serve("sub_1").await;
@@ -68,7 +68,7 @@ async fn question_overtakes_queued_events_of_a_slow_reader() {
         json!({"urgency": "critical", "error_category": "unknown",
         "summary_normal": "Failed.", "session_id": "sess_2"}),
     ));
-    // Everything has arrived when the counts say so; nothing was taken yet.
+    // The counts show that everything has arrived; nothing was received by the program yet.
     let voice = subscriber.handle();
     in_time("everything to arrive", async {
         while voice.stats().await.events < 3002 {

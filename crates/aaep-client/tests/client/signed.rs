@@ -1,4 +1,4 @@
-//! Signed manifests and the keys that are remembered.
+//! Signed manifests and known keys.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ fn demanding(file: &Path) -> ConnectOptions {
     options
 }
 
-/// Serves one subscription with a manifest signed by this key; answers what is received: terms or the end.
+/// Serves one subscription with a manifest signed by this key. Returns the first event: terms or the end.
 async fn meet(
     producer: &mut FakeHttp,
     options: ConnectOptions,
@@ -67,12 +67,12 @@ async fn changed_key_is_refused_with_a_notice() {
     let (received, notices) = meet(&mut producer, demanding(&file), &second, &manifest).await;
     assert!(matches!(received, SubscriberEvent::Ended(EndReason::ManifestMismatch(_))), "{received:?}");
     assert!(notices.contains(&NoticeKind::KeyChanged), "{notices:?}");
-    // Who does not demand a signature is warned as loudly, and served.
+    // Without the requirement of a signature the user is warned too, and the subscription is opened.
     let easy = options().handshake(HandshakePolicy::Always).remember_keys(&file);
     let (received, notices) = meet(&mut producer, easy, &second, &manifest).await;
     assert!(matches!(received, SubscriberEvent::Accepted(_)), "{received:?}");
     assert!(notices.contains(&NoticeKind::KeyChanged), "{notices:?}");
-    // A user who knows why can forget the old key.
+    // The user can remove the old key.
     let site = producer.url().parse::<aaep_client::Address>().unwrap();
     KnownKeys::new(&file).forget(&producer_name(site.origin(), "tester")).unwrap();
     let (received, _) = meet(&mut producer, demanding(&file), &second, &manifest).await;

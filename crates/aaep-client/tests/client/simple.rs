@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::harness::*;
 
-/// Such a producer knows nothing of what the specification names.
+/// Serves a producer without the endpoints of the specification.
 async fn simple() -> FakeHttp {
     let producer = FakeHttp::new().await;
     producer.fix("/base/aaep/v1/subscriptions", 404, "");

@@ -1,4 +1,4 @@
-//! WebSocket.
+//! The WebSocket transport.
 
 use aaep_client::{EndReason, Gap, NoticeKind, PromptAnswer, PromptEnd, Subscriber, SubscriberEvent};
 use bytes::Bytes;
@@ -22,7 +22,7 @@ async fn listen() -> (TcpListener, String) {
 }
 
 impl FakeSocket {
-    /// Takes the next connection; chooses the subprotocol if told so.
+    /// Accepts the next connection, with or without the subprotocol.
     async fn accept(listener: &TcpListener, choose: bool) -> FakeSocket {
         loop {
             let (tcp, _) = in_time("a connection", listener.accept()).await.unwrap();
@@ -44,7 +44,7 @@ impl FakeSocket {
         self.0.send(Message::text(value.to_string())).await.unwrap();
     }
 
-    /// The next text; everything else is passed over.
+    /// Receives the next text message. Others are skipped.
     async fn next(&mut self) -> Value {
         loop {
             match in_time("a frame", self.0.next()).await.unwrap().unwrap() {
@@ -80,7 +80,7 @@ async fn question_is_answered_and_a_lost_connection_subscribes_again() {
     let away = subscriber
         .wait_for("the gap", |received| if let SubscriberEvent::Gap(gap) = received { Some(gap) } else { None });
     assert_eq!(away.await, Gap::Away);
-    // It is not asked again, so it is over.
+    // It is not sent again, so it has ended.
     assert_eq!(subscriber.wait_for("its end", prompt_end).await, (open.id, PromptEnd::ConnectionLost));
 }
 
@@ -88,7 +88,7 @@ async fn question_is_answered_and_a_lost_connection_subscribes_again() {
 async fn producer_without_subprotocols_is_accepted() {
     let (listener, url) = listen().await;
     let mut subscriber = Subscriber::connect(&url, options()).unwrap();
-    // The first connection is given up by the client when no subprotocol is chosen.
+    // The client drops the first connection if no subprotocol is selected.
     let mut socket = FakeSocket::accept(&listener, false).await;
     if in_time("a frame", socket.0.next()).await.is_none_or(|frame| frame.is_err()) {
         socket = FakeSocket::accept(&listener, false).await;
@@ -142,7 +142,7 @@ async fn close_sends_the_message_and_then_the_close_frame() {
     let last = in_time("the close frame", socket.0.next()).await.unwrap().unwrap();
     let Message::Close(Some(frame)) = last else { panic!("{last:?}") };
     assert_eq!(u16::from(frame.code), 4000);
-    // Reading on lets the library answer the close.
+    // Reading lets the library respond to the close frame.
     assert!(in_time("the end", socket.0.next()).await.is_none_or(|frame| frame.is_err()));
     in_time("the close", closing).await.unwrap();
 }
@@ -167,7 +167,7 @@ async fn reply_does_not_block_on_a_producer_that_never_reads() {
     let mut subscriber = Subscriber::connect(&url, options()).unwrap();
     let mut socket = FakeSocket::accept(&listener, true).await;
     socket.serve("sub_1").await;
-    // From here on it only sends. Every answer returns at once all the same.
+    // From here on the peer only sends. Every reply still returns at once.
     for n in 0..40 {
         socket.send(&question(&format!("evt_{n}"), &format!("rpl_{n}"))).await;
         let asked = subscriber.wait_for("a question", prompt).await;

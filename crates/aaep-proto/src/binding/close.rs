@@ -14,7 +14,7 @@ use crate::message::{CloseReason, ReasonCode};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CloseCode {
-    /// The subscription ended in good order.
+    /// The subscription ended normally.
     Normal,
     /// The subscription was rejected.
     Rejected,

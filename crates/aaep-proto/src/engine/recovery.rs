@@ -1,4 +1,4 @@
-//! What is remembered for agents and subscribers that come back after a restart.
+//! State that is kept for agents and subscribers that reconnect after a restart.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,7 +10,7 @@ use crate::id::{ReplyToken, SessionId};
 use crate::limits;
 use crate::message::{Decision, Envelope};
 
-/// What became of a question, for an asker that comes back.
+/// The state of a question, for an agent that asks it again.
 #[derive(Debug, PartialEq)]
 pub enum QuestionStatus {
     /// It waits for an answer.

@@ -42,7 +42,7 @@ impl Engine {
         self.out.send(from, Rejection::new(ReasonCode::Unknown, message).to_message());
     }
 
-    /// Rejects a request for a subscription on a connection that has one. That one goes on.
+    /// Rejects a request for a subscription on a connection that has one. The existing one continues.
     pub fn reject_second_request(&mut self, from: SubscriptionKey) -> Result<(), EngineError> {
         let own = self.subscription_id(from).ok_or(EngineError::UnknownSubscription)?;
         let message = format!("There is a subscription here already: {own}. Change it with subscription.renegotiate.");

@@ -12,7 +12,7 @@ use crate::limits;
 use crate::message::{ClarificationReply, ConfirmationReply, Decision, Payload};
 use crate::time::{Moment, Timestamp};
 
-/// Why a reply was ignored. For logs only: its sender must not be told (6.3.4).
+/// Why a reply was ignored. For logs only: its sender gets no response (6.3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

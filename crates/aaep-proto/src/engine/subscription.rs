@@ -210,7 +210,8 @@ impl Subscription {
         meter.resize(std::mem::take(&mut self.metered_text), 0);
     }
 
-    /// Returns whether something waits, if the journal must be told: that has changed, and it may resume after a restart.
+    /// Returns whether events wait, or `None` if the journal needs no entry: nothing changed, or it cannot be resumed after a
+    /// restart.
     pub(super) fn waiting_to_record(&mut self) -> Option<bool> {
         let waiting = self.outbox.waiting() > 0;
         if waiting == self.recorded_waiting || !self.is_resumable() {
@@ -246,7 +247,7 @@ fn end_of(chunk: &TextChunk) -> u64 {
     chunk.position + chunk.text.chars().count() as u64
 }
 
-/// Returns the part of a chunk that comes after so many characters of its output. Returns `None` if there is none.
+/// Returns the part of a chunk that comes after this many characters of its output. Returns `None` if there is none.
 fn rest_after(chunk: &TextChunk, known: u64) -> Option<TextChunk> {
     let end = end_of(chunk);
     if known >= end && !chunk.complete {

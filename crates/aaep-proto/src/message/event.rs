@@ -236,7 +236,7 @@ impl Event {
         self.envelope.urgency.as_ref().unwrap_or(&Urgency::Normal)
     }
 
-    /// Returns whether the user must hear of it at once: it is critical, or its type must be, even if the producer did
+    /// Returns whether it must be announced at once: it is critical, or its type must be, even if the producer did
     /// not mark it.
     pub fn is_critical(&self) -> bool {
         *self.urgency() == Urgency::Critical || self.core_type().is_some_and(CoreType::must_be_critical)

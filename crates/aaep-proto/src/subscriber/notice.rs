@@ -96,7 +96,7 @@ notices! {
     ClosedByProducer(why: String) = "The agent ended the subscription: {why}",
     /// The connection was lost.
     Disconnected(why: String) = "The connection to the agent was lost: {why}",
-    /// Nothing was heard for so many seconds.
+    /// Nothing was received for this many seconds.
     Stalled(seconds: u64) = "Nothing was heard from the agent for {seconds} seconds.",
     /// The connection speaks again after it was silent.
     Alive = "The agent is heard again.",

@@ -83,7 +83,7 @@ fn interleaved_stream_is_coalesced_and_its_end_arrives_soon() {
     harness.assert_in_order(reader);
 }
 
-/// An agent that never pauses must not delay any type of event for ever.
+/// An agent that never pauses must not delay any type of event forever.
 #[test]
 fn no_event_type_starves_under_constant_load() {
     let mut harness = EngineHarness::new();

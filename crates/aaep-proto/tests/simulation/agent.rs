@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use crate::harness::EngineHarness;
 use crate::random::Random;
 
-/// What the truth about a question is.
+/// The expected state of a question.
 pub struct Asked {
     pub confirmation: bool,
     pub deadline_millis: u64,
     pub asked_wall_millis: i64,
     pub default_accept: bool,
-    /// Whether the action was said to be irreversible, and whether its risk was said to be low.
+    /// Whether the question was asked as irreversible, and whether its risk was stated as low.
     pub irreversible: bool,
     pub low_risk: bool,
     pub call: Option<Value>,
@@ -34,7 +34,7 @@ pub struct Session {
     pub questions: BTreeMap<ReplyToken, Asked>,
     /// Permits, the call that each is for, and when it was given.
     pub permits: Vec<(Permit, Value, u64)>,
-    /// How many irreversible calls the user has agreed to, and how many ran.
+    /// How many irreversible calls the user accepted, and how many ran.
     pub agreed: usize,
     pub ran: usize,
     asked: usize,
@@ -73,7 +73,7 @@ impl Session {
         }
     }
 
-    /// Does one random thing; answers whether the session has ended, and the truth of finished outputs.
+    /// Performs one random action. Returns whether the session has ended, and the full text of finished outputs.
     pub fn step(&mut self, harness: &mut EngineHarness, random: &mut Random) -> (bool, Vec<(OutputId, String)>) {
         let id = self.id.clone();
         let mut finished = Vec::new();
@@ -196,7 +196,7 @@ impl Session {
         }
     }
 
-    /// Uses a permit, now and then for something else than was agreed to.
+    /// Uses a permit, sometimes for another call than was accepted.
     fn run_permitted(&mut self, harness: &mut EngineHarness, random: &mut Random) {
         let Some((permit, call, given)) = self.permits.pop() else { return };
         let id = self.id.clone();
@@ -246,7 +246,7 @@ impl Session {
     }
 }
 
-/// The longest time that anyone who can answer asks for, worked out anew.
+/// Computes the longest timeout that any subscriber that can reply requests.
 fn stretched(harness: &EngineHarness, seconds: u32, confirmation: bool) -> u32 {
     let mut longest = seconds;
     for key in harness.known.iter() {

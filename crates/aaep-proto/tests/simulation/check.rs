@@ -1,4 +1,4 @@
-//! What must hold for what a subscriber received.
+//! Invariants of the events that a subscriber received.
 
 use aaep_proto::Rule;
 use aaep_proto::filter::EventFilter;
@@ -7,7 +7,7 @@ use aaep_proto::message::{Boundary, CoreType, Event, Message, Payload, Urgency};
 use crate::harness::Received;
 use crate::subscriber::SimulatedSubscriber;
 
-/// Looks at the events that one step brought to a subscriber.
+/// Checks the events that a subscriber received in one step.
 pub fn received(subscriber: &mut SimulatedSubscriber, events: &[(u64, Event)], closed: bool) {
     for (i, (at, event)) in events.iter().enumerate() {
         subscriber.received += 1;
@@ -24,8 +24,8 @@ pub fn received(subscriber: &mut SimulatedSubscriber, events: &[(u64, Event)], c
         }
         let problems = subscriber.sequence.observe(&Message::Event(Box::new(event.clone())));
         for problem in problems {
-            // A subscriber cannot tell these from what it sees: what nobody could answer was not asked here (decision 1),
-            // and notices of outcomes may be filtered or folded. The truth about them is checked at the agent.
+            // These cannot be checked from the stream of one subscriber: questions that no subscriber could answer were not
+            // delivered (decision 1), and state changes may be filtered or coalesced. They are checked at the agent.
             let excused = matches!(
                 problem.rule,
                 Rule::IrreversibleUnconfirmed | Rule::IrreversibleNotAsked | Rule::ToolAfterReject | Rule::PendingAtEnd
@@ -38,7 +38,7 @@ pub fn received(subscriber: &mut SimulatedSubscriber, events: &[(u64, Event)], c
     }
 }
 
-/// Whether an event had to go out of turn, before a critical one of its session in the same moment.
+/// Returns whether an event was sent ahead of its rate, before a critical event of its session at the same time.
 fn goes_along(event: &Event, later: &[(u64, Event)]) -> bool {
     later.iter().any(|(_, e)| *e.urgency() == Urgency::Critical && e.envelope.session_id == event.envelope.session_id)
 }
@@ -63,7 +63,7 @@ fn keep_text(subscriber: &mut SimulatedSubscriber, event: &Event) {
     entry.2 |= chunk.complete;
 }
 
-/// The bound of decision 4, in every window that ends now.
+/// Checks the bound of decision 4 for every window that ends now.
 fn check_rate(subscriber: &mut SimulatedSubscriber) {
     let Some(rate) = subscriber.rate() else {
         subscriber.paced.clear();
@@ -83,10 +83,10 @@ fn check_rate(subscriber: &mut SimulatedSubscriber) {
     subscriber.paced.drain(..keep);
 }
 
-/// Endings of sentences that nothing can make part of something else.
+/// Unambiguous ends of sentences.
 const ENDINGS: [&str; 5] = [" there. ", " there! ", " done. ", " done! ", "日本。"];
 
-/// What of an output a subscriber lacks must not be a finished sentence after something else of its session came.
+/// Checks that no complete sentence of an output is missing after another event of its session was delivered.
 pub fn nothing_finished_is_missing(subscriber: &SimulatedSubscriber, output: &str, written: &str) {
     let Some((start, got, _)) = subscriber.texts.get(output) else { return };
     let end = *start as usize + got.chars().count();
@@ -94,12 +94,12 @@ pub fn nothing_finished_is_missing(subscriber: &SimulatedSubscriber, output: &st
     assert!(!ENDINGS.iter().any(|ending| missing.ends_with(ending)), "{missing:?} of {output} was held back");
 }
 
-/// Whether a terminal event of core type.
+/// Returns whether the event is a terminal core event.
 pub fn is_terminal(event: &Event) -> bool {
     event.core_type().is_some_and(CoreType::is_terminal)
 }
 
-/// Terms are never wider than what was asked for (5.4.4), by the subscriber's own book.
+/// Checks that the terms are not wider than the subscriber's request (5.4.4).
 pub fn check_honored(items: &[(u64, Received)], subscriber: &SimulatedSubscriber) {
     let last = items.iter().rev().find_map(|(_, item)| match item {
         Received::Message(message) => match &**message {

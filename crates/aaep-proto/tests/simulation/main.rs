@@ -1,6 +1,6 @@
-//! A whole world on a virtual clock: several producers, many subscribers with random terms that join, leave,
-//! crash, renegotiate, answer late, twice, forged and on the wrong subscription, over links that delay, lose and
-//! double replies, with clocks that jump. After every step the invariants are checked against plain truth.
+//! Deterministic simulation on a virtual clock: an engine with several agents, and subscribers with random terms that join,
+//! leave, crash, renegotiate, and reply late, twice, with forged tokens and on the wrong subscription, over links that
+//! delay, lose and duplicate replies, with clocks that jump. The invariants are checked after every step.
 //!
 //! A failing seed is printed; `AAEP_SEED=<n> cargo test -p aaep-proto --test simulation` replays it.
 

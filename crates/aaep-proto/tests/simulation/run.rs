@@ -31,14 +31,14 @@ struct Sim {
     harness: EngineHarness,
     random: Random,
     sessions: Vec<Session>,
-    /// Sessions that ended: their questions are settled for ever.
+    /// Sessions that ended. Their questions must never be resolved again.
     subscribers: BTreeMap<SubscriptionKey, SimulatedSubscriber>,
     flying: Vec<Flying>,
     settled: BTreeSet<ReplyToken>,
-    /// The truth about finished outputs, and when they began.
+    /// The full text of finished outputs, and when they were opened.
     finished: Vec<(OutputId, String, usize)>,
     began: BTreeMap<OutputId, usize>,
-    /// Someone who takes everything and never leaves, in half of the worlds: what it gets when is the truth.
+    /// A subscription without limits that never leaves, in half of the runs. The events it receives are the reference.
     observer: Option<SubscriptionKey>,
     totals: Totals,
     step: usize,
@@ -146,7 +146,7 @@ impl Sim {
         let Some(key) = self.pick_subscriber() else { return };
         let change = change(&mut self.random);
         let id = self.harness.engine.subscription_id(key).unwrap().clone();
-        // What was received before follows the old terms.
+        // Events received before follow the old terms.
         self.check_step();
         self.harness
             .send(key, json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": change}));
@@ -205,7 +205,7 @@ impl Sim {
         }
     }
 
-    /// A user answers something, rightly or wrongly; the reply may be delayed, lost or doubled.
+    /// Sends a valid or invalid reply, which may be delayed, lost or duplicated.
     fn reply(&mut self) {
         let Some(from) = self.pick_subscriber() else { return };
         let mut tokens: Vec<ReplyToken> = self.subscribers[&from].prompts.clone();
@@ -238,7 +238,7 @@ impl Sim {
         }
     }
 
-    /// Delivers the replies that have arrived, each checked against the truth.
+    /// Delivers the replies that have arrived, and checks the result of each.
     fn land(&mut self) {
         self.flying.sort_by_key(|f| f.arrives);
         while self.flying.first().is_some_and(|f| f.arrives <= self.harness.millis) {
@@ -247,7 +247,7 @@ impl Sim {
                 continue;
             }
             let token: ReplyToken = serde_json::from_value(flying.reply["reply_token"].clone()).unwrap();
-            // Nobody can answer what still waits in a full link: it has not been read.
+            // A question in a blocked link was not received, so it cannot be answered.
             let subscriber = &self.subscribers[&flying.from];
             if (subscriber.blocked || subscriber.away) && !self.was_handed(&flying, &token) {
                 continue;
@@ -271,14 +271,14 @@ impl Sim {
         self.sessions.iter().find_map(|s| s.questions.get(token))
     }
 
-    /// Whether the subscriber has read the question.
+    /// Returns whether the subscriber has received the question.
     fn was_handed(&self, flying: &Flying, token: &ReplyToken) -> bool {
         let just_now = self.harness.received.get(&flying.from).into_iter().flatten();
         self.subscribers[&flying.from].prompts.contains(token)
             || just_now.into_iter().any(|(_, r)| matches!(r, Received::Event(e) if check_token(e, token)))
     }
 
-    /// The checks of chapter 6, written down plainly once more.
+    /// An independent implementation of the checks of chapter 6.
     fn should_count(&self, flying: &Flying, token: &ReplyToken) -> bool {
         let Some(question) = self.question(token) else { return false };
         let subscriber = &self.subscribers[&flying.from];
@@ -298,7 +298,7 @@ impl Sim {
     fn pass_time(&mut self) {
         let millis = *self.random.pick(&[10, 200, 1_000, 4_000, 20_000, 300_000]);
         let end = self.harness.millis + millis;
-        // Replies land on the way.
+        // Replies arrive on the way.
         while let Some(next) = self.flying.iter().map(|f| f.arrives).filter(|a| *a <= end).min() {
             let step = next.saturating_sub(self.harness.millis);
             self.harness.pass(step);
@@ -320,7 +320,7 @@ impl Sim {
         }
     }
 
-    /// Books the outcomes: each question once, each with a reason that fits.
+    /// Checks the outcomes: each question is resolved once, with a valid resolution.
     fn take_outcomes(&mut self) {
         for (token, outcome) in std::mem::take(&mut self.harness.decided) {
             assert!(self.settled.insert(token.clone()), "{token} was decided twice");
@@ -343,7 +343,7 @@ impl Sim {
                     !accepted || outcome.resolution == Resolution::Accepted || question.default_accept,
                     "silence started something"
                 );
-                // Consent to something irreversible, written down plainly once more (decision 60).
+                // An independent implementation of decision 60.
                 let said_yes = outcome.resolution == Resolution::Accepted;
                 let consents = accepted && question.irreversible && (said_yes || question.low_risk);
                 assert_eq!(outcome.permit.is_some(), consents, "{outcome:?}");
@@ -368,7 +368,7 @@ impl Sim {
         }
     }
 
-    /// What came in this step, for everyone.
+    /// Checks the events that all subscribers received in this step.
     fn check_step(&mut self) {
         self.take_outcomes();
         let received = std::mem::take(&mut self.harness.received);
@@ -401,11 +401,11 @@ impl Sim {
         for (key, subscriber) in &self.subscribers {
             let waiting = self.harness.engine.waiting(*key);
             assert!(waiting <= limits::OUTBOX_EVENTS, "{waiting} events wait");
-            assert!(!subscriber.is_unlimited() || waiting == 0, "something waits for who takes everything");
+            assert!(!subscriber.is_unlimited() || waiting == 0, "events wait for a subscriber without limits");
         }
     }
 
-    /// A sentence that is complete comes before what follows it in its session.
+    /// Checks that a complete sentence is delivered before the events that follow it in its session.
     fn check_text_first(&self, key: SubscriptionKey, events: &[(u64, Event)]) {
         let Some(subscriber) = self.subscribers.get(&key).filter(|subscriber| subscriber.gets_sentences()) else {
             return;
@@ -421,7 +421,7 @@ impl Sim {
         }
     }
 
-    /// A critical event that the observer got, everyone got in the same step who could take it.
+    /// Checks that every connected subscriber received each critical event in the same step as the observer.
     fn check_critical(
         &self,
         received: &BTreeMap<SubscriptionKey, Vec<(u64, Received)>>,
@@ -434,7 +434,7 @@ impl Sim {
                 if open && subscriber.joined_at_step < self.step {
                     let is_it = |r: &Received| matches!(r, Received::Event(e) if e.envelope.event_id.as_str() == id);
                     let got = received.get(key).into_iter().flatten().any(|(_, r)| is_it(r));
-                    // A question may have reached it in an earlier step, before the observer was let in.
+                    // It may have received the question in an earlier step, before the observer subscribed.
                     let had = subscriber.prompts.iter().any(|t| check_token(event, t));
                     assert!(got || had, "{key:?} lacks the critical event {event:?}");
                 }
@@ -442,7 +442,7 @@ impl Sim {
         }
     }
 
-    /// Everyone opens up, all time passes: what was written is what was read.
+    /// Unblocks all subscribers and lets time pass, then checks that they received everything that was written.
     fn wind_down(&mut self) {
         for key in self.subscribers.keys().copied().collect::<Vec<_>>() {
             let _ = self.harness.act(|e, cx| e.reconnect(cx, key));

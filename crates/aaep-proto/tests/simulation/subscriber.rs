@@ -1,4 +1,4 @@
-//! One subscriber: its terms, what it received, what it will still say.
+//! One simulated subscriber: its terms, and what it received.
 
 use aaep_proto::SequenceChecker;
 use aaep_proto::engine::{ResumePolicy, SubscriptionKey};
@@ -18,15 +18,15 @@ pub struct SimulatedSubscriber {
     pub sequence: SequenceChecker,
     pub blocked: bool,
     pub away: bool,
-    /// It was away for too long to count as someone who could answer.
+    /// When it was disconnected for so long that it no longer counts as able to reply.
     pub gone_at: Option<u64>,
     /// Times of non-critical events that count against the rate, since the rate last changed.
     pub paced: Vec<u64>,
     /// Questions it received.
     pub prompts: Vec<ReplyToken>,
-    /// Text received per output: where it began, and the text.
+    /// Text received per output: its first position, and the text.
     pub texts: std::collections::BTreeMap<String, (u64, String, bool)>,
-    /// Whether it was there from the start and never changed its terms.
+    /// Whether it was connected from the start and never changed its terms.
     pub constant: bool,
     pub joined_at_step: usize,
     pub received: usize,
@@ -83,14 +83,14 @@ impl SimulatedSubscriber {
         asked.unwrap_or_else(|| vec![Boundary::Sentence, Boundary::Completion])
     }
 
-    /// Gets sentences as soon as they are complete.
+    /// Returns whether it gets sentences as soon as they are complete.
     pub fn gets_sentences(&self) -> bool {
         let finest = [Boundary::None, Boundary::Word, Boundary::Sentence];
         let wanted = self.filter.passes_core(CoreType::OutputStreaming) && !self.has_low_load();
         wanted && self.is_unlimited() && self.boundaries().iter().any(|b| finest.contains(b))
     }
 
-    /// Takes everything at once: nothing may ever wait for it.
+    /// Returns whether it has no limits, so that no event may wait for it.
     pub fn is_unlimited(&self) -> bool {
         self.rate().is_none() && self.capabilities.fields.pace_wpm.is_none() && !self.blocked && !self.away
     }
@@ -146,7 +146,7 @@ pub fn wish(random: &mut Random) -> Value {
     wish
 }
 
-/// A change of terms; filters stay, so that one view of the stream holds.
+/// Returns a random change of terms. Filters do not change, so that one sequence checker is valid for the stream.
 pub fn change(random: &mut Random) -> Value {
     let mut change = wish(random);
     change.as_object_mut().unwrap().remove("event_filters");

@@ -1,6 +1,6 @@
-//! What happened in all worlds together.
+//! Totals over all seeds.
 
-/// How much happened, over all seeds: a simulation in which nothing happens proves nothing.
+/// Counts over all seeds, to assert that the simulation covers enough.
 #[derive(Debug, Default)]
 pub struct Totals {
     pub events: usize,
@@ -11,7 +11,7 @@ pub struct Totals {
     pub nobody: usize,
     pub ignored: usize,
     pub irreversible: usize,
-    /// Accepted without consent to anything irreversible.
+    /// Accepted questions without consent to an irreversible call.
     pub harmless: usize,
     pub closed: usize,
     pub outputs: usize,

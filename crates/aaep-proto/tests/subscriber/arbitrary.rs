@@ -1,4 +1,4 @@
-//! Arbitrary streams.
+//! Property tests with arbitrary streams.
 
 use aaep_proto::limits;
 use aaep_proto::message::{CoreType, Event, Message, Response};
@@ -129,7 +129,7 @@ impl SubscriberHarness {
         }
     }
 
-    /// What must hold after every step.
+    /// Checks the invariants after every step.
     fn check(&self) {
         assert!(self.subscriber.open_prompts() <= limits::OPEN_PROMPTS);
         let (waiting, bytes) = self.subscriber.waiting();

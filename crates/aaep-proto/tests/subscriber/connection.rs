@@ -1,4 +1,4 @@
-//! When it is made, lost, silent and made again.
+//! Connecting, losing the connection, silence and reconnecting.
 
 use aaep_proto::limits;
 use aaep_proto::message::Message;

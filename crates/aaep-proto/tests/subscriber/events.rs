@@ -1,4 +1,4 @@
-//! What is heard, in which order, and how much of it.
+//! Which events are passed on, in which order, and how many.
 
 use aaep_proto::limits;
 use aaep_proto::message::{CoreType, Payload};

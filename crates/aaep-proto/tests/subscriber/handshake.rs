@@ -58,7 +58,7 @@ fn a_rejection_is_final_or_asks_to_wait() {
     let mut world = reject("rate_limit", Some(20));
     assert!(!world.subscriber.is_ended());
     world.pass(19_999);
-    assert!(!world.has(&SubscriberEffect::Connect(None)), "it waits as long as it was told");
+    assert!(!world.has(&SubscriberEffect::Connect(None)), "it waits for retry_after_seconds");
     world.pass(1000);
     assert!(world.has(&SubscriberEffect::Connect(None)));
     for code in ["version_unsupported", "authorization_denied", "capabilities_incompatible"] {

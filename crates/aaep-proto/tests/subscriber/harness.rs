@@ -1,4 +1,4 @@
-//! A world with one subscriber, a clock that moves by hand, and what came out.
+//! One subscriber with a manual clock, and its effects.
 
 use aaep_proto::id::Entropy;
 use aaep_proto::message::{Capabilities, Event, Message};
@@ -8,7 +8,7 @@ use aaep_proto::subscriber::{
 use aaep_proto::time::{Moment, Now, Timestamp};
 use serde_json::{Value, json};
 
-/// Random bytes that are the same in every run.
+/// Deterministic entropy.
 pub struct Seeded(pub u64);
 
 impl Entropy for Seeded {
@@ -56,7 +56,7 @@ impl SubscriberHarness {
         }
     }
 
-    /// Connected and served, on exactly the terms that were asked for.
+    /// Returns a connected subscriber with exactly the requested terms.
     pub fn live(wish: Value) -> SubscriberHarness {
         let mut world = SubscriberHarness::new(config(wish.clone()));
         world.act(|s, cx| s.start(cx));
@@ -72,7 +72,7 @@ impl SubscriberHarness {
         Now { moment: Moment::from_millis(self.millis), wall }
     }
 
-    /// One change, then drain.
+    /// Gives one input to the subscriber and records every effect.
     pub fn act<T>(&mut self, input: impl FnOnce(&mut Subscriber, &mut Cx<'_>) -> T) -> T {
         let now = self.now();
         let result = input(&mut self.subscriber, &mut Cx { now, entropy: &mut self.entropy });
@@ -84,7 +84,7 @@ impl SubscriberHarness {
         }
     }
 
-    /// Lets time pass, stopping at every deadline on the way.
+    /// Advances the clock and handles every deadline on the way.
     pub fn pass(&mut self, millis: u64) {
         let end = self.millis + millis;
         while let Some(at) = self.subscriber.next_deadline() {
@@ -107,7 +107,7 @@ impl SubscriberHarness {
             "producer": {"agent_id": "tester"}, "honored_capabilities": honored}));
     }
 
-    /// An event of session 1, now, with fields of its own.
+    /// Returns an event of session 1 with the current timestamp and these fields.
     pub fn event(&mut self, kind: &str, fields: Value) -> Value {
         self.next_event += 1;
         let mut event = json!({"@context": "https://aaep-protocol.org/context/v1", "type": format!("aaep:agent.{kind}"),

@@ -1,4 +1,4 @@
-//! What is asked, how it ends, and what an answer may say.
+//! Prompts: how they open and end, and which answers are valid.
 
 use aaep_proto::confirm::Resolution;
 use aaep_proto::limits;
@@ -40,7 +40,7 @@ fn an_answer_never_counts_for_another_question_under_the_same_token() {
     assert_eq!(world.ended_prompts(), [(first.id, PromptEnd::Replaced)]);
     assert_eq!(world.act(|s, cx| s.reply(cx, first.id, PromptAnswer::accept())), Err(PromptReplyError::Gone));
     assert!(world.sent().is_empty());
-    // Nor if what differs is only the call that the consent is bound to.
+    // Nor if only the call that the consent is bound to differs.
     let consent = |digest: &str| json!({"consent": {"tool": "mail", "call_digest": digest}});
     let context = json!(["https://aaep-protocol.org/context/v1", "urn:aaep:extension:consent:1"]);
     let third = world.ask("rpl_2", json!({"@context": context, "extensions": consent("sha256:a")}));
@@ -56,7 +56,7 @@ fn a_question_ends_by_itself_when_its_time_is_over() {
     assert!(world.ended_prompts().is_empty());
     world.pass(1);
     assert_eq!(world.ended_prompts(), [(prompt.id, PromptEnd::Expired)]);
-    // Also if the alarm comes late: the answer must not go out.
+    // Also if the timeout is handled late: the reply must not be sent.
     let prompt = world.ask("rpl_2", json!({}));
     world.millis += 61_000;
     assert_eq!(world.act(|s, cx| s.reply(cx, prompt.id, PromptAnswer::accept())), Err(PromptReplyError::Gone));
@@ -103,10 +103,10 @@ fn state_change_ends_the_questions_it_resolves() {
     );
     let elsewhere = PromptEnd::ResolvedElsewhere(Some(Resolution::Rejected));
     assert_eq!(world.ended_prompts(), [(one.id, elsewhere)], "only the one that is named");
-    // This producer names what ends, so a change without a name ends nothing.
+    // This producer names the resolved question, so a state change without a token resolves none.
     world.say("state.changed", json!({"from_state": "awaiting_input", "to_state": "thinking"}));
     assert_eq!(world.ended_prompts().len(), 1);
-    // Another session's producer names nothing: the change means all.
+    // The producer of the other session names no question: the state change resolves all.
     world.say("state.changed", json!({"from_state": "awaiting_input", "to_state": "thinking", "session_id": "sess_2"}));
     assert_eq!(world.ended_prompts()[1..], [(other.id, PromptEnd::ResolvedElsewhere(None))]);
     world.say("session.cancelled", json!({"cancelled_by": "user", "summary_normal": "Stopped."}));
@@ -163,7 +163,7 @@ fn after_a_new_subscription_only_repeated_questions_stay_open() {
     world.take();
     world.accept("sub_2", replying());
     assert!(world.has(&SubscriberEffect::Event(SubscriberEvent::Gap(Gap::Away))));
-    // The same question, asked again with the time that is left, is still the same to the user.
+    // A question that is sent again with the remaining time opens no new prompt.
     let again = json!({"urgency": "critical", "action": "Delete all.", "consequence": "They are gone.",
         "reply_token": "rpl_1", "timeout_seconds": 30, "default_decision": "reject"});
     world.say("awaiting.confirmation", again);
@@ -174,7 +174,7 @@ fn after_a_new_subscription_only_repeated_questions_stay_open() {
             .iter()
             .any(|o| matches!(o, SubscriberEffect::Event(SubscriberEvent::PromptMoved(id, _)) if *id == kept.id))
     );
-    // The answer to this one was lost with the connection.
+    // The reply to this one was lost with the connection.
     let anew = world.ask("rpl_3", json!({"action": "Print it."}));
     assert_ne!(anew.id, answered.id);
     world.pass(limits::REASK_SECONDS * 1000);

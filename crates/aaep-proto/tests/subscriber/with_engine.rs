@@ -1,4 +1,4 @@
-//! Together with the producer's engine.
+//! The subscriber connected to an engine.
 
 use aaep_proto::confirm::{Clarification, Confirmation, Resolution};
 use aaep_proto::engine::{self, Engine, ResumePolicy, SessionOptions, SubscriptionKey};
@@ -38,7 +38,7 @@ impl Pair {
         result
     }
 
-    /// Carries messages both ways until nobody has any.
+    /// Carries messages both ways until there are none.
     fn carry(&mut self) {
         loop {
             let mut quiet = true;
@@ -101,7 +101,7 @@ fn subscriber_and_engine_agree_on_questions() {
     let prompts = pair.world.prompts();
     let tokens: Vec<_> = prompts.iter().filter_map(Prompt::token).collect();
     assert_eq!(tokens, [&first, &second, &third]);
-    // One is answered: the others stay, although the state changes back and forth.
+    // One is answered: the others stay open, although the state changes.
     pair.world.act(|s, cx| s.reply(cx, prompts[0].id, PromptAnswer::accept())).unwrap();
     pair.carry();
     assert_eq!(pair.decided, [(Decision::Accept, Resolution::Accepted)]);

@@ -205,7 +205,7 @@ async fn page_with_event_source_follows_and_resumes() {
     let whole = |event: &&Value| !["state.changed", "output.streaming"].contains(&kind(event));
     let kinds = |events: &[Value]| events.iter().filter(whole).map(|e| kind(e).to_owned()).collect::<Vec<_>>();
     assert_eq!(kinds(&session), kinds(&heard), "who was never away heard the same");
-    assert_eq!(proxy.resumed(), last, "it goes on after what it heard last");
+    assert_eq!(proxy.resumed(), last, "it resumes after the last event it received");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! A server in this process, and small clients that show the bytes.
+//! A server in this process, and small clients that expose the bytes on the wire.
 
 use std::net::SocketAddr;
 
@@ -26,7 +26,7 @@ pub(crate) async fn start(config: Config) -> RunningServer {
     Server::new(config, producer).start().await.unwrap()
 }
 
-/// A request that asks for everything.
+/// Returns a request for all events.
 pub(crate) fn request() -> Value {
     request_with(json!({"supports_confirmation_reply": true, "supports_clarification_reply": true}))
 }
@@ -35,13 +35,13 @@ pub(crate) fn request_with(capabilities: Value) -> Value {
     json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "test", "capabilities": capabilities})
 }
 
-/// A reply, now.
+/// Returns a reply with the current timestamp.
 pub(crate) fn reply(subscription: &str, token: &str, decision: &str) -> Value {
     json!({"type": "confirmation.reply", "reply_token": token, "decision": decision,
         "subscription_id": subscription, "timestamp": now()})
 }
 
-/// An answer, whole.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -59,7 +59,7 @@ impl Answer {
     }
 }
 
-/// A request over a connection of its own; the answer's body is still to come.
+/// Sends a request over a new connection. Returns the response before its body is read.
 pub(crate) async fn open(address: SocketAddr, request: Request<Full<Bytes>>) -> Response<Incoming> {
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
@@ -74,7 +74,7 @@ pub(crate) async fn call(address: SocketAddr, request: Request<Full<Bytes>>) -> 
     Answer { status, headers, body }
 }
 
-/// Over HTTP/2 without encryption.
+/// Connects with HTTP/2 without TLS.
 pub(crate) async fn call_http2(address: SocketAddr, request: Request<Full<Bytes>>) -> Answer {
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) =
@@ -86,7 +86,7 @@ pub(crate) async fn call_http2(address: SocketAddr, request: Request<Full<Bytes>
     Answer { status, headers, body }
 }
 
-/// A request with these headers, for a host that the server knows.
+/// Builds a request with these headers and an allowed host.
 pub(crate) fn build(
     method: Method,
     path: &str,
@@ -120,7 +120,7 @@ pub(crate) async fn post_as(address: SocketAddr, path: &str, message: &Value, to
     call(address, build(Method::POST, path, &headers, message.to_string())).await
 }
 
-/// Subscribes over HTTP; answers the name of the subscription.
+/// Subscribes over HTTP. Returns the subscription id.
 pub(crate) async fn subscribe(address: SocketAddr, request: &Value, token: Option<&str>) -> String {
     let answer = post_as(address, "/aaep/v1/subscriptions", request, token).await;
     assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
@@ -135,11 +135,11 @@ pub(crate) struct Sse {
     pub(crate) data: Value,
 }
 
-/// An open stream.
+/// An open event stream.
 pub(crate) struct Stream {
     body: Incoming,
     rest: Vec<u8>,
-    /// Lines that are no events.
+    /// Lines that are not events.
     pub(crate) other: Vec<String>,
 }
 
@@ -151,7 +151,7 @@ impl Stream {
         Stream::from(response)
     }
 
-    /// The next event; nothing at the end.
+    /// Returns the next event, or `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Sse> {
         soon("an event", async {
             loop {
@@ -166,7 +166,7 @@ impl Stream {
         .await
     }
 
-    /// Waits for a line that is no event.
+    /// Waits for a line that is not an event.
     pub(crate) async fn comment(&mut self, line: &str) {
         soon(line, async {
             while !self.other.iter().any(|other| other == line) {
@@ -201,7 +201,7 @@ impl Stream {
         None
     }
 
-    /// Reads on until an event of this type.
+    /// Receives until an event of this type.
     pub(crate) async fn find(&mut self, kind: &str) -> Value {
         loop {
             let event = self.next().await.unwrap_or_else(|| panic!("the stream ended before {kind}"));
@@ -211,7 +211,7 @@ impl Stream {
         }
     }
 
-    /// Everything to the end.
+    /// Receives all events to the end.
     pub(crate) async fn rest(mut self) -> Vec<Sse> {
         let mut all = Vec::new();
         while let Some(event) = self.next().await {
@@ -227,12 +227,12 @@ impl From<Response<Incoming>> for Stream {
     }
 }
 
-/// The type without its namespace.
+/// Returns the type without its namespace.
 pub(crate) fn kind_of(event: &Value) -> &str {
     event["type"].as_str().unwrap().trim_start_matches("aaep:agent.")
 }
 
-/// An agent that asks before it acts, and completes only after a yes.
+/// An agent that asks before it acts, and completes only after it was accepted.
 pub(crate) async fn ask(session: &Session) -> bool {
     let question = Confirmation::new("Move 500 dollars.", "Only the bank can bring it back.").timeout_seconds(600);
     session.confirm(question).await.unwrap().decision == Decision::Accept

@@ -119,7 +119,7 @@ async fn chunked_body_over_the_limit_is_refused() {
     let mut answer = String::new();
     let (mut reader, mut writer) = stream.split();
     let sending = async {
-        // The server may stop reading and answer while this still writes.
+        // The server may respond before the whole request is written.
         while writer.write_all(chunk.as_bytes()).await.is_ok() {}
         std::future::pending::<()>().await;
     };
@@ -162,7 +162,7 @@ async fn rejections_have_a_reason_code_and_a_status() {
     assert_eq!((answer.status.as_u16(), &answer.json()["reason_code"]), (429, &json!("rate_limit")));
     assert_eq!(answer.header("retry-after"), answer.json()["retry_after_seconds"].to_string());
     server.stop("Over.").await;
-    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nobody listens any more");
+    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "the port is closed");
 }
 
 #[tokio::test]
@@ -185,8 +185,8 @@ async fn renegotiation_returns_the_new_terms_and_applies_them() {
     assert_eq!(post(address, REPLIES, &unknown).await.status, StatusCode::NOT_FOUND);
 }
 
-/// Over HTTP/1.1 a stream takes its connection over: what came before it on that connection and how it ends are still
-/// HTTP to the byte.
+/// Over HTTP/1.1 a stream takes over its connection. Earlier responses on that connection and the end of the stream are
+/// still valid HTTP.
 #[tokio::test]
 async fn stream_on_a_reused_connection_is_well_formed_chunked_encoding() {
     let server = start(config()).await;
@@ -225,7 +225,7 @@ async fn stream_on_a_reused_connection_is_well_formed_chunked_encoding() {
     assert_eq!(text.matches("\ndata: ").count(), 3, "{text}");
 }
 
-/// A question about a stream must not take it from its reader.
+/// A HEAD request for a stream must not disconnect its reader.
 #[tokio::test]
 async fn head_request_does_not_open_a_stream() {
     let server = start(config()).await;
@@ -267,7 +267,7 @@ async fn configured_origins_pass_cors() {
     let headers = [("origin", own.as_str()), ("host", own.trim_start_matches("http://"))];
     assert_eq!(call(address, build(Method::GET, "/healthz", &headers, "")).await.status, StatusCode::OK);
     let plain = get(address, "/healthz").await;
-    assert_eq!(plain.header("access-control-allow-origin"), "", "nothing for those who did not ask");
+    assert_eq!(plain.header("access-control-allow-origin"), "", "only if it was requested");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Who may do what: tokens, roles, and everything that looks like a reply but is none.
+//! Authentication and authorization: tokens, roles, and forged replies.
 
 use aaep::transport::ReplyRejection;
 use aaep_keys::{Algorithm, KeySet, NewToken, Role, SigningKey};
@@ -79,7 +79,7 @@ async fn invalid_tokens_get_identical_responses() {
     let address = test.server.address();
     let good = token(in_hours(0)).sign(&test.key).unwrap();
     let stranger = SigningKey::generate(Algorithm::Es256).unwrap();
-    // {"alg":"none"} with the claims of the good one and no signature.
+    // {"alg":"none"} with the claims of the valid token and no signature.
     let none = format!("eyJhbGciOiJub25lIn0.{}.", good.split('.').nth(1).unwrap());
     let cases = [
         ("none at all", String::new()),
@@ -157,7 +157,7 @@ async fn subscription_of_another_principal_is_not_accessible() {
     assert_eq!(stolen.status, StatusCode::NOT_FOUND);
     let close = json!({"type": "subscription.close", "subscription_id": id});
     assert_eq!(post_as(address, "/aaep/v1/replies", &close, EVE).await.status, StatusCode::NO_CONTENT);
-    // The token in the address, as a page's EventSource needs it.
+    // The token in the query string, as the EventSource of a web page needs it.
     let own = open(address, build(Method::GET, &format!("{path}&access_token={}", ADA.unwrap()), &[], "")).await;
     assert_eq!(own.status(), StatusCode::OK, "it is still there");
 }
@@ -198,7 +198,7 @@ async fn invalid_replies_get_identical_responses_and_are_counted() {
         assert_eq!((answer.status, answer.body.len()), (StatusCode::NO_CONTENT, 0), "{fault:?}");
         assert!(test.server.producer().reply_stats().ignored.contains_key(fault), "{fault:?} is noted");
     }
-    // The right one counts, once.
+    // The valid reply is accepted, once.
     let good = reply(&ada, &token, "accept");
     assert_eq!(post_as(address, "/aaep/v1/replies", &good, ADA).await.status, StatusCode::NO_CONTENT);
     let second = stream.find("awaiting.confirmation").await;
@@ -242,5 +242,5 @@ async fn signed_manifest_is_sent_on_request_and_its_key_rotates() {
     new.write_new(&path).unwrap();
     until("the new key is in use", async || signed().await == new.kid()).await;
     let plain = post(address, "/aaep/v1/subscriptions", &request()).await;
-    assert!(plain.json().get("signed_manifest").is_none(), "who does not ask is spared");
+    assert!(plain.json().get("signed_manifest").is_none(), "only if it was requested");
 }

@@ -1,4 +1,4 @@
-//! What one client can take from all others: little.
+//! Limits on what one client can use.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::harness::*;
 use crate::ws::subscribed;
 
-/// What comes back on a raw connection until it is closed.
+/// Sends bytes on a raw connection. Returns everything received until it is closed.
 async fn raw(address: std::net::SocketAddr, text: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(text.as_bytes()).await.unwrap();
@@ -91,7 +91,7 @@ async fn websocket_counts_as_a_connection_until_it_ends() {
     drop(second);
 }
 
-/// A subscriber that does not read is folded for, then closed, and others notice nothing.
+/// For a subscriber that does not read, events are coalesced, then it is closed. Others are not affected.
 #[tokio::test]
 async fn slow_reader_is_closed_with_a_reason() {
     let server = start(config()).await;
@@ -101,14 +101,14 @@ async fn slow_reader_is_closed_with_a_reason() {
     let filler = "x".repeat(8000);
     until("the slow one is given up", async || {
         for _ in 0..50 {
-            // Nothing of this can be folded.
+            // None of these events can be coalesced.
             let tool = session.tool("look").summary(filler.clone());
             tool.run(async { Ok::<_, String>(()) }).await.unwrap();
         }
         server.producer().subscriber_counts().await.subscriptions == 0
     })
     .await;
-    // Whoever reads again finds everything that was sent, and why it ended.
+    // When it reads again, it receives everything that was sent, and the close reason.
     let mut reason = None;
     let code = loop {
         match crate::ws::receive(&mut slow).await {
@@ -120,7 +120,7 @@ async fn slow_reader_is_closed_with_a_reason() {
     assert_eq!((reason, code), (Some(json!("too_slow")), 4004));
 }
 
-/// A peer that is gone without a word is found by pings that nobody answers.
+/// A peer that vanished without closing is detected by unanswered pings.
 #[tokio::test]
 async fn connection_without_pongs_is_closed() {
     let mut config = config();
@@ -128,10 +128,10 @@ async fn connection_without_pongs_is_closed() {
     config.limits.silence_seconds = 3;
     let server = start(config).await;
     let (socket, _) = crate::ws::subscribed(server.address()).await;
-    // The socket stays open but nobody reads it, so no pong is ever sent.
+    // The socket stays open but is not read, so no pong is ever sent.
     until("the silent one is given up", async || server.producer().subscriber_counts().await.subscriptions == 0).await;
     drop(socket);
     let (mut lively, _) = crate::ws::subscribed(server.address()).await;
     let waiting = tokio::time::timeout(Duration::from_secs(6), crate::ws::receive(&mut lively)).await;
-    assert!(waiting.is_err(), "who answers pings stays: {waiting:?}");
+    assert!(waiting.is_err(), "a peer that answers pings stays connected: {waiting:?}");
 }

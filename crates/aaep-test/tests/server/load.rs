@@ -1,5 +1,5 @@
-//! A thousand subscribers, some slow, some dying, some hostile: the healthy ones get exactly what they were promised,
-//! and nothing is left behind.
+//! A thousand subscribers, some slow, some disconnecting, some hostile: the healthy ones receive everything, and no
+//! resources are leaked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -76,7 +76,7 @@ async fn healthy_sse(address: std::net::SocketAddr, ready: Arc<Barrier>) {
     ready.wait().await;
     let mut received = ReceivedEvents::default();
     while !received.completed {
-        received.take(&stream.next().await.expect("the stream goes on to the end").data);
+        received.take(&stream.next().await.expect("the stream stays open to the end").data);
     }
     received.check();
 }
@@ -95,7 +95,7 @@ async fn healthy_ws(address: std::net::SocketAddr, ready: Arc<Barrier>, accepts:
     received.check();
 }
 
-/// Subscribes and reads nothing more.
+/// Subscribes and then never reads.
 async fn slow(address: std::net::SocketAddr, ready: Arc<Barrier>, over: Arc<Barrier>) {
     let (socket, _) = ws::subscribed(address).await;
     ready.wait().await;
@@ -103,7 +103,7 @@ async fn slow(address: std::net::SocketAddr, ready: Arc<Barrier>, over: Arc<Barr
     drop(socket);
 }
 
-/// Subscribes, reads a little, and is gone without a word.
+/// Subscribes, reads a little, and drops the connection.
 async fn dying(address: std::net::SocketAddr, ready: Arc<Barrier>, n: usize) {
     if n.is_multiple_of(2) {
         let (mut socket, _) = ws::subscribed(address).await;
@@ -117,7 +117,7 @@ async fn dying(address: std::net::SocketAddr, ready: Arc<Barrier>, n: usize) {
     }
 }
 
-/// Sends what nobody should.
+/// Sends invalid messages.
 async fn hostile(address: std::net::SocketAddr, ready: Arc<Barrier>, n: usize) {
     ready.wait().await;
     match n % 4 {
@@ -181,7 +181,7 @@ async fn thousand_healthy_slow_dying_and_hostile_subscribers_are_served() {
     (0..SLOW).for_each(|_| drop(others.spawn(slow(address, ready.clone(), over.clone()))));
     (0..DYING).for_each(|n| drop(others.spawn(dying(address, ready.clone(), n))));
     (0..HOSTILE).for_each(|n| drop(others.spawn(hostile(address, ready.clone(), n))));
-    tokio::time::timeout(PATIENCE * 3, ready.wait()).await.expect("all are there");
+    tokio::time::timeout(PATIENCE * 3, ready.wait()).await.expect("all subscribers are connected");
 
     let session = session(server.producer()).await;
     let output = session.output().await.unwrap();
@@ -189,7 +189,7 @@ async fn thousand_healthy_slow_dying_and_hostile_subscribers_are_served() {
         output.write(&sentence(n)).await.unwrap();
     }
     output.finish().await.unwrap();
-    assert!(ask(&session).await, "the question found its answer in the crowd");
+    assert!(ask(&session).await, "the question was answered under load");
     session.complete("Done.").await.unwrap();
     tokio::time::timeout(PATIENCE * 3, async {
         while let Some(result) = healthy.join_next().await {
@@ -202,7 +202,7 @@ async fn thousand_healthy_slow_dying_and_hostile_subscribers_are_served() {
     while let Some(result) = others.join_next().await {
         result.unwrap();
     }
-    // Streams that may come back are kept for a while; connections are not.
+    // Resumable subscriptions are kept for a while; connections are not.
     until("all connections are gone", async || descriptors() <= before + 4).await;
     let measures = server.producer().stats().await.unwrap();
     assert_eq!((measures.sessions, measures.questions), (0, 0));

@@ -1,4 +1,4 @@
-//! The server, as clients meet it: bindings, identity, encryption, limits, load.
+//! End-to-end tests of the server: bindings, identity, TLS, limits, load.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 

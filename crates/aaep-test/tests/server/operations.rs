@@ -1,4 +1,4 @@
-//! The commands `serve`, `demo` and `manifest print`, as operators meet them.
+//! The commands `serve`, `demo` and `manifest print`.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Output, Stdio};
@@ -17,7 +17,7 @@ fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     (status.code(), text(stdout), text(stderr))
 }
 
-/// A server in a process of its own.
+/// A server in a separate process.
 struct ServerProcess {
     child: Child,
     address: std::net::SocketAddr,
@@ -33,7 +33,7 @@ impl ServerProcess {
         ServerProcess { child, address }
     }
 
-    /// Asks it to end; answers how it did and what it logged.
+    /// Terminates it. Returns its exit status and its log.
     fn end(mut self) -> (Option<i32>, String) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
@@ -46,7 +46,7 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have exited already.
         let _ = self.child.kill();
     }
 }
@@ -95,8 +95,8 @@ async fn sigterm_cancels_sessions_and_closes_subscriptions_before_exit() {
     assert_eq!(question["irreversible"], true);
     let ending = tokio::task::spawn_blocking(|| server.end());
     let rest = stream.rest().await;
-    // A question overtakes what waits, so a state or a tool that came before it may come after it.
-    assert!(rest.iter().all(|event| event.data["irreversible"] != true), "the question is not answered by the end");
+    // A question overtakes queued events, so earlier states and tool calls may follow it.
+    assert!(rest.iter().all(|event| event.data["irreversible"] != true), "shutdown must not accept the question");
     let last: Vec<&str> = rest.iter().rev().take(2).map(|event| kind_of(&event.data)).collect();
     assert_eq!(last, ["subscription.close", "session.cancelled"]);
     let close = rest.last().unwrap();
@@ -118,7 +118,7 @@ async fn event_text_is_logged_at_trace_level_only() {
         let words: String = chunk.chars().take(20).collect();
         drop(stream);
         let (_, log) = server.end();
-        assert!(log.contains("no credentials configured"), "it says so once: {log}");
+        assert!(log.contains("no credentials configured"), "it is logged once: {log}");
         assert_eq!(log.contains(&words), told, "with {filter}: {words}");
     }
 }

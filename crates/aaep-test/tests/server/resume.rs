@@ -1,4 +1,4 @@
-//! Streams that come back: nothing twice, nothing silently missing.
+//! Resuming streams: no duplicates, no silent gaps.
 
 use hyper::StatusCode;
 use serde_json::json;
@@ -13,7 +13,7 @@ async fn stream_resumes_after_last_event_id() {
     let session = session(server.producer()).await;
     let mut stream = Stream::open(address, &id, &[]).await;
     let started = stream.next().await.unwrap();
-    // The connection breaks after one event; the second may have been on its way.
+    // The connection is lost after one event; the second may be in flight.
     drop(stream);
     session.complete("Done.").await.unwrap();
     let stream = &mut Stream::open(address, &id, &[("last-event-id", &started.id)]).await;
@@ -44,7 +44,7 @@ async fn resuming_beyond_the_history_starts_with_a_summary() {
     let started = stream.next().await.unwrap();
     for n in 0..400 {
         session.set_state(&format!("step_{n}"), Some("A step.")).await.unwrap();
-        // Taken at once, so that nothing is folded.
+        // Received at once, so that no events are coalesced.
         while stream.next().await.unwrap().data["to_state"] != format!("step_{n}") {}
     }
     drop(stream);

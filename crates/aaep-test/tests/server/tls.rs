@@ -1,4 +1,4 @@
-//! Encryption: who is believed, and who is not.
+//! TLS: which certificates are accepted.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::harness::*;
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
-/// Years in which a certificate holds.
+/// The years in which a certificate is valid.
 const NOW: (i32, i32) = (2020, 2090);
 const PAST: (i32, i32) = (2010, 2011);
 
@@ -84,7 +84,7 @@ fn client(trusted: &Authority, own: Option<&Issued>, protocols: &[&[u8]]) -> Tls
     TlsConnector::from(Arc::new(config))
 }
 
-/// Asks for the terms of a subscription; answers the status line, or why there is none.
+/// Requests the terms of a subscription. Returns the status line, or the error.
 async fn ask(address: SocketAddr, connector: &TlsConnector) -> Result<String, String> {
     soon("an answer", async {
         let stream = TcpStream::connect(address).await.unwrap();
@@ -119,7 +119,7 @@ async fn wrong_authority_or_expired_certificate_fails_the_handshake() {
     let old = start_server(PAST, None).await;
     let error = ask(old.server.address(), &client(&old.authority, None, &[])).await.unwrap_err();
     assert!(error.contains("expired"), "{error}");
-    // Both servers go on.
+    // Both servers continue.
     assert_eq!(ask(good.server.address(), &client(&good.authority, None, &[])).await.as_deref(), Ok(CREATED));
 }
 
@@ -138,7 +138,7 @@ async fn client_certificates_are_required_and_verified() {
         let result = ask_with(wrong).await;
         assert!(!matches!(&result, Ok(status) if status.starts_with("HTTP/1.1 2")), "{result:?}");
     }
-    // Two certificates are two principals: one cannot touch what is the other's.
+    // Two certificates are two principals: one cannot use the subscription of the other.
     let presence = test.server.producer().subscriber_counts().await;
     assert_eq!(presence.subscriptions, 1);
 }
@@ -170,7 +170,7 @@ async fn replaced_client_authority_closes_connections_of_its_certificates() {
     let next = authority();
     std::fs::write(test.files.path().join("clients.pem"), next.pem()).unwrap();
     let mut told = Vec::new();
-    // The end of the connection may come without the goodbye of TLS.
+    // The connection may be closed without `close_notify`.
     let _ = soon("the end of the stream", events.read_to_end(&mut told)).await;
     let told = String::from_utf8_lossy(&told);
     assert!(told.contains("authentication_required"), "{told}");
@@ -196,7 +196,7 @@ async fn new_certificate_is_used_without_a_restart() {
     write(&issue(&next, ExtendedKeyUsagePurpose::ServerAuth, NOW), test.files.path());
     let connector = client(&next, None, &[]);
     until("the new certificate is in use", async || ask(test.server.address(), &connector).await.is_ok()).await;
-    // A broken file leaves the last good one in use.
+    // With an invalid file, the last valid one stays in use.
     std::fs::write(test.files.path().join("cert.pem"), "nonsense").unwrap();
     assert_eq!(ask(test.server.address(), &connector).await.as_deref(), Ok(CREATED));
 }

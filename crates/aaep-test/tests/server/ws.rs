@@ -27,7 +27,7 @@ pub(crate) async fn send(socket: &mut Socket, message: &Value) {
     socket.send(Message::text(message.to_string())).await.unwrap();
 }
 
-/// The next message, or the code that the connection was closed with.
+/// Receives the next message, or the close code.
 pub(crate) async fn receive(socket: &mut Socket) -> Result<Value, u16> {
     soon("a message", async {
         loop {
@@ -42,7 +42,7 @@ pub(crate) async fn receive(socket: &mut Socket) -> Result<Value, u16> {
     .await
 }
 
-/// A socket with a subscription, and that subscription's name.
+/// Opens a socket and subscribes. Returns it with the subscription id.
 pub(crate) async fn subscribed(address: std::net::SocketAddr) -> (Socket, String) {
     let (mut socket, _) = connect(address, &[("sec-websocket-protocol", "aaep.v1")]).await;
     send(&mut socket, &request()).await;
@@ -61,7 +61,7 @@ async fn find(socket: &mut Socket, kind: &str) -> Value {
     }
 }
 
-/// Reads to the end; answers the code.
+/// Receives until the connection is closed. Returns the close code.
 async fn code(mut socket: Socket) -> u16 {
     loop {
         if let Err(code) = receive(&mut socket).await {
@@ -157,7 +157,7 @@ async fn protocol_violation_closes_with_4004() {
     assert_eq!(code(socket).await, 4004, "some malformed messages are let pass, not many");
 }
 
-/// A connection that is closed before all was read is cut off, and what was said last may be lost with it.
+/// If a connection is closed before everything was read, it is reset, and the last messages may be lost.
 #[tokio::test]
 async fn close_code_is_delivered_to_a_client_that_keeps_sending() {
     let server = start(config()).await;
@@ -187,7 +187,7 @@ async fn lost_connection_resolves_its_open_question() {
     let agent = tokio::spawn(async move { ask(&session(&producer).await).await });
     find(&mut socket, "awaiting.confirmation").await;
     drop(socket);
-    assert!(!soon("the default", agent).await.unwrap(), "nobody is left who could say yes");
+    assert!(!soon("the default", agent).await.unwrap(), "no subscriber is left that could accept");
 }
 
 #[tokio::test]

@@ -86,7 +86,7 @@ impl Reported {
     fn handle_event(&mut self, what: &[&str]) {
         match *what {
             ["number", number] => self.handle_number(number.parse().unwrap()),
-            // The subscriber was told that events are missing: any of the expected ones may be among them.
+            // The subscriber got a notice that events are missing: any of the expected ones may be among them.
             ["missed"] => self.expected.clear(),
             ["asked", origin, token, seconds] => {
                 let known = self.asked.insert(origin.to_owned(), token.to_owned());
@@ -190,8 +190,8 @@ fn kill_repeatedly(seed: u64, times: u64) {
     run_to_the_end(dir.path(), &mut reported, times + 1);
 }
 
-/// Runs a producer until an event of its own is received: by then the subscriber has received everything or was told
-/// what is missing.
+/// Runs a producer until an event of its own is received: by then the subscriber has received everything or a
+/// notice that events are missing.
 fn run_to_the_end(dir: &Path, reported: &mut Reported, run: u64) {
     reported.begin(run);
     let (mut process, mut lines) = producer::start(dir, &reported.plan);

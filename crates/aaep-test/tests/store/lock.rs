@@ -12,7 +12,7 @@ fn two_processes_do_not_share_a_directory() {
     let error = Store::open(dir.path(), Retention::default()).unwrap_err();
     assert!(matches!(error, StoreError::InUse(_)), "{error}");
     assert!(error.to_string().contains("another process"), "{error}");
-    // The audit log can be read all the same.
+    // The audit log can still be read.
     Audit::open(dir.path()).unwrap().read(&AuditQuery::default(), |_, _| ()).unwrap();
     process.kill().unwrap();
     process.wait().unwrap();

@@ -42,7 +42,7 @@ async fn health_is_served_until_shutdown() {
     let mut watching = client.watch(ask("aaep.v1.AaepService")).await.unwrap().into_inner();
     assert_eq!(watching.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
     let stopping = tokio::spawn(test.server.stop("Going home."));
-    // Whoever watches does not keep the server from ending.
+    // An open Watch call does not prevent the shutdown.
     while let Ok(Some(_)) = soon("the end", watching.message()).await {}
     drop(client);
     soon("the server's end", stopping).await.unwrap();
@@ -75,7 +75,7 @@ async fn deadline_ends_the_call() {
     .unwrap();
     timed.send(&replying_request()).await;
     assert_eq!(kind_of(&timed.receive().await.unwrap()), "subscription.accepted", "an hour is not over yet");
-    // By hand, so that it is the server that looks at the clock.
+    // Set manually, so that the server enforces the deadline, not the client.
     let mut late = Grpc::call(&mut client, |mut request| {
         request.metadata_mut().insert("grpc-timeout", "300m".parse().unwrap());
         request
@@ -114,7 +114,7 @@ async fn calls_end_with_the_right_status() {
     assert!(closed.status.is_none(), "a good end is OK");
 }
 
-/// A call that may be lost and come back, with this metadata.
+/// Starts a resumable call with this metadata.
 async fn call(
     client: &mut AaepServiceClient<Channel>,
     metadata: &[(&'static str, &str)],
@@ -143,7 +143,7 @@ async fn resumed_stream_delivers_its_open_question_once() {
         }
         last = event["event_id"].as_str().unwrap().to_owned();
     };
-    // The stream is lost, and with it the question, as far as the caller can tell.
+    // The stream is lost as if the caller had not received the question.
     drop(stream);
     let other = test.producer().session("Something else.").await.unwrap();
     let back = [("aaep-subscription-id", subscription.as_str()), ("aaep-last-event-id", last.as_str())];
@@ -156,10 +156,10 @@ async fn resumed_stream_delivers_its_open_question_once() {
     }
     assert!(!kinds.contains(&"awaiting.confirmation".to_owned()), "{kinds:?}");
     stream.send(&reply(&subscription, &again, "accept")).await;
-    assert!(soon("the decision", agent).await.unwrap(), "it was not defaulted meanwhile");
+    assert!(soon("the decision", agent).await.unwrap(), "the default was not applied");
     assert_eq!(test.producer().subscriber_counts().await.subscriptions, 1);
     drop(other);
-    // What is over cannot be come back to, and what never was neither.
+    // A closed subscription cannot be resumed, nor an unknown one.
     stream.send(&json!({"type": "subscription.close", "subscription_id": subscription})).await;
     stream.rest().await;
     for (id, code) in
@@ -272,7 +272,7 @@ fn issue(authority: &Authority, purpose: ExtendedKeyUsagePurpose) -> (rcgen::Cer
     (params.signed_by(&key, authority).unwrap(), key)
 }
 
-/// A channel over TLS, with or without a certificate of its own.
+/// Opens a channel over TLS, with or without a client certificate.
 async fn secure(
     test: &TestServer,
     trusted: &Authority,
@@ -325,7 +325,7 @@ async fn client_and_server_certificates_are_verified() {
     call.send(&replying_request()).await;
     assert_eq!(kind_of(&call.receive().await.unwrap()), "subscription.accepted");
     for stranger in [None, Some(issue(&servers, ExtendedKeyUsagePurpose::ClientAuth))] {
-        // With TLS 1.3 the refusal may come after the client believes to be connected.
+        // With TLS 1.3 the handshake may be rejected after the client has connected.
         if let Ok(channel) = secure(&test, &servers, stranger).await {
             let mut client = AaepServiceClient::new(channel);
             assert!(client.get_manifest(GetManifestRequest {}).await.is_err());

@@ -1,4 +1,4 @@
-//! A server with every transport, and what agents and subscribers say in the tests.
+//! A server with every transport, and the messages of agents and subscribers.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ impl TestServer {
         TestServer::with(|_| {}).await
     }
 
-    /// The same with other settings.
+    /// Starts a server with every transport and other settings.
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> TestServer {
         let directory = private();
         let mut config = Config { listen: "127.0.0.1:0".parse().unwrap(), limits: limits(), ..Config::default() };
@@ -45,18 +45,18 @@ impl TestServer {
         format!("http://{}", self.server.grpc_address().unwrap())
     }
 
-    /// Waits until this many subscriptions are there.
+    /// Waits until there are this many subscriptions.
     pub(crate) async fn subscriptions(&self, count: usize) {
         until("subscriptions", async || self.producer().subscriber_counts().await.subscriptions == count).await;
     }
 }
 
-/// A directory that only its owner may enter.
+/// Creates a directory with mode 0700.
 pub(crate) fn private() -> tempfile::TempDir {
     tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().unwrap()
 }
 
-/// Bounds that a busy machine cannot run into by being busy.
+/// Limits that are not reached on a busy machine.
 pub(crate) fn limits() -> Limits {
     Limits { requests_per_second: 100_000, write_seconds: 600, silence_seconds: 600, ..Limits::default() }
 }
@@ -66,7 +66,7 @@ pub(crate) fn request(capabilities: Value) -> Value {
         "capabilities": capabilities})
 }
 
-/// Someone who can answer everything.
+/// Returns the capabilities of a subscriber that can reply to all questions.
 pub(crate) fn replying_request() -> Value {
     request(json!({"supports_confirmation_reply": true, "supports_clarification_reply": true}))
 }
@@ -76,12 +76,12 @@ pub(crate) fn reply(subscription: &str, question: &Value, decision: &str) -> Val
         "subscription_id": subscription, "timestamp": now()})
 }
 
-/// The type without its namespace.
+/// Returns the type without its namespace.
 pub(crate) fn kind_of(message: &Value) -> &str {
     message["type"].as_str().unwrap_or_default().trim_start_matches("aaep:agent.")
 }
 
-/// An agent that asks once and ends; answers whether it may act.
+/// Runs an agent that asks once and completes. Returns whether it got a permit.
 pub(crate) fn asking(producer: &Producer) -> tokio::task::JoinHandle<bool> {
     let producer = producer.clone();
     tokio::spawn(async move {

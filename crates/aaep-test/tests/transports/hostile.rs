@@ -1,4 +1,4 @@
-//! Bytes that no client should send. Nobody else may notice.
+//! Invalid bytes on every transport. Other connections are not affected.
 
 use std::net::SocketAddr;
 
@@ -15,16 +15,16 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::clients::{Client, LengthSocket, LineSocket, Stdio, WebSocket};
 use crate::harness::*;
 
-/// Sends these bytes and waits for the other side to end it.
+/// Sends these bytes and waits until the peer closes the connection.
 async fn throw(mut stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8]) {
-    // It may be closed before all of it is sent.
+    // The connection may be closed before everything is sent.
     let _ = stream.write_all(bytes).await;
     let _ = stream.shutdown().await;
     let mut rest = Vec::new();
     let _ = soon("the end", stream.read_to_end(&mut rest)).await;
 }
 
-/// Bytes that look random and are the same each time.
+/// Returns deterministic pseudorandom bytes.
 fn noise(mut seed: u64) -> Vec<u8> {
     let mut next = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -55,12 +55,12 @@ async fn garbage_bytes_end_their_own_connection_only() {
 async fn frame_that_announces_four_gibibytes_is_refused_on_the_socket() {
     let test = TestServer::start().await;
     for announced in [u32::MAX, 0x00FF_FFFF, 1024 * 1024 + 1] {
-        // As the first frame. The stream stays open: the refusal does not wait for what was announced.
+        // As the first frame. The stream stays open: the error is sent without waiting for the whole message.
         let mut stream = UnixStream::connect(test.socket()).await.unwrap();
         stream.write_all(&announced.to_be_bytes()).await.unwrap();
         let mut rest = Vec::new();
         let _ = soon("the end", stream.read_to_end(&mut rest)).await;
-        // As a later one.
+        // As a later frame.
         let mut stream = UnixStream::connect(test.socket()).await.unwrap();
         let first = replying_request().to_string();
         stream.write_all(&u32::try_from(first.len()).unwrap().to_be_bytes()).await.unwrap();
@@ -137,7 +137,7 @@ async fn partial_message_is_not_handled() {
     let length = u32::try_from(whole.len()).unwrap().to_be_bytes();
     throw(UnixStream::connect(test.socket()).await.unwrap(), &[&length, half.as_bytes()].concat()).await;
     assert_eq!(test.producer().subscriber_counts().await.subscriptions, 0);
-    // Byte by byte it is one.
+    // Sent byte by byte it is valid.
     let mut stream = UnixStream::connect(test.socket()).await.unwrap();
     for byte in [&length, whole.as_bytes()].concat() {
         stream.write_all(&[byte]).await.unwrap();

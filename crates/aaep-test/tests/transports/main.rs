@@ -1,4 +1,4 @@
-//! One suite for every transport: what an agent says and what it is answered does not depend on the wire.
+//! One suite for every transport: behaviour does not depend on the transport.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 

@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0 on stdio, to the letter.
+//! Conformance of the stdio transport with JSON-RPC 2.0.
 
 use aaep_server::{Limits, ServerContext, stdio};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use crate::clients::{Client, Stdio};
 use crate::harness::*;
 
-/// The answer to one line.
+/// Sends one line. Returns the response.
 async fn ask(client: &mut Stdio, line: &str) -> Value {
     client.line(line).await;
     client.answer().await.unwrap()
@@ -51,7 +51,7 @@ async fn errors_have_the_json_rpc_codes() {
     let early = json!({"jsonrpc": "2.0", "id": 9, "method": "aaep.renegotiate", "params":
         {"type": "subscription.renegotiate", "subscription_id": "sub_1", "capabilities": {}}});
     error(&json!(9), -32600, &ask(&mut client, &early.to_string()).await);
-    // After all that the subscription is served.
+    // The connection still accepts a subscription.
     client.send(&replying_request()).await;
     assert_eq!(kind_of(&client.receive().await.unwrap()), "subscription.accepted");
     let again = json!({"jsonrpc": "2.0", "id": 10, "method": "aaep.subscribe", "params": replying_request()});
@@ -92,7 +92,7 @@ async fn batch_gets_one_response() {
     error(&Value::Null, -32600, find(Value::Null));
     let all_wrong = ask(&mut client, "[1,2,3]").await;
     assert_eq!(all_wrong.as_array().unwrap().len(), 3);
-    // A batch of notifications alone is not answered: the next line is the next answer.
+    // A batch of notifications gets no response: the next line is the next response.
     client.line(r#"[{"jsonrpc":"2.0","method":"aaep.ping"}]"#).await;
     let next = ask(&mut client, r#"{"jsonrpc":"2.0","id":"next","method":"aaep.ping"}"#).await;
     assert_eq!(next["id"], "next");

@@ -1,4 +1,4 @@
-//! The suite itself: every function is a test of every transport.
+//! The suite: every function is a test for every transport.
 
 use aaep::transport::ReplyRejection;
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ pub(crate) async fn forged_reply_is_ignored<C: Client + Sync>() {
     };
     ignored(ReplyRejection::UnknownToken).await;
     if C::BOUND {
-        // In the name of another connection.
+        // With the subscription id of another connection.
         other.send(&reply(&id, &question, "accept")).await;
         ignored(ReplyRejection::WrongSubscription).await;
     }
@@ -188,7 +188,7 @@ pub(crate) async fn renegotiation_of_another_subscription_is_rejected_without_cl
 
 pub(crate) async fn second_request_is_rejected_and_the_subscription_continues<C: Client + Sync>() {
     if !C::BOUND {
-        // There a second request is a second subscription.
+        // On SSE a second request is a second subscription.
         return;
     }
     let test = TestServer::start().await;
@@ -206,7 +206,7 @@ pub(crate) async fn close_by_the_subscriber_ends_the_subscription<C: Client + Sy
     let test = TestServer::start().await;
     let (mut client, id) = C::subscribed(&test, &replying_request()).await;
     client.send(&json!({"type": "subscription.close", "subscription_id": id})).await;
-    assert_eq!(client.rest().await, [] as [Value; 0], "who closes is not told to close");
+    assert_eq!(client.rest().await, [] as [Value; 0], "the closing side gets no close message");
     test.subscriptions(0).await;
 }
 
@@ -225,7 +225,7 @@ pub(crate) async fn shutdown_of_the_producer_closes_the_subscription<C: Client +
     soon("the server's end", stopping).await.unwrap();
 }
 
-/// A message of this size, made large by space.
+/// Returns a message of this size, padded with spaces.
 fn padded(message: &Value, size: usize) -> String {
     let text = message.to_string();
     format!("{{{}{}", " ".repeat(size - text.len()), &text[1..])
@@ -255,11 +255,11 @@ pub(crate) async fn disconnected_subscriber_does_not_delay_the_agent<C: Client +
     client.find("awaiting.confirmation").await;
     drop(client);
     if C::BOUND {
-        // The question has an hour; it is over now because nobody is left who could answer.
+        // The question has a timeout of an hour; it ends now because no subscriber is left that could reply.
         assert!(!soon("the default", agent).await.unwrap());
         test.subscriptions(0).await;
     } else {
-        // It may come back, so the question waits; here someone else answers.
+        // The subscription may be resumed, so the question stays open; another subscriber replies.
         assert_eq!(test.producer().subscriber_counts().await.subscriptions, 1);
         let (mut other, id) = C::subscribed(&test, &replying_request()).await;
         let question = other.find("awaiting.confirmation").await;
@@ -299,14 +299,14 @@ pub(crate) async fn slow_reader_is_bounded_and_closed<C: Client + Sync>() {
         }
     })
     .await;
-    // State folds, so it costs nothing to be behind.
+    // State changes coalesce, so a slow subscriber is not closed.
     for n in 0..3000 {
         session.set_state(&format!("step_{n}"), None).await.unwrap();
     }
     let behind = measure().await;
     assert_eq!(behind.subscribers.subscriptions, 1);
     assert!(behind.held <= 1024 && behind.queued <= 1024, "{behind:?}");
-    // Text cannot be dropped: who does not take it is closed.
+    // Text cannot be dropped: a subscriber that does not read it is closed.
     soon("the end of the subscription", async {
         while measure().await.subscribers.subscriptions == 1 {
             output.write(page.clone()).await.unwrap();

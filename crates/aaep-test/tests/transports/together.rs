@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::clients::{Client, Grpc, LengthSocket, LineSocket, Sse, Stdio, WebSocket};
 use crate::harness::*;
 
-/// Subscribes and listens until the session ends; whoever is asked says yes. The accepted subscription comes first.
+/// Subscribes and receives until the session ends. Accepts all questions. Returns `subscription.accepted` first, then the
+/// events.
 async fn follow<C: Client + Sync>(
     test: &TestServer,
     terms: &Value,

@@ -51,7 +51,7 @@ async fn player_is_started_with_the_file() {
     }
     let missing = SoundError::NoFile(directory.path().join("failed.wav"));
     assert_eq!(sounds.play(Earcon::Failed), Err(missing));
-    assert_eq!(sounds.play(Earcon::Failed), Ok(()), "told once");
+    assert_eq!(sounds.play(Earcon::Failed), Ok(()), "reported once");
 }
 
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn failure_of_the_player_is_returned_once() {
     let mut errors = Vec::new();
     let end = Instant::now() + Duration::from_secs(60);
     while errors.is_empty() {
-        assert!(Instant::now() < end, "nobody told");
+        assert!(Instant::now() < end, "nothing reported");
         errors.extend(sounds.play(Earcon::Prompt).err());
         if let Some(child) = &mut sounds.playing {
             child.wait().await.unwrap();

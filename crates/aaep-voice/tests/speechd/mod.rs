@@ -133,7 +133,7 @@ impl TestSpeechd {
         std::fs::write(self.path("modules/go"), "").unwrap();
     }
 
-    /// Ends the server that stands in the pid file, at once and without a word.
+    /// Kills the server in the pid file.
     pub(crate) fn kill_spawned(&self) {
         self.signal_spawned("-KILL");
     }

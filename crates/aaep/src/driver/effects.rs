@@ -1,4 +1,4 @@
-//! Carrying out what the engine wants done: events and messages go to links, outcomes to those who wait for them, records
+//! Carries out the effects of the engine: events and messages go to links, outcomes to the tasks that wait for them, records
 //! to the journal and the audit log.
 
 use aaep_proto::confirm::AuditRecord;

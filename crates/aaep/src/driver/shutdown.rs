@@ -1,4 +1,4 @@
-//! How the driver ends: either it is told to, or the last handle is dropped. Subscribers that read may get what is
+//! How the driver ends: on request, or when the last handle is dropped. Subscribers that read may get what is
 //! queued for them first.
 
 use std::time::Duration;

@@ -56,7 +56,7 @@ impl History {
         }
     }
 
-    /// Drops the oldest events until at most so many bytes are left.
+    /// Drops the oldest events until at most this many bytes are left.
     pub(crate) fn trim(&mut self, bytes: usize) {
         while self.bytes > bytes && self.drop_oldest() {}
     }

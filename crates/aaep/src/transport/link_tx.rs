@@ -102,7 +102,7 @@ impl LinkTx {
         self.queue.is_full()
     }
 
-    /// Whether the engine was told that the link is full.
+    /// Whether the engine was notified that the link is full.
     pub(crate) fn is_blocked(&self) -> bool {
         self.blocked
     }
@@ -127,7 +127,7 @@ impl LinkTx {
         self.queue.unread_bytes()
     }
 
-    /// Reduces the events that are kept for a subscriber that resumes to at most so many bytes.
+    /// Reduces the events that are kept for a subscriber that resumes to at most this many bytes.
     pub(crate) fn trim_history(&self, bytes: usize) {
         self.queue.trim_history(bytes);
     }

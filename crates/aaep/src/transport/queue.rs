@@ -69,7 +69,7 @@ struct OutboundQueueState {
     reader: u64,
     /// Wakes the reader when there is something to take.
     waker: Option<Waker>,
-    /// Whether the queue was full and the driver is to be told when it has reached the low-water mark.
+    /// Whether the queue was full and the driver must be notified when it has reached the low-water mark.
     was_full: bool,
     closed: bool,
 }
@@ -174,7 +174,7 @@ impl OutboundQueue {
         self.lock().items.iter().filter_map(Outbound::frame).map(|frame| frame.memory_bytes()).sum()
     }
 
-    /// Reduces the history to at most so many bytes.
+    /// Reduces the history to at most this many bytes.
     pub(super) fn trim_history(&self, bytes: usize) {
         if let Some(history) = &mut self.lock().history {
             history.trim(bytes);

@@ -1,8 +1,8 @@
-//! The resources that a subscription occupies at whoever serves it.
+//! The resources that a server reserves for a subscription.
 
 use aaep_proto::negotiate::Rejection;
 
-/// The resources of a server that one subscription occupies. The subscription holds its reservation until it ends, also while
+/// The resources that a server reserves for one subscription. The subscription holds its reservation until it ends, also while
 /// it has no connection. Dropping the reservation frees the resources.
 ///
 /// ```
@@ -20,7 +20,7 @@ use aaep_proto::negotiate::Rejection;
 /// assert!(Unlimited.resize(1 << 20).is_ok());
 /// ```
 pub trait Reservation: std::fmt::Debug + Send {
-    /// Changes how many bytes the subscription may occupy in total. An error rejects the renegotiation that would need
-    /// so many.
+    /// Changes how many bytes the subscription may occupy in total. An error rejects the renegotiation that needs
+    /// them.
     fn resize(&mut self, bytes: usize) -> Result<(), Rejection>;
 }

@@ -1,4 +1,4 @@
-//! Links: slow readers, paces, streams that come back.
+//! Links: slow readers, pace, resumed streams.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ async fn pace_is_kept_after_the_session_ended() {
     assert_eq!(events.last().unwrap().core_type(), Some(CoreType::SessionCompleted));
 }
 
-/// Longer than anyone would be waited for who does not read.
+/// Longer than an agent is slowed for a subscriber that does not read.
 #[tokio::test(start_paused = true)]
 async fn slow_pace_does_not_time_out() {
     let producer = producer();
@@ -110,7 +110,7 @@ async fn resumed_link_receives_missed_events() {
     assert_eq!(names(&rest(second).await), ["session.started", "state.changed", "session.completed"]);
 }
 
-/// A reservation with room for so many bytes, which tells when it is given back.
+/// A reservation with a maximum size. The reference count of `_held` shows when it is dropped.
 #[derive(Debug)]
 struct FixedReservation {
     bytes: usize,
@@ -150,7 +150,7 @@ async fn subscription_holds_its_reservation_until_it_ends() {
     let id = link.id().clone();
     drop(link);
     producer.subscriber_counts().await;
-    assert_eq!(Arc::strong_count(&held), 2, "it may come back");
+    assert_eq!(Arc::strong_count(&held), 2, "it may be resumed");
     let close = json!({"type": "subscription.close", "subscription_id": id});
     producer.handle_message("ada", serde_json::from_value(close).unwrap()).await.unwrap();
     producer.subscriber_counts().await;

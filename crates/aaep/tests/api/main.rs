@@ -1,4 +1,4 @@
-//! The shell as agents and listeners use it. Time is held: nothing here waits for real.
+//! The API as agents and subscribers use it. The clock is paused, so no test waits.
 #![expect(clippy::disallowed_methods, reason = "a test measures the time that it holds")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "the helpers are tests too")]
 
@@ -30,7 +30,7 @@ fn capabilities(mut fields: Value) -> Capabilities {
     serde_json::from_value(fields).unwrap()
 }
 
-/// A listener that can answer everything, after its welcome.
+/// Opens a subscription that can reply to all questions, and receives `subscription.accepted`.
 async fn join(producer: &Producer) -> Link {
     join_with(producer, json!({})).await
 }
@@ -42,7 +42,7 @@ async fn join_with(producer: &Producer, fields: Value) -> Link {
     link
 }
 
-/// Reads to the end; the end is a closing.
+/// Receives to the end, which must be `Outbound::Closed`.
 async fn rest(mut link: Link) -> Vec<Event> {
     let (mut events, mut closed) = (Vec::new(), None);
     while let Some(outgoing) = link.recv().await {
@@ -56,7 +56,7 @@ async fn rest(mut link: Link) -> Vec<Event> {
     events
 }
 
-/// Reads and answers every confirmation, until the end.
+/// Receives and replies to every confirmation, until the end.
 fn answering(mut link: Link, decision: Decision) -> JoinHandle<Vec<Event>> {
     tokio::spawn(async move {
         let mut events = Vec::new();
@@ -81,7 +81,7 @@ async fn next(link: &mut Link, wanted: CoreType) -> Event {
     }
 }
 
-/// Short names of what was received, without the silent changes of state.
+/// Returns the short types of events, without state changes that have no text.
 fn names(events: &[Event]) -> Vec<String> {
     let loud = |e: &&Event| !matches!(&e.payload, Payload::StateChanged(c) if c.summary_normal.is_none());
     events.iter().filter(loud).map(|e| e.type_name().replace("aaep:agent.", "")).collect()
@@ -104,7 +104,7 @@ fn transfer(arguments: &Value) -> Confirmation {
         .risk(RiskLevel::High)
 }
 
-/// A session that waits in a task for the end of a question.
+/// A session that awaits a question in a task.
 fn confirming(session: Session) -> JoinHandle<(Session, Resolution)> {
     tokio::spawn(async move {
         let resolution = session.confirm(transfer(&json!({}))).await.unwrap().resolution;
@@ -247,7 +247,7 @@ async fn every_end_of_a_tool_call_is_reported() {
     assert_eq!(ends, wanted);
 }
 
-/// Dropped at every point of its way, a tool that was announced is reported.
+/// A tool call that was emitted is completed, wherever its future is dropped.
 #[tokio::test(start_paused = true)]
 async fn dropped_tool_call_is_completed_at_any_point() {
     for polls in 0..4 {

@@ -1,10 +1,10 @@
-//! A producer that is late: an answer that came in time counts all the same.
+//! A stalled producer accepts a reply that arrived in time.
 
 use aaep::id::ReplyToken;
 
 use super::*;
 
-/// Reads on to a question.
+/// Receives until a question.
 async fn question(link: &mut Link) -> ReplyToken {
     loop {
         let Some(Outbound::Event(frame)) = link.recv().await else { continue };
@@ -18,7 +18,7 @@ fn harmless() -> Confirmation {
     Confirmation::new("Dig.", "A hole.").timeout_seconds(1).accept_on_timeout().unwrap()
 }
 
-/// The clock jumps before the task of the producer gets its turn: the reply and the deadline wait for it together.
+/// The clock jumps before the task of the producer runs: the reply and the deadline are both pending.
 #[tokio::test(start_paused = true)]
 async fn timely_rejection_is_handled_before_an_expired_deadline() {
     for _ in 0..16 {
@@ -45,7 +45,7 @@ async fn timely_rejection_outside_the_link_is_handled_before_an_expired_deadline
             "subscription_id": link.id(), "timestamp": wall_clock()});
         let reply = Message::parse(reply.to_string().as_bytes()).unwrap();
         let mut hearing = std::pin::pin!(producer.handle_message("reader", reply));
-        // Handed in, but not handled yet.
+        // Sent, but not handled yet.
         assert!(poll_once(hearing.as_mut()).await.is_pending());
         tokio::time::advance(Duration::from_secs(2)).await;
         hearing.await.unwrap();
@@ -65,7 +65,7 @@ async fn rejection_is_handled_before_the_following_disconnect() {
     assert_eq!(asked.await.unwrap(), Resolution::Rejected);
 }
 
-/// Agents that fill the mailbox do not keep a reply from the engine: it is handled before most of what waits there.
+/// Agents that fill the command queue do not delay a reply: it is handled before most queued commands.
 #[tokio::test(start_paused = true)]
 async fn reply_does_not_wait_behind_agent_commands() {
     let producer = producer();
@@ -97,7 +97,7 @@ async fn poll_once<F: Future>(mut future: std::pin::Pin<&mut F>) -> std::task::P
     std::future::poll_fn(|cx| std::task::Poll::Ready(future.as_mut().poll(cx).map(drop))).await
 }
 
-/// The wall clock, as messages write it.
+/// Returns the time of the wall clock as in messages.
 fn wall_clock() -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     aaep_proto::time::Timestamp::from_millis(since.as_millis() as i64).to_string()

@@ -65,7 +65,7 @@ async fn transfer(session: Session, pace: Pace, arguments: Value, permit: Permit
     session.complete("500 dollars are in savings now. Checking holds 12,000 dollars.").await
 }
 
-/// Nothing is done without a yes. A no is respected, and silence is not told as if it were a no.
+/// Nothing is done without acceptance. A rejection is respected, and a timeout is not reported as a rejection.
 async fn decline(session: Session, pace: Pace, resolution: Resolution) -> Result<(), Error> {
     if resolution == Resolution::Rejected {
         tell(&session, pace, "text/plain", "All right. Nothing was transferred, and your money stays where it is.")

@@ -1,4 +1,4 @@
-//! The agent finds its limits and hands over to a person, with what that person needs to know.
+//! The agent reaches its limits and hands over to a person, with the context that this person needs.
 
 use aaep::message::{HandoffRequested, HandoffTarget, RiskLevel, state};
 use aaep::{Error, Producer};

@@ -53,7 +53,7 @@ impl Relay {
     }
 
     /// Handles `session.started` for a session from before a restart. If it is the event that started that session, adopts
-    /// it and returns its id. If it is another event, the agent has begun anew: cancels that session and returns `None`.
+    /// it and returns its id. If it is another event, the agent has started over: cancels that session and returns `None`.
     pub(super) async fn restart_session(
         &mut self,
         alias: Option<&str>,

@@ -14,7 +14,7 @@ use crate::harness::{TestServer, soon};
 pub(crate) struct Grpc {
     to: mpsc::UnboundedSender<AaepMessage>,
     from: Streaming<AaepMessage>,
-    /// How the call ended, if not well.
+    /// The status of the call, if it failed.
     pub(crate) status: Option<Status>,
 }
 
@@ -23,7 +23,7 @@ impl Grpc {
         AaepServiceClient::new(Endpoint::from_shared(test.grpc()).unwrap().connect().await.unwrap())
     }
 
-    /// Begins the call; what is sent in it comes from a queue.
+    /// Starts the call. Messages are sent from a queue.
     pub(crate) async fn call(
         client: &mut AaepServiceClient<Channel>,
         change: impl FnOnce(Request<()>) -> Request<()>,
@@ -43,7 +43,7 @@ impl Client for Grpc {
 
     async fn send_text(&mut self, kind: &str, text: &str) {
         let message = AaepMessage { json: text.to_owned().into(), message_type: kind.to_owned() };
-        // Who was refused meanwhile hears that.
+        // If the call was rejected, the status is received later.
         let _ = self.to.send(message);
     }
 

@@ -1,4 +1,4 @@
-//! Small clients of our own, one for each transport: they show what is on the wire and nothing else.
+//! Minimal clients, one for each transport, which expose the messages on the wire.
 
 mod grpc;
 mod socket;
@@ -16,17 +16,18 @@ pub(crate) use sse::Sse;
 pub(crate) use stdio::Stdio;
 pub(crate) use websocket::WebSocket;
 
-/// One end of a wire.
+/// A client of one transport.
 pub(crate) trait Client: Send + Sized + 'static {
     /// Whether the subscription ends with the connection.
     const BOUND: bool = true;
 
     fn connect(test: &TestServer) -> impl Future<Output = Self> + Send;
 
-    /// Sends a text that claims to be a message of this type. Without a type it is sent as it is.
+    /// Sends a text as a message of this type. Without a type it is sent unchanged.
     fn send_text(&mut self, kind: &str, text: &str) -> impl Future<Output = ()> + Send;
 
-    /// The next message or event; nothing at the end. A refusal that is no message comes as `{"refused": why}`.
+    /// Receives the next message or event, or `None` at the end. A refusal that is not a message is returned as
+    /// `{"refused": why}`.
     fn receive(&mut self) -> impl Future<Output = Option<Value>> + Send;
 
     /// Sends a message.
@@ -34,7 +35,7 @@ pub(crate) trait Client: Send + Sized + 'static {
         async move { self.send_text(message["type"].as_str().unwrap(), &message.to_string()).await }
     }
 
-    /// Connects and subscribes; answers the name of the subscription too.
+    /// Connects and subscribes. Returns the client and the subscription id.
     fn subscribed(test: &TestServer, request: &Value) -> impl Future<Output = (Self, String)> + Send
     where
         Self: Sync,
@@ -49,7 +50,7 @@ pub(crate) trait Client: Send + Sized + 'static {
         }
     }
 
-    /// Reads on until a message of this type.
+    /// Receives until a message of this type.
     fn find(&mut self, kind: &str) -> impl Future<Output = Value> + Send
     where
         Self: Sync,
@@ -64,7 +65,7 @@ pub(crate) trait Client: Send + Sized + 'static {
         }
     }
 
-    /// Everything to the end.
+    /// Receives all messages to the end.
     fn rest(&mut self) -> impl Future<Output = Vec<Value>> + Send {
         async move {
             let mut all = Vec::new();

@@ -17,7 +17,7 @@ impl Client for LengthSocket {
 
     async fn send_text(&mut self, _: &str, text: &str) {
         let length = u32::try_from(text.len()).unwrap().to_be_bytes();
-        // Who was refused meanwhile hears that.
+        // If the connection was rejected, the reason is received later.
         let _ = self.0.write_all(&[&length, text.as_bytes()].concat()).await;
     }
 

@@ -16,12 +16,12 @@ use crate::harness::{TestServer, soon};
 
 pub(crate) struct Sse {
     address: SocketAddr,
-    /// Where the events are.
+    /// The path of the event stream.
     location: Option<String>,
     stream: Option<Incoming>,
     rest: Vec<u8>,
     answers: VecDeque<Value>,
-    /// The last event that came.
+    /// The id of the last event.
     pub(crate) last: Option<String>,
 }
 
@@ -48,7 +48,7 @@ impl Sse {
         self.stream = Some(response.into_body());
     }
 
-    /// Loses the connection.
+    /// Drops the connection.
     pub(crate) fn lose(&mut self) {
         self.stream = None;
         self.rest.clear();

@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHal
 use super::Client;
 use crate::harness::{TestServer, limits, soon};
 
-/// What a pipe of Linux holds.
+/// The capacity of a pipe on Linux.
 const PIPE: usize = 64 * 1024;
 
 pub(crate) struct Stdio {
@@ -18,11 +18,11 @@ pub(crate) struct Stdio {
 
 impl Stdio {
     pub(crate) async fn line(&mut self, line: &str) {
-        // Who was refused meanwhile hears that.
+        // If the connection was rejected, the reason is received later.
         let _ = self.to.write_all(format!("{line}\n").as_bytes()).await;
     }
 
-    /// The next line as it is.
+    /// Receives the next line, unparsed.
     pub(crate) async fn answer(&mut self) -> Option<Value> {
         let mut line = String::new();
         let length = soon("a line", self.from.read_line(&mut line)).await.unwrap_or(0);

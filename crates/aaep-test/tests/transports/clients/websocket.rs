@@ -20,7 +20,7 @@ impl Client for WebSocket {
     }
 
     async fn send_text(&mut self, _: &str, text: &str) {
-        // Who was refused meanwhile hears that.
+        // If the connection was rejected, the reason is received later.
         let _ = self.0.send(Message::text(text)).await;
     }
 
