@@ -129,7 +129,7 @@ fn print_side_output(output: SideOutput<'_>) {
         // Blocking: the reader of our output sets the pace of the agent.
         SideOutput::Passthrough(lines) => tokio::task::block_in_place(|| {
             let mut out = io::stdout().lock();
-            // If nobody reads it, the agent continues all the same.
+            // If standard error is closed, the agent still continues.
             let _ = out.write_all(lines).and_then(|()| out.flush());
         }),
         SideOutput::LineError { number, message } => {

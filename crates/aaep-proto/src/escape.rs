@@ -1,7 +1,7 @@
 //! Control sequences of terminals (ECMA-48): colours, cursor moves, titles, links, the clipboard.
 //!
 //! Agents copy the output of programs, which contains control sequences. Users should not hear or read the rest of a sequence when its
-//! escape character is taken out, and nobody should be able to send one to a user's terminal. So they go whole.
+//! escape character is taken out, and no peer should be able to send one to a user's terminal. So whole sequences are removed.
 
 use std::borrow::Cow;
 

@@ -134,7 +134,7 @@ pub const FLOOD_HELD_EVENTS: usize = 256;
 /// Bytes of events above the rate that a subscriber queues before it drops some.
 pub const FLOOD_HELD_BYTES: usize = 1024 * 1024;
 
-/// Critical events per second above which a subscriber warns. They are delivered all the same.
+/// Critical events per second above which a subscriber warns. They are still delivered.
 pub const CRITICAL_EVENTS_PER_SECOND: u32 = 20;
 
 /// Notices of one kind per second. Further ones are only counted.

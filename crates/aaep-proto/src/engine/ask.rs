@@ -167,7 +167,7 @@ impl Engine {
         }
     }
 
-    /// Delivers open questions that can be answered: one that nobody got to everyone, any other to the newcomer only.
+    /// Delivers open questions that can be answered: one that no subscription received to all, any other to the new one only.
     /// Except for the one that was just asked, they are repeated with the time that is left.
     pub(super) fn deliver_questions(
         &mut self,

@@ -14,7 +14,7 @@ use crate::negotiate::Terms;
 use crate::shaping::tailor::TextPreferences;
 use crate::shaping::text::BoundarySet;
 
-/// The terms that decide which events a subscription gets and what they say, but not how fast.
+/// The terms that decide which events a subscription gets and their content, but not their rate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GroupKey {
     filter: EventFilter,

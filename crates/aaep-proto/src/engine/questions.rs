@@ -34,7 +34,7 @@ impl QuestionContent {
     }
 }
 
-/// How a question is resolved, and by whom if it was someone.
+/// How a question is resolved, and by which subscription if it was by a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ResolutionDetails {
     pub(super) resolution: Resolution,
@@ -68,11 +68,11 @@ pub(super) struct PendingResolution {
 
 /// Where a question is in its life.
 pub(super) enum Phase {
-    /// Being written to the journal: nobody was asked yet.
+    /// Being written to the journal: not delivered yet.
     Recording,
     /// Waiting for a reply.
     Open,
-    /// Resolved, and the resolution is being written to the journal: nobody acts on it yet.
+    /// Resolved, and the resolution is being written to the journal: not reported to the agent yet.
     Resolving(Box<PendingResolution>),
 }
 

@@ -53,7 +53,7 @@ pub(super) struct EffectQueue {
 }
 
 impl EffectQueue {
-    /// Makes an empty queue. `journal` says whether journal entries are wanted.
+    /// Creates an empty queue. Journal entries are added only if `journal` is set.
     pub(super) fn new(journal: bool) -> EffectQueue {
         EffectQueue { queue: VecDeque::new(), journal, journal_healthy: true }
     }

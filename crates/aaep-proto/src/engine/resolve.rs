@@ -30,7 +30,7 @@ impl Engine {
         self.resolve(cx, token, ResolutionDetails::automatic(Resolution::TimedOut));
     }
 
-    /// Resolves the questions that nobody can answer any more with their defaults (decision 2).
+    /// Resolves the questions that no subscriber can answer any more with their defaults (decision 2).
     pub(super) fn resolve_unanswerable(&mut self, cx: &mut Cx<'_>) {
         let can_confirm = self.subscriptions.can_answer(QuestionKind::Confirmation);
         let can_clarify = self.subscriptions.can_answer(QuestionKind::Clarification);
@@ -165,7 +165,7 @@ impl Engine {
             StateChanged::new(session.state(), if calls_tool { state::CALLING_TOOL } else { state::THINKING });
         change.summary_normal = Some(resolution_summary(resolution, accepted, question.kind()).to_owned());
         let consent: Consent = json!({"reply_token": token, "outcome": resolution.as_str()}).as_object().cloned();
-        // The session is there and the transition is legal; if not, the agent has the outcome all the same.
+        // The session is there and the transition is legal; if not, the agent still has the outcome.
         let emitted = self.change_state(cx, question.session(), change.into(), consent);
         debug_assert!(emitted.is_ok(), "{emitted:?}");
         if self.questions.count_of(question.session()) > 0 {

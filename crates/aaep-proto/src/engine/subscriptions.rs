@@ -88,7 +88,7 @@ impl Subscriptions {
         self.iter().any(|(_, subscription)| subscription.can_answer(kind))
     }
 
-    /// Whether nobody is subscribed, apart from subscriptions that have been away for too long.
+    /// Returns whether there is no subscription, apart from those that have been disconnected for too long.
     pub(super) fn nobody_is_there(&self) -> bool {
         self.iter().all(|(_, subscription)| subscription.is_expired())
     }

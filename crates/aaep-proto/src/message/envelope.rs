@@ -205,7 +205,7 @@ record! {
         timestamp: Timestamp = TIMESTAMP,
         /// The agent that emitted it.
         producer: Producer = FieldType::Object(&<Producer as crate::record::Record>::SHAPE),
-        /// How much its texts say.
+        /// The length of its texts.
         verbosity: Option<Verbosity> = FieldType::OneOf(Verbosity::WORDS),
         /// How urgently the user should be informed.
         urgency: Option<Urgency> = FieldType::OneOf(Urgency::WORDS),

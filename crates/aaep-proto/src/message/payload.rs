@@ -333,7 +333,7 @@ record! {
         irreversible: Option<bool> = FieldType::Boolean,
         /// How hard it is to undo.
         reversibility: Option<Reversibility> = FieldType::OneOf(Reversibility::WORDS),
-        /// What a reply may say; accept and reject if absent.
+        /// The decisions that a reply may contain; accept and reject if absent.
         allowed_replies: Option<Vec<String>> = FieldType::List { of: &ANY_TEXT, min: 1, max: 32, unique: true },
         /// More that a subscriber may show.
         extra_context: Option<Map<String, Value>> = FieldType::HumanObject,

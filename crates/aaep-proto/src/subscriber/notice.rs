@@ -54,17 +54,17 @@ macro_rules! notices {
 notices! {
     /// A message could not be read.
     Malformed(why: String) = "A message of the agent could not be read: {why}",
-    /// A message breaks a rule; it was used all the same.
+    /// A message breaks a rule but was used.
     Violation(rule: Rule, message: String) = "A message of the agent breaks the rule {rule}. {message}",
     /// A message that has no business here.
     Unexpected(what: &'static str) = "The agent sent a message that was not expected: {what}.",
     /// An event came before the terms were agreed, or before the signed manifest was checked.
     BeforeTerms = "An event came before the terms were agreed. It was left out.",
-    /// Two events have one id but do not say the same.
+    /// Two events have the same id but different content.
     ReusedId(id: EventId) = "Two different events have the id {id}. Both are passed on.",
     /// Two questions have one token but do not ask the same.
     ReusedToken(token: ReplyToken) = "Another question was asked under the token {token}. The first is taken away.",
-    /// An event came later than its number says.
+    /// An event arrived out of order, by its sequence number.
     OutOfOrder(session: SessionId) = "Events of {session} come in the wrong order.",
     /// The producer sends faster than agreed; events are held back.
     Flood(most: u32) = "The agent sends more than {most} events per second. Some wait, some are put together or left out.",
@@ -80,7 +80,7 @@ notices! {
     AnswerOvertaken(token: ReplyToken, outcome: &'static str) = "Your answer to {token} did not count. What counted: {outcome}.",
     /// The terms are wider than what was asked for.
     UnfitTerms(fields: String) = "The agent grants what was not asked for: {fields}. It is not used.",
-    /// The manifest does not fit what the producer says otherwise.
+    /// The manifest contradicts other statements of the producer.
     UnfitManifest(why: String) = "The manifest of the agent does not fit: {why}",
     /// The producer signs with another key than before.
     KeyChanged(agent: String) = "Warning: {agent} signs with another key than before. It may be someone else.",
@@ -98,7 +98,7 @@ notices! {
     Disconnected(why: String) = "The connection to the agent was lost: {why}",
     /// Nothing was received for this many seconds.
     Stalled(seconds: u64) = "Nothing was heard from the agent for {seconds} seconds.",
-    /// The connection speaks again after it was silent.
+    /// A message was received after the connection was silent.
     Alive = "The agent is heard again.",
 }
 

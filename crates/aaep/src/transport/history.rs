@@ -35,7 +35,7 @@ pub(crate) struct ResumeReplay {
     pub(crate) frames: Vec<Arc<Frame>>,
     /// Whether events before these are missing.
     pub(crate) gap: bool,
-    /// Whether the subscriber named an event that it was never sent. Then nobody knows which of these events it has.
+    /// Whether the subscriber named an event that it was never sent. Then it is not known which of these events it has.
     unknown_position: bool,
 }
 

@@ -111,7 +111,7 @@ impl HubState {
         let Some(connection) = &mut self.connection else { return };
         match command {
             HubCommand::Post(document, done) => {
-                // The caller may have disconnected; the message is handled all the same.
+                // The caller may have disconnected; the message is still handled.
                 let _ = done.send(connection.handle_message(&document).await);
             }
             HubCommand::Attach(done) => {
