@@ -50,12 +50,13 @@ impl Repository {
         self.sources.iter().any(|text| declarations.iter().any(|declaration| has_word(text, declaration)))
     }
 
-    /// Returns whether a file that mentions the type declares the method, variant or constant.
+    /// Returns whether a file that mentions the type declares the method, field, variant or constant.
     fn has_member(&self, type_name: &str, member: &str) -> bool {
         let is_variant = member.starts_with(char::is_uppercase);
-        let declaration = if is_variant { member.to_owned() } else { format!("fn {member}") };
-        self.has_type(type_name)
-            && self.sources.iter().any(|text| has_word(text, type_name) && has_word(text, &declaration))
+        let declarations =
+            if is_variant { vec![member.to_owned()] } else { vec![format!("fn {member}"), format!("pub {member}")] };
+        let declares = |text: &String| declarations.iter().any(|declaration| has_word(text, declaration));
+        self.has_type(type_name) && self.sources.iter().any(|text| has_word(text, type_name) && declares(text))
     }
 }
 
