@@ -25,6 +25,7 @@
 //!    `questions.rs` asks the user.
 //! 8. **Respond.** `response.rs` is what the agent gets back as JSON. The response to a question comes later: `pending.rs`.
 
+mod complete;
 mod identity;
 mod irreversible_tools;
 mod pending;

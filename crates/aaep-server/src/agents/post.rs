@@ -13,6 +13,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::complete::CompleteOnDrop;
 use super::pending::ResponseState;
 use super::raw_event::{ParsedLine, RawEvent};
 use super::registry::{AgentGuard, AgentRegistry, ConnectionKind, is_valid_name};
@@ -70,15 +71,15 @@ pub(super) async fn post_events(
     let deadline = Instant::now() + wait_of(&uri, &headers);
     let events = RequestEvents::parse(body);
     let is_single = matches!(events, RequestEvents::Single(_));
-    // In a task of its own, so that an event is handled to its end even if the client disconnects.
-    let handling = tokio::spawn(async move {
+    // An event is handled to its end even if the client disconnects.
+    let handling = CompleteOnDrop::new(async move {
         let responses = match events {
             RequestEvents::Single(event) => Some(vec![handle_single(&guard, event).await]),
             RequestEvents::Batch(body) => handle_batch(&guard, &body).await,
         };
         (guard, responses)
     });
-    let (_lease, responses) = handling.await.map_err(|_| HttpProblem::ended())?;
+    let (_lease, responses) = handling.await;
     let responses = responses.ok_or(TOO_MANY_LINES)?;
     let mut json = Vec::with_capacity(responses.len());
     let mut stopping = app.context.stopping.clone();
