@@ -54,7 +54,7 @@ impl MemoryJournal {
     fn recover(&self) -> RecoveredState {
         let mut sessions: BTreeMap<_, SessionSnapshot> = BTreeMap::new();
         let mut open = BTreeMap::new();
-        let mut resolved = BTreeMap::new();
+        let mut resolved: BTreeMap<ReplyToken, RecoveredResolution> = BTreeMap::new();
         let mut subscriptions = BTreeMap::new();
         let mut spent: Vec<ReplyToken> = Vec::new();
         for entry in self.entries.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned() {
@@ -87,14 +87,11 @@ impl MemoryJournal {
                     let token = decided.record.reply_token.clone();
                     spent.push(token.clone());
                     if let Some(asked) = open.remove(&token) {
-                        let resolution = RecoveredResolution { asked, resolved: *decided, permit_used: false };
-                        resolved.insert(token, resolution);
+                        resolved.insert(token, RecoveredResolution { asked, resolved: *decided, permit_used: false });
                     }
                 }
                 JournalEntry::Spent(token, call) => {
-                    resolved
-                        .entry(token)
-                        .and_modify(|resolution: &mut RecoveredResolution| resolution.permit_used = true);
+                    resolved.entry(token).and_modify(|resolution| resolution.permit_used = true);
                     let id = call.envelope.session_id.clone();
                     sessions.entry(id).and_modify(|session| session.observe(&call));
                 }

@@ -137,7 +137,7 @@ pub enum EndReason {
 
 /// What the caller must do.
 ///
-/// Exhaustive on purpose: a caller that ignores an output loses a message or an event. A new kind of output must not
+/// Exhaustive on purpose: a caller that ignores an effect loses a message or an event. A new kind of effect must not
 /// compile unnoticed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SubscriberEffect {
