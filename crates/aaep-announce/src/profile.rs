@@ -27,6 +27,7 @@ const DEFAULT_PACE_WPM: u64 = 180;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SubscriberKind {
     /// Speech by a screen reader or by a voice of the program itself.
     #[default]

@@ -8,6 +8,7 @@ mod backup;
 mod capture;
 mod demo;
 mod drain;
+mod input;
 mod keys;
 mod listen;
 mod logging;

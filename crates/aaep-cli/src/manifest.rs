@@ -9,7 +9,7 @@ use aaep_keys::{KeySet, ManifestError, SigningKey, VerifiedManifest, file, sign_
 use aaep_proto::message::Message;
 use aaep_proto::time::Timestamp;
 use aaep_runtime::system_time;
-use aaep_server::{Layer, Server};
+use aaep_server::{Layer, Server, ServerManifest};
 use serde_json::json;
 
 use crate::CommandStatus;
@@ -81,7 +81,7 @@ fn print(args: PrintManifestArgs) -> io::Result<CommandStatus> {
         Ok(config) => config,
         Err(error) => return Ok(fail(error)),
     };
-    let (manifest, signed) = match runtime()?.block_on(Server::manifest(&config)) {
+    let ServerManifest { manifest, signed } = match runtime()?.block_on(Server::manifest(&config)) {
         Ok(made) => made,
         Err(error) => return Ok(fail(error)),
     };

@@ -1,6 +1,5 @@
 //! `aaep validate`: validates files or standard input, one document at a time, in bounded memory.
 
-use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,7 @@ use aaep_proto::{Problem, Rule, SequenceChecker, Severity, Validator, limits};
 use serde::Serialize;
 
 use crate::CommandStatus;
+use crate::input;
 use crate::output::{Escaped, IgnoreBrokenPipe, ProgressReporter, count, print_error};
 
 /// Validate events and messages.
@@ -85,7 +85,7 @@ impl<W: Write> ValidationRun<'_, W> {
             }
             Box::new(io::stdin())
         } else {
-            match open(path) {
+            match input::open(path) {
                 Ok(file) => Box::new(file),
                 Err(reason) => return self.skip_source(&name, &reason),
             }
@@ -219,17 +219,5 @@ impl<W: Write> ValidationRun<'_, W> {
             (false, 0) => CommandStatus::Yes,
             (false, _) => CommandStatus::No,
         })
-    }
-}
-
-fn open(path: &Path) -> Result<File, String> {
-    let file = File::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => "does not exist".to_owned(),
-        io::ErrorKind::PermissionDenied => "cannot be read: permission denied".to_owned(),
-        _ => format!("cannot be opened: {error}"),
-    })?;
-    match file.metadata() {
-        Ok(metadata) if metadata.is_dir() => Err("is a directory; give a file".to_owned()),
-        _ => Ok(file),
     }
 }

@@ -16,6 +16,7 @@ use http::Uri;
 /// # Ok::<(), aaep_client::ParseAddressError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Address {
     /// `http:` or `https:`: Server-Sent Events and POST.
     Http(HttpOrigin),

@@ -42,6 +42,6 @@ pub use aaep_proto::subscriber::{
 pub use address::{Address, HttpOrigin, ParseAddressError};
 pub use error::{ConnectError, ReplyError};
 pub use known_keys::{KnownKeys, KnownKeysError, producer_name};
-pub use options::{ConnectOptions, HandshakePolicy, TlsOptions};
+pub use options::{ConnectOptions, HandshakePolicy, TlsIdentity, TlsOptions};
 pub use queue::SubscriberEvent;
 pub use subscriber::{ProducerId, Subscriber, SubscriberHandle, Subscribers};

@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::address::HttpOrigin;
 use crate::error::ConnectError;
-use crate::options::TlsOptions;
+use crate::options::{TlsIdentity, TlsOptions};
 
 /// A byte stream that is read and written.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -80,7 +80,7 @@ pub(crate) fn tls_config(tls: &TlsOptions) -> Result<Arc<ClientConfig>, ConnectE
         .with_root_certificates(roots);
     let config = match &tls.identity {
         None => builder.with_no_client_auth(),
-        Some((chain, key)) => {
+        Some(TlsIdentity { chain, key }) => {
             let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();
             let chain = chain.map_err(|e| failed("certificate", &e))?;
             let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| failed("key", &e))?;
@@ -196,8 +196,8 @@ mod tests {
 
     #[test]
     fn authorities_without_a_certificate_are_an_error() {
-        let tls = TlsOptions { authorities: b"no certificate\n".to_vec(), ..TlsOptions::default() };
+        let tls = TlsOptions::new().authorities(b"no certificate\n".to_vec());
         assert!(matches!(tls_config(&tls), Err(ConnectError::Tls(why)) if why.contains("contains no certificate")));
-        assert!(tls_config(&TlsOptions::default()).is_ok());
+        assert!(tls_config(&TlsOptions::new()).is_ok());
     }
 }

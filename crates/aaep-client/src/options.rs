@@ -15,6 +15,7 @@ use crate::known_keys::KnownKeys;
 /// Whether a subscription is requested from the producer before it sends events. Only HTTP has producers without a
 /// handshake; the other transports always have one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HandshakePolicy {
     /// Finds out whether the producer has a handshake.
     #[default]
@@ -26,14 +27,61 @@ pub enum HandshakePolicy {
 }
 
 /// Certificates, as PEM text.
+///
+/// ```
+/// use aaep_client::TlsOptions;
+/// let tls = TlsOptions::new().authorities(b"-----BEGIN CERTIFICATE-----".to_vec()).disable_system_roots();
+/// assert!(tls.disable_system_roots);
+/// ```
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct TlsOptions {
     /// Certificate authorities that are trusted in addition to those of the system.
     pub authorities: Vec<u8>,
     /// Whether the certificate authorities of the system are not trusted.
     pub disable_system_roots: bool,
-    /// The certificate chain and the private key that identify the subscriber.
-    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+    /// The certificate that identifies the subscriber.
+    pub identity: Option<TlsIdentity>,
+}
+
+/// The certificate of a subscriber, as PEM text.
+#[derive(Clone)]
+pub struct TlsIdentity {
+    /// The certificate chain.
+    pub chain: Vec<u8>,
+    /// The private key.
+    pub key: Vec<u8>,
+}
+
+impl TlsOptions {
+    /// Trusts the certificate authorities of the system, and identifies the subscriber by no certificate.
+    pub fn new() -> TlsOptions {
+        TlsOptions::default()
+    }
+
+    /// Sets the certificate authorities that are trusted in addition to those of the system.
+    pub fn authorities(mut self, authorities: Vec<u8>) -> TlsOptions {
+        self.authorities = authorities;
+        self
+    }
+
+    /// Does not trust the certificate authorities of the system.
+    pub fn disable_system_roots(mut self) -> TlsOptions {
+        self.disable_system_roots = true;
+        self
+    }
+
+    /// Sets the certificate that identifies the subscriber.
+    pub fn identity(mut self, identity: TlsIdentity) -> TlsOptions {
+        self.identity = Some(identity);
+        self
+    }
+}
+
+impl fmt::Debug for TlsIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsIdentity").finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for TlsOptions {

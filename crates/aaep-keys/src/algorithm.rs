@@ -12,6 +12,7 @@ use std::str::FromStr;
 /// assert!("none".parse::<Algorithm>().is_err());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Algorithm {
     /// ECDSA on P-256 with SHA-256, the one that the specification recommends.
     #[default]

@@ -151,6 +151,7 @@ pub fn verify_manifest(jws: &str, keys: &KeySet) -> Result<VerifiedManifest, Man
 
 /// Why a signed manifest does not match a subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ManifestMismatch {
     /// It is the manifest of another agent than the one that accepted the subscription.
     AgentId {

@@ -44,6 +44,7 @@ pub enum TokenFileError {
 
 /// What is wrong with a line of a file of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LineProblem {
     /// It does not have three words.
     Form,

@@ -14,6 +14,7 @@ use crate::output::phrase;
 /// A request from another process of the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ControlRequest {
     /// Lists the open questions.
     Pending,

@@ -77,7 +77,8 @@ impl LineKind {
             Some(CoreType::ProgressUpdated) => LineKind::Progress,
             Some(CoreType::HandoffRequested) => LineKind::Handover,
             Some(CoreType::StateChanged) => LineKind::State,
-            None => LineKind::Note,
+            // An extension, or a type that is newer than this crate.
+            _ => LineKind::Note,
         }
     }
 }

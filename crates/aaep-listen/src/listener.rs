@@ -189,6 +189,8 @@ impl Listener {
             SubscriberEvent::Ended(reason) => self.subscription_ended(producer, &reason),
             // The user knows from a notice that the connection is lost; raw messages are for recorders.
             SubscriberEvent::Retrying(_) | SubscriberEvent::Message(_) => {}
+            // Newer than this crate: the user has to know that something was not announced.
+            _ => self.connection_notice(now, producer, &ConnectionNotice::Gap),
         }
     }
 

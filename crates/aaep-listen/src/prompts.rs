@@ -98,7 +98,7 @@ impl Listener {
             PromptEnd::Replaced => ("over-replaced", PromptResolution::Withdrawn),
             PromptEnd::SessionEnded => ("over-session", PromptResolution::Withdrawn),
             PromptEnd::ConnectionLost => ("over-connection", PromptResolution::Withdrawn),
-            PromptEnd::Cancelled | PromptEnd::Closed => ("over-withdrawn", PromptResolution::Withdrawn),
+            _ => ("over-withdrawn", PromptResolution::Withdrawn),
         };
         let Some(question) = self.questions.get_mut(number) else { return };
         question.ended = Some(ended);

@@ -181,7 +181,8 @@ fn needs_care(asked: &AwaitingConfirmation) -> bool {
     let low_risk = match &asked.risk_level {
         Some(RiskLevel::Low) => true,
         Some(RiskLevel::Medium) | None => reversible,
-        Some(RiskLevel::High | RiskLevel::Other(_)) => false,
+        // High, or a level that this program does not know.
+        Some(_) => false,
     };
     let deceives = [&asked.action, &asked.consequence].into_iter().any(|text| find_deception(text).is_some());
     !low_risk || asked.is_irreversible() || deceives

@@ -11,7 +11,7 @@ use crate::shaping::segment::BoundaryLevel;
 
 /// How an event is treated on its way out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameClass {
+pub(crate) enum FrameClass {
     /// Never filtered, never delayed.
     Critical,
     /// The start of a session, which precedes everything else of it.
@@ -93,12 +93,12 @@ const FRAME_BYTES: usize = 1024;
 /// One event, ready to be sent to any number of subscriptions.
 ///
 /// ```
-/// use aaep_proto::frame::{FrameClass, Frame};
+/// use aaep_proto::frame::Frame;
 /// let event = serde_json::from_str(r#"{"@context":"https://aaep-protocol.org/context/v1",
 ///   "type":"aaep:agent.state.changed","event_id":"evt_1","session_id":"sess_1",
 ///   "timestamp":"2026-05-24T14:22:13Z","producer":{"agent_id":"a"},"from_state":"idle","to_state":"thinking"}"#)?;
 /// let frame = Frame::new(event);
-/// assert_eq!(frame.class(), FrameClass::State);
+/// assert_eq!(frame.from_state(), Some("idle"));
 /// assert!(frame.json().starts_with(b"{\"@context\""));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
@@ -140,20 +140,20 @@ impl Frame {
 
     /// Remembers which boundary the text ends at.
     #[must_use]
-    pub fn with_cut(mut self, level: BoundaryLevel) -> Frame {
+    pub(crate) fn with_cut(mut self, level: BoundaryLevel) -> Frame {
         self.cut = Some(level);
         self
     }
 
     /// Remembers what the event was tailored from, so that it can be tailored again.
     #[must_use]
-    pub fn with_original(mut self, original: Arc<Event>) -> Frame {
+    pub(crate) fn with_original(mut self, original: Arc<Event>) -> Frame {
         self.original = Some(original);
         self
     }
 
     /// The boundary at the end of its text, if the engine cut it there.
-    pub fn cut(&self) -> Option<BoundaryLevel> {
+    pub(crate) fn cut(&self) -> Option<BoundaryLevel> {
         self.cut
     }
 
@@ -173,7 +173,7 @@ impl Frame {
     }
 
     /// How it is treated.
-    pub fn class(&self) -> FrameClass {
+    pub(crate) fn class(&self) -> FrameClass {
         self.class
     }
 
@@ -204,7 +204,7 @@ impl Frame {
     }
 
     /// Returns the boundary that an output event claims to end at, and whether it ends the output.
-    pub fn text_end(&self) -> (Option<&Boundary>, bool) {
+    pub(crate) fn text_end(&self) -> (Option<&Boundary>, bool) {
         match &self.event.payload {
             Payload::OutputStreaming(output) => (output.coalesce_hint.as_ref(), output.complete),
             _ => (None, false),

@@ -13,6 +13,8 @@ use crate::validate::Validator;
 
 /// What a subscriber sent.
 ///
+/// Exhaustive on purpose: every transport has to answer each of them.
+///
 /// ```
 /// use aaep_proto::inbound::Inbound;
 /// let Inbound::Refused(rejection) = Inbound::read(br#"{"type":"subscription.request","subscriber_id":"reader",

@@ -34,7 +34,7 @@ impl fmt::Display for ParseLanguageTagError {
 impl std::error::Error for ParseLanguageTagError {}
 
 /// The syntax of a tag as a regular expression, for the published schemas.
-pub const TAG_PATTERN: &str = "^[a-zA-Z]{1,8}(-[a-zA-Z0-9]{1,8})*$";
+pub(crate) const TAG_PATTERN: &str = "^[a-zA-Z]{1,8}(-[a-zA-Z0-9]{1,8})*$";
 
 /// Whether the text has the syntax of a tag.
 pub(crate) fn is_tag(text: &str) -> bool {

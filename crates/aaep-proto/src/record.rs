@@ -13,6 +13,7 @@ use crate::to_json::{Fields, ToJson};
 
 /// The type of a field.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum FieldType {
     /// Text for people: 1 or more characters up to a bound. It has language variants
     /// (`summary_normal_yo`) and must not carry secrets.
@@ -87,11 +88,11 @@ pub enum FieldType {
 #[derive(Debug)]
 pub struct Pattern {
     /// The regular expression.
-    pub regex: &'static str,
+    pub(crate) regex: &'static str,
     /// The equivalent code.
-    pub matches: fn(&str) -> bool,
+    pub(crate) matches: fn(&str) -> bool,
     /// The description for error messages: "must ...".
-    pub description: &'static str,
+    pub(crate) description: &'static str,
 }
 
 /// One field of a schema.
@@ -107,7 +108,7 @@ pub struct Field {
 
 /// How fields that a schema does not name are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnknownFields {
+pub(crate) enum UnknownFields {
     /// They violate a rule.
     Denied,
     /// They are kept.
@@ -122,28 +123,28 @@ pub struct ObjectSchema {
     /// The fields in the recommended order.
     pub fields: &'static [Field],
     /// How other fields are treated.
-    pub unknown: UnknownFields,
+    pub(crate) unknown: UnknownFields,
     /// Fewest fields.
-    pub min_fields: usize,
+    pub(crate) min_fields: usize,
     /// The rules that a violation is reported under.
-    pub rules: &'static RuleSet,
+    pub(crate) rules: &'static RuleSet,
 }
 
 /// The rules that the violations of one family of objects are reported under.
 #[derive(Debug)]
-pub struct RuleSet {
+pub(crate) struct RuleSet {
     /// A required field is missing.
-    pub required: Rule,
+    pub(crate) required: Rule,
     /// A value of the wrong type.
-    pub wrong_type: Rule,
+    pub(crate) wrong_type: Rule,
     /// Too long, too short, too large, too small, too many, too few.
-    pub limit: Rule,
+    pub(crate) limit: Rule,
     /// Not one of the permitted values.
-    pub word: Rule,
+    pub(crate) word: Rule,
     /// Text of the wrong form.
-    pub format: Rule,
+    pub(crate) format: Rule,
     /// A field that does not belong there.
-    pub unknown: Rule,
+    pub(crate) unknown: Rule,
 }
 
 impl RuleSet {
@@ -186,7 +187,7 @@ impl std::fmt::Display for DecodeError {
 impl std::error::Error for DecodeError {}
 
 /// An object of the protocol that has a schema.
-pub trait Record: Sized {
+pub(crate) trait Record: Sized {
     /// Its schema.
     const SHAPE: ObjectSchema;
 
@@ -201,13 +202,13 @@ pub trait Record: Sized {
 }
 
 /// A value that can be decoded from JSON, leniently: only the type is checked, never the range.
-pub trait FromJson: Sized {
+pub(crate) trait FromJson: Sized {
     /// Decodes it, or returns `None` if the value has another type.
     fn from_json(json: &Json<'_>) -> Option<Self>;
 }
 
 /// A field of a struct: `T` if it is required, `Option<T>` if it is not.
-pub trait FieldValue: Sized {
+pub(crate) trait FieldValue: Sized {
     /// Whether the field is required.
     const REQUIRED: bool;
     /// Decodes the field. Returns `None` if it is malformed, or missing and required.

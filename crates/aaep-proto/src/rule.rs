@@ -38,6 +38,7 @@ macro_rules! rules {
         /// assert_eq!(Rule::EventId.id(), "env.event-id");
         /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[non_exhaustive]
         pub enum Rule {
             $( $(#[$doc])* $name, )+
         }

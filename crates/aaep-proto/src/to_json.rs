@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 pub(crate) type Fields<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
 
 /// A value that can be viewed as JSON: the same JSON that its serialized form parses to.
-pub trait ToJson {
+pub(crate) trait ToJson {
     /// Views it as JSON.
     fn to_json(&self) -> Json<'_>;
 }

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use aaep_proto::confirm::{CallDigest, Confirmation, ConfirmationOutcome, PermitError, Resolution};
 use aaep_proto::engine::{
-    AskedQuestion, Cx, Engine, EngineConfig, EngineEffect, EngineError, InvokeError, JournalAck, JournalEntry,
-    QuestionStatus, RecoveredState, ResolvedQuestion, ResumePolicy, SessionOptions, SessionSnapshot, SubscriptionKey,
-    SubscriptionRecord,
+    AskedQuestion, Cx, Engine, EngineConfig, EngineEffect, EngineError, FoundQuestion, InvokeError, JournalAck,
+    JournalEntry, Orphan, PendingPermit, QuestionStatus, RecoveredResolution, RecoveredState, ResolvedQuestion,
+    ResumePolicy, SessionOptions, SessionSnapshot, SubscriptionKey, SubscriptionRecord,
 };
 use aaep_proto::id::{Entropy, ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use aaep_proto::message::{
@@ -81,14 +81,15 @@ impl Keeper {
             serde_json::from_str(&serde_json::to_string(value).unwrap()).unwrap()
         }
         let open = self.asked.values().filter(|asked| !self.decided.contains_key(&asked.token));
-        let settled = self.decided.iter().filter_map(|(token, decided)| {
-            Some((again(self.asked.get(token)?), again(decided), self.used.contains(token)))
+        let resolved = self.decided.iter().filter_map(|(token, decided)| {
+            let asked = again(self.asked.get(token)?);
+            Some(RecoveredResolution { asked, resolved: again(decided), permit_used: self.used.contains(token) })
         });
         RecoveredState {
             sessions: self.sessions.values().map(again).collect(),
             broken: Vec::new(),
             questions: open.map(again).collect(),
-            settled: settled.collect(),
+            resolved: resolved.collect(),
             spent: self.decided.keys().cloned().collect(),
             subscriptions: self.subscribers.values().map(again).collect(),
         }
@@ -109,7 +110,9 @@ struct World {
 }
 
 fn config() -> EngineConfig {
-    EngineConfig { journal: true, ..EngineConfig::new(Producer::new("tester")) }
+    let mut config = EngineConfig::new(Producer::new("tester"));
+    config.journal = true;
+    config
 }
 
 impl World {
@@ -204,6 +207,14 @@ fn ask() -> Confirmation {
         .origin("agent/evt_1")
 }
 
+/// The outcome of the question that [`ask`] asks.
+fn decided(engine: &Engine) -> ConfirmationOutcome {
+    match engine.find_question("agent/evt_1").map(|found| found.status) {
+        Some(QuestionStatus::Decided(outcome)) => outcome,
+        other => panic!("{other:?}"),
+    }
+}
+
 /// Runs the script with restarts before these steps. Returns the result.
 fn script(restarts: &[usize]) -> (Resolution, usize, Vec<String>) {
     let mut world = World::new();
@@ -226,7 +237,8 @@ fn script(restarts: &[usize]) -> (Resolution, usize, Vec<String>) {
             (3, _, Some(token)) => world.reply(&reader, token, Decision::Accept),
             (4, Some(id), _) => {
                 // A repeated question gets the recorded decision.
-                let Some((of, QuestionStatus::Decided(outcome))) = world.engine.find_question("agent/evt_1") else {
+                let found = world.engine.find_question("agent/evt_1");
+                let Some(FoundQuestion { session: of, status: QuestionStatus::Decided(outcome) }) = found else {
                     panic!()
                 };
                 assert_eq!(of, *id);
@@ -240,9 +252,7 @@ fn script(restarts: &[usize]) -> (Resolution, usize, Vec<String>) {
                 world.act(|e, cx| e.complete_tool(cx, id, done)).unwrap();
             }
             (5, Some(id), _) => {
-                let Some((_, QuestionStatus::Decided(again))) = world.engine.find_question("agent/evt_1") else {
-                    panic!()
-                };
+                let again = decided(&world.engine);
                 assert!(again.permit.is_none(), "a permit that was used is not given again");
                 world.act(|e, cx| e.complete_session(cx, id, "Done.")).unwrap();
             }
@@ -332,7 +342,7 @@ fn an_agent_goes_on_with_what_it_left_undone() {
     let mut world = World::new();
     let key = world.act(|e, cx| e.subscribe(cx, &request(), "user", ResumePolicy::Resumable)).unwrap();
     let reader = world.engine.subscription_id(key).unwrap().clone();
-    let options = SessionOptions { origin: Some("agent/one".to_owned()), ..SessionOptions::new("Working.") };
+    let options = SessionOptions::new("Working.").origin("agent/one");
     let session = world.act(|e, cx| e.start_session(cx, options)).unwrap();
     let look = ToolInvoked { tool: "look".into(), summary_normal: "Looking.".into(), ..Default::default() };
     let call = world.act(|e, cx| e.invoke_tool(cx, &session, look)).unwrap();
@@ -340,20 +350,15 @@ fn an_agent_goes_on_with_what_it_left_undone() {
     world.reply(&reader, &token, Decision::Accept);
     for _ in 0..2 {
         world.restart();
-        let orphans: Vec<_> =
-            world.engine.orphans().map(|(id, origin)| (id.clone(), origin.map(str::to_owned))).collect();
-        assert_eq!(orphans, [(session.clone(), Some("agent/one".to_owned()))]);
+        let orphans: Vec<_> = world.engine.orphans().collect();
+        assert_eq!(orphans, [Orphan { session: session.clone(), origin: Some("agent/one".to_owned()) }]);
     }
     let left = world.engine.adopt_session(&session).expect("it goes on");
     assert_eq!(left.calls.into_iter().collect::<Vec<_>>(), [(call, "look".to_owned())]);
     assert_eq!(left.guarded.into_iter().collect::<Vec<_>>(), ["delete"]);
-    let [(tool, digest, permit)] = <[_; 1]>::try_from(left.permits).unwrap();
-    assert_eq!((tool.as_str(), digest), ("delete", CallDigest::of("delete", &json!({"id": 1}))));
-    let Some((_, QuestionStatus::Decided(ConfirmationOutcome { permit: Some(other), .. }))) =
-        world.engine.find_question("agent/evt_1")
-    else {
-        panic!("it can be found by its question too")
-    };
+    let [PendingPermit { tool, call, permit }] = <[_; 1]>::try_from(left.permits).unwrap();
+    assert_eq!((tool.as_str(), call), ("delete", CallDigest::of("delete", &json!({"id": 1}))));
+    let other = decided(&world.engine).permit.expect("it can be found by its question too");
     let delete = ToolInvoked { tool: "delete".into(), summary_normal: "Deleting.".into(), ..Default::default() };
     let used = world.act(|e, cx| e.invoke_irreversible(cx, &session, delete.clone(), &json!({"id": 1}), permit));
     used.unwrap();
@@ -431,7 +436,7 @@ fn call_is_emitted_only_after_it_was_recorded() {
     assert_eq!((events, &waits), (0, &Some(JournalAck::Spent(token))));
     assert!(world.engine.complete_session(cx, &session, "Done.").is_err());
     // The permit cannot be obtained again in the meantime.
-    let Some((_, QuestionStatus::Decided(again))) = world.engine.find_question("agent/evt_1") else { panic!() };
+    let again = decided(&world.engine);
     assert!(again.permit.is_none());
     world.engine.handle_journal_ack(cx, &waits.unwrap(), true);
     let effects: Vec<EngineEffect> = std::iter::from_fn(|| match world.engine.poll_effect() {
@@ -459,12 +464,12 @@ fn permits_expire_over_restarts() {
         if restarts {
             world.millis += seconds * 1000;
             world.restart();
-            permit = world.engine.adopt_session(&session).unwrap().permits.pop().map(|(.., permit)| permit);
+            permit = world.engine.adopt_session(&session).unwrap().permits.pop().map(|pending| pending.permit);
             assert_eq!(permit.is_some(), usable, "{seconds}");
         } else {
             world.wait(seconds * 1000);
         }
-        let Some((_, QuestionStatus::Decided(found))) = world.engine.find_question("agent/evt_1") else { panic!() };
+        let found = decided(&world.engine);
         assert_eq!(found.permit.is_some(), usable, "{seconds}");
         let Some(permit) = permit else { continue };
         let result = world.act(|e, cx| e.invoke_irreversible(cx, &session, delete(), &json!({"id": 1}), permit));
@@ -487,6 +492,6 @@ fn a_restart_makes_no_permit_of_a_plain_yes() {
     assert_eq!((&outcome.decision, &outcome.permit), (&Decision::Accept, &None));
     world.restart();
     assert!(world.engine.adopt_session(&session).unwrap().permits.is_empty());
-    let Some((_, QuestionStatus::Decided(found))) = world.engine.find_question("agent/evt_1") else { panic!() };
+    let found = decided(&world.engine);
     assert_eq!((found.decision, found.permit), (Decision::Accept, None));
 }

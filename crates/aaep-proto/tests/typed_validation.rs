@@ -36,6 +36,7 @@ fn base(core: CoreType) -> Value {
             "accepted_response_kinds": ["multiple_choice"], "choices": [{"value": "a", "label": "A"}],
         }),
         CoreType::HandoffRequested => json!({"target_kind": "human", "reason": "It is stuck."}),
+        other => unreachable!("{other} needs a payload here"),
     };
     let (Some(fields), Value::Object(payload)) = (event.as_object_mut(), payload) else { unreachable!() };
     fields.extend(payload);

@@ -41,4 +41,4 @@ pub use config::{
 pub use context::ServerContext;
 pub use metrics::Transport;
 pub use peer::Peer;
-pub use server::{RunningServer, Server};
+pub use server::{RunningServer, Server, ServerManifest};

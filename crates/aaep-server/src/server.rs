@@ -27,6 +27,15 @@ use crate::published_manifest::PublishedManifest;
 /// How often the key, certificate and credential files are checked for changes.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The manifest that a server publishes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerManifest {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// The manifest as a signed document, if the server has a key.
+    pub signed: Option<String>,
+}
+
 /// A server that is configured but not yet started.
 ///
 /// ```
@@ -82,8 +91,8 @@ impl Server {
         }
     }
 
-    /// Returns the manifest that a server with this configuration publishes, and the signed manifest if it has a key.
-    pub async fn manifest(config: &Config) -> Result<(Manifest, Option<String>), ConfigError> {
+    /// Returns the manifest that a server with this configuration publishes.
+    pub async fn manifest(config: &Config) -> Result<ServerManifest, ConfigError> {
         config.check()?;
         let producer = Server::producer(config);
         let transports = &config.transports;
@@ -96,7 +105,7 @@ impl Server {
         let names = named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name.to_owned()).collect();
         let manifest = producer.manifest(names).await.map_err(producer_ended)?;
         let signed = PublishedManifest::new(manifest.clone(), config.manifest.clone())?.signed();
-        Ok((manifest, signed))
+        Ok(ServerManifest { manifest, signed })
     }
 
     /// Creates a server for a producer.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use aaep_proto::engine::{AskedQuestion, RecoveredState, ResolvedQuestion, SessionSnapshot, SubscriptionRecord};
+use aaep_proto::engine::{
+    AskedQuestion, RecoveredResolution, RecoveredState, ResolvedQuestion, SessionSnapshot, SubscriptionRecord,
+};
 use aaep_proto::id::{ReplyToken, SubscriptionId};
 use aaep_proto::limits;
 use rusqlite::Connection;
@@ -119,7 +121,8 @@ fn read_settled(from: &Connection, start: &mut StoredState) -> Result<(), ReadEr
             }
             let asked: AskedQuestion = parse(&row.asked, "a question")?;
             let decided: ResolvedQuestion = parse(&row.decided, "a decision")?;
-            start.restored.settled.push((asked, decided, row.state == SPENT));
+            let resolution = RecoveredResolution { asked, resolved: decided, permit_used: row.state == SPENT };
+            start.restored.resolved.push(resolution);
         }
     }
     let sql = format!("SELECT token FROM questions WHERE state <> {OPEN} ORDER BY decided_at DESC LIMIT ?");

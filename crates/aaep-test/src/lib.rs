@@ -1,8 +1,12 @@
-//! Support for tests: paths, example documents, processes, waiting.
+//! Support for tests: paths, example documents, processes, servers for speech and braille, waiting.
 
+#[cfg(unix)]
+pub mod brltty;
 mod fixture;
 mod process;
 mod python;
+#[cfg(unix)]
+pub mod speechd;
 mod wait;
 
 use std::path::{Path, PathBuf};

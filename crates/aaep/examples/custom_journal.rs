@@ -10,7 +10,9 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aaep::id::{EventId, ReplyToken, SubscriptionId};
-use aaep::journal::{CommitCallback, Journal, JournalEntry, MissedEvents, RecoveredState, SessionSnapshot};
+use aaep::journal::{
+    CommitCallback, Journal, JournalEntry, MissedEvents, RecoveredResolution, RecoveredState, SessionSnapshot,
+};
 use aaep::message::{Capabilities, Decision, Payload};
 use aaep::recovery::RecoveredQuestion;
 use aaep::transport::{Link, Outbound};
@@ -52,7 +54,7 @@ impl MemoryJournal {
     fn recover(&self) -> RecoveredState {
         let mut sessions: BTreeMap<_, SessionSnapshot> = BTreeMap::new();
         let mut open = BTreeMap::new();
-        let mut resolved = BTreeMap::new();
+        let mut resolved: BTreeMap<ReplyToken, RecoveredResolution> = BTreeMap::new();
         let mut subscriptions = BTreeMap::new();
         let mut spent: Vec<ReplyToken> = Vec::new();
         for entry in self.entries.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned() {
@@ -85,11 +87,11 @@ impl MemoryJournal {
                     let token = decided.record.reply_token.clone();
                     spent.push(token.clone());
                     if let Some(asked) = open.remove(&token) {
-                        resolved.insert(token, (asked, *decided, false));
+                        resolved.insert(token, RecoveredResolution { asked, resolved: *decided, permit_used: false });
                     }
                 }
                 JournalEntry::Spent(token, call) => {
-                    resolved.entry(token).and_modify(|(_, _, used)| *used = true);
+                    resolved.entry(token).and_modify(|resolution| resolution.permit_used = true);
                     let id = call.envelope.session_id.clone();
                     sessions.entry(id).and_modify(|session| session.observe(&call));
                 }
@@ -103,12 +105,12 @@ impl MemoryJournal {
         }
         // Questions count only as long as their session is open.
         open.retain(|_, asked| sessions.contains_key(&asked.event.envelope.session_id));
-        resolved.retain(|_, (asked, _, _)| sessions.contains_key(&asked.event.envelope.session_id));
+        resolved.retain(|_, resolution| sessions.contains_key(&resolution.asked.event.envelope.session_id));
         RecoveredState {
             sessions: sessions.into_values().collect(),
             broken: Vec::new(),
             questions: open.into_values().collect(),
-            settled: resolved.into_values().collect(),
+            resolved: resolved.into_values().collect(),
             spent,
             subscriptions: subscriptions.into_values().collect(),
         }
@@ -132,9 +134,9 @@ async fn resume(journal: MemoryJournal) -> Result<ConfirmationOutcome> {
     assert_eq!((recovered.sessions.len(), recovered.questions.len()), (1, 1));
     let producer = Producer::builder("gardener").journal(journal.clone(), recovered).build();
 
-    let (session_id, question) = producer.find_question(ORIGIN).await.ok_or("the question is lost")?;
-    let RecoveredQuestion::Confirmation(question) = question else { return Err("the question is not open".into()) };
-    let (session, _pending) = producer.adopt(&session_id).await.ok_or("the session is lost")?;
+    let found = producer.find_question(ORIGIN).await.ok_or("the question is lost")?;
+    let RecoveredQuestion::Confirmation(question) = found.status else { return Err("the question is not open".into()) };
+    let session = producer.adopt(&found.session).await.ok_or("the session is lost")?.session;
 
     let mut link = subscribe(&producer).await?;
     let token = wait_for_question(&mut link).await?;

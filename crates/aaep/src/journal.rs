@@ -8,7 +8,8 @@
 use aaep_proto::id::{EventId, SubscriptionId};
 
 pub use aaep_proto::engine::{
-    AskedQuestion, JournalEntry, RecoveredState, ReplayItem, ResolvedQuestion, SessionSnapshot, SubscriptionRecord,
+    AskedCall, AskedQuestion, JournalEntry, RecoveredResolution, RecoveredState, ReplayItem, ResolvedQuestion,
+    SessionSnapshot, SubscriptionRecord,
 };
 
 /// Called once with whether entries were committed.

@@ -7,10 +7,9 @@ use aaep_proto::confirm::{ClarificationOutcome, ConfirmationOutcome};
 use aaep_proto::id::{ReplyToken, SessionId};
 use tokio::sync::oneshot;
 
-pub use aaep_proto::engine::PendingWork;
+pub use aaep_proto::engine::{FoundQuestion, Orphan, PendingPermit, PendingWork};
 
 use crate::Producer;
-use crate::driver::DriverState;
 use crate::error::Error;
 use crate::journal::SeenEvent;
 use crate::session::Session;
@@ -78,32 +77,36 @@ impl<T> Future for PendingQuestion<T> {
     }
 }
 
+/// A session from before the restart that continues. Returned by [`Producer::adopt`].
+#[derive(Debug)]
+pub struct AdoptedSession {
+    /// The session.
+    pub session: Session,
+    /// The work that was pending in it.
+    pub pending: PendingWork,
+}
+
 /// Continuing after a restart.
 impl Producer {
     /// Returns the sessions from before the restart that no agent has adopted yet, each with its
     /// [origin](crate::SessionOptions::origin). A session that is not adopted in time ends with an error.
-    pub async fn orphans(&self) -> Vec<(SessionId, Option<String>)> {
-        let list = |driver: &mut DriverState| {
-            let orphans = driver.engine().orphans();
-            orphans.map(|(id, origin)| (id.clone(), origin.map(str::to_owned))).collect()
-        };
-        self.handle.call(list).await.unwrap_or_default()
+    pub async fn orphans(&self) -> Vec<Orphan> {
+        self.handle.call(|driver| driver.engine().orphans().collect()).await.unwrap_or_default()
     }
 
-    /// Continues a session from before the restart. Returns it with the work that is pending in it, or `None` if it has
-    /// ended.
-    pub async fn adopt(&self, session: &SessionId) -> Option<(Session, PendingWork)> {
+    /// Continues a session from before the restart. Returns `None` if it has ended.
+    pub async fn adopt(&self, session: &SessionId) -> Option<AdoptedSession> {
         let (id, handle) = (session.clone(), self.handle.clone());
         let adopted = self.handle.call(move |driver| {
             let pending = driver.with_engine(|engine, _| engine.adopt_session(&id))?;
-            Some((Session::new(handle, id), pending))
+            Some(AdoptedSession { session: Session::new(handle, id), pending })
         });
         adopted.await.ok()?
     }
 
     /// Finds the question with this [origin](crate::Confirmation::origin), and its session. For agents that ask again
     /// because they do not know whether they asked before. Returns `None` if there is no such question.
-    pub async fn find_question(&self, origin: &str) -> Option<(SessionId, RecoveredQuestion)> {
+    pub async fn find_question(&self, origin: &str) -> Option<FoundQuestion<RecoveredQuestion>> {
         let origin = origin.to_owned();
         self.handle.call(move |driver| driver.find_question(&origin)).await.ok()?
     }

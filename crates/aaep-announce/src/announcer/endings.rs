@@ -93,7 +93,7 @@ impl Announcer {
             CancelledBy::Producer => "cancelled-producer",
             CancelledBy::Timeout => "cancelled-timeout",
             CancelledBy::System => "cancelled-system",
-            CancelledBy::Other(_) => "cancelled-other",
+            _ => "cancelled-other",
         };
         let said = match self.summary(event) {
             Some(text) => {
@@ -126,7 +126,7 @@ impl Announcer {
             HandoffTarget::Human => "handoff-human",
             HandoffTarget::SpecialistAgent => "handoff-specialist",
             HandoffTarget::EscalationQueue => "handoff-queue",
-            HandoffTarget::Other(_) => "handoff-other",
+            _ => "handoff-other",
         };
         let agent = self.sessions.get(&event.envelope.session_id).map(|s| s.agent.clone()).unwrap_or_default();
         let (short, is_all) = headline(&reason.text);

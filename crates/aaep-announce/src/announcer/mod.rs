@@ -163,7 +163,8 @@ impl Announcer {
             Payload::OutputStreaming(chunk) => self.output(now, event, chunk),
             Payload::AwaitingConfirmation(question) => self.confirmation(now, event, question),
             Payload::AwaitingClarification(question) => self.clarification(now, event, question),
-            Payload::Extension { .. } => self.other(event, critical),
+            // An extension, or a type that is newer than this crate: its texts are announced as they are.
+            _ => self.other(event, critical),
         };
         out.extend(self.finish(now, &id, drafts, critical));
         out

@@ -357,7 +357,7 @@ fn risk(level: Option<&RiskLevel>) -> Option<&'static str> {
         RiskLevel::Low => Some("risk-low"),
         RiskLevel::Medium => Some("risk-medium"),
         RiskLevel::High => Some("risk-high"),
-        RiskLevel::Other(_) => None,
+        _ => None,
     }
 }
 
@@ -375,7 +375,7 @@ fn answers(asked: &AwaitingClarification) -> Vec<&'static str> {
         ResponseKind::MultipleChoice => Some("choice"),
         ResponseKind::Numeric => Some("number"),
         ResponseKind::Freetext => Some("text"),
-        ResponseKind::Other(_) => None,
+        _ => None,
     };
     let ways: Vec<_> = asked.accepted_response_kinds.iter().flatten().filter_map(way).collect();
     match (ways.is_empty(), asked.choices.is_some()) {

@@ -61,7 +61,8 @@ fn summaries(event: &Event) -> [Option<&str>; 3] {
         Payload::AwaitingClarification(p) => three!(p),
         Payload::HandoffRequested(p) => three!(p),
         Payload::OutputStreaming(_) => [None; 3],
-        Payload::Extension { .. } => ["summary_terse", "summary_normal", "summary_detailed"]
+        // An extension, or a type that is newer than this crate.
+        _ => ["summary_terse", "summary_normal", "summary_detailed"]
             .map(|name| event.extra.get(name).and_then(|value| value.as_str())),
     }
 }

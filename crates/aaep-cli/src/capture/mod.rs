@@ -127,7 +127,7 @@ fn options(args: &CaptureArgs) -> Result<ConnectOptions, String> {
         options = options.bearer(token.trim().to_owned());
     }
     if let Some(path) = &args.ca {
-        options = options.tls(TlsOptions { authorities: read(path)?, ..TlsOptions::default() });
+        options = options.tls(TlsOptions::new().authorities(read(path)?));
     }
     Ok(options)
 }

@@ -155,7 +155,7 @@ fn options(args: &Args, profile: &Profile) -> Result<ConnectOptions, String> {
     }
     if let Some(path) = &args.ca {
         let authorities = std::fs::read(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-        options = options.tls(TlsOptions { authorities, ..TlsOptions::default() });
+        options = options.tls(TlsOptions::new().authorities(authorities));
     }
     if let Some(directory) = settings::state_directory() {
         options = options.remember_keys(directory.join("known-keys.json"));

@@ -151,7 +151,8 @@ impl<S: EventSource> Runner<S> {
             VoiceEvent::Ended { .. } | VoiceEvent::Canceled { .. } => {
                 self.listener.handle_speech_finished(self.clock.now().moment);
             }
-            VoiceEvent::Begun { .. } => {}
+            // Nothing to do when speech begins.
+            _ => {}
         }
     }
 

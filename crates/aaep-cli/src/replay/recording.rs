@@ -10,6 +10,8 @@ use aaep_proto::json::Json;
 use aaep_proto::message::{Event, Message};
 use aaep_proto::{Severity, Validator, limits};
 
+use crate::input;
+
 /// Maximum size of a recording from a pipe, which is kept in memory because it can be read only once.
 const MAX_PIPE_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -35,13 +37,8 @@ impl Recording {
         if path.as_os_str() == "-" {
             return read_to_memory(io::stdin().lock());
         }
-        let file = File::open(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => "does not exist".to_owned(),
-            io::ErrorKind::PermissionDenied => "cannot be read: permission denied".to_owned(),
-            _ => format!("cannot be opened: {error}"),
-        })?;
+        let file = input::open(path)?;
         match file.metadata() {
-            Ok(metadata) if metadata.is_dir() => Err("is a directory; give a file".to_owned()),
             Ok(metadata) if metadata.is_file() => Ok(Recording::File(path.to_owned())),
             _ => read_to_memory(file),
         }

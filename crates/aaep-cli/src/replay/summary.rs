@@ -108,7 +108,7 @@ impl SummaryBuilder {
                 let said = match reply.decision {
                     Decision::Accept => "said yes",
                     Decision::Reject => "said no",
-                    Decision::Other(_) => "answered",
+                    _ => "answered",
                 };
                 (reply.reply_token.as_str(), reply.timestamp, &reply.decided_by, said.to_owned())
             }
@@ -293,10 +293,9 @@ fn sentence(event: &Event) -> (Option<String>, Option<&'static str>) {
         Payload::HandoffRequested(handoff) => {
             (both(&format!("It asked {} to take over.", handoff.target_kind.as_str()), &handoff.reason), None)
         }
-        Payload::Extension { name } => {
-            (Some(end_sentence(&format!("It said something of its own kind, {name}"))), None)
-        }
         Payload::OutputStreaming(_) | Payload::ProgressUpdated(_) => (None, None),
+        // An extension, or a type that is newer than this crate.
+        _ => (Some(end_sentence(&format!("It said something of its own kind, {}", event.type_name()))), None),
     }
 }
 

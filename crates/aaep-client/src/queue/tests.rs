@@ -44,10 +44,7 @@ fn failed(n: u32, session: u32) -> SubscriberEvent {
 
 /// Returns a prompt as the state machine reports it.
 fn opened() -> Box<Prompt> {
-    let mut machine = Subscriber::new(SubscriberConfig {
-        handshake: HandshakeMode::Absent,
-        ..SubscriberConfig::new("r", Default::default())
-    });
+    let mut machine = Subscriber::new(SubscriberConfig::new("r", Default::default()).handshake(HandshakeMode::Absent));
     let wall = Timestamp::from_millis(0);
     let cx = &mut Cx { now: Now { moment: Moment::default(), wall }, entropy: &mut Zeros };
     machine.start(cx);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aaep_client::{ConnectError, ConnectOptions, EndReason, HandshakePolicy, Subscriber, TlsOptions};
+use aaep_client::{ConnectError, ConnectOptions, EndReason, HandshakePolicy, Subscriber, TlsIdentity, TlsOptions};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -55,9 +55,11 @@ impl Authority {
     }
 }
 
-fn trusting(authority: Option<&Authority>, identity: Option<(Vec<u8>, Vec<u8>)>) -> ConnectOptions {
+fn trusting(authority: Option<&Authority>, identity: Option<TlsIdentity>) -> ConnectOptions {
     let authorities = authority.map(Authority::pem).unwrap_or_default();
-    options().handshake(HandshakePolicy::Always).tls(TlsOptions { authorities, disable_system_roots: true, identity })
+    let mut tls = TlsOptions::new().authorities(authorities).disable_system_roots();
+    tls.identity = identity;
+    options().handshake(HandshakePolicy::Always).tls(tls)
 }
 
 #[tokio::test]
@@ -86,7 +88,7 @@ async fn client_certificate_is_presented() {
     let mut producer = authority.producer(true).await;
     let url = format!("https://localhost:{}", producer.port);
     let (certificate, key) = authority.issue("reader");
-    let identity = (certificate.pem().into_bytes(), key.serialize_pem().into_bytes());
+    let identity = TlsIdentity { chain: certificate.pem().into_bytes(), key: key.serialize_pem().into_bytes() };
     let mut subscriber = Subscriber::connect(&url, trusting(Some(&authority), Some(identity))).unwrap();
     let _stream = producer.serve("sub_1").await;
     subscriber.wait_for("terms", live).await;
@@ -98,10 +100,8 @@ async fn plaintext_to_other_machines_is_refused() {
         let refused = Subscriber::connect(url, options().bearer("secret"));
         assert!(matches!(refused, Err(ConnectError::Insecure(_))), "{url}");
     }
-    let bad = TlsOptions {
-        authorities: b"-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n".to_vec(),
-        ..TlsOptions::default()
-    };
+    let nonsense = b"-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n";
+    let bad = TlsOptions::new().authorities(nonsense.to_vec());
     assert!(matches!(Subscriber::connect("https://localhost", options().tls(bad)), Err(ConnectError::Tls(_))));
     assert!(matches!(
         Subscriber::connect("https://localhost", options().bearer("a\nb")),

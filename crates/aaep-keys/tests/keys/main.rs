@@ -43,6 +43,7 @@ fn other(key: &SigningKey, header: &Header, claims: &Value) -> String {
         Algorithm::Es256 => EncodingKey::from_ec_pem(pem.as_bytes()),
         Algorithm::EdDsa => EncodingKey::from_ed_pem(pem.as_bytes()),
         Algorithm::Rs256 => EncodingKey::from_rsa_pem(pem.as_bytes()),
+        other => panic!("{other:?} needs a row here"),
     };
     jsonwebtoken::encode(header, claims, &secret.unwrap()).unwrap()
 }

@@ -44,6 +44,7 @@ fn jwk_has_public_fields_only() {
             Algorithm::Es256 => &["alg", "crv", "kid", "kty", "use", "x", "y"],
             Algorithm::EdDsa => &["alg", "crv", "kid", "kty", "use", "x"],
             Algorithm::Rs256 => &["alg", "e", "kid", "kty", "n", "use"],
+            other => panic!("{other:?} needs a row here"),
         };
         assert_eq!(names, expected);
     }

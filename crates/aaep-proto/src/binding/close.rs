@@ -13,6 +13,7 @@ use crate::message::{CloseReason, ReasonCode};
 /// assert_eq!(CloseCode::Violation.as_u16(), 4004);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum CloseCode {
     /// The subscription ended normally.
     Normal,

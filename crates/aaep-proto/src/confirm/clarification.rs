@@ -11,6 +11,7 @@ use crate::message::{AwaitingClarification, Choice, EventMeta, Response, Respons
 
 /// The error for a question that has no valid response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UnanswerableError {
     /// The question is multiple choice and has no choices.
     NoChoices,

@@ -9,4 +9,5 @@ pub use clarification::{Clarification, UnanswerableError};
 pub use outcome::{AuditRecord, ClarificationOutcome, ConfirmationOutcome, Resolution};
 pub(crate) use permit::Grant;
 pub use permit::{Acceptance, CallDigest, ParseDigestError, Permit, PermitError};
+pub(crate) use question::BoundCall;
 pub use question::{CONSENT_PREFIX, CONSENT_URI, Confirmation, UnsafeDefaultError};

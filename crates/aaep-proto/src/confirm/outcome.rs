@@ -9,6 +9,8 @@ use crate::message::{Decision, Response};
 use crate::time::Timestamp;
 
 /// How a question was resolved. A timeout is distinct from a rejection by the user.
+///
+/// Exhaustive on purpose: an agent that acts on a resolution has to decide about each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolution {

@@ -80,6 +80,8 @@ impl fmt::Debug for CallDigest {
 }
 
 /// How an irreversible call was accepted.
+///
+/// Exhaustive on purpose: another way to accept an irreversible call must not pass unnoticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acceptance {
     /// By a reply.
@@ -131,6 +133,7 @@ pub struct Permit(Grant);
 
 /// The reason why a permit does not permit a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PermitError {
     /// The permit is for another call or another session.
     OtherCall,

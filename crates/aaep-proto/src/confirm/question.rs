@@ -28,6 +28,13 @@ impl fmt::Display for UnsafeDefaultError {
 
 impl std::error::Error for UnsafeDefaultError {}
 
+/// The tool call that a question is about.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BoundCall {
+    pub(crate) tool: String,
+    pub(crate) digest: CallDigest,
+}
+
 /// A question about an action.
 ///
 /// ```
@@ -52,7 +59,7 @@ pub struct Confirmation {
     reversibility: Option<Reversibility>,
     allowed_replies: Option<Vec<String>>,
     extra_context: Option<Map<String, Value>>,
-    call: Option<(String, CallDigest)>,
+    call: Option<BoundCall>,
     summaries: [Option<String>; 3],
     variants: Map<String, Value>,
     meta: EventMeta,
@@ -85,7 +92,8 @@ impl Confirmation {
     /// Binds the permit to exactly this call.
     pub fn for_call(mut self, tool: impl Into<String>, arguments: &Value) -> Confirmation {
         let tool = tool.into();
-        self.call = Some((tool.clone(), CallDigest::of(&tool, arguments)));
+        let digest = CallDigest::of(&tool, arguments);
+        self.call = Some(BoundCall { tool, digest });
         self
     }
 
@@ -184,7 +192,7 @@ impl Confirmation {
     pub(crate) fn restore(
         asked: &AwaitingConfirmation,
         variants: &Map<String, Value>,
-        call: Option<(String, CallDigest)>,
+        call: Option<BoundCall>,
         takes_modified: bool,
         origin: Option<String>,
     ) -> Confirmation {
@@ -231,12 +239,12 @@ impl Confirmation {
         self.origin.as_deref()
     }
 
-    pub(crate) fn named_call(&self) -> Option<&(String, CallDigest)> {
+    pub(crate) fn bound_call(&self) -> Option<&BoundCall> {
         self.call.as_ref()
     }
 
     pub(crate) fn call(&self) -> Option<CallDigest> {
-        self.call.as_ref().map(|(_, digest)| *digest)
+        self.call.as_ref().map(|call| call.digest)
     }
 
     /// Returns the language variants and the metadata of the event.
@@ -279,8 +287,8 @@ impl Confirmation {
 
     /// Returns the content of the consent extension, or `None` if the question is not bound to a call.
     pub(crate) fn consent(&self) -> Option<Map<String, Value>> {
-        let (tool, digest) = self.call.as_ref()?;
-        match json!({"tool": tool, "call_digest": digest.to_string()}) {
+        let call = self.call.as_ref()?;
+        match json!({"tool": call.tool, "call_digest": call.digest.to_string()}) {
             Value::Object(map) => Some(map),
             _ => None,
         }

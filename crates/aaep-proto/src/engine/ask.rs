@@ -9,7 +9,7 @@ use super::question_texts::{countdown_text, countdowns};
 use super::questions::{NewQuestion, Phase, Question, QuestionContent, QuestionKind, ResolutionDetails};
 use super::subscription::SubscriptionKey;
 use super::timers::Timer;
-use super::{AskedQuestion, Cx, Engine, EngineError, JournalEntry, NoSubscriberPolicy};
+use super::{AskedCall, AskedQuestion, Cx, Engine, EngineError, JournalEntry, NoSubscriberPolicy};
 use crate::confirm::{Clarification, Confirmation, Resolution};
 use crate::id::{ReplyToken, SessionId};
 use crate::limits;
@@ -242,7 +242,7 @@ impl Engine {
 /// Returns what the journal keeps of a question.
 fn asked_question(token: &ReplyToken, question: &Question, timeout_seconds: u32) -> AskedQuestion {
     let (call, takes_modified) = match question.content() {
-        QuestionContent::Confirmation(asked) => (asked.named_call(), asked.takes_modified()),
+        QuestionContent::Confirmation(asked) => (asked.bound_call(), asked.takes_modified()),
         QuestionContent::Clarification(_) => (None, false),
     };
     AskedQuestion {
@@ -250,7 +250,7 @@ fn asked_question(token: &ReplyToken, question: &Question, timeout_seconds: u32)
         event: question.event().clone(),
         asked_at: question.asked_at(),
         deadline: question.asked_at().plus_seconds(timeout_seconds.into()),
-        call: call.map(|(tool, digest)| (tool.clone(), digest.to_string())),
+        call: call.map(|call| AskedCall { tool: call.tool.clone(), digest: call.digest.to_string() }),
         takes_modified,
         origin: question.origin().map(str::to_owned),
     }

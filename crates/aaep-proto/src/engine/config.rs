@@ -18,6 +18,7 @@ pub enum NoSubscriberPolicy {
 
 /// The configuration of an engine.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct EngineConfig {
     /// The producer of all sessions that name no other.
     pub producer: Producer,

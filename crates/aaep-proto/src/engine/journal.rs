@@ -18,6 +18,8 @@ use crate::time::Timestamp;
 
 /// One entry of the journal.
 ///
+/// Exhaustive on purpose: a journal that skips a kind of entry recovers less than the engine was promised.
+///
 /// ```
 /// use aaep_proto::engine::JournalEntry;
 /// let held = JournalEntry::Held("sub_1".parse()?, true);
@@ -80,12 +82,34 @@ pub struct AskedQuestion {
     pub asked_at: Timestamp,
     /// The wall clock when it times out.
     pub deadline: Timestamp,
-    /// The tool that it is about and the digest of the call.
-    pub call: Option<(String, String)>,
+    /// The call that it is about.
+    pub call: Option<AskedCall>,
     /// Whether the agent accepts a modified action.
     pub takes_modified: bool,
     /// The name that its asker gave it.
     pub origin: Option<String>,
+}
+
+/// The tool call that a question is about. Its JSON is an array of the two fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(String, String)", into = "(String, String)")]
+pub struct AskedCall {
+    /// The name of the tool.
+    pub tool: String,
+    /// The digest of the call.
+    pub digest: String,
+}
+
+impl From<(String, String)> for AskedCall {
+    fn from((tool, digest): (String, String)) -> AskedCall {
+        AskedCall { tool, digest }
+    }
+}
+
+impl From<AskedCall> for (String, String) {
+    fn from(call: AskedCall) -> (String, String) {
+        (call.tool, call.digest)
+    }
 }
 
 /// How a question was resolved.
@@ -148,11 +172,11 @@ impl SessionSnapshot {
 
     /// Updates the snapshot with a question that was asked in the session.
     pub fn ask(&mut self, asked: &AskedQuestion) {
-        if let (Payload::AwaitingConfirmation(payload), Some((tool, _))) = (&asked.event.payload, &asked.call)
+        if let (Payload::AwaitingConfirmation(payload), Some(call)) = (&asked.event.payload, &asked.call)
             && payload.is_irreversible()
             && self.guarded.len() < limits::CHECKED_ITEMS_PER_SESSION
         {
-            self.guarded.insert(tool.clone());
+            self.guarded.insert(call.tool.clone());
         }
     }
 

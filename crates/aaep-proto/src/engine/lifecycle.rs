@@ -8,12 +8,12 @@ use super::publish::engine_hints;
 use super::session_state::SessionState;
 use super::subscription::SubscriptionKey;
 use super::{Cx, Engine, EngineError, JournalEntry};
-use crate::id::{EventId, ReplyToken, SessionId};
+use crate::id::{Entropy, EventId, ReplyToken, SessionId};
 use crate::language::LanguageTag;
 use crate::limits;
 use crate::message::{
-    CancelledBy, CloseReason, CoreType, ErrorCategory, EventMeta, Localized, Payload, Producer, SessionCancelled,
-    SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolStatus, state,
+    CancelledBy, CloseReason, CoreType, Envelope, ErrorCategory, Event, EventMeta, Localized, Payload, Producer,
+    SessionCancelled, SessionCompleted, SessionErrored, SessionStarted, StateChanged, ToolCompleted, ToolStatus, state,
 };
 use crate::rule::{Problem, Rule};
 
@@ -26,6 +26,7 @@ use crate::rule::{Problem, Rule};
 /// # Ok::<(), aaep_proto::language::ParseLanguageTagError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SessionOptions {
     /// The payload of the first event.
     pub started: SessionStarted,
@@ -44,7 +45,38 @@ pub struct SessionOptions {
 impl SessionOptions {
     /// Makes the options of a session with this summary in English.
     pub fn new(summary: impl Into<String>) -> SessionOptions {
-        let started = SessionStarted { summary_normal: summary.into(), ..SessionStarted::default() };
+        SessionStarted { summary_normal: summary.into(), ..SessionStarted::default() }.into()
+    }
+
+    /// Sets the language of the agent's texts.
+    pub fn in_language(mut self, language: LanguageTag) -> SessionOptions {
+        self.language = language;
+        self
+    }
+
+    /// Adds texts of the first event in other languages, by field name with language suffix, and what the event carries
+    /// beside its payload.
+    pub fn with_variants(mut self, variants: Map<String, Value>, meta: EventMeta) -> SessionOptions {
+        (self.variants, self.meta) = (variants, meta);
+        self
+    }
+
+    /// Sets the producer of the session, if it is not the engine's own.
+    pub fn producer(mut self, producer: Producer) -> SessionOptions {
+        self.producer = Some(producer);
+        self
+    }
+
+    /// Sets the name by which the side of the agent finds the session again after a restart.
+    pub fn origin(mut self, origin: impl Into<String>) -> SessionOptions {
+        self.origin = Some(origin.into());
+        self
+    }
+}
+
+impl From<SessionStarted> for SessionOptions {
+    /// Makes the options of a session in English that starts with this payload.
+    fn from(started: SessionStarted) -> SessionOptions {
         let language = "en".parse().expect("en is a language tag");
         SessionOptions {
             started,
@@ -55,19 +87,21 @@ impl SessionOptions {
             origin: None,
         }
     }
-
-    /// Sets the language of the agent's texts.
-    pub fn in_language(mut self, language: LanguageTag) -> SessionOptions {
-        self.language = language;
-        self
-    }
 }
 
 /// Begins the summary for a subscriber that missed events.
-pub const MISSED_EVENTS: &str = "Some events were missed. Now";
+const MISSED_EVENTS: &str = "Some events were missed. Now";
+
+/// Makes the event that summarizes the state of a session for a subscriber that missed events. Its envelope is that of
+/// another event of the session, with an id of its own.
+pub fn state_summary_event(mut envelope: Envelope, state: &str, entropy: &mut dyn Entropy) -> Event {
+    envelope.event_id = EventId::random(entropy);
+    envelope.localization_hints = engine_hints();
+    Event { envelope, payload: state_summary(state, state, MISSED_EVENTS).into(), extra: Map::new() }
+}
 
 /// Makes a state change that summarizes the state of a session, with a text that begins with `intro`.
-pub fn state_summary(from: &str, state: &str, intro: &str) -> StateChanged {
+fn state_summary(from: &str, state: &str, intro: &str) -> StateChanged {
     let mut change = StateChanged::new(from, state);
     change.summary_normal = Some(format!("{intro}: {}.", state.replace('_', " ")));
     change

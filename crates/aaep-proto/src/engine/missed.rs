@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Map;
 
-use super::publish::engine_hints;
 use super::subscription::SubscriptionKey;
-use super::{Cx, Engine, MISSED_EVENTS, OutputFormat, state_summary};
+use super::{Cx, Engine, OutputFormat, state_summary_event};
 use crate::frame::Frame;
 use crate::id::{EventId, OutputId, SessionId};
 use crate::limits;
@@ -69,11 +68,8 @@ impl Engine {
     pub fn states_at_restart(&mut self, cx: &mut Cx<'_>, key: SubscriptionKey) -> Vec<Arc<Frame>> {
         let mut frames = Vec::new();
         for at_restart in self.recovery.states() {
-            let mut envelope = at_restart.envelope.clone();
-            envelope.event_id = EventId::random(cx.entropy);
-            envelope.localization_hints = engine_hints();
-            let payload = state_summary(&at_restart.state, &at_restart.state, MISSED_EVENTS).into();
-            frames.extend(self.frame_for(key, &Event { envelope, payload, extra: Map::new() }));
+            let summary = state_summary_event(at_restart.envelope.clone(), &at_restart.state, cx.entropy);
+            frames.extend(self.frame_for(key, &summary));
         }
         frames
     }

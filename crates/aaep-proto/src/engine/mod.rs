@@ -52,14 +52,15 @@ use crate::time::Moment;
 pub use config::{EngineConfig, NoSubscriberPolicy};
 pub use error::EngineError;
 pub use journal::{
-    AskedQuestion, JournalAck, JournalEntry, OutputFormat, ResolvedQuestion, SessionSnapshot, SubscriptionRecord,
+    AskedCall, AskedQuestion, JournalAck, JournalEntry, OutputFormat, ResolvedQuestion, SessionSnapshot,
+    SubscriptionRecord,
 };
-pub use lifecycle::{MISSED_EVENTS, SessionOptions, state_summary};
+pub use lifecycle::{SessionOptions, state_summary_event};
 pub use missed::ReplayItem;
 pub use queue::{CloseInfo, EngineEffect};
-pub use recovery::QuestionStatus;
+pub use recovery::{FoundQuestion, QuestionStatus};
 pub use replies::ReplyRejection;
-pub use restore::{PendingWork, RecoveredState};
+pub use restore::{Orphan, PendingPermit, PendingWork, RecoveredResolution, RecoveredState};
 pub use subscription::{ResumePolicy, SubscriptionKey};
 pub use subscriptions::SubscriberCounts;
 pub use tool_calls::InvokeError;

@@ -11,6 +11,9 @@ use crate::message::{CloseReason, Message};
 use crate::time::Moment;
 
 /// What the caller of an engine has to do next.
+///
+/// Exhaustive on purpose: a caller that ignores an effect loses an event, a decision or a record. A new kind of effect
+/// must not compile unnoticed.
 #[derive(Debug, PartialEq)]
 pub enum EngineEffect {
     /// Send an event to a subscription.

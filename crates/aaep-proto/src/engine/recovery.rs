@@ -21,6 +21,15 @@ pub enum QuestionStatus {
     Answered(ClarificationOutcome),
 }
 
+/// A question that was found by the name that its asker gave it.
+#[derive(Debug, PartialEq)]
+pub struct FoundQuestion<Status = QuestionStatus> {
+    /// The session in which it was asked.
+    pub session: SessionId,
+    /// What became of it.
+    pub status: Status,
+}
+
 /// A session whose agent has not adopted it after the restart.
 #[derive(Debug, Default)]
 pub(super) struct OrphanedSession {
@@ -28,8 +37,15 @@ pub(super) struct OrphanedSession {
     pub(super) origin: Option<String>,
     /// Tools that the user was asked about as irreversible.
     pub(super) guarded: BTreeSet<String>,
-    /// The irreversible calls that were accepted, with the names of their tools.
-    pub(super) grants: Vec<(String, Grant)>,
+    /// The irreversible calls that were accepted.
+    pub(super) grants: Vec<ToolGrant>,
+}
+
+/// An irreversible call that was accepted.
+#[derive(Debug)]
+pub(super) struct ToolGrant {
+    pub(super) tool: String,
+    pub(super) grant: Grant,
 }
 
 /// The state of a session at the restart.
@@ -82,7 +98,7 @@ impl Recovery {
     /// Adds the grant of an accepted question to its session, until the agent adopts that.
     pub(super) fn add_grant(&mut self, tool: &str, grant: &Grant) {
         if let Some(orphan) = self.orphans.get_mut(&grant.session) {
-            orphan.grants.push((tool.to_owned(), grant.clone()));
+            orphan.grants.push(ToolGrant { tool: tool.to_owned(), grant: grant.clone() });
         }
     }
 
@@ -115,14 +131,15 @@ impl Engine {
     /// Finds a question by the name that its asker gave it, so that an agent which does not know whether it asked need
     /// not ask twice. The permit of an accepted question is issued again as long as none was used; it does not expire
     /// later for that.
-    pub fn find_question(&self, origin: &str) -> Option<(SessionId, QuestionStatus)> {
+    pub fn find_question(&self, origin: &str) -> Option<FoundQuestion> {
         let unresolved = self.questions.iter().find(|(_, question)| question.origin() == Some(origin));
         if let Some((token, question)) = unresolved {
-            return Some((question.session().clone(), QuestionStatus::Pending(token.clone())));
+            let (session, status) = (question.session().clone(), QuestionStatus::Pending(token.clone()));
+            return Some(FoundQuestion { session, status });
         }
         Some(match self.recovery.outcome(origin)? {
             RememberedOutcome::Clarification { session, outcome } => {
-                (session.clone(), QuestionStatus::Answered(outcome.clone()))
+                FoundQuestion { session: session.clone(), status: QuestionStatus::Answered(outcome.clone()) }
             }
             RememberedOutcome::Confirmation { session, decision, resolution, modified_action, grant } => {
                 let outcome = ConfirmationOutcome {
@@ -131,7 +148,7 @@ impl Engine {
                     permit: grant.as_ref().and_then(|grant| self.issue_permit(grant)),
                     modified_action: modified_action.clone(),
                 };
-                (session.clone(), QuestionStatus::Decided(outcome))
+                FoundQuestion { session: session.clone(), status: QuestionStatus::Decided(outcome) }
             }
         })
     }

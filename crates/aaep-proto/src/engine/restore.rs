@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::journal::{AskedQuestion, ResolvedQuestion, SessionSnapshot, SubscriptionRecord};
 use super::publish::engine_hints;
 use super::questions::{NewQuestion, Phase, Question, QuestionContent};
-use super::recovery::{OrphanedSession, RememberedOutcome, StateAtRestart};
+use super::recovery::{OrphanedSession, RememberedOutcome, StateAtRestart, ToolGrant};
 use super::session_state::SessionState;
 use super::timers::Timer;
 use super::{Cx, Engine, EngineEffect, JournalEntry};
 use crate::confirm::{
-    Acceptance, AuditRecord, CallDigest, Clarification, ClarificationOutcome, Confirmation, Grant, Permit, Resolution,
+    Acceptance, AuditRecord, BoundCall, CallDigest, Clarification, ClarificationOutcome, Confirmation, Grant, Permit,
+    Resolution,
 };
 use crate::id::{ReplyToken, SessionId, ToolCallId};
 use crate::limits;
@@ -30,12 +31,23 @@ pub struct RecoveredState {
     pub broken: Vec<SessionSnapshot>,
     /// The questions that are not resolved.
     pub questions: Vec<AskedQuestion>,
-    /// Resolved questions of open sessions, and whether the permit of an accepted one was used.
-    pub settled: Vec<(AskedQuestion, ResolvedQuestion, bool)>,
+    /// The resolved questions of open sessions.
+    pub resolved: Vec<RecoveredResolution>,
     /// Tokens of the questions that were resolved last, the latest last.
     pub spent: Vec<ReplyToken>,
     /// The resumable subscriptions.
     pub subscriptions: Vec<SubscriptionRecord>,
+}
+
+/// A question that was resolved before the restart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecoveredResolution {
+    /// The question.
+    pub asked: AskedQuestion,
+    /// How it was resolved.
+    pub resolved: ResolvedQuestion,
+    /// Whether the permit of an accepted question was used: it must not be issued again.
+    pub permit_used: bool,
 }
 
 /// What the agent of a recovered session left undone.
@@ -49,8 +61,28 @@ pub struct PendingWork {
     pub calls: BTreeMap<ToolCallId, String>,
     /// Tools that the user was asked about as irreversible.
     pub guarded: BTreeSet<String>,
-    /// Permits that were not used, each with the tool and the digest of the call.
-    pub permits: Vec<(String, CallDigest, Permit)>,
+    /// Permits that were not used.
+    pub permits: Vec<PendingPermit>,
+}
+
+/// A permit that was not used before the restart.
+#[derive(Debug, PartialEq)]
+pub struct PendingPermit {
+    /// The tool that it permits to call.
+    pub tool: String,
+    /// The digest of the call that it permits.
+    pub call: CallDigest,
+    /// The permit.
+    pub permit: Permit,
+}
+
+/// A recovered session that no agent has adopted yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orphan {
+    /// The session.
+    pub session: SessionId,
+    /// The name that the side of the agent gave it.
+    pub origin: Option<String>,
 }
 
 impl Engine {
@@ -65,8 +97,8 @@ impl Engine {
         for snapshot in recovered.sessions {
             self.restore_session(cx, snapshot);
         }
-        for (asked, resolved, used) in recovered.settled {
-            self.restore_resolved(cx, &asked, resolved, used);
+        for resolution in recovered.resolved {
+            self.restore_resolved(cx, resolution);
         }
         for subscription in recovered.subscriptions {
             self.restore_subscription(cx, subscription);
@@ -115,14 +147,16 @@ impl Engine {
         self.timers.stop(Timer::Orphan(session.clone()));
         let calls = self.sessions.get(session).ok()?.calls().clone();
         let Some(orphan) = orphan else { return Some(PendingWork { calls, ..PendingWork::default() }) };
-        let issue = |(tool, grant): (String, Grant)| Some((tool, grant.call, self.issue_permit(&grant)?));
+        let issue = |ToolGrant { tool, grant }: ToolGrant| {
+            Some(PendingPermit { tool, call: grant.call, permit: self.issue_permit(&grant)? })
+        };
         let permits = orphan.grants.into_iter().filter_map(issue).collect();
         Some(PendingWork { calls, guarded: orphan.guarded, permits })
     }
 
-    /// Returns the sessions that no agent has adopted yet, with the names that the side of the agent gave them.
-    pub fn orphans(&self) -> impl Iterator<Item = (&SessionId, Option<&str>)> {
-        self.recovery.orphans().map(|(id, orphan)| (id, orphan.origin.as_deref()))
+    /// Returns the recovered sessions that no agent has adopted yet.
+    pub fn orphans(&self) -> impl Iterator<Item = Orphan> {
+        self.recovery.orphans().map(|(id, orphan)| Orphan { session: id.clone(), origin: orphan.origin.clone() })
     }
 
     /// Ends a session that no agent adopted in time.
@@ -179,7 +213,7 @@ impl Engine {
             subscription_id: None,
             shown,
             consequence,
-            call: asked.call.as_ref().map(|(_, digest)| digest.clone()),
+            call: asked.call.as_ref().map(|call| call.digest.clone()),
         };
         self.questions.remember_resolved(&asked.token);
         self.out.push(EngineEffect::Audit(Box::new(record.clone())));
@@ -187,17 +221,18 @@ impl Engine {
         self.out.record(|| JournalEntry::Decided(Box::new(resolved)));
     }
 
-    fn restore_resolved(&mut self, cx: &Cx<'_>, asked: &AskedQuestion, resolved: ResolvedQuestion, used: bool) {
+    fn restore_resolved(&mut self, cx: &Cx<'_>, resolution: RecoveredResolution) {
+        let RecoveredResolution { asked, resolved, permit_used } = resolution;
         let record = resolved.record;
         let Ok(session) = self.sessions.get_mut(&record.session_id) else { return };
-        let grant = if used { None } else { recovered_grant(cx, asked, &record) };
-        if used {
+        let grant = if permit_used { None } else { recovered_grant(cx, &asked, &record) };
+        if permit_used {
             self.permits.mark_used(&asked.token);
         } else if record.decision == Some(Decision::Accept) {
             session.commit_recovered(&asked.event);
             session.resolve_question(&asked.token, true);
-            if let (Some((tool, _)), Some(grant)) = (&asked.call, &grant) {
-                self.recovery.add_grant(tool, grant);
+            if let (Some(call), Some(grant)) = (&asked.call, &grant) {
+                self.recovery.add_grant(&call.tool, grant);
             }
         }
         let Some(origin) = &asked.origin else { return };
@@ -241,14 +276,14 @@ fn recovered_grant(cx: &Cx<'_>, asked: &AskedQuestion, record: &AuditRecord) -> 
         return None;
     }
     let acceptance = Acceptance::of(payload, record.resolution)?;
-    let (_, digest) = asked.call.as_ref()?;
+    let call = asked.call.as_ref()?;
     let whole = limits::PERMIT_LIFETIME_SECONDS * 1_000_000;
     let ends = record.decided_at.plus_seconds(limits::PERMIT_LIFETIME_SECONDS);
     let left = u64::try_from(ends.micros() - cx.now.wall.micros()).unwrap_or(0).min(whole);
     Some(Grant {
         session: record.session_id.clone(),
         token: asked.token.clone(),
-        call: digest.parse().ok()?,
+        call: call.digest.parse().ok()?,
         acceptance,
         expires: cx.now.moment.plus_micros(left),
     })
@@ -261,7 +296,7 @@ fn recovered_question(asked: &AskedQuestion, cx: &Cx<'_>) -> Option<Question> {
     let (content, timeout_seconds) = match &event.payload {
         Payload::AwaitingConfirmation(payload) => {
             let call = match &asked.call {
-                Some((tool, digest)) => Some((tool.clone(), digest.parse().ok()?)),
+                Some(call) => Some(BoundCall { tool: call.tool.clone(), digest: call.digest.parse().ok()? }),
                 None => None,
             };
             let confirmation = Confirmation::restore(payload, &event.extra, call, asked.takes_modified, origin);

@@ -14,6 +14,7 @@ macro_rules! words {
     ) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[non_exhaustive]
         pub enum $name {
             $( $(#[$vdoc])* $variant, )+
             /// A value that this version of the protocol does not know.

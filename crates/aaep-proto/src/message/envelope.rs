@@ -8,7 +8,7 @@ use super::{TextDirection, Urgency, Verbosity};
 use crate::id::{EventId, SessionId};
 use crate::json::Json;
 use crate::language::LanguageTag;
-use crate::record::{FieldType, FromJson, UnknownFields, record};
+use crate::record::{FieldType, FromJson, ObjectSchema, Record, UnknownFields, record};
 use crate::rule::Rule;
 use crate::time::Timestamp;
 use crate::to_json::ToJson;
@@ -215,6 +215,14 @@ record! {
         correlation_id: Option<String> = ANY_TEXT,
         /// Data of extensions by prefix.
         extensions: Option<Map<String, Value>> = FieldType::Extensions,
+    }
+}
+
+impl Envelope {
+    /// Returns the schema of the envelope.
+    pub fn shape() -> &'static ObjectSchema {
+        static SHAPE: ObjectSchema = <Envelope as Record>::SHAPE;
+        &SHAPE
     }
 }
 

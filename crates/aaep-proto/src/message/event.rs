@@ -28,6 +28,7 @@ macro_rules! core_events {
         /// assert_eq!(short, long);
         /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
         pub enum CoreType {
             $( $(#[$doc])* $name, )+
         }
@@ -61,6 +62,7 @@ macro_rules! core_events {
 
         /// The payload of an event.
         #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
         pub enum Payload {
             $( $(#[$doc])* $name($name), )+
             /// An event type of an extension. Its fields are kept in [`Event::extra`].

@@ -43,6 +43,7 @@ macro_rules! messages {
     ($( $(#[$doc:meta])* $name:ident = $wire:expr ),+ $(,)?) => {
         /// The messages besides events.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[non_exhaustive]
         pub enum MessageType {
             $( $(#[$doc])* $name, )+
         }
@@ -80,6 +81,7 @@ macro_rules! messages {
         /// # Ok::<(), aaep_proto::message::MessageError>(())
         /// ```
         #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
         pub enum Message {
             /// An event.
             Event(Box<Event>),
@@ -145,6 +147,7 @@ messages! {
 
 /// Why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MessageError {
     /// They are not JSON.
     Syntax(crate::json::SyntaxError),

@@ -6,18 +6,8 @@ use crate::time::Moment;
 const TOKEN_MILLIONTHS: i64 = 1_000_000;
 
 /// A token bucket that holds the tokens of one second.
-///
-/// ```
-/// use aaep_proto::shaping::budget::RateBudget;
-/// use aaep_proto::time::Moment;
-/// let mut budget = RateBudget::new(Some(1), Moment::default());
-/// assert!(budget.take(Moment::default()));
-/// assert!(!budget.take(Moment::from_millis(999)));
-/// assert_eq!(budget.ready_at(Moment::from_millis(999)), Moment::from_millis(1000));
-/// assert!(budget.take(Moment::from_millis(1000)));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateBudget {
+pub(crate) struct RateBudget {
     /// Events per second; unlimited if `None`.
     rate: Option<u32>,
     tokens: i64,
@@ -26,14 +16,14 @@ pub struct RateBudget {
 
 impl RateBudget {
     /// Creates a full bucket.
-    pub fn new(rate: Option<u32>, now: Moment) -> RateBudget {
+    pub(crate) fn new(rate: Option<u32>, now: Moment) -> RateBudget {
         // The slowest rate is one event per second; zero would never send anything.
         let rate = rate.map(|r| r.max(1));
         RateBudget { rate, tokens: i64::from(rate.unwrap_or(0)) * TOKEN_MILLIONTHS, refilled: now }
     }
 
     /// Changes the rate. Used tokens stay used, so that a change of rate never allows more events.
-    pub fn with_rate(mut self, rate: Option<u32>, now: Moment) -> RateBudget {
+    pub(crate) fn with_rate(mut self, rate: Option<u32>, now: Moment) -> RateBudget {
         let rate = rate.map(|r| r.max(1));
         if self.rate == rate {
             return self;
@@ -45,7 +35,7 @@ impl RateBudget {
     }
 
     /// Takes a token and returns whether there was one.
-    pub fn take(&mut self, now: Moment) -> bool {
+    pub(crate) fn take(&mut self, now: Moment) -> bool {
         if self.rate.is_none() {
             return true;
         }
@@ -58,7 +48,7 @@ impl RateBudget {
     }
 
     /// Takes a token even if there is none; the bucket then refills from below zero.
-    pub fn force_take(&mut self, now: Moment) {
+    pub(crate) fn force_take(&mut self, now: Moment) {
         if self.rate.is_some() {
             self.refill(now);
             self.tokens -= TOKEN_MILLIONTHS;
@@ -66,7 +56,7 @@ impl RateBudget {
     }
 
     /// Returns when the next token is available.
-    pub fn ready_at(&self, now: Moment) -> Moment {
+    pub(crate) fn ready_at(&self, now: Moment) -> Moment {
         let Some(rate) = self.rate else { return now };
         let missing = TOKEN_MILLIONTHS - self.tokens - gain(rate, now.since(self.refilled));
         if missing <= 0 {

@@ -13,34 +13,34 @@ use crate::pace::spoken_words;
 
 /// Several chunks of text that are sent as one event.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CoalescedText {
+pub(crate) struct CoalescedText {
     /// The newest of the chunks, which provides everything but the text.
-    pub frame: Arc<Frame>,
+    pub(crate) frame: Arc<Frame>,
     /// How many characters of the output precede it.
-    pub position: u64,
+    pub(crate) position: u64,
     /// The text.
-    pub text: String,
+    pub(crate) text: String,
     /// The boundary at its end.
-    pub level: BoundaryLevel,
+    pub(crate) level: BoundaryLevel,
     /// The boundary at its end as the terms name it.
-    pub hint: Boundary,
+    pub(crate) hint: Boundary,
     /// Whether it ends the output.
-    pub complete: bool,
+    pub(crate) complete: bool,
 }
 
 impl CoalescedText {
     /// Returns the session that the text belongs to.
-    pub fn session(&self) -> &SessionId {
+    pub(crate) fn session(&self) -> &SessionId {
         self.frame.session()
     }
 
     /// Returns the output that the text belongs to.
-    pub fn output(&self) -> Option<&OutputId> {
+    pub(crate) fn output(&self) -> Option<&OutputId> {
         self.frame.output()
     }
 
     /// Returns how many characters of the output are sent once it is.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.position + self.text.chars().count() as u64
     }
 

@@ -1,9 +1,12 @@
-//! Fits events to the terms of a subscription: language and verbosity ([`tailor`]), boundaries ([`segment`], [`text`]),
-//! coalescing ([`fold`]), rate ([`budget`]), and the queue of waiting events ([`outbox`]).
+//! Fits events to the terms of a subscription.
+//!
+//! Where text may be cut is public, since subscribers cut text too: [`segment`] finds boundaries, [`text`] cuts at those
+//! that the terms allow. The other parts are the engine's: `tailor` (language and verbosity), `fold` (coalescing),
+//! `budget` (rate), and `outbox` (the queue of waiting events).
 
-pub mod budget;
-pub mod fold;
-pub mod outbox;
+pub(crate) mod budget;
+pub(crate) mod fold;
+pub(crate) mod outbox;
 pub mod segment;
-pub mod tailor;
+pub(crate) mod tailor;
 pub mod text;

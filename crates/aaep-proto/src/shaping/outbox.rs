@@ -20,39 +20,39 @@ use crate::message::Payload;
 use crate::negotiate::Terms;
 use crate::time::{Moment, Timestamp};
 
-pub use super::fold::CoalescedText;
+pub(crate) use super::fold::CoalescedText;
 use crate::pace::spoken_words;
 
 /// The part of the terms that the outbox applies: rate, pace and boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutboxTerms {
+pub(crate) struct OutboxTerms {
     /// Most events per second.
-    pub rate: Option<u32>,
+    pub(crate) rate: Option<u32>,
     /// Words per minute.
-    pub pace_wpm: Option<u32>,
+    pub(crate) pace_wpm: Option<u32>,
     /// Where text may be split.
-    pub boundaries: BoundarySet,
+    pub(crate) boundaries: BoundarySet,
 }
 
 impl OutboxTerms {
     /// Extracts them from the terms of a subscription.
-    pub fn of(terms: &Terms) -> OutboxTerms {
+    pub(crate) fn of(terms: &Terms) -> OutboxTerms {
         OutboxTerms { rate: terms.rate(), pace_wpm: terms.pace_wpm(), boundaries: BoundarySet::of(terms) }
     }
 }
 
 /// An event that may be sent now.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ReleasedFrame {
+pub(crate) struct ReleasedFrame {
     /// The event.
-    pub content: OutgoingFrame,
+    pub(crate) content: OutgoingFrame,
     /// The timestamp of an event of the session that overtook it, so it must not claim to be earlier.
-    pub not_before: Option<Timestamp>,
+    pub(crate) not_before: Option<Timestamp>,
 }
 
 /// The form in which an event is sent.
 #[derive(Clone, Debug, PartialEq)]
-pub enum OutgoingFrame {
+pub(crate) enum OutgoingFrame {
     /// The frame as it is, shared by all subscriptions with equal terms.
     Frame(Arc<Frame>),
     /// Several chunks of text as one.
@@ -141,7 +141,7 @@ struct QueuedFrame {
 
 /// The outbox of one subscription.
 #[derive(Clone, Debug)]
-pub struct Outbox {
+pub(crate) struct Outbox {
     budget: RateBudget,
     terms: OutboxTerms,
     /// When the announcement of the last text ends.
@@ -165,7 +165,7 @@ pub struct Outbox {
 
 impl Outbox {
     /// Creates an empty outbox.
-    pub fn new(terms: OutboxTerms, now: Moment) -> Outbox {
+    pub(crate) fn new(terms: OutboxTerms, now: Moment) -> Outbox {
         Outbox {
             budget: RateBudget::new(terms.rate, now),
             terms,
@@ -184,32 +184,32 @@ impl Outbox {
     }
 
     /// Sets whether the link is blocked.
-    pub fn set_blocked(&mut self, blocked: bool) {
+    pub(crate) fn set_blocked(&mut self, blocked: bool) {
         self.blocked = blocked;
     }
 
     /// Returns whether the link is blocked.
-    pub fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         self.blocked
     }
 
     /// Permits this many more events to wait.
-    pub fn allow_more(&mut self, events: usize) {
+    pub(crate) fn allow_more(&mut self, events: usize) {
         self.max_waiting += events;
     }
 
     /// Returns how many events wait.
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.queued.len() + self.urgent.len()
     }
 
     /// Returns how many bytes of text wait.
-    pub fn queued_text_bytes(&self) -> usize {
+    pub(crate) fn queued_text_bytes(&self) -> usize {
         self.queued_text_bytes
     }
 
     /// Returns the approximate memory of all waiting events.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let held = self.queued.values().map(|held| match &held.content {
             QueuedContent::Text(text) => text.bytes(),
             QueuedContent::State(frame, _) | QueuedContent::Other(frame) => frame.memory_bytes(),
@@ -222,12 +222,12 @@ impl Outbox {
     }
 
     /// Returns whether a bound is exceeded. The subscription must then be closed, since no event may be dropped.
-    pub fn is_overfull(&self) -> bool {
+    pub(crate) fn is_overfull(&self) -> bool {
         self.waiting() > self.max_waiting || self.queued_text_bytes > limits::OUTBOX_TEXT_BYTES
     }
 
     /// Queues a frame and passes the events that may be sent now to `out`, in order.
-    pub fn push(&mut self, frame: &Arc<Frame>, now: Moment, out: &mut impl FnMut(ReleasedFrame)) {
+    pub(crate) fn push(&mut self, frame: &Arc<Frame>, now: Moment, out: &mut impl FnMut(ReleasedFrame)) {
         match frame.class() {
             FrameClass::Critical => self.push_critical(frame, now, out),
             class => {
@@ -245,7 +245,7 @@ impl Outbox {
     }
 
     /// Records a state change that is not sent: the next one then starts from the state before it.
-    pub fn skip_state(&mut self, frame: &Frame) {
+    pub(crate) fn skip_state(&mut self, frame: &Frame) {
         let session = frame.session();
         let key = FoldKey { session: session.clone(), kind: FoldKind::State };
         let waiting = self.places.get(&key).and_then(|place| match &self.queued.get(place)?.content {
@@ -258,13 +258,13 @@ impl Outbox {
     }
 
     /// Forgets a session that has ended.
-    pub fn forget(&mut self, session: &SessionId) {
+    pub(crate) fn forget(&mut self, session: &SessionId) {
         self.last_sent_state.remove(session);
         self.latest.remove(session);
     }
 
     /// Passes the events that may be sent by now to `out`.
-    pub fn pump(&mut self, now: Moment, out: &mut impl FnMut(ReleasedFrame)) {
+    pub(crate) fn pump(&mut self, now: Moment, out: &mut impl FnMut(ReleasedFrame)) {
         if self.blocked {
             return;
         }
@@ -287,7 +287,7 @@ impl Outbox {
     }
 
     /// Returns when [`Outbox::pump`] should be called next, or `None` if nothing can be sent.
-    pub fn ready_at(&self, now: Moment) -> Option<Moment> {
+    pub(crate) fn ready_at(&self, now: Moment) -> Option<Moment> {
         if self.blocked {
             return None;
         }
@@ -493,3 +493,6 @@ impl Outbox {
         Some(held)
     }
 }
+
+#[cfg(test)]
+mod tests;

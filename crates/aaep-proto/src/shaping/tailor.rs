@@ -9,7 +9,7 @@ use crate::record::FieldType;
 
 /// The part of the terms that decides the texts of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TextPreferences {
+pub(crate) struct TextPreferences {
     verbosity: Verbosity,
     languages: Vec<String>,
     load: CognitiveLoad,
@@ -17,7 +17,7 @@ pub struct TextPreferences {
 
 impl TextPreferences {
     /// Extracts them from the terms of a subscription.
-    pub fn of(terms: &crate::negotiate::Terms) -> TextPreferences {
+    pub(crate) fn of(terms: &crate::negotiate::Terms) -> TextPreferences {
         TextPreferences {
             verbosity: terms.verbosity().clone(),
             languages: terms.languages().iter().map(|t| t.as_str().to_owned()).collect(),
@@ -26,12 +26,12 @@ impl TextPreferences {
     }
 
     /// Returns whether the event is sent at all: at low cognitive load, background events are not.
-    pub fn wants(&self, event: &Event) -> bool {
+    pub(crate) fn wants(&self, event: &Event) -> bool {
         self.load != CognitiveLoad::Low || *event.urgency() != Urgency::Background
     }
 
     /// Returns the event with the texts that fit. It is still the same event, so it keeps its id (decision 8).
-    pub fn tailor(&self, event: &Event) -> Event {
+    pub(crate) fn tailor(&self, event: &Event) -> Event {
         let mut event = event.clone();
         let verbosity = select_summaries(&mut event, &self.verbosity);
         event.envelope.verbosity = verbosity;

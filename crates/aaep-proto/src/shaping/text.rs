@@ -14,14 +14,7 @@ const STEP_BYTES: usize = 4096;
 /// 16384 characters.
 const MAX_PENDING_BYTES: usize = 8192;
 
-/// The boundaries at which text is split.
-///
-/// ```
-/// use aaep_proto::message::Boundary;
-/// use aaep_proto::shaping::text::BoundarySet;
-/// let boundaries = BoundarySet::at(&[Boundary::Sentence, Boundary::Completion]);
-/// assert!(!boundaries.needs_words());
-/// ```
+/// The boundaries at which text is split. See [`OutputText`] for an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BoundarySet {
     /// One bit per boundary, in the order of [`Boundary`].
@@ -38,12 +31,12 @@ impl BoundarySet {
     }
 
     /// Extracts the set from the terms of a subscription.
-    pub fn of(terms: &Terms) -> BoundarySet {
+    pub(crate) fn of(terms: &Terms) -> BoundarySet {
         BoundarySet { whole: *terms.load() == CognitiveLoad::Low, ..BoundarySet::at(terms.boundaries()) }
     }
 
     /// Returns whether the segmenter must find words.
-    pub fn needs_words(self) -> bool {
+    pub(crate) fn needs_words(self) -> bool {
         self.finest() == Some(BoundaryLevel::Word)
     }
 
@@ -60,13 +53,13 @@ impl BoundarySet {
     }
 
     /// Returns whether text may be split at a boundary of this level.
-    pub fn allows(self, level: BoundaryLevel, at_end: bool) -> bool {
+    pub(crate) fn allows(self, level: BoundaryLevel, at_end: bool) -> bool {
         at_end || self.finest().is_some_and(|finest| level >= finest)
     }
 
     /// Returns the coarsest negotiated boundary that a split of this level satisfies. A split because of length, which
     /// satisfies none, gets the finest negotiated one, or the coarsest if text is sent as a whole.
-    pub fn hint(self, level: BoundaryLevel, at_end: bool) -> Boundary {
+    pub(crate) fn hint(self, level: BoundaryLevel, at_end: bool) -> Boundary {
         let satisfied = [
             (Boundary::Completion, at_end),
             (Boundary::Paragraph, at_end || level >= BoundaryLevel::Paragraph),
@@ -110,7 +103,7 @@ pub struct Cursor {
 
 impl Cursor {
     /// Returns how many characters were sent.
-    pub fn chars(self) -> u64 {
+    pub(crate) fn chars(self) -> u64 {
         self.chars
     }
 }
@@ -210,7 +203,7 @@ impl OutputText {
     }
 
     /// Returns the cursor moved by the last step, to the end of the buffer.
-    pub fn advance_end(&self, end: Cursor) -> Cursor {
+    pub(crate) fn advance_end(&self, end: Cursor) -> Cursor {
         Cursor { chars: end.chars + self.released_chars, ..self.cursor_at_end(0) }
     }
 
@@ -224,7 +217,7 @@ impl OutputText {
     }
 
     /// Returns whether the output has ended.
-    pub fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.finished
     }
 
@@ -268,22 +261,22 @@ impl OutputText {
     }
 
     /// Returns a cursor at the end of the text so far, for a subscription that joins now.
-    pub fn cursor_at_end(&self, chars: u64) -> Cursor {
+    pub(crate) fn cursor_at_end(&self, chars: u64) -> Cursor {
         Cursor { bytes: self.base + self.buffer.len() as u64, chars, done: self.finished }
     }
 
     /// Returns the text between two cursors, or `None` if it is no longer in the buffer.
-    pub fn between(&self, from: Cursor, to: Cursor) -> Option<&str> {
+    pub(crate) fn between(&self, from: Cursor, to: Cursor) -> Option<&str> {
         (from.bytes >= self.base && from.bytes <= to.bytes).then(|| self.slice(from.bytes, to.bytes))
     }
 
     /// Returns the level of the boundary at a cursor.
-    pub fn level(&self, at: Cursor) -> BoundaryLevel {
+    pub(crate) fn level(&self, at: Cursor) -> BoundaryLevel {
         self.level_at(at.bytes)
     }
 
     /// Returns a cursor moved to character `chars` of the output, or to the end of the buffer.
-    pub fn advance(&self, from: Cursor, chars: u64) -> Cursor {
+    pub(crate) fn advance(&self, from: Cursor, chars: u64) -> Cursor {
         let steps = chars.saturating_sub(from.chars);
         let rest = self.slice(from.bytes.max(self.base), self.base + self.buffer.len() as u64);
         let passed: usize = rest.chars().take(usize::try_from(steps).unwrap_or(usize::MAX)).map(char::len_utf8).sum();
@@ -291,7 +284,7 @@ impl OutputText {
     }
 
     /// Restores text that ends at `end` and returns the cursor at its start, so that it can be split again.
-    pub fn restore(&mut self, end: Cursor, text: &str) -> Cursor {
+    pub(crate) fn restore(&mut self, end: Cursor, text: &str) -> Cursor {
         let start = end.bytes.saturating_sub(text.len() as u64);
         let missing = usize::try_from(self.base.saturating_sub(start)).unwrap_or(0);
         if let Some(missing) = text.get(..missing).filter(|missing| !missing.is_empty()) {

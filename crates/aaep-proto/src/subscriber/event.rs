@@ -20,6 +20,7 @@ use crate::time::Moment;
 /// assert_eq!(retrying.map_time(|at| at.micros()), SubscriberEvent::Retrying(1_500_000));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum SubscriberEvent<At = Moment> {
     /// The producer accepted the subscription on these terms.
     Accepted(Box<SubscriptionAccepted>),

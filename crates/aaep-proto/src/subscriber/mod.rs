@@ -58,6 +58,7 @@ pub enum HandshakeMode {
 /// assert_eq!(config.request.subscriber_id, "reader-1");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SubscriberConfig {
     /// The request: the subscriber's name and its capabilities.
     pub request: SubscriptionRequest,
@@ -85,6 +86,12 @@ impl SubscriberConfig {
             decided_by: None,
         }
     }
+
+    /// Sets whether the producer implements the handshake.
+    pub fn handshake(mut self, handshake: HandshakeMode) -> SubscriberConfig {
+        self.handshake = handshake;
+        self
+    }
 }
 
 /// Where to resume a subscription, if the transport can.
@@ -98,6 +105,7 @@ pub struct ResumePoint {
 
 /// A gap in the events that were received.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Gap {
     /// Events of a session with these numbers were not received.
     Numbers {
@@ -113,6 +121,8 @@ pub enum Gap {
 }
 
 /// Why a subscriber ended for good.
+///
+/// Exhaustive on purpose: a user who hears nothing any more has to be told why.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EndReason {
     /// This side closed it.
@@ -126,6 +136,9 @@ pub enum EndReason {
 }
 
 /// What the caller must do.
+///
+/// Exhaustive on purpose: a caller that ignores an effect loses a message or an event. A new kind of effect must not
+/// compile unnoticed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SubscriberEffect {
     /// Connect now, and resume at this point if the transport can.

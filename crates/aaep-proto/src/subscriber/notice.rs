@@ -14,6 +14,7 @@ macro_rules! notices {
     ($( $(#[$doc:meta])* $name:ident $(( $($field:ident : $ty:ty),+ ))? = $text:literal ),+ $(,)?) => {
         /// The kind of a notice.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[non_exhaustive]
         pub enum NoticeKind {
             $( $(#[$doc])* $name, )+
         }
@@ -30,6 +31,7 @@ macro_rules! notices {
         /// assert_eq!(Notice::Stalled(45).to_string(), "Nothing was heard from the agent for 45 seconds.");
         /// ```
         #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
         pub enum Notice {
             $( $(#[$doc])* $name $(( $($ty),+ ))?, )+
         }

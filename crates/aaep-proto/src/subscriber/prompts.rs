@@ -65,6 +65,7 @@ impl Prompt {
 
 /// Why a question is no longer open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PromptEnd {
     /// The user's answer was sent.
     AnsweredHere,

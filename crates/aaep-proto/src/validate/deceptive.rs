@@ -10,6 +10,8 @@ use crate::json::Json;
 use crate::limits;
 
 /// The reason why a text may deceive.
+///
+/// Exhaustive on purpose: whoever shows a question has to warn of each of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deception {
     /// A character that is neither visible nor audible.

@@ -36,6 +36,7 @@ use crate::rule::{Problem, Rule, Severity};
 
 /// The type that a document claims to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DocumentType {
     /// One of the twelve core events.
     Core(CoreType),

@@ -3,7 +3,7 @@
 use aaep_proto::limits;
 use aaep_proto::message::{CoreType, Event, Message, Response};
 use aaep_proto::subscriber::{
-    DisconnectReason, HandshakeMode, PromptAnswer, PromptEnd, SubscriberConfig, SubscriberEffect, SubscriberEvent,
+    DisconnectReason, HandshakeMode, PromptAnswer, PromptEnd, SubscriberEffect, SubscriberEvent,
 };
 use aaep_proto::time::Timestamp;
 use proptest::prelude::*;
@@ -146,7 +146,7 @@ proptest! {
     #[test]
     fn arbitrary_streams_do_no_harm(steps in proptest::collection::vec(arbitrary_step(), 0..120), absent: bool) {
         let handshake = if absent { HandshakeMode::Absent } else { HandshakeMode::Full };
-        let mut world = SubscriberHarness::new(SubscriberConfig { handshake, ..config(replying()) });
+        let mut world = SubscriberHarness::new(config(replying()).handshake(handshake));
         world.act(|s, cx| s.start(cx));
         let mut critical = Vec::new();
         for step in &steps {

@@ -4,7 +4,7 @@ use aaep_proto::limits;
 use aaep_proto::message::Message;
 use aaep_proto::subscriber::{
     DisconnectReason, EndReason, Gap, HandshakeMode, Notice, NoticeKind, PromptAnswer, PromptReplyError,
-    SubscriberConfig, SubscriberEffect, SubscriberEvent,
+    SubscriberEffect, SubscriberEvent,
 };
 use aaep_proto::time::Moment;
 use serde_json::json;
@@ -95,7 +95,9 @@ fn silent_connection_is_closed_only_if_the_transport_has_signs_of_life() {
     world.act(|s, cx| s.handle_activity(cx));
     assert_eq!(world.notices(), [NoticeKind::Alive]);
 
-    let mut world = SubscriberHarness::new(SubscriberConfig { give_up_silent: true, ..config(replying()) });
+    let mut config = config(replying());
+    config.give_up_silent = true;
+    let mut world = SubscriberHarness::new(config);
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     world.accept("sub_1", replying());
@@ -106,7 +108,7 @@ fn silent_connection_is_closed_only_if_the_transport_has_signs_of_life() {
 
 #[test]
 fn producers_without_handshake_are_received_and_replied_to() {
-    let mut world = SubscriberHarness::new(SubscriberConfig { handshake: HandshakeMode::Absent, ..config(replying()) });
+    let mut world = SubscriberHarness::new(config(replying()).handshake(HandshakeMode::Absent));
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     assert!(world.sent().is_empty());

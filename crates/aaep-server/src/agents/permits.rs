@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use aaep::recovery::PendingPermit;
 use aaep::{CallDigest, Permit};
 use serde_json::Value;
 
@@ -45,9 +46,9 @@ impl UnusedPermits {
     }
 
     /// Adds the permits that were granted before a restart.
-    pub(super) fn add_recovered(&self, recovered: Vec<(String, CallDigest, Permit)>) {
+    pub(super) fn add_recovered(&self, recovered: Vec<PendingPermit>) {
         let mut permits = self.lock();
-        for (tool, call, permit) in recovered.into_iter().take(MAX_PERMITS) {
+        for PendingPermit { tool, call, permit } in recovered.into_iter().take(MAX_PERMITS) {
             // The engine records a question without arguments as one with `null`.
             let names_args = call != CallDigest::of(&tool, &Value::Null);
             permits.push_back(UnusedPermit { tool, call: if names_args { Some(call) } else { None }, permit });

@@ -64,6 +64,7 @@ fn clarification_errors(error: aaep::Error) -> Vec<AgentError> {
         UnanswerableError::DefaultIsNoChoice => {
             AgentError::at("/default_response", "Set default_response to the value of one of the choices.")
         }
+        other => AgentError::new(other.to_string()),
     }]
 }
 
@@ -213,7 +214,7 @@ fn clarification(payload: &AwaitingClarification, event: &CompletedEvent) -> Cla
         ResponseKind::MultipleChoice => Clarification::choice(&payload.question, choices),
         ResponseKind::YesNo => Clarification::yes_no(&payload.question),
         ResponseKind::Numeric => Clarification::numeric(&payload.question),
-        ResponseKind::Freetext | ResponseKind::Other(_) => Clarification::freetext(&payload.question),
+        _ => Clarification::freetext(&payload.question),
     };
     clarification = kinds.into_iter().fold(clarification, Clarification::or);
     if let Some(context) = &payload.context {

@@ -6,7 +6,7 @@ use aaep::message::{CORE_CONTEXT, CORE_TYPES, CoreType, Envelope, Event, Produce
 use aaep::{CallDigest, LanguageTag};
 use aaep_proto::json::Json;
 use aaep_proto::limits;
-use aaep_proto::record::{FieldType, Record};
+use aaep_proto::record::FieldType;
 use aaep_proto::time::Timestamp;
 use aaep_proto::validate::redact_field;
 use aaep_proto::{Rule, Severity, Validator};
@@ -177,7 +177,7 @@ impl RawEvent {
     pub(super) fn reaches_engine_whole(&self) -> bool {
         let Some(core) = self.core else { return false };
         self.object.iter().all(|(name, value)| {
-            let mut fields = Envelope::SHAPE.fields.iter().chain(core.shape().fields);
+            let mut fields = Envelope::shape().fields.iter().chain(core.shape().fields);
             !FIELDS_SET_BY_ENGINE.contains(&name.as_str())
                 && fields.find(|field| field.name == name).is_none_or(|field| is_kept_whole(&field.kind, value))
         })

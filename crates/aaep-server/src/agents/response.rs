@@ -85,6 +85,7 @@ fn to_sentence(text: &str) -> String {
 /// assert_eq!(refused.to_json()["problems"][0]["message"], "Ask first.");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum AgentResponse {
     /// The event was emitted.
     Published {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use aaep_proto::message::{CoreType, Envelope};
-use aaep_proto::record::Record;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Map, Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -122,7 +121,7 @@ fn sample_events_cover_every_field_of_every_type() {
     let events = events();
     for core in CoreType::ALL {
         let event = events.iter().find(|event| core_type(event) == Some(*core)).expect("an event of each type");
-        for field in Envelope::SHAPE.fields.iter().chain(core.shape().fields) {
+        for field in Envelope::shape().fields.iter().chain(core.shape().fields) {
             assert!(event.get(field.name).is_some(), "{} of {}", field.name, core.as_str());
         }
     }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use aaep_test::brltty::TestBrltty;
+
 use super::agents::Demo;
-use super::brltty::TestBrltty;
 use super::tmux::Tmux;
 
 /// A display and a terminal that shows its lines there.

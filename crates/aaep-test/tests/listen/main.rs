@@ -7,9 +7,6 @@
 mod agents;
 mod banking;
 mod braille;
-#[path = "../../../aaep-voice/tests/brltty/mod.rs"]
-#[allow(dead_code, reason = "shared with the tests of displays")]
-mod brltty;
 mod demo;
 mod endless;
 mod hostile;
@@ -18,8 +15,5 @@ mod options;
 mod said;
 mod scenes;
 mod speech;
-#[path = "../../../aaep-voice/tests/speechd/mod.rs"]
-#[allow(dead_code, reason = "shared with the tests of voices")]
-mod speechd;
 mod tmux;
 mod windows;

@@ -4,14 +4,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use aaep_test::{Process, Serving, aaep};
+use aaep_test::{Process, Serving, aaep, soon};
 use futures_util::StreamExt;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::agents::{Demo, FakeProducer};
-use super::speechd::soon;
 use super::tmux::{Tmux, until};
 
 /// A temporary home directory.

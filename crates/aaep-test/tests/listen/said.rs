@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::speechd::TestSpeechd;
+use aaep_test::speechd::TestSpeechd;
 
 /// One utterance.
 #[derive(Clone, PartialEq, Eq)]

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use aaep_client::{ConnectOptions, PromptAnswer, Subscriber, SubscriberEvent};
 use aaep_proto::message::Response;
+use aaep_test::speechd::{TestSpeechd, until};
+use aaep_test::{PATIENCE, soon};
 use serde_json::json;
 
 use super::agents::{Demo, FakeProducer};
 use super::said::{Said, gathered, heard, important, message, notification, told};
 use super::scenes::{Scene, scenes};
-use super::speechd::{LONG, TestSpeechd, soon, until};
 use super::tmux::Tmux;
 
 pub(crate) const ENGLISH: &str = "[\"en\"]";
@@ -38,7 +39,7 @@ async fn at<T: Send + 'static>(tmux: &Arc<Tmux>, work: impl FnOnce(&Tmux) -> T +
 
 /// Waits until a text with this end was spoken.
 async fn hears(place: &TestSpeechd, end: &str) {
-    let deadline = tokio::time::Instant::now() + LONG;
+    let deadline = tokio::time::Instant::now() + PATIENCE;
     while !heard(place).iter().any(|said| said.text.ends_with(end)) {
         let late = tokio::time::Instant::now() > deadline;
         assert!(!late, "{end:?} is not heard, only:\n{:#?}", heard(place));

@@ -83,6 +83,7 @@ fn judge(schemas: &BTreeMap<String, Schema>, document: &Value) -> Result<bool, S
         Some(DocumentType::Message(MessageType::Manifest)) => "manifest",
         Some(DocumentType::Message(message)) => message.as_str(),
         Some(DocumentType::OtherEvent) | None => "envelope",
+        Some(other) => panic!("{other:?} needs a schema here"),
     };
     let ours = !report.problems.iter().any(|p| p.severity == Severity::Error && !p.rule.prose_only());
     let theirs = schemas[name].is_valid(document);

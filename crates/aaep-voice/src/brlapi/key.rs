@@ -2,6 +2,7 @@
 
 /// The kind of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum KeyKind {
     /// The enter key.
     Enter,

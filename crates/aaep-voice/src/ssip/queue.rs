@@ -27,6 +27,7 @@ pub struct SpeechId(u64);
 /// # let _ = was_heard;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum VoiceEvent {
     /// The server began to speak an utterance.
     Begun {

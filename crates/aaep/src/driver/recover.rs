@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use aaep_proto::confirm::{ClarificationOutcome, ConfirmationOutcome};
-use aaep_proto::engine::{QuestionStatus, RecoveredState, SubscriptionKey};
-use aaep_proto::id::{ReplyToken, SessionId, SubscriptionId};
+use aaep_proto::engine::{FoundQuestion, QuestionStatus, RecoveredState, SubscriptionKey};
+use aaep_proto::id::{ReplyToken, SubscriptionId};
 use tokio::sync::oneshot;
 
 use crate::driver::recorder::CommitResult;
@@ -81,9 +81,9 @@ impl DriverState {
 
     /// Finds the question with this origin, and its session. If it is open, its outcome goes to the returned question from
     /// now on.
-    pub(crate) fn find_question(&mut self, origin: &str) -> Option<(SessionId, RecoveredQuestion)> {
-        let (session, status) = self.engine().find_question(origin)?;
-        let question = match status {
+    pub(crate) fn find_question(&mut self, origin: &str) -> Option<FoundQuestion<RecoveredQuestion>> {
+        let FoundQuestion { session, status } = self.engine().find_question(origin)?;
+        let status = match status {
             QuestionStatus::Decided(outcome) => RecoveredQuestion::Decided(outcome),
             QuestionStatus::Answered(outcome) => RecoveredQuestion::Answered(outcome),
             QuestionStatus::Pending(token) if self.engine().is_confirmation(&token) => {
@@ -91,7 +91,7 @@ impl DriverState {
             }
             QuestionStatus::Pending(token) => RecoveredQuestion::Clarification(self.wait_for_clarification(token)),
         };
-        Some((session, question))
+        Some(FoundQuestion { session, status })
     }
 
     fn wait_for_confirmation(&mut self, token: ReplyToken) -> PendingQuestion<ConfirmationOutcome> {

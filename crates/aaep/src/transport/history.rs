@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use aaep_proto::engine::{MISSED_EVENTS, state_summary};
+use aaep_proto::engine::state_summary_event;
 use aaep_proto::frame::Frame;
-use aaep_proto::id::{Entropy, EventId, ReplyToken, SessionId};
-use aaep_proto::message::{Event, LocalizationHints, Payload};
+use aaep_proto::id::{Entropy, ReplyToken, SessionId};
+use aaep_proto::message::{Envelope, Event, Payload};
 
 /// Events that are kept per subscription.
 const MAX_EVENTS: usize = 256;
@@ -155,12 +155,8 @@ fn is_start(frame: &Frame) -> bool {
 
 /// Makes a state change that goes just before this event and says that events are missing.
 fn summary_before(event: &Event, state: &str, entropy: &mut dyn Entropy) -> Event {
-    let mut envelope = event.envelope.clone();
-    envelope.event_id = EventId::random(entropy);
-    envelope.urgency = None;
-    envelope.extensions = None;
-    envelope.localization_hints = Some(LocalizationHints::english());
-    Event { envelope, payload: state_summary(state, state, MISSED_EVENTS).into(), extra: serde_json::Map::new() }
+    let envelope = Envelope { urgency: None, extensions: None, ..event.envelope.clone() };
+    state_summary_event(envelope, state, entropy)
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ const MAX_BATCH_BYTES: usize = 64 * 1024;
 
 /// Something that the producer sends to a subscriber.
 ///
+/// Exhaustive on purpose: a transport that skips one loses it for its subscriber.
+///
 /// ```
 /// use aaep::message::Capabilities;
 /// use aaep::transport::Outbound;

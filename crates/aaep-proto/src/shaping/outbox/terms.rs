@@ -10,7 +10,7 @@ use crate::time::Moment;
 
 impl Outbox {
     /// Changes the terms. Text that is being announced continues at the new pace.
-    pub fn set_terms(&mut self, terms: OutboxTerms, now: Moment) {
+    pub(crate) fn set_terms(&mut self, terms: OutboxTerms, now: Moment) {
         self.budget = self.budget.with_rate(terms.rate, now);
         let left = self.text_ready.since(now);
         self.text_ready = match (self.terms.pace_wpm, terms.pace_wpm) {
@@ -35,7 +35,7 @@ impl Outbox {
 
     /// Replaces each waiting frame by the result of `fit`. `None` means that the subscription no longer wants it; critical
     /// events are kept in any case.
-    pub fn refit(&mut self, mut fit: impl FnMut(&Arc<Frame>) -> Option<Arc<Frame>>) {
+    pub(crate) fn refit(&mut self, mut fit: impl FnMut(&Arc<Frame>) -> Option<Arc<Frame>>) {
         self.urgent.retain_mut(|release| {
             let fitted = fit(release.content.frame());
             match (&mut release.content, fitted) {
@@ -63,7 +63,7 @@ impl Outbox {
 
     /// Removes the waiting text of an output so that it can be split again. The next chunk of the output takes its place
     /// in the queue, until [`Outbox::release_places`].
-    pub fn take_text(&mut self, session: &SessionId, output: &OutputId) -> Option<String> {
+    pub(crate) fn take_text(&mut self, session: &SessionId, output: &OutputId) -> Option<String> {
         let place = *self.places.get(&text_key(session, output))?;
         let held = self.queued.remove(&place)?;
         let QueuedContent::Text(text) = held.content else { return None };
@@ -72,14 +72,14 @@ impl Outbox {
     }
 
     /// Releases the places that [`Outbox::take_text`] reserved and that are still empty.
-    pub fn release_places(&mut self) {
+    pub(crate) fn release_places(&mut self) {
         let held = &self.queued;
         self.places.retain(|_, place| held.contains_key(place));
     }
 
     /// Drops the waiting text of an output after character `end`, where a boundary of this level is. Returns how many
     /// characters of the output were sent, or `None` if no text waits.
-    pub fn truncate_text(
+    pub(crate) fn truncate_text(
         &mut self,
         session: &SessionId,
         output: &OutputId,

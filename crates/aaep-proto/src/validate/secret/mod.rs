@@ -23,6 +23,7 @@ pub(super) use run::{is_bearer, is_token, is_value, leading_run};
 
 /// The kind of a likely secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SecretKind {
     /// A key of a known service.
     ApiKey,

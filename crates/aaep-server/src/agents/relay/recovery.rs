@@ -43,10 +43,10 @@ impl Relay {
         let Some(at) = self.adoptable_sessions.iter().position(matches) else { return Ok(()) };
         let slot = self.acquire_session_slot()?;
         let adoptable = self.adoptable_sessions.remove(at);
-        if let Some((session, pending)) = self.producer.adopt(&adoptable.id).await {
-            let session_id = self.register_session(session, adoptable.alias, slot);
+        if let Some(adopted) = self.producer.adopt(&adoptable.id).await {
+            let session_id = self.register_session(adopted.session, adoptable.alias, slot);
             if let Some(session) = self.sessions.get_mut(&session_id) {
-                session.restore(pending);
+                session.restore(adopted.pending);
             }
         }
         Ok(())
@@ -68,9 +68,9 @@ impl Relay {
             return self.find_session(alias);
         }
         let adoptable = self.adoptable_sessions.remove(at);
-        if let Some((session, _)) = self.producer.adopt(&adoptable.id).await {
+        if let Some(adopted) = self.producer.adopt(&adoptable.id).await {
             // This fails only if the session has ended in the meantime.
-            let _ = session.cancel(CancelledBy::Producer, "The agent began anew after a restart.").await;
+            let _ = adopted.session.cancel(CancelledBy::Producer, "The agent began anew after a restart.").await;
         }
         Ok(None)
     }
@@ -83,10 +83,10 @@ impl Relay {
         key: &EventKey,
     ) -> Result<Option<ResponseState>, Vec<AgentError>> {
         let Some(origin) = key.question_origin.as_deref() else { return Ok(None) };
-        let Some((session_id, recovered)) = self.producer.find_question(origin).await else { return Ok(None) };
-        let Some(session) = self.sessions.get_mut(session_id.as_str()) else { return Ok(None) };
+        let Some(found) = self.producer.find_question(origin).await else { return Ok(None) };
+        let Some(session) = self.sessions.get_mut(found.session.as_str()) else { return Ok(None) };
         let question = AgentQuestion { event, event_id: &key.id, origin: Some(origin) };
-        questions::reattach(session, question, recovered, &mut self.question_tasks).map(Some)
+        questions::reattach(session, question, found.status, &mut self.question_tasks).map(Some)
     }
 
     /// Looks up an event among those that were emitted before a restart. One with the same id and other content counts as
@@ -135,13 +135,13 @@ impl Relay {
         self.recovery_loaded = true;
         let seen = self.producer.seen_events(recovery_key).await;
         self.recovered_events = seen.into_iter().map(|seen| (seen.event_id.clone(), seen)).collect();
-        for (id, origin) in self.producer.orphans().await {
-            let Some(origin) = origin else { continue };
+        for orphan in self.producer.orphans().await {
+            let Some(origin) = orphan.origin else { continue };
             let origin = serde_json::from_str::<(String, Option<String>, Option<String>)>(&origin);
             if let Ok((agent, alias, started_by)) = origin
                 && agent == *recovery_key
             {
-                self.adoptable_sessions.push(AdoptableSession { id, alias, started_by });
+                self.adoptable_sessions.push(AdoptableSession { id: orphan.session, alias, started_by });
             }
         }
     }

@@ -1,9 +1,8 @@
 //! The sessions of an agent: which one an event belongs to, and how sessions start and end.
 
-use aaep::message::{CoreType, EventMeta, Payload, SessionStarted};
+use aaep::message::{CoreType, EventMeta, Payload};
 use aaep::{LanguageTag, Session, SessionOptions};
 use aaep_proto::{Problem, Rule};
-use serde_json::Map;
 
 use super::{EventKey, Relay};
 use crate::admission::quota::QuotaSlot;
@@ -63,14 +62,8 @@ impl Relay {
         let language = event.language.clone().unwrap_or_else(|| self.identity.language.clone());
         let producer = self.identity.resolve(event.producer.clone())?;
         let summary = summary_of(event).unwrap_or_else(|| default_summary(&producer, &language));
-        let options = SessionOptions {
-            started: SessionStarted { summary_normal: summary, ..SessionStarted::default() },
-            language,
-            variants: Map::new(),
-            producer: Some(producer),
-            meta: EventMeta::default(),
-            origin: self.session_origin(alias.as_deref(), None),
-        };
+        let mut options = SessionOptions::new(summary).in_language(language).producer(producer);
+        options.origin = self.session_origin(alias.as_deref(), None);
         self.open_session(alias, options).await
     }
 
@@ -94,14 +87,10 @@ impl Relay {
         }
         let meta = EventMeta::of(&event.event.envelope);
         let Payload::SessionStarted(started) = event.event.payload else { return Err(Vec::new()) };
-        let options = SessionOptions {
-            started,
-            language: event.language.unwrap_or_else(|| self.identity.language.clone()),
-            variants: event.event.extra,
-            producer: Some(producer),
-            meta,
-            origin: self.session_origin(alias.as_deref(), Some(key)),
-        };
+        let language = event.language.unwrap_or_else(|| self.identity.language.clone());
+        let options = SessionOptions::from(started).in_language(language).producer(producer);
+        let mut options = options.with_variants(event.event.extra, meta);
+        options.origin = self.session_origin(alias.as_deref(), Some(key));
         self.open_session(alias, options).await
     }
 

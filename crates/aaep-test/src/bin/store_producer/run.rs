@@ -34,7 +34,7 @@ impl ProducerRun<'_> {
         let producer = Producer::builder("survivor").journal(store, restored).build();
         let link = user::subscribe(&producer, self).await;
         let session = match producer.orphans().await.first() {
-            Some((id, _)) => producer.adopt(id).await.expect("an orphan can be adopted").0,
+            Some(orphan) => producer.adopt(&orphan.session).await.expect("an orphan can be adopted").session,
             None => producer.session("Working.").await.unwrap(),
         };
         let mut earlier_pending = false;
@@ -97,31 +97,36 @@ fn open(directory: &Path) -> Result<(Store, aaep::journal::RecoveredState), Stor
 /// Reports what is known of a question of an earlier run. Returns whether it is still pending; a task then waits for
 /// its outcome.
 async fn find_question(producer: &Producer, origin: &str) -> bool {
-    match producer.find_question(origin).await {
-        None => report(&format!("found {origin} nothing")),
-        Some((session, RecoveredQuestion::Decided(outcome))) => {
+    let Some(found) = producer.find_question(origin).await else {
+        report(&format!("found {origin} nothing"));
+        return false;
+    };
+    match found.status {
+        RecoveredQuestion::Decided(outcome) => {
             let usable = outcome.permit.is_some();
             report(&format!("found {origin} {} {} {usable}", outcome.decision.as_str(), outcome.resolution.as_str()));
             if usable {
-                let (session, _) = producer.adopt(&session).await.expect("the session of a permit can be adopted");
+                let adopted = producer.adopt(&found.session).await.expect("the session of a permit can be adopted");
+                let session = adopted.session;
                 call_tool(&session, origin, outcome).await;
                 // Dropping this handle would end the session, which `emit` uses too.
                 std::mem::forget(session);
             }
         }
-        Some((id, RecoveredQuestion::Confirmation(question))) => {
+        RecoveredQuestion::Confirmation(question) => {
             report(&format!("found {origin} pending"));
             let (producer, origin) = (producer.clone(), origin.to_owned());
             tokio::spawn(async move {
                 let Ok(outcome) = question.await else { return };
-                let Some((session, _)) = producer.adopt(&id).await else { return };
+                let Some(adopted) = producer.adopt(&found.session).await else { return };
+                let session = adopted.session;
                 handle_outcome(&session, &origin, outcome, 0).await;
                 // Dropping this handle would end the session, which `emit` uses too.
                 std::mem::forget(session);
             });
             return true;
         }
-        Some(other) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
     false
 }

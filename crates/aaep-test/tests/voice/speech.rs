@@ -3,18 +3,14 @@
 //! Needs the Debian packages speech-dispatcher, speech-dispatcher-espeak-ng and espeak-ng. Each test starts its own
 //! server in a temporary directory, without audio output.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
-
-mod speechd;
-
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use aaep_announce::{Priority, Utterance};
+use aaep_test::soon;
+use aaep_test::speechd::{TestSpeechd, begun, ended, event, until};
 use aaep_voice::ssip::Punctuation;
 use aaep_voice::{Endpoint, Voice, VoiceConfig, VoiceError, VoiceEvent};
-use speechd::{TestSpeechd, begun, ended, event, soon, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 

@@ -2,16 +2,12 @@
 //!
 //! Needs the Debian package brltty. Its server listens in `/var/lib/BrlAPI` under a name unique to the test.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
-
-mod brltty;
-
 use std::time::Duration;
 
+use aaep_test::brltty::TestBrltty;
+use aaep_test::soon;
 use aaep_voice::brlapi::{BrailleConfig, KeyKind};
 use aaep_voice::{Braille, BrailleError, Endpoint};
-use brltty::{TestBrltty, soon};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;

@@ -1,6 +1,7 @@
 //! A real BRLTTY of the test's own with a virtual display that the test holds in its hands.
 
-use std::future::Future;
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,37 +16,37 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Far longer than anything takes, also on a busy machine.
-pub(crate) const LONG: Duration = Duration::from_secs(120);
-
-/// Waits for something, but not forever.
-pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    timeout(LONG, future).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
-}
+use crate::{PATIENCE, soon};
 
 /// What BRLTTY says when it starts.
 const GREETING: &str = "the display is ready";
 
 /// What is on the display.
 #[derive(Default)]
-pub(crate) struct Shown {
-    pub(crate) text: String,
-    pub(crate) dots: String,
+pub struct Shown {
+    /// The text on the cells.
+    pub text: String,
+    /// The dots of the cells, separated by bars.
+    pub dots: String,
     /// Whether the greeting was there before.
     greeted: bool,
 }
 
 /// A BRLTTY of the test's own, and the display that it drives.
-pub(crate) struct TestBrltty {
-    pub(crate) directory: TempDir,
+pub struct TestBrltty {
+    /// Its directory, which has its log.
+    pub directory: TempDir,
     brltty: Child,
-    pub(crate) socket: PathBuf,
-    pub(crate) shown: watch::Receiver<Shown>,
+    /// The socket of its API.
+    pub socket: PathBuf,
+    /// What is on the display now.
+    pub shown: watch::Receiver<Shown>,
     keys: OwnedWriteHalf,
 }
 
 impl TestBrltty {
-    pub(crate) async fn start(auth: impl FnOnce(&Path) -> String) -> TestBrltty {
+    /// Starts a server. `auth` returns the value of its parameter of that name; it is given the directory.
+    pub async fn start(auth: impl FnOnce(&Path) -> String) -> TestBrltty {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("aaep-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let directory = tempfile::tempdir().unwrap();
@@ -90,43 +91,47 @@ impl TestBrltty {
         let mut brltty = TestBrltty { directory, brltty, socket, shown, keys };
         let greeted = brltty.shown.wait_for(|shown| shown.greeted);
         let log = || std::fs::read_to_string(brltty.directory.path().join("log")).unwrap_or_default();
-        let ready = timeout(LONG, greeted).await.is_ok_and(|greeted| greeted.is_ok());
+        let ready = timeout(PATIENCE, greeted).await.is_ok_and(|greeted| greeted.is_ok());
         assert!(ready, "BRLTTY does not start: {}", log());
         brltty.shows("no screen").await;
         brltty
     }
 
-    pub(crate) async fn open() -> TestBrltty {
+    /// Starts a server that asks for no key.
+    pub async fn open() -> TestBrltty {
         TestBrltty::start(|_| "none".into()).await
     }
 
     /// How a client finds this server.
-    pub(crate) fn config(&self) -> BrailleConfig {
+    pub fn config(&self) -> BrailleConfig {
         BrailleConfig { address: Some(Endpoint::Unix(self.socket.clone())), key_file: None }
     }
 
-    pub(crate) async fn connect(&self) -> Braille {
+    /// Connects a client.
+    pub async fn connect(&self) -> Braille {
         soon("the connection", Braille::connect(&self.config())).await.unwrap()
     }
 
     /// Waits until the display shows this text, and blanks after it.
-    pub(crate) async fn shows(&mut self, text: &str) {
+    pub async fn shows(&mut self, text: &str) {
         let line = format!("{text:40}");
         let mut seen = String::new();
         let shown = self.shown.wait_for(|shown| {
             seen = shown.text.clone();
             shown.text == line
         });
-        let waited = timeout(LONG, shown).await.is_ok_and(|shown| shown.is_ok());
+        let waited = timeout(PATIENCE, shown).await.is_ok_and(|shown| shown.is_ok());
         let log = || std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
         assert!(waited, "the display shows {seen:?}, not {line:?}; BRLTTY says: {}", log());
     }
 
-    pub(crate) async fn press(&mut self, key: &str) {
+    /// Presses a key of the virtual display.
+    pub async fn press(&mut self, key: &str) {
         self.keys.write_all(format!("{key}\n").as_bytes()).await.unwrap();
     }
 
-    pub(crate) fn end(&mut self) {
+    /// Stops the server and waits until it has ended.
+    pub fn end(&mut self) {
         if !matches!(self.brltty.try_wait(), Ok(None)) {
             return;
         }

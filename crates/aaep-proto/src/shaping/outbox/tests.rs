@@ -3,19 +3,18 @@
 //! The model keeps every frame, computes the budget and the order from the whole history each time, and coalesces only when
 //! it sends. The outbox coalesces early and keeps running totals. The results must be equal.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aaep_proto::frame::{Frame, FrameClass};
-use aaep_proto::message::Boundary;
-use aaep_proto::pace::spoken_words;
-use aaep_proto::shaping::outbox::{Outbox, OutboxTerms, OutgoingFrame, ReleasedFrame};
-use aaep_proto::shaping::text::BoundarySet;
-use aaep_proto::time::Moment;
 use proptest::prelude::*;
 use serde_json::json;
+
+use super::{Outbox, OutboxTerms, OutgoingFrame, ReleasedFrame};
+use crate::frame::{Frame, FrameClass};
+use crate::message::Boundary;
+use crate::pace::spoken_words;
+use crate::shaping::text::BoundarySet;
+use crate::time::Moment;
 
 /// One step.
 #[derive(Clone, Debug)]

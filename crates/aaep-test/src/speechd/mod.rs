@@ -1,6 +1,7 @@
 //! A real speech-dispatcher of the test's own, without sound, and a tap that notes what a client tells it.
 
-use std::future::Future;
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,19 +13,13 @@ use aaep_voice::{Endpoint, SpeechId, VoiceConfig, VoiceEvent};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
-/// Far longer than anything takes, also on a busy machine.
-pub(crate) const LONG: Duration = Duration::from_secs(120);
-
-/// Waits for something, but not forever.
-pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    timeout(LONG, future).await.unwrap_or_else(|_| panic!("waited too long for {what}"))
-}
+use crate::{PATIENCE, soon};
 
 /// Looks again and again until there is something to see.
-pub(crate) async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + LONG;
+pub async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
     loop {
         if let Some(seen) = look() {
             return seen;
@@ -35,7 +30,7 @@ pub(crate) async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) ->
 }
 
 /// The directories of a private server.
-pub(crate) struct TestSpeechd {
+pub struct TestSpeechd {
     directory: TempDir,
     server: Option<Child>,
     lines: Arc<Mutex<Vec<String>>>,
@@ -43,7 +38,7 @@ pub(crate) struct TestSpeechd {
 
 impl TestSpeechd {
     /// A speechd whose only voice is `sd_hold`: each text lasts until it is stopped or may go.
-    pub(crate) fn held() -> TestSpeechd {
+    pub fn held() -> TestSpeechd {
         let speechd = TestSpeechd::new("AddModule \"hold\" \"sd_hold\" \"\"\nDefaultModule hold\n");
         let module = speechd.path("modules/sd_hold");
         std::fs::write(&module, include_str!("sd_hold")).unwrap();
@@ -52,7 +47,7 @@ impl TestSpeechd {
     }
 
     /// A speechd with the voice of espeak-ng, whose sound goes nowhere.
-    pub(crate) fn espeak() -> TestSpeechd {
+    pub fn espeak() -> TestSpeechd {
         let module = "AddModule \"espeak-ng\" \"sd_espeak-ng\" \"espeak-ng.conf\"\nDefaultModule espeak-ng\n";
         let speechd = TestSpeechd::new(module);
         std::fs::write(speechd.path("conf/modules/espeak-ng.conf"), "Debug 0\n").unwrap();
@@ -76,7 +71,8 @@ impl TestSpeechd {
         speechd
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    /// Returns the path of a file in its directory.
+    pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
@@ -85,7 +81,7 @@ impl TestSpeechd {
     }
 
     /// The arguments that keep a server within this speechd.
-    pub(crate) fn arguments(&self) -> Vec<String> {
+    pub fn arguments(&self) -> Vec<String> {
         let path = |name| self.path(name).display().to_string();
         let mut arguments = vec!["-C".into(), path("conf"), "-P".into(), path("pid"), "-L".into(), path("log")];
         arguments.extend(["-t".into(), "0".into()]);
@@ -96,7 +92,7 @@ impl TestSpeechd {
     }
 
     /// Starts the server, and the tap before it. Returns how a voice finds the tap.
-    pub(crate) async fn serve(&mut self) -> VoiceConfig {
+    pub async fn serve(&mut self) -> VoiceConfig {
         let log = std::fs::File::create(self.path("log/output")).unwrap();
         let mut command = Command::new("speech-dispatcher");
         command.args(["-s", "-c", "unix_socket", "-S"]).arg(self.path("real.sock")).args(self.arguments());
@@ -104,7 +100,7 @@ impl TestSpeechd {
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         self.server = Some(command.spawn().unwrap());
         let real = self.path("real.sock");
-        let end = Instant::now() + LONG;
+        let end = Instant::now() + PATIENCE;
         while UnixStream::connect(&real).await.is_err() {
             assert!(Instant::now() < end, "speech-dispatcher does not start: {}", self.text("log/output"));
             sleep(Duration::from_millis(20)).await;
@@ -115,26 +111,27 @@ impl TestSpeechd {
     }
 
     /// What clients sent so far, line by line.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap().clone()
     }
 
     /// What reached the synthesizer, and how it ended.
-    pub(crate) fn spoken(&self) -> Vec<String> {
+    pub fn spoken(&self) -> Vec<String> {
         self.text("modules/heard").lines().map(plain).collect()
     }
 
-    pub(crate) fn settings(&self) -> String {
+    /// The settings that reached the synthesizer.
+    pub fn settings(&self) -> String {
         self.text("modules/settings")
     }
 
     /// Lets texts end from now on.
-    pub(crate) fn go(&self) {
+    pub fn go(&self) {
         std::fs::write(self.path("modules/go"), "").unwrap();
     }
 
     /// Kills the server in the pid file.
-    pub(crate) fn kill_spawned(&self) {
+    pub fn kill_spawned(&self) {
         self.signal_spawned("-KILL");
     }
 
@@ -145,7 +142,7 @@ impl TestSpeechd {
     }
 
     /// The answer to one request of a client that is not ours.
-    pub(crate) async fn ask(&self, request: &str) -> String {
+    pub async fn ask(&self, request: &str) -> String {
         let mut stream = UnixStream::connect(self.path("real.sock")).await.unwrap();
         stream.write_all(format!("{request}\r\nQUIT\r\n").as_bytes()).await.unwrap();
         let mut answer = String::new();
@@ -226,17 +223,17 @@ async fn tap(client: UnixStream, real: impl AsRef<Path>, lines: Arc<Mutex<Vec<St
 }
 
 /// The next event.
-pub(crate) async fn event(events: &mut Events) -> VoiceEvent {
+pub async fn event(events: &mut Events) -> VoiceEvent {
     soon("an event", events.next()).await.expect("the voice has ended")
 }
 
 /// Goes through events until this one has begun.
-pub(crate) async fn begun(events: &mut Events, wanted: SpeechId) {
+pub async fn begun(events: &mut Events, wanted: SpeechId) {
     while !matches!(event(events).await, VoiceEvent::Begun { id, .. } if id == wanted) {}
 }
 
 /// Goes through events until this one was heard to its end; panics if it was taken back.
-pub(crate) async fn ended(events: &mut Events, wanted: SpeechId) {
+pub async fn ended(events: &mut Events, wanted: SpeechId) {
     loop {
         match event(events).await {
             VoiceEvent::Ended { id, .. } if id == wanted => return,
