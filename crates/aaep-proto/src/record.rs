@@ -104,6 +104,8 @@ pub struct Field {
     pub kind: FieldType,
     /// Whether it is required.
     pub required: bool,
+    /// What it means, in a sentence or two: the doc comment of the Rust field.
+    pub description: &'static str,
 }
 
 /// How fields that a schema does not name are treated.
@@ -120,6 +122,10 @@ pub(crate) enum UnknownFields {
 /// The schema of an object: its fields.
 #[derive(Debug)]
 pub struct ObjectSchema {
+    /// The name of the object in references: the name of the Rust type.
+    pub(crate) name: &'static str,
+    /// The doc comment of the Rust type.
+    pub(crate) doc: &'static str,
     /// The fields in the recommended order.
     pub fields: &'static [Field],
     /// How other fields are treated.
@@ -155,6 +161,12 @@ impl RuleSet {
 }
 
 impl ObjectSchema {
+    /// Returns what the object is: the first paragraph of its documentation.
+    pub fn description(&self) -> String {
+        let lines = self.doc.lines().map(str::trim);
+        lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
     /// Returns the index of the field with this name. Fields usually come in the order of the schema, so the search
     /// starts where the last one ended.
     pub(crate) fn find(&self, name: &str, cursor: &mut usize) -> Option<usize> {
@@ -340,27 +352,33 @@ impl Decimal {
     }
 }
 
-/// Declares an object of the protocol: its struct, its table, its JSON form.
+/// Declares an object of the protocol: its struct, its table, its JSON form. The doc comments of the fields are their
+/// descriptions in the published schemas and in docs/reference/events.md.
 macro_rules! record {
     (
-        $(#[$meta:meta])*
+        $(#[doc = $doc:literal])+
+        $(#[derive($derive:ident)])?
         $name:ident, $rules:expr, $unknown:expr, {
-            $( $(#[$fmeta:meta])* $field:ident $(as $wire:literal)? : $ty:ty = $kind:expr ),* $(,)?
+            $( $(#[doc = $field_doc:literal])+ $field:ident $(as $wire:literal)? : $ty:ty = $kind:expr ),* $(,)?
         }
     ) => {
-        $(#[$meta])*
+        $(#[doc = $doc])+
         #[derive(Clone, Debug, PartialEq)]
+        $(#[derive($derive)])?
         pub struct $name {
-            $( $(#[$fmeta])* pub $field: $ty, )*
+            $( $(#[doc = $field_doc])+ pub $field: $ty, )*
         }
 
         impl $crate::record::Record for $name {
             const SHAPE: $crate::record::ObjectSchema = $crate::record::ObjectSchema {
+                name: stringify!($name),
+                doc: concat!($($doc, "\n"),+),
                 fields: &[$(
                     $crate::record::Field {
                         name: $crate::record::wire_name!($field $($wire)?),
                         kind: $kind,
                         required: <$ty as $crate::record::FieldValue>::REQUIRED,
+                        description: concat!($($field_doc),+).trim_ascii(),
                     },
                 )*],
                 unknown: $unknown,

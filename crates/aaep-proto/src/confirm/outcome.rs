@@ -35,6 +35,19 @@ pub enum Resolution {
 }
 
 impl Resolution {
+    /// All resolutions.
+    pub const ALL: [Resolution; 9] = [
+        Resolution::Accepted,
+        Resolution::Rejected,
+        Resolution::Answered,
+        Resolution::TimedOut,
+        Resolution::NobodyCouldAnswer,
+        Resolution::SubscriberLeft,
+        Resolution::Cancelled,
+        Resolution::Superseded,
+        Resolution::NotRecorded,
+    ];
+
     /// Returns the name of the resolution on the wire and in records.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -29,7 +29,7 @@ record! {
     /// The twelve fields of a capability declaration.
     #[derive(Default)]
     CapabilityFields, &CAPABILITY, UnknownFields::Objects, {
-        /// Most events per second; unlimited if absent.
+        /// The most events per second; unlimited if absent.
         max_events_per_second: Option<u32> = FieldType::Integer { min: 1, max: 100_000 },
         /// How detailed texts should be; normal if absent.
         preferred_verbosity: Option<Verbosity> = FieldType::OneOf(Verbosity::WORDS),
@@ -42,16 +42,16 @@ record! {
         /// Where output may be cut; sentence and completion if absent.
         coalesce_boundaries: Option<Vec<Boundary>> =
             FieldType::List { of: &FieldType::OneOf(Boundary::WORDS), min: 1, max: 5, unique: true },
-        /// Which events are wanted.
+        /// Which types of events are wanted.
         event_filters: Option<EventFilters> = FieldType::Object(&<EventFilters as Record>::SHAPE),
-        /// Levels the subscriber implements; level 1 if absent.
+        /// The conformance levels that the subscriber implements; level 1 if absent.
         supported_conformance_levels: Option<Vec<u32>> =
             FieldType::List { of: &FieldType::OneOfIntegers(&[1, 2, 3]), min: 1, max: 3, unique: true },
-        /// Vocabularies the subscriber knows.
+        /// The vocabularies of extensions that the subscriber knows.
         supported_extensions: Option<Vec<String>> = FieldType::List { of: &URI, min: 0, max: 64, unique: true },
         /// How much information the user wants; medium if absent.
         cognitive_load: Option<CognitiveLoad> = FieldType::OneOf(CognitiveLoad::WORDS),
-        /// Words announced per minute.
+        /// How many words are announced per minute.
         pace_wpm: Option<u32> = FieldType::Integer { min: 50, max: 1000 },
         /// Whether an unsigned manifest is a reason not to subscribe; false if absent.
         accept_signed_manifests_only: Option<bool> = FieldType::Boolean,
@@ -77,7 +77,7 @@ pub struct Capabilities {
 
 impl Capabilities {
     /// The table, for the objects that hold capabilities.
-    pub(crate) const SHAPE: ObjectSchema = <CapabilityFields as Record>::SHAPE;
+    pub(crate) const SHAPE: ObjectSchema = ObjectSchema { name: "Capabilities", ..<CapabilityFields as Record>::SHAPE };
 
     /// About how many bytes its lists and the objects of extensions occupy.
     pub(crate) fn memory_bytes(&self) -> usize {

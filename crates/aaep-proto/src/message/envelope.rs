@@ -195,23 +195,23 @@ record! {
         context as "@context": Context = FieldType::Context,
         /// The version of the protocol.
         aaep_version: Option<String> = VERSION,
-        /// The name of this event.
+        /// The name of this event, different for each.
         event_id: EventId = EVENT_ID,
-        /// The session it belongs to.
+        /// The session that the event belongs to.
         session_id: SessionId = SESSION_ID,
-        /// Its place in the session, when events are numbered.
+        /// The place of the event in its session, from 0, if events are numbered.
         sequence_number: Option<u64> = COUNT,
-        /// When it happened.
+        /// When the event happened.
         timestamp: Timestamp = TIMESTAMP,
         /// The agent that emitted it.
         producer: Producer = FieldType::Object(&<Producer as crate::record::Record>::SHAPE),
-        /// The length of its texts.
+        /// How detailed its texts are.
         verbosity: Option<Verbosity> = FieldType::OneOf(Verbosity::WORDS),
         /// How urgently the user should be informed.
         urgency: Option<Urgency> = FieldType::OneOf(Urgency::WORDS),
         /// What language its texts are in.
         localization_hints: Option<LocalizationHints> = FieldType::Object(&<LocalizationHints as crate::record::Record>::SHAPE),
-        /// Trace identifier.
+        /// An identifier for tracing, of any form.
         correlation_id: Option<String> = ANY_TEXT,
         /// Data of extensions by prefix.
         extensions: Option<Map<String, Value>> = FieldType::Extensions,

@@ -17,19 +17,19 @@ const PRODUCER_KIND: FieldType = FieldType::Object(&<Producer as Record>::SHAPE)
 record! {
     /// A subscriber requests a subscription (5.2).
     SubscriptionRequest, &MESSAGE, UnknownFields::Denied, {
-        /// The version it wants.
+        /// The version of the protocol that the subscriber wants.
         aaep_version: String = VERSION,
-        /// Its stable name.
+        /// The stable name of the subscriber.
         subscriber_id: String = NAME_256,
-        /// Its name for people.
+        /// The name of the subscriber for people.
         subscriber_name: Option<String> = FieldType::Text { min: 0, max: 256 },
-        /// Its version.
+        /// The version of the subscriber.
         subscriber_version: Option<String> = FieldType::Text { min: 0, max: 64 },
-        /// Where its manifest is.
+        /// Where the manifest of the subscriber is.
         subscriber_manifest_uri: Option<String> = URI,
-        /// Trace identifier.
+        /// An identifier for tracing, of any form.
         correlation_id: Option<String> = ANY_TEXT,
-        /// Its capabilities.
+        /// The capabilities of the subscriber.
         capabilities: Capabilities = CAPABILITIES,
         /// Data of extensions by prefix.
         extensions: Option<Map<String, Value>> = FieldType::Extensions,
@@ -63,15 +63,15 @@ record! {
     SubscriptionAccepted, &MESSAGE, UnknownFields::Denied, {
         /// The name of the subscription.
         subscription_id: SubscriptionId = SUBSCRIPTION_ID,
-        /// The version in use.
+        /// The version of the protocol in use.
         aaep_version: String = VERSION,
-        /// The agent that accepted.
+        /// The agent that accepted the subscription.
         producer: Producer = PRODUCER_KIND,
         /// The capabilities that the producer honors; never more than requested.
         honored_capabilities: Capabilities = CAPABILITIES,
-        /// Where the manifest is.
+        /// Where the manifest of the producer is.
         manifest_uri: Option<String> = URI,
-        /// The manifest, signed.
+        /// The manifest of the producer, signed.
         signed_manifest: Option<String> = JWS,
         /// How the terms differ from the request, for people.
         negotiation_notes: Option<String> = NOTE_OR_EMPTY,
@@ -85,9 +85,9 @@ record! {
         reason_code: ReasonCode = FieldType::OneOf(ReasonCode::WORDS),
         /// Why, for people.
         reason_message: String = NOTE,
-        /// When to try again.
+        /// When to try again, in seconds from now.
         retry_after_seconds: Option<u32> = FieldType::Integer { min: 0, max: 86_400 },
-        /// What the producer can offer.
+        /// Where a manifest says what the producer can offer.
         alternative_manifest_uri: Option<String> = URI,
     }
 }
@@ -97,9 +97,9 @@ record! {
     SubscriptionRenegotiate, &MESSAGE, UnknownFields::Denied, {
         /// The subscription to change.
         subscription_id: SubscriptionId = SUBSCRIPTION_ID,
-        /// What changes.
+        /// The capabilities that change.
         capabilities: Capabilities = CAPABILITIES,
-        /// Trace identifier.
+        /// An identifier for tracing, of any form.
         correlation_id: Option<String> = ANY_TEXT,
     }
 }
@@ -113,7 +113,7 @@ record! {
         reason_code: Option<CloseReason> = NAME_256,
         /// Why, for people.
         reason_message: Option<String> = NOTE_OR_EMPTY,
-        /// Trace identifier.
+        /// An identifier for tracing, of any form.
         correlation_id: Option<String> = ANY_TEXT,
     }
 }
@@ -121,21 +121,21 @@ record! {
 record! {
     /// The user's decision (6.3).
     ConfirmationReply, &MESSAGE, UnknownFields::Denied, {
-        /// Echoed from the question.
+        /// The token of the question.
         reply_token: ReplyToken = REPLY_TOKEN,
         /// Accept or reject.
         decision: Decision = FieldType::OneOf(Decision::WORDS),
-        /// Where the reply is sent.
+        /// The subscription that the reply comes from.
         subscription_id: SubscriptionId = SUBSCRIPTION_ID,
         /// When the user decided.
         timestamp: Timestamp = TIMESTAMP,
-        /// Who decided.
+        /// The user or device that decided.
         decided_by: Option<String> = NAME_256,
-        /// Why.
+        /// Why the user decided so.
         decision_rationale: Option<String> = NOTE,
         /// A different action to accept instead. A producer that does not support it takes it as a rejection.
         modified_action: Option<Map<String, Value>> = FieldType::AnyObject,
-        /// Trace identifier.
+        /// An identifier for tracing, of any form.
         correlation_id: Option<String> = ANY_TEXT,
     }
 }
@@ -188,19 +188,19 @@ impl Serialize for Response {
 record! {
     /// The user's answer (6.5).
     ClarificationReply, &MESSAGE, UnknownFields::Denied, {
-        /// Echoed from the question.
+        /// The token of the question.
         reply_token: ReplyToken = REPLY_TOKEN,
         /// The answer.
         response: Response = FieldType::Response,
-        /// Where the reply is sent.
+        /// The subscription that the reply comes from.
         subscription_id: SubscriptionId = SUBSCRIPTION_ID,
         /// When the user answered.
         timestamp: Timestamp = TIMESTAMP,
-        /// Who answered.
+        /// The user or device that answered.
         decided_by: Option<String> = NAME_256,
         /// How certain the subscriber is that it recognized the answer, from 0 to 1.
         confidence: Option<Decimal> = FieldType::Number { min: 0.0, max: 1.0 },
-        /// Trace identifier.
+        /// An identifier for tracing, of any form.
         correlation_id: Option<String> = ANY_TEXT,
     }
 }
@@ -215,22 +215,22 @@ record! {
         context as "@context": Context = FieldType::Context,
         /// The stable name of the agent.
         agent_id: String = SOME_TEXT,
-        /// Its version.
+        /// The version of the agent.
         agent_version: Option<String> = ANY_TEXT,
-        /// Its name for people.
+        /// The name of the agent for people.
         agent_name: Option<String> = SPOKEN_NAME,
-        /// Versions of the protocol that it supports.
+        /// The versions of the protocol that the agent supports.
         aaep_versions_supported: Vec<String> = FieldType::List { of: &VERSION, min: 1, max: usize::MAX, unique: true },
-        /// Levels it implements.
+        /// The conformance levels that the agent implements.
         conformance_levels_supported: Vec<u32> =
             FieldType::List { of: &FieldType::OneOfIntegers(&[1, 2, 3]), min: 1, max: 3, unique: true },
-        /// Transports it serves.
+        /// The transports that the agent serves.
         transports_supported: Vec<String> = SOME_NAMES,
-        /// Languages of its texts.
+        /// The languages of its texts.
         languages_supported: Option<Vec<LanguageTag>> = FieldType::List { of: &TAG, min: 0, max: usize::MAX, unique: true },
-        /// Patterns of the events it emits.
+        /// Patterns of the event types that it emits.
         event_types_emitted: Option<Vec<String>> = NAMES,
-        /// Vocabularies it uses.
+        /// The vocabularies of extensions that it uses.
         extensions_supported: Option<Vec<String>> = FieldType::List { of: &URI, min: 0, max: usize::MAX, unique: true },
         /// The verbosity of its texts if none is requested.
         default_verbosity: Option<Verbosity> = FieldType::OneOf(Verbosity::WORDS),

@@ -20,19 +20,19 @@ record! {
     /// ```
     #[derive(Default)]
     SessionStarted, &PAYLOAD, UnknownFields::Allowed, {
-        /// A few words.
+        /// The summary in a few words, for subscribers that want terse texts.
         summary_terse: Option<String> = TERSE,
-        /// What the session will do.
+        /// The summary: what the session will do.
         summary_normal: String = SUMMARY,
-        /// With all context.
+        /// The summary with all context, for subscribers that want detailed texts.
         summary_detailed: Option<String> = SUMMARY,
-        /// How long it may take.
+        /// How long the session may take, in milliseconds.
         expected_duration_ms: Option<u64> = DURATION_MS,
-        /// Who asked.
+        /// Who asked for the session.
         requested_by: Option<String> = SPOKEN_NAME_256,
         /// The text of the user's request.
         request_text: Option<String> = PROSE_OR_EMPTY,
-        /// What the agent can use.
+        /// The tools that the agent can use.
         tools_available: Option<Vec<String>> = FieldType::List { of: &SPOKEN_NAME_256, min: 0, max: 256, unique: true },
     }
 }
@@ -48,19 +48,19 @@ record! {
     /// ```
     #[derive(Default)]
     SessionCompleted, &PAYLOAD, UnknownFields::Allowed, {
-        /// A few words.
+        /// The summary in a few words, for subscribers that want terse texts.
         summary_terse: Option<String> = TERSE,
-        /// What was done.
+        /// The summary: what was done.
         summary_normal: String = SUMMARY,
-        /// With all context.
+        /// The summary with all context, for subscribers that want detailed texts.
         summary_detailed: Option<String> = SUMMARY,
-        /// How long it took.
+        /// How long it took, in milliseconds.
         duration_ms: Option<u64> = DURATION_MS,
-        /// How many tools were used.
+        /// How many tool calls there were.
         tool_invocations_count: Option<u64> = COUNT,
         /// The result in brief.
         output_summary: Option<String> = PROSE_OR_EMPTY,
-        /// Where the result is.
+        /// Where the result can be read.
         result_uri: Option<String> = URI,
     }
 }
@@ -72,13 +72,13 @@ record! {
         error_category: ErrorCategory = FieldType::OneOf(ErrorCategory::WORDS),
         /// A short code such as `TOOL_TIMEOUT`.
         error_code: Option<String> = ERROR_CODE,
-        /// A few words.
+        /// The summary in a few words, for subscribers that want terse texts.
         summary_terse: Option<String> = TERSE,
-        /// What went wrong.
+        /// The summary: what went wrong.
         summary_normal: String = SUMMARY,
-        /// With technical context.
+        /// The summary with all context, for subscribers that want detailed texts.
         summary_detailed: Option<String> = SUMMARY,
-        /// Where to read more.
+        /// Where to read more about the error.
         error_uri: Option<String> = URI,
         /// Whether a retry could succeed.
         recoverable: Option<bool> = FieldType::Boolean,
@@ -115,17 +115,17 @@ impl SessionErrored {
 record! {
     /// The early end of a session (4.1.4).
     SessionCancelled, &PAYLOAD, UnknownFields::Allowed, {
-        /// Who ended it.
+        /// Who ended the session.
         cancelled_by: CancelledBy = FieldType::OneOf(CancelledBy::WORDS),
         /// A short code such as `user_pressed_escape`.
         cancellation_reason: Option<String> = REASON,
-        /// A few words.
+        /// The summary in a few words, for subscribers that want terse texts.
         summary_terse: Option<String> = TERSE,
-        /// Why.
+        /// The summary: why the session ended early.
         summary_normal: String = SUMMARY,
-        /// With all context.
+        /// The summary with all context, for subscribers that want detailed texts.
         summary_detailed: Option<String> = SUMMARY,
-        /// What was done before.
+        /// What was done before the end.
         partial_result: Option<String> = PROSE_OR_EMPTY,
     }
 }
@@ -160,13 +160,13 @@ record! {
         from_state: String = STATE,
         /// The state that is entered.
         to_state: String = STATE,
-        /// A few words.
+        /// The summary in a few words, for subscribers that want terse texts.
         summary_terse: Option<String> = TERSE,
-        /// What happens now.
+        /// The summary: what happens now.
         summary_normal: Option<String> = SUMMARY,
-        /// With all context.
+        /// The summary with all context, for subscribers that want detailed texts.
         summary_detailed: Option<String> = SUMMARY,
-        /// How long the new state may last.
+        /// How long the new state may last, in milliseconds.
         expected_duration_ms: Option<u64> = DURATION_MS,
     }
 }
@@ -200,15 +200,15 @@ record! {
     /// Progress of a long task (4.2.2).
     #[derive(Default)]
     ProgressUpdated, &PAYLOAD, UnknownFields::Allowed, {
-        /// How far.
+        /// How far the task is.
         progress: Progress = FieldType::Object(&PROGRESS),
-        /// A few words.
+        /// The summary in a few words, for subscribers that want terse texts.
         summary_terse: Option<String> = TERSE,
-        /// The progress, for people.
+        /// The summary: how far the task is.
         summary_normal: Option<String> = SUMMARY,
-        /// With all context.
+        /// The summary with all context, for subscribers that want detailed texts.
         summary_detailed: Option<String> = SUMMARY,
-        /// How long it may still take.
+        /// How long the task may still take, in milliseconds.
         eta_ms: Option<u64> = DURATION_MS,
     }
 }
@@ -219,23 +219,23 @@ record! {
     ToolInvoked, &PAYLOAD, UnknownFields::Allowed, {
         /// The name of the tool.
         tool: String = TOOL,
-        /// Ties the end of the call to this beginning.
+        /// The name of this call, which its `tool.completed` repeats.
         tool_call_id: Option<ToolCallId> = TOOL_CALL_ID,
         /// What the tool is for.
         description: Option<String> = NOTE,
-        /// The arguments for people, without secrets.
+        /// The arguments in words for people, without secrets.
         args_summary: Option<String> = PROSE_OR_EMPTY,
-        /// A few words.
+        /// The summary in a few words, for subscribers that want terse texts.
         summary_terse: Option<String> = TERSE,
-        /// What the agent is doing.
+        /// The summary: what the agent is doing.
         summary_normal: String = SUMMARY,
-        /// With all context.
+        /// The summary with all context, for subscribers that want detailed texts.
         summary_detailed: Option<String> = SUMMARY,
-        /// How long it may take.
+        /// How long the session may take, in milliseconds.
         expected_duration_ms: Option<u64> = DURATION_MS,
-        /// How much harm it can do; low if absent.
+        /// How much harm the call can do; low if absent.
         risk_level: Option<RiskLevel> = RISK,
-        /// Whether it cannot be undone; false if absent.
+        /// Whether the call cannot be undone; false if absent.
         irreversible: Option<bool> = FieldType::Boolean,
     }
 }
@@ -243,21 +243,21 @@ record! {
 record! {
     /// A tool call has succeeded, failed or been abandoned (4.3.2).
     ToolCompleted, &PAYLOAD, UnknownFields::Allowed, {
-        /// The name it was invoked with.
+        /// The name of the tool, as in its `tool.invoked`.
         tool: String = TOOL,
-        /// Ties it to its beginning.
+        /// The name of the call, as in its `tool.invoked`.
         tool_call_id: Option<ToolCallId> = TOOL_CALL_ID,
-        /// How it ended.
+        /// How the call ended.
         status: ToolStatus = FieldType::OneOf(ToolStatus::WORDS),
-        /// How long it took.
+        /// How long it took, in milliseconds.
         duration_ms: Option<u64> = DURATION_MS,
-        /// A few words.
+        /// The summary in a few words, for subscribers that want terse texts.
         summary_terse: Option<String> = TERSE,
-        /// The result.
+        /// The summary: the result of the call.
         summary_normal: Option<String> = SUMMARY,
-        /// With all context.
+        /// The summary with all context, for subscribers that want detailed texts.
         summary_detailed: Option<String> = SUMMARY,
-        /// What went wrong.
+        /// What went wrong, if the call failed.
         error_message: Option<String> = NOTE,
     }
 }
@@ -291,17 +291,17 @@ record! {
     /// A chunk of an output (4.3.3).
     #[derive(Default)]
     OutputStreaming, &PAYLOAD, UnknownFields::Allowed, {
-        /// The text.
+        /// The text of this chunk.
         chunk: String = PROSE_OR_EMPTY,
-        /// How many characters (Unicode scalar values) of this output precede it.
+        /// How many characters (Unicode scalar values) of this output precede the chunk.
         position: u64 = COUNT,
-        /// Whether this is the last chunk.
+        /// Whether this is the last chunk of the output.
         complete: bool = FieldType::Boolean,
-        /// The boundary at its end.
+        /// The boundary at the end of the chunk.
         coalesce_hint: Option<Boundary> = FieldType::OneOf(Boundary::WORDS),
-        /// Which output it belongs to.
+        /// The output that the chunk belongs to, if the session has several.
         output_id: Option<OutputId> = OUTPUT_ID,
-        /// What the text is; plain text if absent.
+        /// The media type of the text; plain text if absent.
         content_type: Option<String> = CONTENT_TYPE,
         /// The language of this chunk, if it differs from the event's.
         language: Option<LanguageTag> = TAG,
@@ -313,29 +313,29 @@ record! {
     AwaitingConfirmation, &PAYLOAD, UnknownFields::Allowed, {
         /// What would be done.
         action: String = SUMMARY,
-        /// What follows from it.
+        /// What follows from the action.
         consequence: String = SUMMARY,
-        /// To be echoed in the reply.
+        /// The token that a reply repeats.
         reply_token: ReplyToken = REPLY_TOKEN,
-        /// How long the user has to reply before the default decision applies.
+        /// How long the user has to reply, in seconds. Then the default decision applies.
         timeout_seconds: u32 = TIMEOUT,
         /// The decision if nobody replies.
         default_decision: Decision = FieldType::OneOf(Decision::WORDS),
-        /// A few words.
+        /// The summary in a few words, for subscribers that want terse texts.
         summary_terse: Option<String> = TERSE,
-        /// Action and consequence together.
+        /// The summary: action and consequence together.
         summary_normal: Option<String> = SUMMARY,
-        /// With all context.
+        /// The summary with all context, for subscribers that want detailed texts.
         summary_detailed: Option<String> = SUMMARY,
-        /// How much harm it can do.
+        /// How much harm the action can do.
         risk_level: Option<RiskLevel> = RISK,
-        /// Whether it cannot be undone.
+        /// Whether the action cannot be undone.
         irreversible: Option<bool> = FieldType::Boolean,
-        /// How hard it is to undo.
+        /// How hard the action is to undo.
         reversibility: Option<Reversibility> = FieldType::OneOf(Reversibility::WORDS),
         /// The decisions that a reply may contain; accept and reject if absent.
         allowed_replies: Option<Vec<String>> = FieldType::List { of: &ANY_TEXT, min: 1, max: 32, unique: true },
-        /// More that a subscriber may show.
+        /// More about the action that a subscriber may show.
         extra_context: Option<Map<String, Value>> = FieldType::HumanObject,
     }
 }
@@ -356,9 +356,9 @@ impl AwaitingConfirmation {
 record! {
     /// One answer of a multiple-choice question.
     Choice, &PAYLOAD, UnknownFields::Denied, {
-        /// The value in the reply.
+        /// The value of this choice in a reply.
         value: String = NAME_256,
-        /// The text for the user.
+        /// The text of this choice for the user.
         label: String = FieldType::Human { min: 1, max: 1024 },
     }
 }
@@ -368,25 +368,25 @@ record! {
     AwaitingClarification, &PAYLOAD, UnknownFields::Allowed, {
         /// The question.
         question: String = SUMMARY,
-        /// To be echoed in the reply.
+        /// The token that a reply repeats.
         reply_token: ReplyToken = REPLY_TOKEN,
-        /// How long the agent waits for an answer.
+        /// How long the agent waits for an answer, in seconds.
         timeout_seconds: u32 = TIMEOUT,
-        /// The accepted kinds of answers.
+        /// The kinds of answers that are accepted. If absent, one of the choices, or any answer if there are none.
         accepted_response_kinds: Option<Vec<ResponseKind>> =
             FieldType::List { of: &FieldType::OneOf(ResponseKind::WORDS), min: 1, max: 4, unique: true },
-        /// The answers of a multiple-choice question.
+        /// The choices of a multiple-choice question.
         choices: Option<Vec<Choice>> =
             FieldType::List { of: &FieldType::Object(&<Choice as Record>::SHAPE), min: 2, max: 32, unique: true },
         /// Why the agent asks.
         context: Option<String> = NOTE,
-        /// What it assumes without an answer.
+        /// What the agent assumes if nobody answers.
         default_response: Option<String> = NOTE_OR_EMPTY,
-        /// A few words.
+        /// The summary in a few words, for subscribers that want terse texts.
         summary_terse: Option<String> = TERSE,
-        /// The question as it is announced.
+        /// The summary: the question as it is announced.
         summary_normal: Option<String> = SUMMARY,
-        /// With all context.
+        /// The summary with all context, for subscribers that want detailed texts.
         summary_detailed: Option<String> = SUMMARY,
     }
 }
@@ -394,21 +394,21 @@ record! {
 record! {
     /// The agent cannot continue and asks someone else to take over (4.4.3). Always critical.
     HandoffRequested, &PAYLOAD, UnknownFields::Allowed, {
-        /// Why.
+        /// Why someone else has to take over.
         reason: String = SUMMARY,
         /// Who should take over.
         target_kind: HandoffTarget = FieldType::OneOf(HandoffTarget::WORDS),
-        /// Where exactly.
+        /// Where the target is reached.
         target_uri: Option<String> = URI,
-        /// How soon.
+        /// How soon the target should take over.
         urgency_for_handoff: Option<RiskLevel> = RISK,
         /// What the target needs to know.
         packaged_context: Option<Map<String, Value>> = FieldType::HumanObject,
-        /// A few words.
+        /// The summary in a few words, for subscribers that want terse texts.
         summary_terse: Option<String> = TERSE,
-        /// What happens now.
+        /// The summary: what happens now.
         summary_normal: Option<String> = SUMMARY,
-        /// With all context.
+        /// The summary with all context, for subscribers that want detailed texts.
         summary_detailed: Option<String> = SUMMARY,
     }
 }

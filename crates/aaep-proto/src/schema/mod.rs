@@ -2,6 +2,10 @@
 //!
 //! Each schema is self-contained, without references to other files, so that any validator can load it.
 
+mod reference;
+
+pub use reference::reference;
+
 use serde_json::{Map, Value, json};
 
 use crate::language::SUFFIX_PATTERN;
@@ -28,7 +32,35 @@ enum Subject {
     Message(MessageType),
 }
 
+/// One example of each event and message.
+const EXAMPLES: &str = include_str!("examples.ndjson");
+
 impl SchemaFile {
+    /// Returns an example that validates, as one line of JSON. Returns `None` for the envelope, which is no document.
+    ///
+    /// ```
+    /// let close = aaep_proto::schema::find("subscription.close").and_then(|file| file.example());
+    /// assert!(close.is_some_and(|example| example.starts_with(r#"{"type":"subscription.close""#)));
+    /// ```
+    pub fn example(&self) -> Option<&'static str> {
+        let wire = match self.subject {
+            Subject::Envelope => return None,
+            Subject::Core(core) => core.as_str(),
+            Subject::Message(message) => message.as_str(),
+        };
+        let named = format!("\"type\":\"{wire}\"");
+        EXAMPLES.lines().find(|line| line.contains(&named))
+    }
+
+    /// Returns what it is, in a sentence.
+    pub fn description(&self) -> String {
+        match self.subject {
+            Subject::Envelope => Envelope::SHAPE.description(),
+            Subject::Core(core) => core.shape().description(),
+            Subject::Message(message) => message.shape().description(),
+        }
+    }
+
     /// Returns the schema as JSON.
     pub fn schema(&self) -> Value {
         match self.subject {
@@ -126,6 +158,7 @@ fn event(core: CoreType) -> Value {
     let name = core.as_str().trim_start_matches("aaep:");
     let shape = core.shape();
     let mut schema = head(name, &format!("AAEP event {name}"));
+    schema.insert("description".into(), shape.description().into());
     let mut properties = properties(Envelope::SHAPE.fields);
     properties.insert("type".into(), json!({"enum": names(core)}));
     properties.extend(self::properties(shape.fields));
@@ -167,6 +200,7 @@ fn variants(shape: &ObjectSchema) -> Map<String, Value> {
 fn message(message: MessageType) -> Value {
     let name = if message == MessageType::Manifest { "manifest" } else { message.as_str() };
     let mut schema = head(name, &format!("AAEP message {name}"));
+    schema.insert("description".into(), message.shape().description().into());
     schema.remove("type");
     schema.extend(object(message.shape()));
     let mut properties = properties(message.shape().fields);
@@ -209,7 +243,12 @@ fn required(first: &[&str], fields: &[Field]) -> Value {
 }
 
 fn properties(fields: &[Field]) -> Map<String, Value> {
-    fields.iter().map(|f| (f.name.to_owned(), kind(&f.kind))).collect()
+    let property = |field: &Field| {
+        let mut schema = kind(&field.kind);
+        schema["description"] = field.description.into();
+        (field.name.to_owned(), schema)
+    };
+    fields.iter().map(property).collect()
 }
 
 fn object(shape: &ObjectSchema) -> Map<String, Value> {
