@@ -12,6 +12,7 @@
 //! | `connection` | The flow of a connection: handshake, read loop, write loop |
 //! | `http`, `grpc`, `ipc`, `stdio` | The transports |
 //! | `agents` | Endpoints for agents in other processes |
+//! | `api` | The OpenAPI and AsyncAPI documents |
 //! | `auth` | Credentials, client certificates, TLS, host and origin checks |
 //! | `admission` | Limits per peer and in total: connections, subscriptions, memory, rates |
 //! | `metrics`, `published_manifest` | Prometheus metrics, the signed manifest |
@@ -19,6 +20,7 @@
 mod accept;
 mod admission;
 pub mod agents;
+pub mod api;
 mod auth;
 mod close;
 mod config;

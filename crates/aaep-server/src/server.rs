@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-use crate::agents::{self, AgentRegistry};
+use crate::agents::AgentRegistry;
 use crate::auth::Authenticator;
 use crate::auth::tls::Certificates;
 use crate::config::{Config, ConfigError};
@@ -134,7 +134,7 @@ impl Server {
 
     /// Opens all transports.
     pub async fn start(self) -> Result<RunningServer, ConfigError> {
-        let Server { config, producer, mut more, agents, fast_path } = self;
+        let Server { config, producer, more, agents, fast_path } = self;
         config.check()?;
         let authenticator = Arc::new(Authenticator::new(&config)?);
         let certificates = config.tls.as_ref().map(|tls| Certificates::load(tls, &authenticator)).transpose()?;
@@ -157,11 +157,8 @@ impl Server {
         let app = AppState { context: context.clone(), authenticator, published };
         tokio::spawn(reload_files(app.clone(), certificates.clone()));
         let mut tasks = extra.serve(&app, certificates.as_ref()).await?;
-        if agents {
-            let agents = AgentRegistry::new(producer.clone(), &config, &context.admission);
-            more = more.merge(agents::router(agents).with_state(app.clone()));
-        }
-        let router = http::router(app, &config.transports, more);
+        let agents = agents.then(|| AgentRegistry::new(producer.clone(), &config, &context.admission));
+        let router = http::router(app, &config.transports, agents, more);
         let http = HttpListener { context: context.clone(), router, tls: tls.map(TlsAcceptor::from), fast_path };
         tasks.push(tokio::spawn(http.run(listener)));
         tracing::info!(%address, tls = config.tls.is_some(), "listening");

@@ -39,6 +39,7 @@ mod relay;
 mod resources;
 mod response;
 mod response_cache;
+pub(crate) mod schema;
 mod session;
 pub mod stdio;
 mod strict_json;
@@ -50,19 +51,6 @@ pub use pending::{PendingResponse, ResponseState};
 pub use relay::Relay;
 pub use response::{AgentError, AgentResponse, OutcomeValue};
 
+pub(crate) use post::post_events;
 pub(crate) use registry::AgentRegistry;
-
-use std::sync::Arc;
-
-use axum::Router;
-use axum::routing::{any, post};
-
-use crate::context::AppState;
-
-/// The endpoints for agents. They need the role `produce`.
-pub(crate) fn router(agents: Arc<AgentRegistry>) -> Router<AppState> {
-    Router::new()
-        .route("/aaep/v1/agent/events", post(self::post::post_events))
-        .route("/aaep/v1/agent/ws", any(ws::upgrade))
-        .layer(axum::Extension(agents))
-}
+pub(crate) use ws::upgrade;

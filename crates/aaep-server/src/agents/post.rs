@@ -49,7 +49,7 @@ const TOO_MANY_AGENTS_OF_PRINCIPAL: HttpProblem = HttpProblem::new(
 
 /// Handles events and responds to each. The response to a question comes when it is resolved, or with status 202 when the
 /// time to wait is over; the same event can be sent again to continue waiting.
-pub(super) async fn post_events(
+pub(crate) async fn post_events(
     State(app): State<AppState>,
     Extension(registry): Extension<Arc<AgentRegistry>>,
     peer: Peer,

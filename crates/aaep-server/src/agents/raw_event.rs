@@ -17,7 +17,7 @@ use super::response::AgentError;
 use super::{strict_json, urgent};
 
 /// Longest `event_id`, `session_id` or `output_id` of an agent, in characters.
-const MAX_ID_CHARS: usize = 128;
+pub(super) const MAX_ID_CHARS: usize = 128;
 
 /// Longest tool name, in bytes.
 const MAX_TOOL_NAME_BYTES: usize = 256;

@@ -44,7 +44,7 @@ struct AdmittedAgent {
 }
 
 /// Upgrades the connection. A peer that is not let in gets a close code that says why.
-pub(super) async fn upgrade(
+pub(crate) async fn upgrade(
     State(app): State<AppState>,
     Extension(registry): Extension<Arc<AgentRegistry>>,
     request: Request,

@@ -1,6 +1,7 @@
 //! The HTTP binding: subscriptions, events, replies, WebSocket, manifest, health and metrics.
 
 pub(crate) mod body;
+mod endpoint;
 mod events;
 mod fast_path;
 mod guard;
@@ -13,49 +14,60 @@ mod sse;
 mod subscriptions;
 mod websocket;
 
-use aaep_proto::binding::path;
-use axum::Router;
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use axum::routing::{MethodFilter, MethodRouter, get, on, post};
+use axum::{Extension, Router};
 
+use crate::agents::{self, AgentRegistry};
 use crate::config::Transports;
 use crate::context::AppState;
 
+pub(crate) use endpoint::Endpoint;
 pub(crate) use guard::identify;
 pub(crate) use problem::HttpProblem;
 
 const NOT_FOUND: HttpProblem = HttpProblem::new(StatusCode::NOT_FOUND, "Not found.");
 
-/// Returns the router of all endpoints. The host and origin checks also apply to `more`.
-pub(crate) fn router(app: AppState, transports: &Transports, more: Router) -> Router {
+/// Returns the router of all endpoints that are served. The host and origin checks also apply to `more`.
+pub(crate) fn router(
+    app: AppState,
+    transports: &Transports,
+    agents: Option<Arc<AgentRegistry>>,
+    more: Router,
+) -> Router {
     let mut router = Router::new();
-    if transports.sse {
-        router = router
-            .route(path::SUBSCRIPTIONS, only(post(subscriptions::create), "POST"))
-            .route(path::EVENTS, only(get(events::stream), "GET"))
-            .route(path::REPLIES, only(post(replies::post), "POST"));
+    for endpoint in Endpoint::ALL {
+        if endpoint.is_served(transports, agents.is_some()) {
+            let handlers = handlers(endpoint).fallback(async move || HttpProblem::not_allowed(endpoint.allow()));
+            router = router.route(endpoint.path(), handlers);
+        }
     }
-    if transports.websocket {
-        let upgrade = on(MethodFilter::GET.or(MethodFilter::CONNECT), websocket::upgrade);
-        router = router.route(path::WEBSOCKET, only(upgrade, "GET"));
+    if let Some(agents) = agents {
+        router = router.layer(Extension(agents));
     }
-    let router = router
-        .route(path::MANIFEST, only(get(manifest::get), "GET, HEAD"))
-        .route(path::KEYS, only(get(manifest::get_keys), "GET, HEAD"))
-        .route(path::HEALTH, only(get(operations::health), "GET, HEAD"))
-        .route(path::READINESS, only(get(operations::ready), "GET, HEAD"))
-        .route(path::METRICS, only(get(operations::metrics), "GET, HEAD"))
-        .fallback(async || NOT_FOUND)
-        .with_state(app.clone())
-        .merge(more);
-    guarded(router, app)
+    guarded(router.fallback(async || NOT_FOUND).with_state(app.clone()).merge(more), app)
+}
+
+fn handlers(endpoint: Endpoint) -> MethodRouter<AppState> {
+    let upgrade = MethodFilter::GET.or(MethodFilter::CONNECT);
+    match endpoint {
+        Endpoint::Subscriptions => post(subscriptions::create),
+        Endpoint::Events => get(events::stream),
+        Endpoint::Replies => post(replies::post),
+        Endpoint::WebSocket => on(upgrade, websocket::upgrade),
+        Endpoint::AgentEvents => post(agents::post_events),
+        Endpoint::AgentWebSocket => on(upgrade, agents::upgrade),
+        Endpoint::Manifest => get(manifest::get),
+        Endpoint::Keys => get(manifest::get_keys),
+        Endpoint::Health => get(operations::health),
+        Endpoint::Readiness => get(operations::ready),
+        Endpoint::Metrics => get(operations::metrics),
+    }
 }
 
 /// Adds the host and origin checks to a router.
 pub(crate) fn guarded(router: Router, app: AppState) -> Router {
     router.layer(axum::middleware::from_fn_with_state(app, guard::check))
-}
-
-fn only(methods: MethodRouter<AppState>, allow: &'static str) -> MethodRouter<AppState> {
-    methods.fallback(async move || HttpProblem::not_allowed(allow))
 }

@@ -40,7 +40,8 @@ fn schemas() -> Vec<(PathBuf, String)> {
     let mut schemas = Vec::new();
     for folder in ["", "core"] {
         for path in fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()) {
-            if path.is_file() {
+            // Not the API documents, which are no schemas.
+            if path.to_string_lossy().ends_with(".schema.json") {
                 let name = path.strip_prefix(&root).unwrap().to_path_buf();
                 schemas.push((name, fs::read_to_string(&path).unwrap()));
             }

@@ -19,7 +19,7 @@ struct TestServer {
     _files: TempDir,
 }
 
-fn write(files: &TempDir, name: &str, text: &str) -> std::path::PathBuf {
+pub(crate) fn write(files: &TempDir, name: &str, text: &str) -> std::path::PathBuf {
     use std::os::unix::fs::PermissionsExt;
     let path = files.path().join(name);
     std::fs::write(&path, text).unwrap();

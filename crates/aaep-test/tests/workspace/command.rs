@@ -250,15 +250,21 @@ fn invalid_event_does_not_make_later_events_invalid() {
 }
 
 #[test]
-fn schemas_are_printed() {
+fn schemas_and_api_documents_are_printed() {
     let names = see(&["schema"], b"");
-    assert_eq!((names.code, names.out.lines().count()), (0, 21));
+    assert_eq!((names.code, names.out.lines().count()), (0, 23));
     for name in names.out.lines() {
         let seen = see(&["schema", name], b"");
-        let schema: Value = serde_json::from_str(&seen.out).unwrap();
-        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{name}");
+        let document: Value = serde_json::from_str(&seen.out).unwrap();
+        match name {
+            "openapi" => assert_eq!(document["openapi"], "3.1.0"),
+            "asyncapi" => assert_eq!(document["asyncapi"], "3.0.0"),
+            _ => assert_eq!(document["$schema"], "https://json-schema.org/draft/2020-12/schema", "{name}"),
+        }
     }
     assert_eq!(see(&["schema", "aaep:agent.tool.invoked"], b"").out, see(&["schema", "agent.tool.invoked"], b"").out);
+    let reference = see(&["schema", "--markdown"], b"");
+    assert!(reference.code == 0 && reference.out.starts_with("# Events and messages\n"), "{}", reference.out);
 }
 
 /// A stream far larger than the memory bound is validated in little memory.

@@ -9,7 +9,8 @@ const NOT_RUN: &[(&str, &str)] =
 #[test]
 fn every_example_program_is_run_by_a_test() {
     let crates = rust_files().into_iter().filter(|name| name.split('/').nth(2) == Some("examples"));
-    let others = files_below("examples").into_iter().filter(|name| name.ends_with(".py") || name.ends_with(".mjs"));
+    let is_program = |name: &String| [".py", ".mjs", ".html"].iter().any(|end| name.ends_with(end));
+    let others = files_below("examples").into_iter().filter(is_program);
     let programs: Vec<String> = crates.chain(others).collect();
     assert!(programs.len() >= 3, "found only {programs:?}");
     let tests = rust_files().into_iter().filter(|name| name.contains("/tests/"));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use aaep_proto::message::{CoreType, MessageType};
 use aaep_proto::validate::DocumentType;
 use aaep_proto::{Severity, Validator, schema};
+use aaep_server::api;
 use aaep_test::{examples, root};
 use jsonschema::Validator as Schema;
 use proptest::prelude::*;
@@ -22,6 +23,39 @@ fn schema_files_are_current() {
         files += 1;
     }
     assert_eq!(files, 1 + CoreType::ALL.len() + MessageType::ALL.len());
+}
+
+#[test]
+fn api_documents_are_current() {
+    for (name, document) in [("openapi.json", api::openapi()), ("asyncapi.json", api::asyncapi())] {
+        let text = std::fs::read_to_string(root().join("schemas").join(name)).unwrap_or_default();
+        let current = format!("{document:#}\n");
+        assert!(text == current, "{name} is stale; run: cargo run -p aaep-cli -- schema --write schemas");
+    }
+}
+
+#[test]
+fn reference_of_fields_is_current() {
+    let text = std::fs::read_to_string(root().join("docs/reference/events.md")).unwrap_or_default();
+    let current = schema::reference();
+    assert!(text == current, "stale; run: cargo run -p aaep-cli -- schema --markdown > docs/reference/events.md");
+}
+
+/// Without any remark: these are the documents that people copy.
+#[test]
+fn every_example_of_the_reference_is_valid() {
+    let schemas = compile();
+    let reference = schema::reference();
+    let examples = reference.split("```json\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let examples: Vec<Value> = examples.map(|text| serde_json::from_str(text).unwrap()).collect();
+    let types: Vec<&str> = examples.iter().filter_map(|example| example["type"].as_str()).collect();
+    let core = CoreType::ALL.iter().map(|core| core.as_str());
+    assert_eq!(types, core.chain(MessageType::ALL.iter().map(|message| message.as_str())).collect::<Vec<_>>());
+    for example in &examples {
+        let report = Validator::new().check_value(example);
+        assert!(report.problems.is_empty(), "{:?} in {example:#}", report.problems);
+        assert_eq!(judge(&schemas, example), Ok(true), "{example:#}");
+    }
 }
 
 #[test]
