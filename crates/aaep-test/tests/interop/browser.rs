@@ -38,6 +38,11 @@ impl Pages {
             .route("/page.js", get(async || ([("content-type", "text/javascript")], include_str!("page.js"))))
             .route("/sse", get(async || Html(include_str!("page_sse.html"))))
             .route("/ws", get(async || Html(include_str!("page_ws.html"))))
+            .route("/example", get(async || Html(example_page())))
+            .route(
+                "/page_example.js",
+                get(async || ([("content-type", "text/javascript")], include_str!("page_example.js"))),
+            )
             .route("/told", post(hear))
             .with_state(sender);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -71,6 +76,12 @@ impl Pages {
             assert!(told["at"] != "failed", "before {point}: {told}");
         }
     }
+}
+
+/// Returns the example page as it is, followed by a script that reports what the page announces and presses its buttons.
+fn example_page() -> String {
+    let page = std::fs::read_to_string(aaep_test::root().join("examples/page/index.html")).unwrap();
+    format!("{page}<script src=\"/page.js\"></script><script src=\"/page_example.js\"></script>")
 }
 
 /// A headless browser with one page and its own profile.
@@ -232,4 +243,47 @@ async fn page_of_an_unknown_origin_receives_nothing() {
         }
     }
     assert!(pages.events.is_empty(), "{:#?}", pages.events);
+}
+
+/// Opens the example page and presses a button of its first question. Returns what the page announced for the question,
+/// its status afterwards, and the lines of its log up to the end of the session.
+async fn answer_on_example_page(button: &str, last_line: &str) -> (Value, Value, Vec<String>) {
+    let mut pages = Pages::start().await;
+    let demo = Serving::start(&["demo", "banking", "--no-input", "--no-pauses", "--origin", &pages.origin()]);
+    let page = format!("{}/example?server={}&press={button}", pages.origin(), demo.url(""));
+    let mut browser = Browser::open(&page);
+    let (mut alert, mut status, mut lines) = (Value::Null, Value::Null, Vec::new());
+    loop {
+        let told = tokio::time::timeout(PATIENCE, pages.told.recv()).await;
+        let Ok(Some(told)) = told else { panic!("only {lines:#?}\n{}", browser.process.errors()) };
+        assert!(told["at"] != "failed", "{told}");
+        match told["at"].as_str() {
+            Some("alert") if alert.is_null() => alert = told,
+            Some("connection") if !alert.is_null() => status = told["text"].clone(),
+            Some("line") => lines.push(told["text"].as_str().unwrap().to_owned()),
+            _ => {}
+        }
+        if lines.iter().any(|line| line.contains(last_line)) && !status.is_null() {
+            return (alert, status, lines);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn example_page_announces_a_question_and_sends_yes() {
+    let (alert, status, lines) = answer_on_example_page("Yes", "Transferred $500").await;
+    let text = alert["text"].as_str().unwrap();
+    assert!(text.starts_with("Question: ") && text.contains("cannot be undone"), "{text}");
+    assert_eq!(alert["buttons"], serde_json::json!(["Yes, do it", "No"]));
+    assert!(text.contains(alert["label"].as_str().unwrap()), "{alert}");
+    assert_eq!(status, "Sent: yes.");
+    let transfer = lines.iter().position(|line| line.contains("Transferred $500"));
+    assert!(transfer > Some(0), "{lines:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn example_page_sends_no() {
+    let (_, status, lines) = answer_on_example_page("No", "Nothing was transferred, as you wished.").await;
+    assert_eq!(status, "Sent: no.");
+    assert!(!lines.iter().any(|line| line.contains("Transferred")), "{lines:?}");
 }
