@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{DEFAULT_ADDRESS, embedded_file, embedded_link_message, info, reference};
 use crate::agents::schema::{LinkMessage, events, responses};
-use crate::http::Endpoint;
+use crate::http::HttpEndpoint;
 
 const DESCRIPTION: &str = "What `aaep serve` sends and receives over event streams and WebSockets: the Agent Accessibility \
 Event Protocol (https://aaep-protocol.org) for subscribers, and the link of agents in other processes. The HTTP requests \
@@ -63,8 +63,8 @@ pub fn asyncapi() -> Value {
         },
         "channels": {
             "events": event_stream(&in_stream),
-            "websocket": websocket(Endpoint::WebSocket, &subscriber_socket(), [&to_subscriber, &from_subscriber]),
-            "agentWebsocket": websocket(Endpoint::AgentWebSocket, AGENT_SOCKET, [&to_agent, &from_agent]),
+            "websocket": websocket(HttpEndpoint::WebSocket, &subscriber_socket(), [&to_subscriber, &from_subscriber]),
+            "agentWebsocket": websocket(HttpEndpoint::AgentWebSocket, AGENT_SOCKET, [&to_agent, &from_agent]),
         },
         "operations": {
             "streamEvents": operation("send", "events", &in_stream, "Streams events to a subscriber."),
@@ -118,7 +118,7 @@ fn event_stream(messages: &[String]) -> Value {
          event_id as id; other messages have the name {SSE_MESSAGE}. A web page listens with \
          addEventListener(\"{SSE_EVENT}\", ...): onmessage receives nothing."
     );
-    let mut channel = channel(Endpoint::Events, &description, "http", messages);
+    let mut channel = channel(HttpEndpoint::Events, &description, "http", messages);
     channel["x-sse-event-names"] = json!({"events": SSE_EVENT, "other messages": SSE_MESSAGE});
     let query = json!({"type": "object", "required": [path::EVENTS_SUBSCRIPTION_ID], "properties": {
         path::EVENTS_SUBSCRIPTION_ID: {"type": "string"}, "last_event_id": {"type": "string"}}});
@@ -126,17 +126,17 @@ fn event_stream(messages: &[String]) -> Value {
     channel
 }
 
-fn websocket(endpoint: Endpoint, description: &str, messages: [&Vec<String>; 2]) -> Value {
+fn websocket(endpoint: HttpEndpoint, description: &str, messages: [&Vec<String>; 2]) -> Value {
     let messages: Vec<String> = messages.into_iter().flatten().cloned().collect();
     let mut channel = channel(endpoint, description, "ws", &messages);
     channel["bindings"] = json!({"ws": {"method": "GET", "bindingVersion": "0.1.0"}});
-    if endpoint == Endpoint::AgentWebSocket {
+    if endpoint == HttpEndpoint::AgentWebSocket {
         channel["bindings"]["ws"]["query"] = json!({"type": "object", "properties": {"agent": {"type": "string"}}});
     }
     channel
 }
 
-fn channel(endpoint: Endpoint, description: &str, server: &str, messages: &[String]) -> Value {
+fn channel(endpoint: HttpEndpoint, description: &str, server: &str, messages: &[String]) -> Value {
     let messages: Map<String, Value> =
         messages.iter().map(|name| (name.clone(), reference("messages", name))).collect();
     json!({

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{DEFAULT_ADDRESS, embedded_file, embedded_link_message, info, reference, security_schemes};
 use crate::agents::schema::{events, responses};
-use crate::http::Endpoint;
+use crate::http::HttpEndpoint;
 
 const DESCRIPTION: &str = "The HTTP binding of the Agent Accessibility Event Protocol (https://aaep-protocol.org), as \
 `aaep serve` serves it. A subscriber posts a subscription.request, reads the event stream at the Location of the response, \
@@ -20,7 +20,7 @@ other methods with 405 and an Allow header. Requests of web pages need an allowe
 /// ```
 pub fn openapi() -> Value {
     let paths: Map<String, Value> =
-        Endpoint::ALL.into_iter().map(|endpoint| (endpoint.path().to_owned(), path_item(endpoint))).collect();
+        HttpEndpoint::ALL.into_iter().map(|endpoint| (endpoint.path().to_owned(), path_item(endpoint))).collect();
     json!({
         "openapi": "3.1.0",
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
@@ -95,7 +95,7 @@ enum ErrorBody {
     Either,
 }
 
-fn path_item(endpoint: Endpoint) -> Value {
+fn path_item(endpoint: HttpEndpoint) -> Value {
     let operation = operation(endpoint);
     let mut item = Map::new();
     for method in endpoint.allow().split(", ") {
@@ -118,7 +118,7 @@ fn without_content(responses: &mut Value) {
     }
 }
 
-fn describe(endpoint: Endpoint, operation: &Operation) -> Value {
+fn describe(endpoint: HttpEndpoint, operation: &Operation) -> Value {
     let mut responses: Map<String, Value> = operation
         .errors
         .iter()
@@ -216,41 +216,41 @@ fn messages(names: &[&str]) -> Value {
     json!({"application/json": {"schema": schema, "examples": examples}})
 }
 
-fn operation(endpoint: Endpoint) -> Operation {
+fn operation(endpoint: HttpEndpoint) -> Operation {
     match endpoint {
-        Endpoint::Subscriptions => subscriptions(),
-        Endpoint::Events => event_stream(),
-        Endpoint::Replies => replies(),
-        Endpoint::WebSocket => {
+        HttpEndpoint::Subscriptions => subscriptions(),
+        HttpEndpoint::Events => event_stream(),
+        HttpEndpoint::Replies => replies(),
+        HttpEndpoint::WebSocket => {
             websocket("openWebSocket", "subscribers", "Opens the WebSocket of a subscriber.", &[426])
         }
-        Endpoint::AgentEvents => agent_events(),
-        Endpoint::AgentWebSocket => Operation {
+        HttpEndpoint::AgentEvents => agent_events(),
+        HttpEndpoint::AgentWebSocket => Operation {
             parameters: vec![agent_name()],
             ..websocket("openAgentWebSocket", "agents", "Opens the WebSocket of an agent.", &[426, 429, 503])
         },
-        Endpoint::Manifest => {
+        HttpEndpoint::Manifest => {
             let manifest = ("application/json", reference("schemas", "manifest"));
             let jws = ("application/jose", text());
             let ok = response("The manifest, or the signed manifest as a compact JWS.", &[manifest, jws]);
             Operation { errors: &[406], ..open("getManifest", "discovery", "Returns the manifest.", ok) }
         }
-        Endpoint::Keys => {
+        HttpEndpoint::Keys => {
             let ok = response("The keys.", &[("application/jwk-set+json", reference("schemas", "jwks"))]);
             open("getKeys", "discovery", "Returns the public keys of the signed manifest.", ok)
         }
-        Endpoint::Health => {
+        HttpEndpoint::Health => {
             let ok = response("It is.", &[("text/plain", text())]);
             open("getHealth", "operation", "Returns whether the process is alive.", ok)
         }
-        Endpoint::Readiness => {
+        HttpEndpoint::Readiness => {
             let plain = [("text/plain", text())];
             let ok = response("They are.", &plain);
             let mut ready = open("getReadiness", "operation", "Returns whether subscriptions are accepted.", ok);
             ready.responses.push((503, response("The server shuts down, or its storage fails.", &plain)));
             ready
         }
-        Endpoint::Metrics => {
+        HttpEndpoint::Metrics => {
             let ok = response("The metrics, in the text format of Prometheus.", &[("text/plain", text())]);
             let metrics = open("getMetrics", "operation", "Returns the metrics. It needs the role admin.", ok);
             Operation { errors: &[401, 429, 503], needs_credentials: true, ..metrics }

@@ -6,7 +6,7 @@ use crate::config::Transports;
 
 /// An endpoint of the HTTP binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Endpoint {
+pub(crate) enum HttpEndpoint {
     /// The handshake of the SSE binding.
     Subscriptions,
     /// The event stream of a subscription.
@@ -31,57 +31,63 @@ pub(crate) enum Endpoint {
     Metrics,
 }
 
-impl Endpoint {
+impl HttpEndpoint {
     /// All endpoints.
-    pub(crate) const ALL: [Endpoint; 11] = [
-        Endpoint::Subscriptions,
-        Endpoint::Events,
-        Endpoint::Replies,
-        Endpoint::WebSocket,
-        Endpoint::AgentEvents,
-        Endpoint::AgentWebSocket,
-        Endpoint::Manifest,
-        Endpoint::Keys,
-        Endpoint::Health,
-        Endpoint::Readiness,
-        Endpoint::Metrics,
+    pub(crate) const ALL: [HttpEndpoint; 11] = [
+        HttpEndpoint::Subscriptions,
+        HttpEndpoint::Events,
+        HttpEndpoint::Replies,
+        HttpEndpoint::WebSocket,
+        HttpEndpoint::AgentEvents,
+        HttpEndpoint::AgentWebSocket,
+        HttpEndpoint::Manifest,
+        HttpEndpoint::Keys,
+        HttpEndpoint::Health,
+        HttpEndpoint::Readiness,
+        HttpEndpoint::Metrics,
     ];
 
     /// Returns its path.
     pub(crate) const fn path(self) -> &'static str {
         match self {
-            Endpoint::Subscriptions => path::SUBSCRIPTIONS,
-            Endpoint::Events => path::EVENTS,
-            Endpoint::Replies => path::REPLIES,
-            Endpoint::WebSocket => path::WEBSOCKET,
-            Endpoint::AgentEvents => path::AGENT_EVENTS,
-            Endpoint::AgentWebSocket => path::AGENT_WEBSOCKET,
-            Endpoint::Manifest => path::MANIFEST,
-            Endpoint::Keys => path::KEYS,
-            Endpoint::Health => path::HEALTH,
-            Endpoint::Readiness => path::READINESS,
-            Endpoint::Metrics => path::METRICS,
+            HttpEndpoint::Subscriptions => path::SUBSCRIPTIONS,
+            HttpEndpoint::Events => path::EVENTS,
+            HttpEndpoint::Replies => path::REPLIES,
+            HttpEndpoint::WebSocket => path::WEBSOCKET,
+            HttpEndpoint::AgentEvents => path::AGENT_EVENTS,
+            HttpEndpoint::AgentWebSocket => path::AGENT_WEBSOCKET,
+            HttpEndpoint::Manifest => path::MANIFEST,
+            HttpEndpoint::Keys => path::KEYS,
+            HttpEndpoint::Health => path::HEALTH,
+            HttpEndpoint::Readiness => path::READINESS,
+            HttpEndpoint::Metrics => path::METRICS,
         }
     }
 
     /// Returns its methods, as in an `Allow` header.
     pub(crate) const fn allow(self) -> &'static str {
         match self {
-            Endpoint::Subscriptions | Endpoint::Replies | Endpoint::AgentEvents => "POST",
-            Endpoint::Events | Endpoint::WebSocket | Endpoint::AgentWebSocket => "GET",
-            Endpoint::Manifest | Endpoint::Keys | Endpoint::Health | Endpoint::Readiness | Endpoint::Metrics => {
-                "GET, HEAD"
-            }
+            HttpEndpoint::Subscriptions | HttpEndpoint::Replies | HttpEndpoint::AgentEvents => "POST",
+            HttpEndpoint::Events | HttpEndpoint::WebSocket | HttpEndpoint::AgentWebSocket => "GET",
+            HttpEndpoint::Manifest
+            | HttpEndpoint::Keys
+            | HttpEndpoint::Health
+            | HttpEndpoint::Readiness
+            | HttpEndpoint::Metrics => "GET, HEAD",
         }
     }
 
     /// Returns whether a server with these transports serves it.
     pub(crate) const fn is_served(self, transports: &Transports, accepts_agents: bool) -> bool {
         match self {
-            Endpoint::Subscriptions | Endpoint::Events | Endpoint::Replies => transports.sse,
-            Endpoint::WebSocket => transports.websocket,
-            Endpoint::AgentEvents | Endpoint::AgentWebSocket => accepts_agents,
-            Endpoint::Manifest | Endpoint::Keys | Endpoint::Health | Endpoint::Readiness | Endpoint::Metrics => true,
+            HttpEndpoint::Subscriptions | HttpEndpoint::Events | HttpEndpoint::Replies => transports.sse,
+            HttpEndpoint::WebSocket => transports.websocket,
+            HttpEndpoint::AgentEvents | HttpEndpoint::AgentWebSocket => accepts_agents,
+            HttpEndpoint::Manifest
+            | HttpEndpoint::Keys
+            | HttpEndpoint::Health
+            | HttpEndpoint::Readiness
+            | HttpEndpoint::Metrics => true,
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::agents::{self, AgentRegistry};
 use crate::config::Transports;
 use crate::context::AppState;
 
-pub(crate) use endpoint::Endpoint;
+pub(crate) use endpoint::HttpEndpoint;
 pub(crate) use guard::identify;
 pub(crate) use problem::HttpProblem;
 
@@ -38,9 +38,14 @@ pub(crate) fn router(
     more: Router,
 ) -> Router {
     let mut router = Router::new();
-    for endpoint in Endpoint::ALL {
+    for endpoint in HttpEndpoint::ALL {
         if endpoint.is_served(transports, agents.is_some()) {
-            let handlers = handlers(endpoint).fallback(async move || HttpProblem::not_allowed(endpoint.allow()));
+            let not_allowed = async move || HttpProblem::not_allowed(endpoint.allow());
+            let mut handlers = handlers(endpoint).fallback(not_allowed);
+            if !endpoint.allow().contains("HEAD") {
+                // Otherwise the handler of GET would get it.
+                handlers = handlers.head(not_allowed);
+            }
             router = router.route(endpoint.path(), handlers);
         }
     }
@@ -50,20 +55,20 @@ pub(crate) fn router(
     guarded(router.fallback(async || NOT_FOUND).with_state(app.clone()).merge(more), app)
 }
 
-fn handlers(endpoint: Endpoint) -> MethodRouter<AppState> {
+fn handlers(endpoint: HttpEndpoint) -> MethodRouter<AppState> {
     let upgrade = MethodFilter::GET.or(MethodFilter::CONNECT);
     match endpoint {
-        Endpoint::Subscriptions => post(subscriptions::create),
-        Endpoint::Events => get(events::stream),
-        Endpoint::Replies => post(replies::post),
-        Endpoint::WebSocket => on(upgrade, websocket::upgrade),
-        Endpoint::AgentEvents => post(agents::post_events),
-        Endpoint::AgentWebSocket => on(upgrade, agents::upgrade),
-        Endpoint::Manifest => get(manifest::get),
-        Endpoint::Keys => get(manifest::get_keys),
-        Endpoint::Health => get(operations::health),
-        Endpoint::Readiness => get(operations::ready),
-        Endpoint::Metrics => get(operations::metrics),
+        HttpEndpoint::Subscriptions => post(subscriptions::create),
+        HttpEndpoint::Events => get(events::stream),
+        HttpEndpoint::Replies => post(replies::post),
+        HttpEndpoint::WebSocket => on(upgrade, websocket::upgrade),
+        HttpEndpoint::AgentEvents => post(agents::post_events),
+        HttpEndpoint::AgentWebSocket => on(upgrade, agents::upgrade),
+        HttpEndpoint::Manifest => get(manifest::get),
+        HttpEndpoint::Keys => get(manifest::get_keys),
+        HttpEndpoint::Health => get(operations::health),
+        HttpEndpoint::Readiness => get(operations::ready),
+        HttpEndpoint::Metrics => get(operations::metrics),
     }
 }
 

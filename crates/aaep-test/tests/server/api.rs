@@ -81,33 +81,37 @@ async fn responses_conform_to_the_document() {
     let responses = &document["paths"][EVENTS]["get"]["responses"];
     assert!(responses[stream.status().as_str()]["content"]["text/event-stream"].is_object());
 
-    let terms = json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {"pace_wpm": 200}});
-    let unknown = json!({"type": "subscription.renegotiate", "subscription_id": "sub_0", "capabilities": {}});
+    let terms = json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {"pace_wpm": 200}})
+        .to_string();
+    let unknown =
+        json!({"type": "subscription.renegotiate", "subscription_id": "sub_0", "capabilities": {}}).to_string();
+    let request = request().to_string();
     let late = reply(&id, "rpl_0", "accept").to_string();
     let old =
-        json!({"type": "subscription.request", "aaep_version": "9.0.0", "subscriber_id": "x", "capabilities": {}});
+        json!({"type": "subscription.request", "aaep_version": "9.0.0", "subscriber_id": "x", "capabilities": {}})
+            .to_string();
     let started = r#"{"type":"session.started","summary_normal":"Tidying."}"#;
     let question =
         r#"{"type":"awaiting.confirmation","event_id":"q","action":"Delete it.","consequence":"It is gone."}"#;
     let large = "x".repeat(1024 * 1024 + 1);
     let [get, post] = [Method::GET, Method::POST];
     let cases: Vec<(&Method, &str, Vec<(&str, &str)>, &str, u16)> = vec![
-        (&post, SUBSCRIPTIONS, vec![JSON], &request().to_string(), 201),
+        (&post, SUBSCRIPTIONS, vec![JSON], &request, 201),
         (&post, SUBSCRIPTIONS, vec![JSON], "{}", 400),
         (&post, SUBSCRIPTIONS, vec![JSON, ("origin", "https://evil.example")], "{}", 403),
         (&post, SUBSCRIPTIONS, vec![JSON], &large, 413),
         (&post, SUBSCRIPTIONS, vec![TEXT], "{}", 415),
         (&post, SUBSCRIPTIONS, vec![JSON, ("host", "evil.example")], "{}", 421),
-        (&post, SUBSCRIPTIONS, vec![JSON], &old.to_string(), 422),
+        (&post, SUBSCRIPTIONS, vec![JSON], &old, 422),
         (&get, EVENTS, vec![], "", 400),
         (&get, "/aaep/v1/events?subscription_id=sub_0", vec![], "", 404),
         (&get, EVENTS, vec![("accept", "application/json")], "", 406),
         (&get, EVENTS, vec![("host", "evil.example")], "", 421),
-        (&post, REPLIES, vec![JSON], &terms.to_string(), 200),
+        (&post, REPLIES, vec![JSON], &terms, 200),
         (&post, REPLIES, vec![JSON], &late, 204),
         (&post, REPLIES, vec![JSON], "[]", 400),
-        (&post, REPLIES, vec![JSON], &request().to_string(), 400),
-        (&post, REPLIES, vec![JSON], &unknown.to_string(), 404),
+        (&post, REPLIES, vec![JSON], &request, 400),
+        (&post, REPLIES, vec![JSON], &unknown, 404),
         (&post, REPLIES, vec![JSON], &large, 413),
         (&post, REPLIES, vec![TEXT], "{}", 415),
         (&get, "/aaep/v1/ws", vec![], "", 426),
