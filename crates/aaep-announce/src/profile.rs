@@ -373,7 +373,7 @@ impl Profile {
             request.insert("factor".to_owned(), Value::from(factor));
             capabilities.extensions.insert(MORE_TIME_PREFIX.to_owned(), request);
         }
-        capabilities
+        if self.can_reply() { capabilities.with_cancellation() } else { capabilities }
     }
 }
 

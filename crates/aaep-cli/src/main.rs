@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 for success, 1 for a negative result, 2 for wrong usage or a problem of the environment.
 
+mod agent_name;
 mod answers;
 mod audit;
 mod backup;

@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::Path;
 use std::process::{ExitCode, ExitStatus, Stdio};
+use std::time::Duration;
 
+use aaep::Producer;
 use aaep_server::agents::stdio::{AgentPipes, SideOutput, relay_lines};
 use aaep_server::agents::{AgentIdentity, Relay};
 use aaep_server::{Config, ConfigError, Layer, Server};
@@ -12,12 +13,19 @@ use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 
 use crate::CommandStatus;
+use crate::agent_name::{agent_name, to_agent_id};
 use crate::drain::wait_until_drained;
 use crate::logging::start_logging;
 use crate::output::{fail, print_error};
 use crate::runtime::runtime;
 use crate::server_flags::ServerFlags;
 use crate::signals::{ForwardedSignals, forward};
+
+/// The exit code if a signal came before the agent was started, as shells have it for an interrupt.
+const INTERRUPTED: u8 = 130;
+
+/// How often to look for a listener.
+const LISTENER_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Run an agent written in any language and serve its events.
 ///
@@ -27,6 +35,12 @@ use crate::signals::{ForwardedSignals, forward};
 pub(crate) struct RunArgs {
     #[command(flatten)]
     server: ServerFlags,
+    /// Name of the agent, as users hear it [default: the name of its script or program]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Start the agent when the first listener has connected
+    #[arg(long)]
+    wait: bool,
     /// Command that starts the agent, after --
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -35,11 +49,10 @@ pub(crate) struct RunArgs {
 pub(crate) fn run(args: RunArgs) -> ExitCode {
     let mut base = Layer::default();
     base.set("log.filter", "warn");
-    if let Some(name) = args.command.first().and_then(|command| Path::new(command).file_name()) {
-        base.set("agent_id", name.to_string_lossy().into_owned());
-    }
+    let name = args.name.clone().unwrap_or_else(|| agent_name(&args.command));
+    base.set("agent_id", to_agent_id(&name));
     let config = match args.server.config_over(base) {
-        Ok(config) => config,
+        Ok(config) => with_name(config, args.name),
         Err(error) => return ExitCode::from(fail(error) as u8),
     };
     start_logging(&config.log);
@@ -49,19 +62,47 @@ pub(crate) fn run(args: RunArgs) -> ExitCode {
     };
     // Spawned, so that it runs on the worker threads like the driver task that it waits for at every event. Otherwise
     // each event would wake another thread.
-    let serving = runtime.spawn(serve(config, args.command));
+    let serving = runtime.spawn(serve(config, AgentStart { command: args.command, wait: args.wait }));
     let ended = runtime.block_on(serving).unwrap_or_else(|_| Ok(ExitCode::from(CommandStatus::Failed as u8)));
     // Tasks that still wait have no subscriber left.
     runtime.shutdown_background();
     ended.unwrap_or_else(|error| ExitCode::from(fail(error) as u8))
 }
 
-async fn serve(config: Config, command: Vec<OsString>) -> Result<ExitCode, ConfigError> {
+/// How to start the agent.
+struct AgentStart {
+    command: Vec<OsString>,
+    /// Whether to wait for a listener first.
+    wait: bool,
+}
+
+/// Sets the name that users hear, which the command line decides before the file and the environment.
+fn with_name(mut config: Config, name: Option<String>) -> Config {
+    if name.is_some() {
+        config.agent_name = name;
+    }
+    config
+}
+
+async fn serve(config: Config, AgentStart { command, wait }: AgentStart) -> Result<ExitCode, ConfigError> {
     let producer = Server::durable_producer(&config)?;
     let identity = agent_identity(&config);
     let mut signals = ForwardedSignals::new();
+    let needs_token = config.auth.tokens.is_some() || config.auth.jwks.is_some();
     let server = Server::new(config, producer.clone()).start().await?;
     let _ = writeln!(io::stderr(), "Serving at {}", server.url());
+    let token = if needs_token { " --token FILE" } else { "" };
+    let _ = writeln!(io::stderr(), "To listen, run this in another terminal: aaep listen {}{token}", server.url());
+    if wait {
+        let _ = writeln!(io::stderr(), "The agent starts when somebody listens.");
+        tokio::select! {
+            () = wait_for_listener(&producer) => {}
+            _ = signals.recv() => {
+                server.stop("The agent was not started.").await;
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+        }
+    }
     let mut child = match start(&command, &server.url()) {
         Ok(child) => child,
         Err(error) => {
@@ -105,6 +146,13 @@ async fn serve(config: Config, command: Vec<OsString>) -> Result<ExitCode, Confi
     }
     server.stop("The agent has ended.").await;
     Ok(ExitCode::from(exit_code(status)))
+}
+
+/// Waits until there is a subscription.
+async fn wait_for_listener(producer: &Producer) {
+    while producer.subscriber_counts().await.subscriptions == 0 {
+        tokio::time::sleep(LISTENER_POLL_INTERVAL).await;
+    }
 }
 
 fn agent_identity(config: &Config) -> AgentIdentity {

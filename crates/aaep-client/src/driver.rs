@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aaep_proto::binding::TransportKind;
-use aaep_proto::id::ReplyToken;
+use aaep_proto::id::{ReplyToken, SessionId};
 use aaep_proto::message::{Capabilities, CloseReason, Message};
 use aaep_proto::subscriber::{
-    Cx, DisconnectReason, ManifestCheck, PromptAnswer, PromptId, PromptReplyError, Subscriber as Machine,
-    SubscriberEffect, SubscriberEvent as CoreEvent, SubscriberStats,
+    CancelRequestError, Cx, DisconnectReason, ManifestCheck, PromptAnswer, PromptId, PromptReplyError,
+    Subscriber as Machine, SubscriberEffect, SubscriberEvent as CoreEvent, SubscriberStats,
 };
 use aaep_runtime::{Clock, DeadlineTimer, SystemEntropy};
 use bytes::Bytes;
@@ -33,6 +33,7 @@ const MAX_WAITING_FAILURES: usize = 16;
 pub(crate) enum DriverCommand {
     Reply { prompt: PromptId, answer: PromptAnswer, done: oneshot::Sender<Result<(), PromptReplyError>> },
     Renegotiate { changes: Box<Capabilities>, done: oneshot::Sender<bool> },
+    Cancel { session: SessionId, reason: Option<String>, done: oneshot::Sender<Result<(), CancelRequestError>> },
     Stats { done: oneshot::Sender<SubscriberStats> },
     Close(CloseReason),
 }
@@ -190,6 +191,10 @@ impl Driver {
             Some(DriverCommand::Renegotiate { changes, done }) => {
                 let sent = self.update(|machine, cx| machine.renegotiate(cx, &changes));
                 let _ = done.send(sent);
+            }
+            Some(DriverCommand::Cancel { session, reason, done }) => {
+                let result = self.update(|machine, cx| machine.request_cancel(cx, &session, reason));
+                let _ = done.send(result);
             }
             Some(DriverCommand::Stats { done }) => drop(done.send(self.machine.stats())),
             Some(DriverCommand::Close(reason)) => self.update(|machine, cx| machine.close(cx, reason)),

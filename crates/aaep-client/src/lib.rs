@@ -36,8 +36,8 @@ mod transport;
 mod trust;
 
 pub use aaep_proto::subscriber::{
-    EndReason, Gap, Notice, NoticeKind, Prompt, PromptAnswer, PromptEnd, PromptId, PromptReplyError, SubscriberConfig,
-    SubscriberStats,
+    CancelRequestError, EndReason, Gap, Notice, NoticeKind, Prompt, PromptAnswer, PromptEnd, PromptId,
+    PromptReplyError, SubscriberConfig, SubscriberStats,
 };
 pub use address::{Address, HttpOrigin, ParseAddressError};
 pub use error::{ConnectError, ReplyError};

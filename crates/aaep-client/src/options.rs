@@ -150,6 +150,13 @@ impl ConnectOptions {
         }
     }
 
+    /// Connects again after the producer said that it has ended or shuts down, since it may be started again. Without this,
+    /// the subscription ends then.
+    pub fn outlive_producer(mut self) -> ConnectOptions {
+        self.config.outlive_producer = true;
+        self
+    }
+
     /// Presents this bearer token to the producer.
     pub fn bearer(mut self, token: impl Into<Arc<str>>) -> ConnectOptions {
         self.token = Some(token.into());

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use aaep_proto::id::SessionId;
 use aaep_proto::message::{Capabilities, CloseReason};
-use aaep_proto::subscriber::{PromptAnswer, PromptId, Subscriber as Machine, SubscriberStats};
+use aaep_proto::subscriber::{CancelRequestError, PromptAnswer, PromptId, Subscriber as Machine, SubscriberStats};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::address::Address;
@@ -38,6 +39,19 @@ impl SubscriberHandle {
         let (done, result) = oneshot::channel();
         let command = DriverCommand::Renegotiate { changes: Box::new(changes), done };
         self.commands.send(command).await.is_ok() && result.await.unwrap_or(false)
+    }
+
+    /// Asks the agent of a session to stop. `Ok` means that the request was passed to the transport. The agent decides: if
+    /// it stops, its session ends with an event. If the producer refuses, [`Notice::CancelRefused`](crate::Notice) reports
+    /// it.
+    ///
+    /// The capabilities of this subscriber must [include it](Capabilities::with_cancellation), and the producer must offer
+    /// it.
+    pub async fn request_cancel(&self, session: SessionId, reason: Option<String>) -> Result<(), CancelRequestError> {
+        let (done, result) = oneshot::channel();
+        let command = DriverCommand::Cancel { session, reason, done };
+        self.commands.send(command).await.map_err(|_| CancelRequestError::NotConnected)?;
+        result.await.unwrap_or(Err(CancelRequestError::NotConnected))
     }
 
     /// Closes the subscription, notifies the producer, and waits until that is done.
@@ -95,7 +109,8 @@ pub struct Subscriber {
 
 impl Subscriber {
     /// Subscribes to the producer at this address. A background task connects, and reconnects when the connection is
-    /// lost; events report what becomes of that.
+    /// lost; events report what becomes of that. The subscription ends with [`SubscriberEvent::Ended`] if the producer says
+    /// that it has ended or shuts down, unless [`ConnectOptions::outlive_producer`] is set.
     ///
     /// # Panics
     ///
@@ -124,6 +139,11 @@ impl Subscriber {
     /// Changes the capabilities of this subscriber; see [`SubscriberHandle::renegotiate`].
     pub async fn renegotiate(&self, changes: Capabilities) -> bool {
         self.handle.renegotiate(changes).await
+    }
+
+    /// Asks the agent of a session to stop; see [`SubscriberHandle::request_cancel`].
+    pub async fn request_cancel(&self, session: SessionId, reason: Option<String>) -> Result<(), CancelRequestError> {
+        self.handle.request_cancel(session, reason).await
     }
 
     /// Closes the subscription; see [`SubscriberHandle::close`]. Events that wait can still be received.

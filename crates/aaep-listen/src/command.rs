@@ -42,6 +42,8 @@ pub(crate) enum TypedCommand {
     Mute(String),
     /// Announces all events of an agent again.
     Unmute(String),
+    /// Asks an agent to stop, named by the number of its session or by its name.
+    Cancel(String),
     /// Asks for more time for later questions.
     MoreTime,
     /// Turns the voice on or off.
@@ -102,6 +104,7 @@ fn parse_without_number(word: &str, rest: &str, line: &str) -> TypedCommand {
         ("more", "time") | ("time", "") => TypedCommand::MoreTime,
         ("mute", _) => TypedCommand::Mute(rest.to_owned()),
         ("unmute", _) => TypedCommand::Unmute(rest.to_owned()),
+        ("cancel", _) => TypedCommand::Cancel(rest.to_owned()),
         ("voice", "on") => TypedCommand::Voice(true),
         ("voice", "off") => TypedCommand::Voice(false),
         ("close" | "quit" | "exit", "") => TypedCommand::Close { whole: true },
@@ -124,7 +127,7 @@ pub(crate) fn is_numeric(text: &str) -> bool {
 }
 
 /// The help text, line by line.
-pub(crate) const HELP_LINES: [&str; 12] = [
+pub(crate) const HELP_LINES: [&str; 13] = [
     "Type a word or its letter, then Enter. Answer: yes, no, the number of a choice, or your own words.",
     "yes 2, no 2, to 2 and your words: answer question 2.",
     "answer and your words: for words that are also commands.",
@@ -135,6 +138,7 @@ pub(crate) const HELP_LINES: [&str; 12] = [
     "stop, or s: silence the voice. voice on, voice off.",
     "terser, more: hear less or more.",
     "mute and a name, unmute and a name: hear only questions and failures of an agent.",
+    "cancel: ask the agent to stop; it decides. cancel and a number or a name: one of several.",
     "more time: get more time for answers from the next question on.",
     "close: stop listening. help, or h: this help.",
 ];

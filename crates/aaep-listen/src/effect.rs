@@ -1,6 +1,7 @@
 //! What the front end has to do.
 
 use aaep_announce::{Earcon, Utterance};
+use aaep_proto::id::SessionId;
 use aaep_proto::message::Capabilities;
 use aaep_proto::subscriber::{PromptAnswer, PromptId};
 use serde_json::Value;
@@ -34,6 +35,15 @@ pub enum Effect {
         number: u32,
         /// The answer.
         answer: PromptAnswer,
+    },
+    /// Ask an agent to stop, then call [`handle_cancel_result`](crate::Listener::handle_cancel_result).
+    RequestCancel {
+        /// The index of the producer.
+        producer: usize,
+        /// The session to cancel.
+        session: SessionId,
+        /// The name of the agent.
+        agent: String,
     },
     /// Ask all producers for these capabilities.
     Renegotiate(Box<Capabilities>),

@@ -52,6 +52,7 @@
 //! - `line.rs`, `effect.rs`, `transcript.rs`, `escape.rs`: what is printed, done, kept and escaped.
 
 mod answer_router;
+mod cancel;
 mod command;
 mod control;
 mod effect;

@@ -11,6 +11,7 @@ use aaep_proto::subscriber::{EndReason, Notice, NoticeKind, PromptReplyError, Su
 use aaep_proto::time::Moment;
 
 use crate::answer_router::AnswerRouter;
+use crate::cancel::OpenSessions;
 use crate::output::phrase;
 use crate::questions::QuestionList;
 use crate::transcript::Transcript;
@@ -87,6 +88,7 @@ pub struct Listener {
     pub(crate) transcript: Transcript,
     /// Names of agents that are muted, in lower case. Their critical events are announced all the same.
     pub(crate) muted: BTreeSet<String>,
+    pub(crate) open_sessions: OpenSessions,
     pub(crate) effects: Vec<Effect>,
     /// Keeps speech from falling behind. Lines are printed at once.
     pub(crate) pacer: Pacer,
@@ -111,6 +113,7 @@ impl Listener {
             router: AnswerRouter::default(),
             transcript: Transcript::default(),
             muted: BTreeSet::new(),
+            open_sessions: OpenSessions::default(),
             effects: Vec::new(),
             has_prompt_hook: false,
             rejected: false,
@@ -223,6 +226,8 @@ impl Listener {
             let address = state.address.clone();
             self.note(phrase!(self, "ui-listening", agent = &agent, address = &address));
         }
+        let agent = self.name_of(&event.envelope.producer);
+        self.open_sessions.note(producer, event, &agent);
         let kind = LineKind::for_event(event);
         if kind == LineKind::Question {
             return self.question_event(now, producer, event);
@@ -273,6 +278,9 @@ impl Listener {
                 self.connection_notice(now, producer, &ConnectionNotice::KeyChanged { agent });
             }
             kind @ (NoticeKind::Disconnected | NoticeKind::ClosedByProducer) => {
+                if kind == NoticeKind::ClosedByProducer {
+                    self.open_sessions.forget(producer);
+                }
                 let state = &mut self.producers[producer];
                 if state.connected {
                     state.connected = false;
@@ -307,9 +315,10 @@ impl Listener {
 
     fn subscription_ended(&mut self, producer: usize, reason: &EndReason) {
         self.producers[producer].ended = true;
+        self.open_sessions.forget(producer);
         let name = self.producers[producer].display_name().to_owned();
         let why = match reason {
-            EndReason::Closed => None,
+            EndReason::Closed | EndReason::ProducerEnded(_) => None,
             EndReason::Rejected(rejected) => {
                 Some(phrase!(self, "ui-does-not-serve", agent = &name, why = &rejected.reason_message))
             }

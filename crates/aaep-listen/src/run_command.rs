@@ -49,6 +49,7 @@ impl Listener {
             TypedCommand::More => self.change_verbosity(true),
             TypedCommand::Mute(name) => self.mute(&name, true),
             TypedCommand::Unmute(name) => self.mute(&name, false),
+            TypedCommand::Cancel(which) => self.cancel(entered, &which),
             TypedCommand::MoreTime => self.more_time(entered),
             TypedCommand::Voice(on) => {
                 // Speech that waits is dropped, so that a voice that is turned on does not catch up.
@@ -135,10 +136,14 @@ impl Listener {
         }
     }
 
+    /// Returns whether an open question takes words.
+    pub(crate) fn takes_words(&self) -> bool {
+        self.questions.open().any(|q| !q.is_confirmation())
+    }
+
     /// Handles words that are no command: an answer, if an open question takes words.
-    fn other_words(&mut self, entered: Moment, words: String) {
-        let takes_words = self.questions.open().any(|q| !q.is_confirmation());
-        if takes_words && words.chars().count() > 1 {
+    pub(crate) fn other_words(&mut self, entered: Moment, words: String) {
+        if self.takes_words() && words.chars().count() > 1 {
             return self.answer(entered, None, TypedAnswer::Words(words));
         }
         let hint = if self.questions.open().next().is_some() { "answer-yes-no" } else { "ui-hint-nothing" };

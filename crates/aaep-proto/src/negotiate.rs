@@ -2,7 +2,12 @@
 //!
 //! Terms can only be made here, by narrowing a request, so they are never wider than it (5.4.4).
 
-use serde_json::{Map, Value};
+mod extensions;
+
+use serde_json::Map;
+
+pub use extensions::{CANCELLATION_PREFIX, CANCELLATION_URI, MORE_TIME_PREFIX, MORE_TIME_URI, MoreTime};
+use extensions::{agree_cancellation, agree_more_time, more_time_object, note_missing_replies};
 
 use crate::filter::EventFilter;
 use crate::language::LanguageTag;
@@ -11,11 +16,6 @@ use crate::message::{
     AAEP_VERSION, Boundary, Capabilities, CapabilityFields, CognitiveLoad, EventFilters, ReasonCode,
     SubscriptionRejected, SubscriptionRequest, Verbosity,
 };
-
-/// The extension capability by which a subscriber asks for more time to answer; see `docs/reference/more-time.md`.
-pub const MORE_TIME_PREFIX: &str = "more_time";
-/// Its vocabulary.
-pub const MORE_TIME_URI: &str = "urn:aaep:extension:more-time:1";
 
 /// What a producer can offer to a subscription.
 ///
@@ -48,31 +48,15 @@ impl Default for Offer {
         Offer {
             languages: "en-US".parse().into_iter().collect(),
             levels: vec![1, 2, 3],
-            extensions: vec![(MORE_TIME_PREFIX.into(), MORE_TIME_URI.into())],
+            extensions: vec![
+                (MORE_TIME_PREFIX.into(), MORE_TIME_URI.into()),
+                (CANCELLATION_PREFIX.into(), CANCELLATION_URI.into()),
+            ],
             max_events_per_second: None,
             max_subscriptions: 10_000,
             retry_after_seconds: 30,
             signed_manifest: false,
         }
-    }
-}
-
-/// Extends timeouts for users who need more time (6.4.2, WCAG 2.2.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MoreTime {
-    /// Timeouts are multiplied by this, 1 to 10.
-    pub factor: u32,
-    /// No timeout is shorter than this many seconds.
-    pub minimum_seconds: u32,
-}
-
-impl MoreTime {
-    /// As much time as the agent planned.
-    pub const NONE: MoreTime = MoreTime { factor: 1, minimum_seconds: 0 };
-
-    /// The timeout that a question gets.
-    pub fn stretch(self, seconds: u32) -> u32 {
-        seconds.saturating_mul(self.factor).max(self.minimum_seconds).clamp(1, 86_400)
     }
 }
 
@@ -144,7 +128,7 @@ impl std::error::Error for Rejection {}
 ///     correlation_id: None, capabilities, extensions: None };
 /// let agreement = negotiate(&request, &Offer::default(), 0).expect("terms");
 /// assert_eq!(agreement.terms.rate(), Some(3));
-/// assert_eq!(agreement.notes.as_deref(), Some("These languages are not available: yo."));
+/// assert!(agreement.notes.is_some_and(|notes| notes.starts_with("These languages are not available: yo.")));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 pub fn negotiate(request: &SubscriptionRequest, offer: &Offer, open: usize) -> Result<Agreement, Rejection> {
@@ -238,6 +222,10 @@ fn agree(requested: Capabilities, offer: &Offer) -> Result<Agreement, Rejection>
     if let Some(more) = more_time {
         honored.extensions.insert(MORE_TIME_PREFIX.into(), more_time_object(more));
     }
+    if agree_cancellation(&requested, &mut notes) {
+        honored.extensions.insert(CANCELLATION_PREFIX.into(), Map::new());
+    }
+    note_missing_replies(asked, &mut notes);
     let filter = EventFilter::new(honored.fields.event_filters.as_ref());
     let terms = Terms { requested, honored, filter, more_time: more_time.unwrap_or(MoreTime::NONE) };
     let notes = if notes.is_empty() { None } else { Some(notes.join(" ")) };
@@ -264,6 +252,9 @@ fn without_unknown_extensions(mut requested: Capabilities, offer: &Offer) -> Cap
         uris.retain(|uri| offer.extensions.iter().any(|(_, known)| known == uri));
     }
     requested.extensions.retain(|prefix, _| offer.extensions.iter().any(|(known, _)| known == prefix));
+    if let Some(cancellation) = requested.extensions.get_mut(CANCELLATION_PREFIX) {
+        cancellation.clear();
+    }
     if let Some(more_time) = requested.extensions.get_mut(MORE_TIME_PREFIX) {
         more_time.retain(|name, value| ["factor", "minimum_seconds"].contains(&name.as_str()) && value.is_number());
     }
@@ -396,28 +387,6 @@ fn agree_extensions(asked: &CapabilityFields, offer: &Offer) -> Result<Option<Ve
     Ok(Some(common.into_iter().map(|(_, uri)| uri.clone()).collect()))
 }
 
-fn agree_more_time(requested: &Capabilities, notes: &mut Vec<String>) -> Option<MoreTime> {
-    let wish = requested.extensions.get(MORE_TIME_PREFIX)?;
-    let number = |name: &str, default: u64| wish.get(name).and_then(Value::as_u64).unwrap_or(default);
-    let (factor, minimum) = (number("factor", 1), number("minimum_seconds", 0));
-    // Both are bounded above: what does not fit was more than can be granted anyway.
-    let granted = MoreTime {
-        factor: u32::try_from(factor.clamp(1, 10)).unwrap_or(10),
-        minimum_seconds: u32::try_from(minimum.min(86_400)).unwrap_or(86_400),
-    };
-    if factor != u64::from(granted.factor) || minimum != u64::from(granted.minimum_seconds) {
-        notes.push(format!("Time to answer is at most ten times the usual, here {} times.", granted.factor));
-    }
-    Some(granted)
-}
-
-fn more_time_object(more: MoreTime) -> Map<String, Value> {
-    let mut map = Map::new();
-    map.insert("factor".into(), more.factor.into());
-    map.insert("minimum_seconds".into(), more.minimum_seconds.into());
-    map
-}
-
 impl Terms {
     /// What was asked for.
     pub(crate) fn requested(&self) -> &Capabilities {
@@ -477,6 +446,11 @@ impl Terms {
     /// Whether clarifications can be answered.
     pub fn can_clarify(&self) -> bool {
         self.honored.fields.supports_clarification_reply == Some(true)
+    }
+
+    /// Whether agents can be asked to stop.
+    pub fn can_cancel(&self) -> bool {
+        self.honored.extensions.contains_key(CANCELLATION_PREFIX)
     }
 
     /// How much more time the user needs.

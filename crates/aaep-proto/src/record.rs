@@ -181,6 +181,12 @@ impl ObjectSchema {
         }
         found
     }
+
+    /// Iterates over the names of the fields, those of required fields first.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let (required, optional) = (self.fields.iter(), self.fields.iter());
+        required.filter(|field| field.required).chain(optional.filter(|field| !field.required)).map(|field| field.name)
+    }
 }
 
 /// A document lacks a field that its type requires. The validator reports the details.

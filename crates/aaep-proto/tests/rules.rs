@@ -933,3 +933,45 @@ fn long_names_are_cut_in_reports() {
         assert!(problem.pointer.len() < 100 || problem.pointer.contains('\u{2026}'), "{problem:?}");
     }
 }
+
+/// Returns the messages of all problems of a document.
+fn messages(document: &Value) -> Vec<String> {
+    let report = Validator::new().check_value(document);
+    report.problems.into_iter().map(|problem| problem.message).collect()
+}
+
+#[test]
+fn misspelt_types_and_fields_are_guessed() {
+    for (document, expected) in [
+        (merge(event("session.started"), json!({"type": "session.start"})), "Did you mean aaep:agent.session.started?"),
+        (
+            merge(event("tool.invoked"), json!({"type": "aaep:agent.tool.invoke"})),
+            "Did you mean aaep:agent.tool.invoked?",
+        ),
+        (merge(event("session.started"), json!({"summary": "Hello."})), "no such field. Did you mean summary_normal?"),
+        (merge(event("session.started"), json!({"corelation_id": "a"})), "no such field. Did you mean correlation_id?"),
+        (merge(event("session.started"), json!({"aaep_verison": "1.0.0"})), "Did you mean aaep_version?"),
+        (merge(message("subscription.request"), json!({"subscriber": "me"})), "Did you mean subscriber_id?"),
+        (
+            merge(message("subscription.request"), json!({"type": "subscription.requst"})),
+            "Did you mean subscription.request?",
+        ),
+        (
+            merge(message("subscription.request"), json!({"capabilities": {"supports_confirmation": true}})),
+            "Did you mean supports_confirmation_reply?",
+        ),
+    ] {
+        let found = messages(&document);
+        assert!(found.iter().any(|message| message.contains(expected)), "{expected}: {found:?}");
+    }
+    let found = messages(&merge(event("session.started"), json!({"colour": "red"})));
+    assert!(found.iter().all(|message| !message.contains("Did you mean")), "{found:?}");
+}
+
+#[test]
+fn items_that_must_be_objects_are_reported_once_with_an_example() {
+    let choices = json!([{"value": "a", "label": "A"}, {"value": "b", "label": "B"}, "c", "d"]);
+    let found = messages(&merge(event("awaiting.clarification"), json!({"choices": choices})));
+    let expected = r#"choices[2] must be an object such as {"value": "a", "label": "A"}, not a string."#;
+    assert_eq!(found, [expected]);
+}

@@ -266,6 +266,7 @@ impl GrpcSink {
             Message::SubscriptionAccepted(_) => "subscription.accepted",
             Message::SubscriptionRejected(_) => "subscription.rejected",
             Message::SubscriptionClose(_) => "subscription.close",
+            Message::CancellationRefused(_) => "cancellation:refused",
             _ => "",
         };
         self.send_json(json.into(), kind).await

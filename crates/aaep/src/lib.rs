@@ -60,7 +60,7 @@ pub use aaep_proto::confirm::{
     Acceptance, AuditRecord, CallDigest, Clarification, ClarificationOutcome, Confirmation, ConfirmationOutcome,
     Permit, PermitError, Resolution, UnanswerableError, UnsafeDefaultError,
 };
-pub use aaep_proto::engine::{EngineError, NoSubscriberPolicy, OutputFormat, SessionOptions};
+pub use aaep_proto::engine::{CancelRequest, EngineError, NoSubscriberPolicy, OutputFormat, SessionOptions};
 pub use aaep_proto::language::LanguageTag;
 pub use aaep_proto::negotiate::Offer;
 pub use aaep_proto::{id, message};

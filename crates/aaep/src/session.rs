@@ -1,7 +1,7 @@
 //! Sessions: one task of an agent, from its start to exactly one terminal event.
 
 use aaep_proto::confirm::Permit;
-use aaep_proto::engine::{Cx, Engine, EngineError, OutputFormat};
+use aaep_proto::engine::{CancelRequest, Cx, Engine, EngineError, OutputFormat};
 use aaep_proto::id::{EventId, SessionId, ToolCallId};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{
@@ -129,6 +129,34 @@ impl Session {
     pub async fn complete_tool(&self, completed: impl Into<Localized<ToolCompleted>>) -> Result<(), Error> {
         let completed = completed.into();
         self.change(move |engine, cx, id| engine.complete_tool(cx, id, completed)).await
+    }
+
+    /// Accepts requests of users that the agent stops from now on, without waiting for one. Whoever wants to know of them
+    /// calls [`cancel_requested`](Session::cancel_requested).
+    pub async fn accept_cancel_requests(&self) -> Result<(), Error> {
+        self.change(|engine, _, id| engine.accept_cancel_requests(id)).await.map(drop)
+    }
+
+    /// Waits until the user asks the agent to stop, and returns the request. Until the first call, or
+    /// [`accept_cancel_requests`](Session::accept_cancel_requests), such requests are refused on behalf of the agent. It is for the agent to decide: to end the session with [`cancel`](Session::cancel), to ask a
+    /// question first, or to continue. A request that was made before the call is returned at once. Dropping the future
+    /// loses no request.
+    ///
+    /// The future does not borrow the session. Returns [`Error::Gone`] if the producer ends first.
+    ///
+    /// ```
+    /// use aaep::message::CancelledBy;
+    /// # async fn dig() {}
+    /// # async fn agent(session: aaep::Session) -> Result<(), aaep::Error> {
+    /// tokio::select! {
+    ///     () = dig() => session.complete("The hole is dug.").await,
+    ///     Ok(_) = session.cancel_requested() => session.cancel(CancelledBy::User, "Stopped digging.").await,
+    /// }
+    /// # }
+    /// ```
+    pub fn cancel_requested(&self) -> impl Future<Output = Result<CancelRequest, Error>> + Send + use<> {
+        let (handle, id) = (self.handle.clone(), self.id.clone());
+        handle.cancel_requested(id)
     }
 
     /// Opens an output of plain text in the language of the session.

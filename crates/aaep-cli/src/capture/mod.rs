@@ -197,6 +197,7 @@ impl Capture {
             }
             Some(SubscriberEvent::Ended(ended)) => match ended {
                 EndReason::Closed => CaptureEnd::Stopped,
+                EndReason::ProducerEnded(_) => CaptureEnd::Complete,
                 EndReason::Rejected(rejected) => {
                     CaptureEnd::Unreachable(format!("the subscription was rejected: {}", rejected.reason_message))
                 }

@@ -5,9 +5,11 @@ use std::collections::VecDeque;
 use aaep::Producer;
 use aaep::transport::{Link, Outbound, ResumePolicy};
 use aaep_listen::AnswerError;
+use aaep_proto::id::SessionId;
 use aaep_proto::message::{Capabilities, CloseReason, Message};
 use aaep_proto::subscriber::{
-    Cx, DisconnectReason, PromptAnswer, PromptId, Subscriber, SubscriberConfig, SubscriberEffect, SubscriberEvent,
+    CancelRequestError, Cx, DisconnectReason, PromptAnswer, PromptId, Subscriber, SubscriberConfig, SubscriberEffect,
+    SubscriberEvent,
 };
 use aaep_runtime::{Clock, SystemEntropy};
 
@@ -108,6 +110,12 @@ impl EventSource for LocalProducer {
 
     async fn reply(&mut self, _: usize, prompt: PromptId, answer: PromptAnswer) -> Result<(), AnswerError> {
         let result = self.update(|subscriber, cx| subscriber.reply(cx, prompt, answer)).map_err(AnswerError::Refused);
+        self.send_waiting().await;
+        result
+    }
+
+    async fn request_cancel(&mut self, _: usize, session: SessionId) -> Result<(), CancelRequestError> {
+        let result = self.update(|subscriber, cx| subscriber.request_cancel(cx, &session, None));
         self.send_waiting().await;
         result
     }

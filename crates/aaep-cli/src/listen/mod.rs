@@ -146,7 +146,8 @@ fn options(args: &Args, profile: &Profile) -> Result<ConnectOptions, String> {
         capabilities.fields.accept_signed_manifests_only = Some(true);
     }
     // Two terminals of one user are two subscribers.
-    let mut options = ConnectOptions::new(format!("aaep-listen-{}", std::process::id()), capabilities);
+    let mut options =
+        ConnectOptions::new(format!("aaep-listen-{}", std::process::id()), capabilities).outlive_producer();
     options.config.request.subscriber_name = Some("aaep listen".to_owned());
     options.config.request.subscriber_version = Some(env!("CARGO_PKG_VERSION").to_owned());
     options.allow_insecure = args.plain;

@@ -207,6 +207,10 @@ impl<S: EventSource> Runner<S> {
                 let result = self.source.reply(producer, prompt, answer).await;
                 self.listener.handle_reply_result(self.clock.now().moment, number, result);
             }
+            Effect::RequestCancel { producer, session, agent } => {
+                let result = self.source.request_cancel(producer, session).await;
+                self.listener.handle_cancel_result(&agent, result);
+            }
             Effect::Renegotiate(changes) => self.source.renegotiate(&changes).await,
             Effect::RunHook { number, question } => self.hooks.run(number, &question),
             Effect::SetVoice(on) => {

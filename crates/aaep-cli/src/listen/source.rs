@@ -2,8 +2,9 @@
 
 use aaep_client::{ConnectError, ConnectOptions, ProducerId, ReplyError, Subscribers};
 use aaep_listen::AnswerError;
+use aaep_proto::id::SessionId;
 use aaep_proto::message::{Capabilities, CloseReason};
-use aaep_proto::subscriber::{PromptAnswer, PromptId, SubscriberEvent};
+use aaep_proto::subscriber::{CancelRequestError, PromptAnswer, PromptId, SubscriberEvent};
 use aaep_runtime::Clock;
 
 /// Producers to listen to and to answer, named by their indices.
@@ -13,6 +14,8 @@ pub(crate) trait EventSource {
     async fn next(&mut self) -> Option<(usize, SubscriberEvent)>;
     /// Answers a prompt.
     async fn reply(&mut self, producer: usize, prompt: PromptId, answer: PromptAnswer) -> Result<(), AnswerError>;
+    /// Asks the agent of a session to stop.
+    async fn request_cancel(&mut self, producer: usize, session: SessionId) -> Result<(), CancelRequestError>;
     /// Asks all producers for other capabilities.
     async fn renegotiate(&mut self, changes: &Capabilities);
     /// Ends all subscriptions.
@@ -56,6 +59,11 @@ impl EventSource for RemoteProducers {
             ReplyError::Refused(error) => AnswerError::Refused(error),
             ReplyError::Closed => AnswerError::SubscriptionEnded,
         })
+    }
+
+    async fn request_cancel(&mut self, producer: usize, session: SessionId) -> Result<(), CancelRequestError> {
+        let handle = self.ids.get(producer).and_then(|id| self.subscribers.handle(*id));
+        handle.ok_or(CancelRequestError::NotConnected)?.request_cancel(session, None).await
     }
 
     async fn renegotiate(&mut self, changes: &Capabilities) {

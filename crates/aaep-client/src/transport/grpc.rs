@@ -152,6 +152,7 @@ fn message_type(message: &Message) -> &'static str {
         Message::SubscriptionClose(_) => MessageType::SubscriptionClose,
         Message::ConfirmationReply(_) => MessageType::ConfirmationReply,
         Message::ClarificationReply(_) => MessageType::ClarificationReply,
+        Message::CancellationRequest(_) => MessageType::CancellationRequest,
         _ => return "",
     };
     message_type.as_str()

@@ -110,7 +110,12 @@ impl SseClient {
         }
         let delivered = match response {
             Ok(response) => {
-                if matches!(*message, Message::SubscriptionRenegotiate(_)) && is_terms_or_rejection(&response.body) {
+                let is_answer = match *message {
+                    Message::SubscriptionRenegotiate(_) => is_terms_or_rejection(&response.body),
+                    Message::CancellationRequest(_) => is_refusal(&response.body),
+                    _ => false,
+                };
+                if is_answer {
                     let _ = self.events.send(TransportEvent::Message(response.body)).await;
                 }
                 response.status.is_success()
@@ -165,6 +170,10 @@ impl SseClient {
 
 fn is_terms_or_rejection(body: &Bytes) -> bool {
     matches!(Message::parse(body), Ok(Message::SubscriptionAccepted(_) | Message::SubscriptionRejected(_)))
+}
+
+fn is_refusal(body: &Bytes) -> bool {
+    matches!(Message::parse(body), Ok(Message::CancellationRefused(_)))
 }
 
 /// Reads an event stream to its end and reports that.

@@ -117,7 +117,7 @@ impl<R> StdioReader<R> {
         let id = call.remove("id");
         if let Some(method) = call.get("method").and_then(Value::as_str) {
             return match RpcMethod::parse(method) {
-                Some(RpcMethod::Event | RpcMethod::Close) => match call.remove("params") {
+                Some(RpcMethod::Event | RpcMethod::Close | RpcMethod::Reply) => match call.remove("params") {
                     Some(params) => TransportEvent::Message(params.to_string().into()),
                     None => TransportEvent::Unreadable("it has no params.".to_owned()),
                 },

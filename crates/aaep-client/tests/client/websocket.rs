@@ -174,3 +174,18 @@ async fn reply_does_not_block_on_a_producer_that_never_reads() {
         in_time("the answer", subscriber.reply(asked.id, PromptAnswer::reject())).await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn shutdown_of_the_producer_ends_the_subscription() {
+    let (listener, url) = listen().await;
+    let mut subscriber = Subscriber::connect(&url, options()).unwrap();
+    let mut socket = FakeSocket::accept(&listener, true).await;
+    socket.serve("sub_1").await;
+    subscriber.wait_for("terms", live).await;
+    let close = json!({"type": "subscription.close", "subscription_id": "sub_1", "reason_code": "producer_shutdown",
+        "reason_message": "The producer shuts down."});
+    socket.0.send(Message::text(close.to_string())).await.unwrap();
+    let ended = subscriber.wait_for("the end", end).await;
+    assert_eq!(ended, EndReason::ProducerEnded("The producer shuts down.".into()));
+    assert_eq!(in_time("nothing more", subscriber.recv()).await, None);
+}

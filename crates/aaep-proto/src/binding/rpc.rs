@@ -20,7 +20,8 @@ pub enum RpcMethod {
     Renegotiate,
     /// A notification of the producer with an event.
     Event,
-    /// A notification of the subscriber with a reply.
+    /// A notification of the subscriber with a reply or a request for cancellation, or of the producer with the refusal of
+    /// such a request.
     Reply,
     /// A notification of either side with a `subscription.close`.
     Close,
@@ -63,7 +64,10 @@ impl RpcMethod {
             Message::SubscriptionRequest(_) => Some(RpcMethod::Subscribe),
             Message::SubscriptionRenegotiate(_) => Some(RpcMethod::Renegotiate),
             Message::SubscriptionClose(_) => Some(RpcMethod::Close),
-            Message::ConfirmationReply(_) | Message::ClarificationReply(_) => Some(RpcMethod::Reply),
+            Message::ConfirmationReply(_)
+            | Message::ClarificationReply(_)
+            | Message::CancellationRequest(_)
+            | Message::CancellationRefused(_) => Some(RpcMethod::Reply),
             _ => None,
         }
     }

@@ -24,6 +24,7 @@ mod timers;
 
 // Operations.
 mod ask;
+mod cancellation;
 mod clean;
 mod delivery;
 mod journal;
@@ -49,6 +50,7 @@ mod error;
 pub use crate::cx::Cx;
 use crate::time::Moment;
 
+pub use cancellation::CancelRequest;
 pub use config::{EngineConfig, NoSubscriberPolicy};
 pub use error::EngineError;
 pub use journal::{

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{InvokeError, JournalEntry, ReplyRejection, SubscriptionKey};
+use super::{CancelRequest, InvokeError, JournalEntry, ReplyRejection, SubscriptionKey};
 use crate::confirm::{AuditRecord, ClarificationOutcome, ConfirmationOutcome};
 use crate::frame::Frame;
-use crate::id::{ReplyToken, SubscriptionId, ToolCallId};
+use crate::id::{ReplyToken, SessionId, SubscriptionId, ToolCallId};
 use crate::message::{CloseReason, Message};
 use crate::time::Moment;
 
@@ -28,6 +28,8 @@ pub enum EngineEffect {
     Answered(ReplyToken, ClarificationOutcome),
     /// Run the irreversible call that a permit was used for: its `tool.invoked` was emitted. On an error, do not run it.
     Invoked(ReplyToken, Result<ToolCallId, InvokeError>),
+    /// Tell the agent of a session that a user asks it to stop.
+    CancelRequested(SessionId, CancelRequest),
     /// Add a record to the audit trail.
     Audit(Box<AuditRecord>),
     /// Write an entry to the journal.

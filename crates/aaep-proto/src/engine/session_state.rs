@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Map;
 
+use super::cancellation::CancelState;
 use super::groups::GroupId;
 use super::journal::SessionSnapshot;
 use super::output_state::OutputState;
@@ -37,6 +38,7 @@ pub(super) struct SessionState {
     latest: Option<Timestamp>,
     outputs: BTreeMap<OutputId, OutputState>,
     calls: BTreeMap<ToolCallId, String>,
+    cancel: CancelState,
 }
 
 impl SessionState {
@@ -52,6 +54,7 @@ impl SessionState {
             latest: None,
             outputs: BTreeMap::new(),
             calls: BTreeMap::new(),
+            cancel: CancelState::default(),
         }
     }
 
@@ -69,11 +72,22 @@ impl SessionState {
             outputs: BTreeMap::new(),
             calls,
             started: Some(started),
+            // The agent connects anew and says again what it handles.
+            cancel: CancelState::default(),
         }
     }
 
     pub(super) fn id(&self) -> &SessionId {
         &self.id
+    }
+
+    /// Returns whether it can be cancelled by a user, and whether one asked for it.
+    pub(super) fn cancel_state(&self) -> &CancelState {
+        &self.cancel
+    }
+
+    pub(super) fn cancel_state_mut(&mut self) -> &mut CancelState {
+        &mut self.cancel
     }
 
     pub(super) fn state(&self) -> &str {

@@ -104,6 +104,7 @@ impl Engine {
             }
             Message::ConfirmationReply(reply) => self.handle_confirmation_reply(cx, arrival, reply),
             Message::ClarificationReply(reply) => self.handle_clarification_reply(cx, arrival, reply),
+            Message::CancellationRequest(request) => self.handle_cancellation(from, request),
             _ => {}
         }
         Ok(())

@@ -10,6 +10,7 @@ use super::{Boundary, CognitiveLoad, Verbosity};
 use crate::json::{Json, Object};
 use crate::language::LanguageTag;
 use crate::limits;
+use crate::negotiate::{CANCELLATION_PREFIX, CANCELLATION_URI};
 use crate::record::{DecodeError, FieldType, FromJson, ObjectSchema, Record, UnknownFields, record};
 
 const PATTERNS: FieldType = FieldType::List { of: &NAME_256, min: 0, max: limits::FILTER_PATTERNS, unique: true };
@@ -76,6 +77,22 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
+    /// Asks for the right to ask agents to stop. A producer grants it to subscribers that may answer questions.
+    ///
+    /// ```
+    /// use aaep_proto::message::Capabilities;
+    /// let capabilities = Capabilities::default().with_cancellation();
+    /// assert!(capabilities.extensions.contains_key("cancellation"));
+    /// ```
+    pub fn with_cancellation(mut self) -> Capabilities {
+        self.extensions.insert(CANCELLATION_PREFIX.to_owned(), Map::new());
+        let extensions = self.fields.supported_extensions.get_or_insert_default();
+        if !extensions.iter().any(|uri| uri == CANCELLATION_URI) {
+            extensions.push(CANCELLATION_URI.to_owned());
+        }
+        self
+    }
+
     /// The table, for the objects that hold capabilities.
     pub(crate) const SHAPE: ObjectSchema = ObjectSchema { name: "Capabilities", ..<CapabilityFields as Record>::SHAPE };
 

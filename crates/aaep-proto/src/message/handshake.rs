@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::field_types::*;
 use super::{AAEP_VERSION, Capabilities, CloseReason, Context, Decision, Producer, ReasonCode, Verbosity};
-use crate::id::{ReplyToken, SubscriptionId};
+use crate::id::{ReplyToken, SessionId, SubscriptionId};
 use crate::json::Json;
 use crate::language::LanguageTag;
 use crate::record::{Decimal, FieldType, FromJson, Record, UnknownFields, record};
@@ -201,6 +201,41 @@ record! {
         /// How certain the subscriber is that it recognized the answer, from 0 to 1.
         confidence: Option<Decimal> = FieldType::Number { min: 0.0, max: 1.0 },
         /// An identifier for tracing, of any form.
+        correlation_id: Option<String> = ANY_TEXT,
+    }
+}
+
+record! {
+    /// A subscriber asks the agent of a session to stop. It is a message of the extension [`CANCELLATION_URI`], not of the
+    /// specification; see `docs/reference/cancellation.md`.
+    ///
+    /// [`CANCELLATION_URI`]: crate::negotiate::CANCELLATION_URI
+    CancellationRequest, &MESSAGE, UnknownFields::Denied, {
+        /// The subscription that the request is sent on.
+        subscription_id: SubscriptionId = SUBSCRIPTION_ID,
+        /// The session to cancel.
+        session_id: SessionId = SESSION_ID,
+        /// When the user asked.
+        timestamp: Timestamp = TIMESTAMP,
+        /// Who asked.
+        requested_by: Option<String> = NAME_256,
+        /// Why, in the user's words.
+        reason: Option<String> = NOTE,
+        /// Trace identifier.
+        correlation_id: Option<String> = ANY_TEXT,
+    }
+}
+
+record! {
+    /// The producer does not pass a [`CancellationRequest`] on to the agent.
+    CancellationRefused, &MESSAGE, UnknownFields::Denied, {
+        /// The subscription that the request was sent on.
+        subscription_id: SubscriptionId = SUBSCRIPTION_ID,
+        /// The session that goes on, or has ended.
+        session_id: SessionId = SESSION_ID,
+        /// Why, for people.
+        reason_message: String = NOTE,
+        /// Trace identifier.
         correlation_id: Option<String> = ANY_TEXT,
     }
 }

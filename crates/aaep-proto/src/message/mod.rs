@@ -21,8 +21,8 @@ pub use envelope::{AAEP_VERSION, CORE_CONTEXT, CORE_TYPES, Context, Envelope, Lo
 pub(crate) use event::add_variant;
 pub use event::{CoreType, Event, Localized, Payload, QuestionFields};
 pub use handshake::{
-    ClarificationReply, ConfirmationReply, Manifest, Response, SubscriptionAccepted, SubscriptionClose,
-    SubscriptionRejected, SubscriptionRenegotiate, SubscriptionRequest,
+    CancellationRefused, CancellationRequest, ClarificationReply, ConfirmationReply, Manifest, Response,
+    SubscriptionAccepted, SubscriptionClose, SubscriptionRejected, SubscriptionRenegotiate, SubscriptionRequest,
 };
 pub use meta::EventMeta;
 pub use payload::{
@@ -143,6 +143,10 @@ messages! {
     ClarificationReply = "clarification.reply",
     /// The manifest of a producer.
     Manifest = MANIFEST_TYPE,
+    /// `cancellation:request`, of an extension
+    CancellationRequest = "cancellation:request",
+    /// `cancellation:refused`, of an extension
+    CancellationRefused = "cancellation:refused",
 }
 
 /// Why bytes are not a message.

@@ -9,7 +9,7 @@ pub use reference::reference;
 use serde_json::{Map, Value, json};
 
 use crate::language::SUFFIX_PATTERN;
-use crate::message::{CORE_CONTEXT, CORE_TYPES, CoreType, Envelope, MANIFEST_TYPE, MessageType};
+use crate::message::{CORE_CONTEXT, CORE_TYPES, CoreType, Envelope, MessageType};
 use crate::record::{Field, FieldType, ObjectSchema, Record, UnknownFields};
 
 /// The prefix of the `$id` of every schema.
@@ -71,11 +71,12 @@ impl SchemaFile {
     }
 }
 
-/// Returns all schemas: the envelope, the twelve events, the seven messages, the manifest.
+/// Returns all schemas: the envelope, the twelve events, the seven messages, the manifest, and the two messages of the
+/// extension for cancellation.
 ///
 /// ```
 /// let names: Vec<_> = aaep_proto::schema::all().into_iter().map(|e| e.name).collect();
-/// assert_eq!(names.len(), 21);
+/// assert_eq!(names.len(), 23);
 /// assert!(names.contains(&"confirmation.reply".to_owned()));
 /// ```
 pub fn all() -> Vec<SchemaFile> {
@@ -92,15 +93,30 @@ pub fn all() -> Vec<SchemaFile> {
     for message in MessageType::ALL {
         all.push(match message {
             MessageType::Manifest => entry("manifest", "", Subject::Message(*message)),
+            MessageType::CancellationRequest | MessageType::CancellationRefused => {
+                entry(&message_name(*message), "extensions/", Subject::Message(*message))
+            }
             _ => entry(message.as_str(), "handshake/", Subject::Message(*message)),
         });
     }
     all
 }
 
+/// Returns the name of a message's schema. It is also a file name, so it has no colon.
+fn message_name(message: MessageType) -> String {
+    match message {
+        MessageType::Manifest => "manifest".to_owned(),
+        other => other.as_str().replace(':', "."),
+    }
+}
+
 /// Returns the schema with this name, or with this type on the wire. Returns `None` if there is none.
 pub fn find(name: &str) -> Option<SchemaFile> {
-    let name = if name == MANIFEST_TYPE { "manifest" } else { name.strip_prefix("aaep:").unwrap_or(name) };
+    if let Some(message) = MessageType::parse(name) {
+        let name = message_name(message);
+        return all().into_iter().find(|e| e.name == name);
+    }
+    let name = name.strip_prefix("aaep:").unwrap_or(name);
     all().into_iter().find(|e| e.name == name)
 }
 
@@ -198,7 +214,7 @@ fn variants(shape: &ObjectSchema) -> Map<String, Value> {
 }
 
 fn message(message: MessageType) -> Value {
-    let name = if message == MessageType::Manifest { "manifest" } else { message.as_str() };
+    let name = &message_name(message);
     let mut schema = head(name, &format!("AAEP message {name}"));
     schema.insert("description".into(), message.shape().description().into());
     schema.remove("type");

@@ -10,7 +10,7 @@ use crate::message::{
     AAEP_VERSION, Capabilities, CloseReason, Event, Manifest, Payload, ReasonCode, SubscriptionAccepted,
     SubscriptionClose, SubscriptionRejected, SubscriptionRenegotiate,
 };
-use crate::negotiate::merge;
+use crate::negotiate::{CANCELLATION_PREFIX, merge};
 
 /// The result of checking the producer's manifest. The caller checks it, since that needs keys, before it passes in the
 /// `subscription.accepted`.
@@ -34,6 +34,7 @@ pub(super) struct HonoredTerms {
     clarify: bool,
     signed: bool,
     rate: Option<u32>,
+    cancel: bool,
 }
 
 impl HonoredTerms {
@@ -46,19 +47,37 @@ impl HonoredTerms {
             clarify: absent && wanted.supports_clarification_reply == Some(true),
             signed: !absent && wanted.accept_signed_manifests_only == Some(true),
             rate: None,
+            cancel: false,
         }
     }
 
     /// Returns the terms that were both requested and honored. Unrequested ones do not count.
     fn agreed(asked: &Capabilities, honored: &Capabilities) -> HonoredTerms {
         let both = |a: Option<bool>, b: Option<bool>| a == Some(true) && b == Some(true);
+        let cancel = [asked, honored].iter().all(|it| it.extensions.contains_key(CANCELLATION_PREFIX));
         let (asked, honored) = (&asked.fields, &honored.fields);
         HonoredTerms {
             confirm: both(asked.supports_confirmation_reply, honored.supports_confirmation_reply),
             clarify: both(asked.supports_clarification_reply, honored.supports_clarification_reply),
             signed: asked.accept_signed_manifests_only == Some(true),
             rate: honored.max_events_per_second.or(asked.max_events_per_second),
+            cancel,
         }
+    }
+
+    /// Returns which questions this subscriber can never answer, or `None` if it can answer all.
+    fn unanswerable(&self) -> Option<&'static str> {
+        match (self.confirm, self.clarify) {
+            (true, true) => None,
+            (false, true) => Some("confirmations"),
+            (true, false) => Some("clarifications"),
+            (false, false) => Some("questions"),
+        }
+    }
+
+    /// Returns whether this subscriber may ask agents to stop.
+    pub(super) fn can_cancel(&self) -> bool {
+        self.cancel
     }
 
     pub(super) fn wants_signed(&self) -> bool {
@@ -150,6 +169,9 @@ impl Subscriber {
             self.begin_subscription(cx, &accepted);
         }
         self.emit(SubscriberEvent::Accepted(Box::new(accepted)));
+        if let Some(kind) = self.terms.unanswerable() {
+            self.notice(cx, Notice::CannotAnswer(kind));
+        }
     }
 
     fn begin_subscription(&mut self, cx: &mut Cx<'_>, accepted: &SubscriptionAccepted) {
@@ -258,8 +280,13 @@ impl Subscriber {
             .as_deref()
             .or(close.reason_code.as_ref().map(CloseReason::as_str))
             .unwrap_or("no reason was given.");
-        let notice = Notice::ClosedByProducer(Notice::clip(why));
-        self.notice(cx, notice);
+        let why = Notice::clip(why);
+        let has_ended = matches!(close.reason_code, Some(CloseReason::ProducerEnded | CloseReason::ProducerShutdown));
+        if has_ended && !self.config.outlive_producer {
+            self.flush_order(cx, true);
+            return self.end(EndReason::ProducerEnded(why));
+        }
+        self.notice(cx, Notice::ClosedByProducer(why));
         self.subscribe_again(cx);
     }
 

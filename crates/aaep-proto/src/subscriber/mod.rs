@@ -7,6 +7,7 @@
 //! Input from the producer is never trusted: its size is bounded, events are ordered by their numbers, duplicates are
 //! dropped and floods are limited. Critical events are never held back.
 
+mod cancellation;
 mod connection;
 mod event;
 mod flood;
@@ -20,6 +21,7 @@ mod replies;
 use std::collections::{BTreeMap, VecDeque};
 
 pub use crate::cx::Cx;
+pub use cancellation::CancelRequestError;
 pub use connection::DisconnectReason;
 pub use event::SubscriberEvent;
 pub use handshake::ManifestCheck;
@@ -72,6 +74,9 @@ pub struct SubscriberConfig {
     pub give_up_silent: bool,
     /// Who answers questions, for the producer's audit records.
     pub decided_by: Option<String>,
+    /// Whether to reconnect after a producer said that it ends, since it may be started again. Otherwise the subscriber ends
+    /// then.
+    pub outlive_producer: bool,
 }
 
 impl SubscriberConfig {
@@ -84,6 +89,7 @@ impl SubscriberConfig {
             silence_seconds: limits::SILENCE_SECONDS,
             give_up_silent: false,
             decided_by: None,
+            outlive_producer: false,
         }
     }
 
@@ -133,6 +139,8 @@ pub enum EndReason {
     Refused(String),
     /// The producer's manifest does not meet the request.
     ManifestMismatch(String),
+    /// The producer has ended or shuts down, and said so. The text is its reason, for people.
+    ProducerEnded(String),
 }
 
 /// What the caller must do.

@@ -85,6 +85,7 @@ impl Subscriber {
             Message::SubscriptionAccepted(accepted) => self.accepted(cx, *accepted),
             Message::SubscriptionRejected(rejected) => self.rejected(cx, *rejected),
             Message::SubscriptionClose(close) => self.closed_by_producer(cx, &close),
+            Message::CancellationRefused(refused) => self.cancel_refused(cx, &refused),
             Message::Manifest(_) => {}
             _ => self.notice(cx, Notice::Unexpected("only subscribers send it")),
         }

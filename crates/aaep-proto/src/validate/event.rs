@@ -2,6 +2,7 @@
 
 use super::deceptive::find_deception_in;
 use super::path::{Brief, Path};
+use super::suggest::{DidYouMean, closest, closest_message, closest_type};
 use super::value::Free;
 use super::{DocumentType, Findings, value, vocabulary};
 use crate::json::{Json, Object};
@@ -80,14 +81,19 @@ fn check_type(object: &Object<'_>, out: &mut Findings) -> Option<DocumentType> {
     }
     let name = Brief(text);
     if text.starts_with("aaep:") || starts_with_ignoring_case(text, CORE_TYPES) {
-        let message = format_args!("Use one of the twelve core types, or a prefix of your own: {name} does not exist.");
+        let meant = DidYouMean(|| closest_type(text).map(CoreType::as_str));
+        let message =
+            format_args!("Use one of the twelve core types, or a prefix of your own: {name} does not exist.{meant}");
         out.add(Rule::UnknownType, path, message);
     } else if !text.contains(':') && (text.starts_with("subscription.") || text.ends_with(".reply")) {
-        let message = format_args!("Use one of the seven message types: {name} does not exist.");
+        let meant = DidYouMean(|| closest_message(text));
+        let message = format_args!("Use one of the seven message types: {name} does not exist.{meant}");
         out.add(Rule::MessageUnknownType, path, message);
         return None;
     } else if !is_type(text) {
-        out.add(Rule::TypeFormat, path, "type must be prefix:name or a URI, such as aaep:agent.tool.invoked.");
+        let meant = DidYouMean(|| closest_type(text).map(CoreType::as_str));
+        let message = format_args!("type must be prefix:name or a URI, such as aaep:agent.tool.invoked.{meant}");
+        out.add(Rule::TypeFormat, path, message);
     }
     Some(DocumentType::OtherEvent)
 }
@@ -149,7 +155,8 @@ fn check_other(
 ) {
     let path = Path::top(name);
     if starts_with_ignoring_case(name, "aaep_") || name.starts_with('@') {
-        let message = format_args!("Remove {}: the protocol keeps this name for itself.", Brief(name));
+        let meant = DidYouMean(|| closest(name, ENVELOPE.names()));
+        let message = format_args!("Remove {}: the protocol keeps this name for itself.{meant}", Brief(name));
         out.add(Rule::ForbiddenField, path, message);
         return;
     }
@@ -162,7 +169,8 @@ fn check_other(
     match variant_of(name, shape) {
         Some(kind) => value::check(kind, json, shape.rules, path, out),
         None => {
-            let message = format_args!("Move {} under extensions: this event has no such field.", Brief(name));
+            let meant = DidYouMean(|| closest(name, shape.names().chain(ENVELOPE.names())));
+            let message = format_args!("Move {} under extensions: this event has no such field.{meant}", Brief(name));
             out.add(Rule::CustomField, path, message);
         }
     }

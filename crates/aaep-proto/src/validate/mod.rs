@@ -11,6 +11,7 @@ mod number;
 pub(crate) mod path;
 mod redact;
 mod secret;
+mod suggest;
 mod tail;
 mod value;
 mod vocabulary;
@@ -27,6 +28,7 @@ pub(crate) use event::{is_core_name, is_summary};
 pub(crate) use redact::holds_secret;
 pub use redact::{REMOVED, Redactor, redact, redact_field, redact_json};
 pub use secret::{Secret, SecretKind, find_secret};
+pub use suggest::{closest, closest_type};
 pub(crate) use value::is_reserved;
 
 use crate::json::Json;

@@ -26,13 +26,9 @@ impl<'p> Path<'p> {
         Path::Item(self, index)
     }
 
-    /// Returns the name of the innermost field, for messages.
-    pub(crate) fn name(&self) -> Brief<'p> {
-        match self {
-            Path::Root => Brief("The document"),
-            Path::Field(_, name) => Brief(name),
-            Path::Item(parent, _) => parent.name(),
-        }
+    /// Returns the name of the innermost field, for messages: `label`, or `choices[2]` for an item of a list.
+    pub(crate) fn name(self) -> PathName<'p> {
+        PathName(self)
     }
 
     /// Returns the path as a JSON pointer (RFC 6901). Very long names are truncated.
@@ -56,6 +52,20 @@ impl<'p> Path<'p> {
                 write!(text, "/{index}")
             }
         };
+    }
+}
+
+/// The name of the innermost field of a path.
+#[derive(Clone, Copy)]
+pub(crate) struct PathName<'p>(Path<'p>);
+
+impl fmt::Display for PathName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Path::Root => f.write_str("The document"),
+            Path::Field(_, name) => write!(f, "{}", Brief(name)),
+            Path::Item(parent, index) => write!(f, "{}[{index}]", parent.name()),
+        }
     }
 }
 

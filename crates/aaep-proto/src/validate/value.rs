@@ -1,8 +1,11 @@
 //! Checks a value against the type of its field.
 
+use std::fmt;
+
 use super::Findings;
 use super::path::{Brief, Path};
 use super::secret::{find_secret, is_secret_field};
+use super::suggest::{DidYouMean, closest};
 use crate::json::{Json, Object};
 use crate::limits;
 use crate::message::CORE_CONTEXT;
@@ -52,11 +55,11 @@ pub(super) fn check(kind: &FieldType, json: &Json<'_>, rules: &RuleSet, path: Pa
             None => wrong_type("an array", json, rules, path, out),
             Some(items) => {
                 check_list(items, (*min, *max, *unique), rules, path, out);
-                items.iter().enumerate().for_each(|(i, item)| check(of, item, rules, path.item(i), out));
+                check_items(of, items, rules, path, out);
             }
         },
         FieldType::Object(shape) => match json.object() {
-            None => wrong_type("an object", json, shape.rules, path, out),
+            None => no_object(shape, json, path, out),
             Some(object) => check_shape(shape, object, path, out),
         },
         FieldType::AnyObject | FieldType::HumanObject => match json {
@@ -75,6 +78,62 @@ pub(super) fn check(kind: &FieldType, json: &Json<'_>, rules: &RuleSet, path: Pa
     }
 }
 
+/// Checks each item of a list. If items are not objects although they must be, only the first of them is reported: who
+/// writes one text for an object writes all of them.
+fn check_items(of: &FieldType, items: &[Json<'_>], rules: &RuleSet, path: Path<'_>, out: &mut Findings) {
+    let mut reported = false;
+    for (index, item) in items.iter().enumerate() {
+        let no_object = matches!(of, FieldType::Object(_)) && item.object().is_none();
+        if !no_object || !std::mem::replace(&mut reported, true) {
+            check(of, item, rules, path.item(index), out);
+        }
+    }
+}
+
+/// Reports a value that must be an object, with an example of one.
+fn no_object(shape: &ObjectSchema, json: &Json<'_>, path: Path<'_>, out: &mut Findings) {
+    let (name, example, found) = (path.name(), Example(shape), json.kind());
+    out.add(shape.rules.wrong_type, path, format_args!("{name} must be an object such as {example}, not {found}."));
+}
+
+/// The smallest object that a schema permits, such as `{"value": "a", "label": "A"}`.
+struct Example<'s>(&'s ObjectSchema);
+
+impl fmt::Display for Example<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let required = self.0.fields.iter().filter(|field| field.required);
+        // Where nothing is required, one field shows what is meant.
+        let first = self.0.fields.iter().take(usize::from(required.clone().next().is_none()));
+        f.write_str("{")?;
+        for (index, field) in required.chain(first).enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}\"{}\": ", field.name)?;
+            write_example(&field.kind, f)?;
+        }
+        f.write_str("}")
+    }
+}
+
+fn write_example(kind: &FieldType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match kind {
+        FieldType::Human { .. } | FieldType::Name { .. } => f.write_str("\"A\""),
+        FieldType::Text { .. } | FieldType::Response => f.write_str("\"a\""),
+        FieldType::Pattern(_) | FieldType::Context => f.write_str("\"...\""),
+        FieldType::OneOf(words) => write!(f, "\"{}\"", words.first().unwrap_or(&"")),
+        FieldType::Integer { min, .. } => write!(f, "{}", min.max(&1)),
+        FieldType::OneOfIntegers(numbers) => write!(f, "{}", numbers.first().unwrap_or(&0)),
+        FieldType::Number { max, .. } => write!(f, "{max}"),
+        FieldType::Boolean => f.write_str("true"),
+        FieldType::List { of, .. } => {
+            f.write_str("[")?;
+            write_example(of, f)?;
+            f.write_str("]")
+        }
+        FieldType::Object(shape) => write!(f, "{}", Example(shape)),
+        FieldType::AnyObject | FieldType::HumanObject | FieldType::Extensions => f.write_str("{}"),
+    }
+}
+
 /// Checks the fields of an object against its schema.
 pub(super) fn check_shape(shape: &ObjectSchema, object: &Object<'_>, path: Path<'_>, out: &mut Findings) {
     check_duplicate(object, path, out);
@@ -90,7 +149,8 @@ pub(super) fn check_shape(shape: &ObjectSchema, object: &Object<'_>, path: Path<
             // The `type` of a message was checked to choose the schema.
             (_, Path::Root) if name == "type" => {}
             (UnknownFields::Denied, _) => {
-                let message = format_args!("Remove {}: it does not belong here.", Brief(name));
+                let meant = DidYouMean(|| closest(name, shape.names()));
+                let message = format_args!("Remove {}: it does not belong here.{meant}", Brief(name));
                 out.add(shape.rules.unknown, path.field(name), message);
             }
             (UnknownFields::Objects, _) if is_reserved(name) => {
@@ -98,8 +158,9 @@ pub(super) fn check_shape(shape: &ObjectSchema, object: &Object<'_>, path: Path<
                 out.add(Rule::ReservedPrefix, path.field(name), message);
             }
             (UnknownFields::Objects, _) if value.object().is_none() => {
+                let meant = DidYouMean(|| closest(name, shape.names()));
                 let message = format_args!(
-                    "{} is no capability of the protocol, so it must be an object of an extension.",
+                    "{} is no capability of the protocol, so it must be an object of an extension.{meant}",
                     Brief(name)
                 );
                 out.add(shape.rules.unknown, path.field(name), message);

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aaep_proto::confirm::{AuditRecord, ClarificationOutcome, ConfirmationOutcome};
 use aaep_proto::engine::{
-    CloseInfo, Cx, Engine, EngineConfig, EngineEffect, ReplyRejection, ResumePolicy, SessionOptions, SubscriptionKey,
+    CancelRequest, CloseInfo, Cx, Engine, EngineConfig, EngineEffect, ReplyRejection, ResumePolicy, SessionOptions,
+    SubscriptionKey,
 };
 use aaep_proto::id::{Entropy, ReplyToken, SessionId};
 use aaep_proto::message::{CoreType, Event, Message, Payload, Producer, SubscriptionRequest};
@@ -43,6 +44,7 @@ pub struct EngineHarness {
     pub answered: Vec<(ReplyToken, ClarificationOutcome)>,
     pub audit: Vec<AuditRecord>,
     pub ignored: Vec<ReplyRejection>,
+    pub cancel_requests: Vec<(SessionId, CancelRequest)>,
     /// The latest expiry that any subscription received for each question, in milliseconds of the wall clock.
     pub expires: BTreeMap<ReplyToken, i64>,
     /// Subscriptions that a simulation tracks.
@@ -77,6 +79,7 @@ impl EngineHarness {
             answered: Vec::new(),
             audit: Vec::new(),
             ignored: Vec::new(),
+            cancel_requests: Vec::new(),
             expires: BTreeMap::new(),
             known: BTreeSet::new(),
             gone: BTreeSet::new(),
@@ -123,6 +126,7 @@ impl EngineHarness {
                 EngineEffect::Answered(token, answer) => self.answered.push((token, answer)),
                 EngineEffect::Audit(record) => self.audit.push(*record),
                 EngineEffect::Ignored(_, fault) => self.ignored.push(fault),
+                EngineEffect::CancelRequested(session, request) => self.cancel_requests.push((session, request)),
                 EngineEffect::Journal(_) | EngineEffect::Invoked(..) => {}
                 EngineEffect::Idle(_) => return,
             }

@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, dead_code, reason = "the harness serves two binaries")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
+mod cancellation;
 mod clarifications;
 mod confirmations;
 mod disclosure;

@@ -17,6 +17,13 @@ fn offer() -> Offer {
     }
 }
 
+/// Returns the capabilities of a subscriber that can answer everything, which needs no note.
+fn replying(mut capabilities: Value) -> Value {
+    capabilities["supports_confirmation_reply"] = json!(true);
+    capabilities["supports_clarification_reply"] = json!(true);
+    capabilities
+}
+
 fn agree(capabilities: Value) -> Agreement {
     negotiate(&request(capabilities), &offer(), 0).unwrap()
 }
@@ -47,7 +54,7 @@ fn empty_capabilities_get_the_defaults() {
 #[test]
 fn rate_is_never_above_the_requested_one() {
     assert_eq!(honored(json!({"max_events_per_second": 3}))["max_events_per_second"], 3);
-    let capped = agree(json!({"max_events_per_second": 100}));
+    let capped = agree(replying(json!({"max_events_per_second": 100})));
     assert_eq!(capped.terms.rate(), Some(20));
     assert_eq!(capped.notes.as_deref(), Some("At most 20 events per second are sent, not 100."));
     assert_eq!(agree(json!({})).terms.rate(), Some(20));
@@ -55,7 +62,7 @@ fn rate_is_never_above_the_requested_one() {
 
 #[test]
 fn languages_are_those_requested_that_can_be_served() {
-    let some = agree(json!({"languages": ["yo-NG", "ha", "en-US"]}));
+    let some = agree(replying(json!({"languages": ["yo-NG", "ha", "en-US"]})));
     assert_eq!(serde_json::to_value(some.terms.honored()).unwrap()["languages"], json!(["yo-NG", "en-US"]));
     assert_eq!(
         some.notes.as_deref(),
@@ -106,7 +113,7 @@ fn levels_that_need_replies_are_refused_without_reply_support() {
 #[test]
 fn without_a_restriction_every_requested_language_is_honored() {
     let open = Offer { languages: Vec::new(), ..Offer::default() };
-    let agreement = negotiate(&request(json!({"languages": ["de", "ha-NG"]})), &open, 0).unwrap();
+    let agreement = negotiate(&request(replying(json!({"languages": ["de", "ha-NG"]}))), &open, 0).unwrap();
     assert_eq!(serde_json::to_value(agreement.terms.honored()).unwrap()["languages"], json!(["de", "ha-NG"]));
     assert_eq!(agreement.notes, None);
 }
@@ -122,7 +129,7 @@ fn requiring_a_signed_manifest_is_rejected() {
 #[test]
 fn versions_with_the_same_major_are_compatible() {
     let ask = |version: &str| {
-        let mut request = request(json!({}));
+        let mut request = request(replying(json!({})));
         request.aaep_version = version.to_owned();
         negotiate(&request, &Offer::default(), 0)
     };
@@ -269,4 +276,20 @@ fn capabilities_without_effect_are_not_kept() {
     let filters: Capabilities =
         serde_json::from_value(json!({"event_filters": {"include": ["x".repeat(250)]}})).unwrap();
     assert!(memory_after_change(&terms, &filters) > kept + 1_000);
+}
+
+#[test]
+fn subscription_that_can_never_answer_is_told_so() {
+    let notes = |capabilities: Value| {
+        let agreement = negotiate(&request(capabilities), &Offer::default(), 0).unwrap();
+        agreement.notes.unwrap_or_default()
+    };
+    let neither = notes(json!({}));
+    assert!(neither.contains("cannot answer questions"), "{neither}");
+    assert!(neither.contains("supports_confirmation_reply") && neither.contains("supports_clarification_reply"));
+    let confirming = notes(json!({"supports_confirmation_reply": true}));
+    assert!(confirming.contains("cannot answer clarifications"), "{confirming}");
+    let clarifying = notes(json!({"supports_clarification_reply": true}));
+    assert!(clarifying.contains("cannot answer confirmations"), "{clarifying}");
+    assert_eq!(notes(replying(json!({}))), "");
 }

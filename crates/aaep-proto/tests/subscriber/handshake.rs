@@ -3,8 +3,8 @@
 use aaep_proto::limits;
 use aaep_proto::message::{Manifest, Message};
 use aaep_proto::subscriber::{
-    DisconnectReason, EndReason, ManifestCheck, Notice, NoticeKind, PromptAnswer, PromptEnd, PromptReplyError,
-    SubscriberEffect, SubscriberEvent,
+    CancelRequestError, DisconnectReason, EndReason, ManifestCheck, Notice, NoticeKind, PromptAnswer, PromptEnd,
+    PromptReplyError, SubscriberEffect, SubscriberEvent,
 };
 use serde_json::json;
 
@@ -219,4 +219,76 @@ fn a_close_by_the_producer_ends_prompts_and_is_followed_by_a_new_request() {
     assert_eq!(world.ended_prompts(), [(prompt.id, PromptEnd::Closed)]);
     world.pass(1000);
     assert!(world.has(&SubscriberEffect::Connect(None)), "there is nothing to resume");
+}
+
+#[test]
+fn producer_that_says_that_it_ends_ends_the_subscriber() {
+    let close = |reason: &str| json!({"type": "subscription.close", "subscription_id": "sub_1", "reason_code": reason, "reason_message": "Bye."});
+    for reason in ["producer_shutdown", "producer_ended"] {
+        let mut world = SubscriberHarness::live(replying());
+        let prompt = world.ask("rpl_1", json!({}));
+        world.hear(close(reason));
+        assert!(world.subscriber.is_ended());
+        assert_eq!(world.ended_prompts(), [(prompt.id, PromptEnd::Closed)]);
+        let ended = SubscriberEvent::Ended(EndReason::ProducerEnded("Bye.".into()));
+        assert_eq!(world.out.last(), Some(&SubscriberEffect::Event(ended)));
+        assert_eq!(world.subscriber.next_deadline(), None, "it does not connect again");
+    }
+}
+
+#[test]
+fn subscriber_that_outlives_the_producer_connects_again() {
+    let mut config = config(replying());
+    config.outlive_producer = true;
+    let mut world = SubscriberHarness::new(config);
+    world.act(|s, cx| s.start(cx));
+    world.act(|s, cx| s.connected(cx, false));
+    world.accept("sub_1", replying());
+    world.take();
+    world.hear(json!({"type": "subscription.close", "subscription_id": "sub_1", "reason_code": "producer_shutdown"}));
+    assert_eq!(world.notices(), [NoticeKind::ClosedByProducer]);
+    world.pass(1000);
+    assert!(world.has(&SubscriberEffect::Connect(None)));
+}
+
+#[test]
+fn terms_that_can_never_answer_are_noticed() {
+    for (honored, expected) in [
+        (replying(), None),
+        (json!({"supports_confirmation_reply": true}), Some("clarifications")),
+        (json!({"supports_clarification_reply": true}), Some("confirmations")),
+        (json!({}), Some("questions")),
+    ] {
+        let mut world = SubscriberHarness::new(config(replying()));
+        world.act(|s, cx| s.start(cx));
+        world.act(|s, cx| s.connected(cx, false));
+        world.accept("sub_1", honored);
+        let notice = world.out.iter().find_map(|output| match output {
+            SubscriberEffect::Event(SubscriberEvent::Notice(Notice::CannotAnswer(kind))) => Some(*kind),
+            _ => None,
+        });
+        assert_eq!(notice, expected);
+    }
+}
+
+#[test]
+fn agent_is_asked_to_stop_only_if_the_terms_include_it() {
+    let session = "sess_1".parse().unwrap();
+    let mut world = SubscriberHarness::live(replying());
+    world.take();
+    let refused = world.act(|s, cx| s.request_cancel(cx, &session, None));
+    assert_eq!(refused, Err(CancelRequestError::NotOffered));
+    assert!(world.sent().is_empty());
+    let mut wish = replying();
+    wish["cancellation"] = json!({});
+    let mut world = SubscriberHarness::live(wish);
+    world.take();
+    assert_eq!(world.act(|s, cx| s.request_cancel(cx, &session, Some("Too slow.".into()))), Ok(()));
+    let sent = world.sent();
+    let [Message::CancellationRequest(request)] = sent[..] else { panic!("{sent:?}") };
+    assert_eq!((request.subscription_id.as_str(), request.session_id.as_str()), ("sub_1", "sess_1"));
+    assert!(aaep_proto::validate(&serde_json::to_vec(sent[0]).unwrap()).is_valid());
+    world.hear(json!({"type": "cancellation:refused", "subscription_id": "sub_1", "session_id": "sess_1",
+        "reason_message": "This agent cannot be asked to stop."}));
+    assert_eq!(world.notices(), [NoticeKind::CancelRefused]);
 }

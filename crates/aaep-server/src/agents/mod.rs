@@ -24,7 +24,10 @@
 //!    subscriptions. `session.rs` handles its tool calls and outputs. An irreversible tool needs a permit from `permits.rs`; `irreversible_tools.rs` knows those tools.
 //!    `questions.rs` asks the user.
 //! 8. **Respond.** `response.rs` is what the agent gets back as JSON. The response to a question comes later: `pending.rs`.
+//!
+//! What a user sends without being asked takes another way: `cancel_requests.rs` has the requests that the agent stops.
 
+mod cancel_requests;
 mod complete;
 mod identity;
 mod irreversible_tools;

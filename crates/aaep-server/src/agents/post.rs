@@ -79,7 +79,7 @@ pub(crate) async fn post_events(
         };
         (guard, responses)
     });
-    let (_lease, responses) = handling.await;
+    let (guard, responses) = handling.await;
     let responses = responses.ok_or(TOO_MANY_LINES)?;
     let mut json = Vec::with_capacity(responses.len());
     let mut stopping = app.context.stopping.clone();
@@ -94,6 +94,11 @@ pub(crate) async fn post_events(
                 () = peer.lapsed() => return Err(HttpProblem::unauthenticated()),
             },
         });
+    }
+    for response in &mut json {
+        if response["session_id"].as_str().is_some_and(|session_id| guard.cancel_requests().contains(session_id)) {
+            response["cancel_requested"] = true.into();
+        }
     }
     Ok(http_response(&json, is_single))
 }
@@ -134,13 +139,15 @@ enum RequestEvents {
 impl RequestEvents {
     fn parse(body: Bytes) -> RequestEvents {
         let event = RawEvent::parse(&body);
-        // JSON that is no valid event is still a single one.
-        if event.is_ok() || serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok() {
-            RequestEvents::Single(event)
-        } else {
-            RequestEvents::Batch(body)
-        }
+        // JSON that is no valid event is still a single one, and so is a body without any JSON. A batch may have single
+        // lines that are wrong.
+        let is_batch = event.is_err() && !is_json(&body) && body.split(|byte| *byte == b'\n').any(is_json);
+        if is_batch { RequestEvents::Batch(body) } else { RequestEvents::Single(event) }
     }
+}
+
+fn is_json(text: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 async fn handle_single(guard: &AgentGuard, event: ParsedLine) -> ResponseState {
@@ -227,6 +234,19 @@ async fn read_body(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn body_without_json_is_a_single_refused_event() {
+        let is_single = |body: &'static str| match RequestEvents::parse(Bytes::from_static(body.as_bytes())) {
+            RequestEvents::Single(event) => Some(event.is_err()),
+            RequestEvents::Batch(_) => None,
+        };
+        for body in ["", "hello", "hello\nworld", "{\"type\":", "type=session.started", "[]", "{}"] {
+            assert_eq!(is_single(body), Some(true), "{body}");
+        }
+        assert_eq!(is_single("{\"type\":\"session.started\"}"), Some(false));
+        assert_eq!(is_single("{\"type\":\"session.started\"}\nhello\n"), None);
+    }
 
     #[test]
     fn time_to_wait_comes_from_the_request_and_is_bounded() {

@@ -8,8 +8,8 @@ use aaep_proto::json::Json;
 use aaep_proto::limits;
 use aaep_proto::record::FieldType;
 use aaep_proto::time::Timestamp;
-use aaep_proto::validate::redact_field;
-use aaep_proto::{Rule, Severity, Validator};
+use aaep_proto::validate::{closest, closest_type, redact_field};
+use aaep_proto::{Problem, Rule, Severity, Validator};
 use serde_json::{Map, Value, json};
 
 use super::irreversible_tools::IrreversibleTools;
@@ -28,6 +28,9 @@ const MAX_STRING_BYTES: usize = 4 * limits::STRING_BYTES;
 
 /// Fields whose strings may be longer: text is split on the way, and arguments are only hashed.
 const UNBOUNDED_FIELDS: [&str; 2] = ["chunk", "args"];
+
+/// Fields that an agent writes and that are no fields of the protocol's events, or not of all of them.
+const AGENT_FIELDS: [&str; 5] = ["tool", "args", "language", "takes_modified_action", "takes_cancel"];
 
 /// Fields that [`redact`] leaves alone. The values of choices come back in replies, so the engine refuses a secret in them
 /// instead; the other fields have no free text, or the engine replaces them.
@@ -96,6 +99,8 @@ pub(super) struct CompletedEvent {
     pub(super) timeout_seconds: Option<u32>,
     /// Whether the agent accepts `modified_action` in the outcome of a confirmation.
     pub(super) allows_modified_action: bool,
+    /// Whether the agent handles requests of the user to cancel the session that it starts.
+    pub(super) accepts_cancel: bool,
 }
 
 impl RawEvent {
@@ -119,6 +124,9 @@ impl RawEvent {
             return Err(AgentError::at("/type", "Add type, such as agent.session.started."));
         };
         let core = core_type(type_name);
+        if core.is_none() && !is_extension_type(type_name) {
+            return Err(unknown_type(type_name));
+        }
         if let Some(core) = core {
             object.insert("type".to_owned(), core.as_str().into());
         }
@@ -198,6 +206,8 @@ impl RawEvent {
         let args = if is_confirmation || core == Some(CoreType::ToolInvoked) { object.remove("args") } else { None };
         let allows_modified_action =
             is_confirmation && object.remove("takes_modified_action") == Some(Value::Bool(true));
+        let accepts_cancel =
+            core == Some(CoreType::SessionStarted) && object.remove("takes_cancel") == Some(Value::Bool(true));
         let has_timeout = object.contains_key("timeout_seconds");
         let has_producer = object.contains_key("producer");
         fill_envelope(&mut object, core, now);
@@ -218,6 +228,7 @@ impl RawEvent {
                 None
             },
             allows_modified_action,
+            accepts_cancel,
             event,
         })
     }
@@ -278,6 +289,26 @@ pub(super) fn core_type(text: &str) -> Option<CoreType> {
         return CoreType::parse(text);
     }
     CoreType::parse(&format!("aaep:{text}")).or_else(|| CoreType::parse(&format!("aaep:agent.{text}")))
+}
+
+/// Returns whether this can be the type of an extension's event: it has a prefix that is not that of the protocol.
+fn is_extension_type(text: &str) -> bool {
+    text.contains(':') && !text.starts_with("aaep:") && !text.starts_with(CORE_TYPES)
+}
+
+/// Returns the error for an event type that does not exist, with the one that was probably meant.
+fn unknown_type(text: &str) -> AgentError {
+    let name: String = text.chars().take(MAX_ID_CHARS).collect();
+    // The short name, unless the agent writes long ones.
+    let meant = closest_type(text).map(|core| match text.contains(':') {
+        true => core.as_str(),
+        false => core.as_str().trim_start_matches("aaep:agent."),
+    });
+    let advice = match meant {
+        Some(meant) => format!("Did you mean {meant}?"),
+        None => "Use one of the twelve core types, such as session.started, or a prefix of your own.".to_owned(),
+    };
+    AgentError::from(Problem::new(Rule::UnknownType, "/type", format!("There is no event type {name}. {advice}")))
 }
 
 /// Removes the name of the tool that a confirmation is about. It is sent to subscribers, so its form is checked.
@@ -370,11 +401,24 @@ fn to_event(value: Value, validation: Validation) -> Result<Event, Vec<AgentErro
     let report = Validator::new().check_json(&json, None);
     let problems = report.problems.into_iter().filter(|problem| problem.severity >= Severity::Error);
     // The engine replaces secrets; they are no reason to refuse an event.
-    let errors: Vec<AgentError> = problems.filter(|p| p.rule != Rule::Secret).map(AgentError::from).collect();
+    let errors: Vec<AgentError> =
+        problems.filter(|p| p.rule != Rule::Secret).map(guess_agent_field).map(AgentError::from).collect();
     if !errors.is_empty() {
         return Err(errors);
     }
     Event::from_json(&json).map_err(|error| AgentError::new(format!("This event cannot be read: {error}.")).into())
+}
+
+/// Adds a guess to the problem of an unknown field, if it was probably meant to be a field that only agents write.
+fn guess_agent_field(mut problem: Problem) -> Problem {
+    let written = problem.pointer.trim_start_matches('/');
+    if problem.rule == Rule::CustomField
+        && !problem.message.contains("Did you mean")
+        && let Some(meant) = closest(written, AGENT_FIELDS)
+    {
+        problem.message = format!("{} Did you mean {meant}?", problem.message);
+    }
+    problem
 }
 
 #[cfg(test)]
@@ -453,6 +497,28 @@ mod tests {
         }
         let error = RawEvent::parse(br#"{"type":"progress.updated","event_id":7}"#).unwrap_err();
         assert_eq!(error.pointer.as_deref(), Some("/event_id"));
+    }
+
+    #[test]
+    fn misspelt_types_and_fields_are_guessed() {
+        for (written, expected) in [
+            ("session.start", "There is no event type session.start. Did you mean session.started?"),
+            ("aaep:agent.tool.invoke", "Did you mean aaep:agent.tool.invoked?"),
+            ("aaep:tool.invoked", "Did you mean aaep:agent.tool.invoked?"),
+            ("outcome", "Use one of the twelve core types"),
+        ] {
+            let error = RawEvent::parse(json!({"type": written}).to_string().as_bytes()).unwrap_err();
+            assert!(error.message.contains(expected), "{error:?}");
+            assert_eq!((error.rule, error.pointer.as_deref()), (Some("env.unknown-type"), Some("/type")));
+        }
+        for (line, expected) in [
+            (r#"{"type":"session.started","summary":"Hello."}"#, "Did you mean summary_normal?"),
+            (r#"{"type":"awaiting.confirmation","action":"A.","consequence":"B.","arg":{}}"#, "Did you mean args?"),
+            (r#"{"type":"session.started","summary_normal":"A.","sesion_id":"a"}"#, "Did you mean session_id?"),
+        ] {
+            let errors = complete(line).unwrap_err();
+            assert!(errors.iter().any(|error| error.message.contains(expected)), "{errors:?}");
+        }
     }
 
     #[test]

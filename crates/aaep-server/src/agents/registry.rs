@@ -9,6 +9,7 @@ use std::time::Duration;
 use aaep::{LanguageTag, Producer};
 use tokio::time::Instant;
 
+use super::cancel_requests::CancelRequests;
 use super::identity::AgentIdentity;
 use super::relay::Relay;
 use super::resources::{AgentResources, ResourceOwner};
@@ -95,6 +96,7 @@ pub(crate) struct AgentRegistry {
 struct AgentEntry {
     relay: Arc<tokio::sync::Mutex<Relay>>,
     urgent_events: UrgentCounter,
+    cancel_requests: CancelRequests,
     presence: Mutex<Presence>,
 }
 
@@ -122,6 +124,11 @@ impl AgentGuard {
     /// Returns the counter of the agent's urgent events, which needs no lock of the relay.
     pub(super) fn urgent_events(&self) -> &UrgentCounter {
         &self.entry.urgent_events
+    }
+
+    /// Returns the requests of users that the agent stops, which needs no lock of the relay.
+    pub(super) fn cancel_requests(&self) -> &CancelRequests {
+        &self.entry.cancel_requests
     }
 }
 
@@ -198,6 +205,7 @@ impl AgentRegistry {
                 let relay = self.create_relay(principal, name, kind).with_resources(resources);
                 let entry = Arc::new(AgentEntry {
                     urgent_events: relay.urgent_events(),
+                    cancel_requests: relay.cancel_requests(),
                     relay: Arc::new(relay.into()),
                     presence: Mutex::new(Presence { connections: 0, expires_at: Instant::now() }),
                 });

@@ -7,6 +7,7 @@ use aaep::message::{ErrorCategory, Localized, SessionErrored, ToolCompleted, Too
 use aaep::recovery::PendingWork;
 use aaep::{EngineError, Error, Output, PermitError, Session};
 use serde_json::Value;
+use tokio::task::JoinSet;
 
 use super::irreversible_tools::IrreversibleTools;
 use super::permits::{PermittedCall, UnusedPermits};
@@ -32,6 +33,8 @@ pub(super) struct AgentSession {
     open_calls: Vec<OpenCall>,
     pub(super) permits: UnusedPermits,
     pub(super) irreversible_tools: IrreversibleTools,
+    /// Waits for a user that asks for the end of the session.
+    pub(super) cancel_watch: JoinSet<()>,
     /// Its slot among the sessions of its owner.
     _slot: Option<QuotaSlot>,
 }
@@ -66,6 +69,7 @@ impl AgentSession {
             open_calls: Vec::new(),
             permits: UnusedPermits::default(),
             irreversible_tools,
+            cancel_watch: JoinSet::new(),
             _slot: slot,
         }
     }

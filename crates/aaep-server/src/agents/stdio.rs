@@ -8,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::cancel_requests::CancelReceiver;
 use super::pending::ResponseState;
 use super::raw_event::{ParsedLine, RawEvent};
 use super::relay::Relay;
@@ -85,7 +86,7 @@ pub async fn relay_lines(
     let (sender, mut batches) = mpsc::channel(MAX_QUEUED_BATCHES);
     let reading = read_lines(&mut stdout, exited, relay.urgent_events(), sender);
     let handling = async {
-        let mut responses = ResponseWriter::new(stdin);
+        let mut responses = ResponseWriter::new(stdin, relay.cancel_requests().subscribe());
         let mut passthrough = Vec::new();
         while let Some(batch) = batches.recv().await {
             for NumberedLine { number, content } in batch {
@@ -198,17 +199,20 @@ fn flush_passthrough(passthrough: &mut Vec<u8>, side_output: &mut impl FnMut(Sid
     }
 }
 
-/// Writes responses to the agent's input in a task of its own.
+/// Writes responses, and requests of users that the agent stops, to the agent's input in tasks of its own.
 struct ResponseWriter {
     lines: mpsc::Sender<String>,
     tasks: JoinSet<()>,
 }
 
 impl ResponseWriter {
-    fn new(stdin: impl AsyncWrite + Unpin + Send + 'static) -> ResponseWriter {
+    fn new(stdin: impl AsyncWrite + Unpin + Send + 'static, mut cancel_requests: CancelReceiver) -> ResponseWriter {
         let (lines, queued) = mpsc::channel(MAX_QUEUED_RESPONSES);
         let mut tasks = JoinSet::new();
         tasks.spawn(write_lines(stdin, queued));
+        let requests = lines.clone();
+        // This fails when the agent has closed its input.
+        tasks.spawn(async move { while requests.send(cancel_requests.recv().await).await.is_ok() {} });
         ResponseWriter { lines, tasks }
     }
 

@@ -22,6 +22,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role as WebSocketRole, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+use super::cancel_requests::CancelReceiver;
 use super::pending::ResponseState;
 use super::post::acquire_agent;
 use super::read_ahead::{AgentMessage, AgentMessages, AgentSocket, ReadAhead};
@@ -117,7 +118,7 @@ async fn serve_agent(app: &AppState, agent: &AdmittedAgent, messages: AgentMessa
     let mut receiving = tokio::spawn(receiver.run());
     let close = tokio::select! {
         close = &mut receiving => return close.unwrap_or_else(|_| disconnected()),
-        close = send_responses(app, queued, sink) => close,
+        close = send_responses(app, queued, agent.guard.cancel_requests().subscribe(), sink) => close,
         () = stopped(&mut stopping) => Close::new(CloseCode::Normal, "the producer has ended"),
         () = agent.peer.lapsed() => Close::lapsed(),
     };
@@ -194,8 +195,13 @@ impl EventReceiver {
     }
 }
 
-/// Sends responses and pings.
-async fn send_responses(app: &AppState, mut queued: mpsc::Receiver<String>, sink: &mut Sink) -> Close {
+/// Sends responses, requests of users that the agent stops, and pings.
+async fn send_responses(
+    app: &AppState,
+    mut queued: mpsc::Receiver<String>,
+    mut cancel_requests: CancelReceiver,
+    sink: &mut Sink,
+) -> Close {
     let mut ping = tokio::time::interval(app.context.limits.keep_alive());
     ping.reset();
     loop {
@@ -205,6 +211,7 @@ async fn send_responses(app: &AppState, mut queued: mpsc::Receiver<String>, sink
                 // The receiver has ended, and its close reason counts.
                 None => return std::future::pending().await,
             },
+            request = cancel_requests.recv() => Message::Text(request.into()),
             _ = ping.tick() => Message::Ping(Bytes::new()),
         };
         match tokio::time::timeout(app.context.limits.write_timeout(), sink.send(message)).await {

@@ -28,7 +28,7 @@ const INVALID: HttpProblem = HttpProblem::new(StatusCode::BAD_REQUEST, "Send a v
 
 /// Handles a reply, renegotiation or close. Every well-formed reply gets the same 204, accepted or not: its sender learns
 /// the outcome from the events, and a forger learns nothing (decision 9). A renegotiation is answered with the new terms
-/// or a rejection.
+/// or a rejection. A request that an agent stops is answered only if it is refused, with the reason.
 pub(super) async fn post(
     State(app): State<AppState>,
     peer: Result<Peer, HttpProblem>,
@@ -67,7 +67,11 @@ pub(super) async fn post(
     if !peer.is_current() {
         return Err(HttpProblem::unauthenticated());
     }
-    let is_reply = matches!(message, Message::ConfirmationReply(_) | Message::ClarificationReply(_));
+    // To ask an agent to stop takes the same role as to answer it.
+    let is_reply = matches!(
+        message,
+        Message::ConfirmationReply(_) | Message::ClarificationReply(_) | Message::CancellationRequest(_)
+    );
     let renegotiates = matches!(message, Message::SubscriptionRenegotiate(_));
     if !peer.may(if is_reply { Role::Reply } else { Role::Subscribe }) {
         return reject_or(HttpProblem::forbidden(), renegotiates);
@@ -78,6 +82,7 @@ pub(super) async fn post(
     Ok(match answer {
         Some(answer @ Message::SubscriptionAccepted(_)) => json(StatusCode::OK, &answer),
         Some(answer @ Message::SubscriptionRejected(_)) => json(StatusCode::UNPROCESSABLE_ENTITY, &answer),
+        Some(answer @ Message::CancellationRefused(_)) => json(StatusCode::CONFLICT, &answer),
         _ if renegotiates => no_subscription(),
         _ => StatusCode::NO_CONTENT.into_response(),
     })
@@ -132,6 +137,7 @@ fn is_from_subscriber(message: &Message) -> bool {
         message,
         Message::ConfirmationReply(_)
             | Message::ClarificationReply(_)
+            | Message::CancellationRequest(_)
             | Message::SubscriptionRenegotiate(_)
             | Message::SubscriptionClose(_)
     )

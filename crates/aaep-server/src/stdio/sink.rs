@@ -64,6 +64,10 @@ impl Sink for StdioSink {
                     self.close_notifier.note(message);
                     match &**message {
                         Message::SubscriptionClose(_) => put_close(&mut lines, message)?,
+                        Message::CancellationRefused(_) => {
+                            let json = serde_json::to_vec(message).map_err(io::Error::other)?;
+                            put_notification(&mut lines, RpcMethod::Reply, &json);
+                        }
                         _ => lines.extend(self.respond(message).into_iter().flatten()),
                     }
                 }

@@ -156,7 +156,7 @@ impl Subscriber {
         let (mut socket, _) = tokio_tungstenite::connect_async(address).await.unwrap();
         let request = json!({"type": "subscription.request", "aaep_version": "1.0.0", "subscriber_id": "screen-reader",
             "capabilities": {"supports_confirmation_reply": true, "supports_clarification_reply": true,
-                "cognitive_load": "high", "event_filters": {"include": ["aaep:*", "garden:*"]}}});
+                "cancellation": {}, "cognitive_load": "high", "event_filters": {"include": ["aaep:*", "garden:*"]}}});
         socket.send(Message::text(request.to_string())).await.unwrap();
         let mut subscriber = Subscriber { socket, id: String::new() };
         let accepted = subscriber.next().await.expect("a response");
@@ -187,6 +187,13 @@ impl Subscriber {
             before.push(event);
         }
         panic!("no {kind}: {before:?}");
+    }
+
+    /// Asks the agent of an event's session to stop.
+    pub(crate) async fn request_cancel(&mut self, event: &Value) {
+        let request = json!({"type": "cancellation:request", "subscription_id": self.id, "reason": "It takes too long.",
+            "session_id": event["session_id"], "timestamp": event["timestamp"]});
+        self.socket.send(Message::text(request.to_string())).await.unwrap();
     }
 
     /// Replies to a question.

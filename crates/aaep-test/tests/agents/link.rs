@@ -208,3 +208,80 @@ async fn peer_without_produce_role_is_closed_with_a_reason() {
     }
     tokio::time::timeout(Duration::from_secs(120), server.running.stop("Done.")).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn body_without_json_is_refused() {
+    let server = AgentServer::new().await;
+    for body in ["hello", "{\"type\":", "type=session.started\nhello"] {
+        let (status, answer) = server.post(ADA, "", body).await;
+        assert_eq!(status, 422, "{answer}");
+        assert!(answer.contains("This is not JSON"), "{answer}");
+    }
+    server.running.stop("Done.").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn event_after_the_end_starts_no_session_by_accident() {
+    let server = AgentServer::new().await;
+    let started = json!({"type": "session.started", "summary_normal": "Digging."});
+    let completed = json!({"type": "session.completed", "summary_normal": "Dug."});
+    let late = json!({"type": "progress.updated", "progress": {"percent": 50}, "summary_normal": "Half."});
+    // The first event of an agent starts a session by itself.
+    for event in [&late, &completed] {
+        assert_eq!(server.post_event(ADA, "", event.clone()).await.0, 200);
+    }
+    let chunk = json!({"type": "output.streaming", "chunk": "Late."});
+    for event in [&late, &chunk, &completed] {
+        let (status, answer) = server.post_event(ADA, "", event.clone()).await;
+        assert_eq!((status, &answer["problems"][0]["rule"]), (422, &json!("seq.after-terminal")), "{answer}");
+    }
+    let mut named = late.clone();
+    named["session_id"] = json!("another");
+    for event in [&named, &started, &late] {
+        assert_eq!(server.post_event(ADA, "", event.clone()).await.0, 200, "{event}");
+    }
+    server.running.stop("Done.").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_on_a_server_learn_that_the_user_asks_them_to_stop() {
+    let server = AgentServer::new().await;
+    let mut subscriber = server.subscribe().await;
+    let started = json!({"type": "session.started", "summary_normal": "Digging.", "takes_cancel": true});
+    let late = json!({"type": "progress.updated", "progress": {"percent": 50}, "summary_normal": "Half."});
+    let url =
+        format!("{}/aaep/v1/agent/ws?agent=one&access_token={ADA}", server.running.url().replacen("http", "ws", 1));
+    let (mut agent, _) = tokio_tungstenite::connect_async(&url).await.unwrap();
+    agent.send(Message::text(started.to_string())).await.unwrap();
+    let (event, _) = subscriber.wait_for_event("session.started").await;
+    subscriber.request_cancel(&event).await;
+    let expected =
+        json!({"type": "cancel_requested", "session_id": event["session_id"], "reason": "It takes too long."});
+    assert_eq!(next_text(&mut agent).await, expected);
+    // A connection that is opened later gets it too.
+    drop(agent);
+    let (mut agent, _) = tokio_tungstenite::connect_async(&url).await.unwrap();
+    assert_eq!(next_text(&mut agent).await, expected);
+    // With requests, it comes with the next response.
+    let (_, answer) = server.post_event(ADA, "", started).await;
+    assert!(answer.get("cancel_requested").is_none(), "{answer}");
+    let (event, _) = subscriber.wait_for_event("session.started").await;
+    subscriber.request_cancel(&event).await;
+    let until = tokio::time::Instant::now() + DEADLINE;
+    while server.post_event(ADA, "", late.clone()).await.1["cancel_requested"] != json!(true) {
+        assert!(tokio::time::Instant::now() < until, "no request");
+    }
+    server.running.stop("Done.").await;
+}
+
+async fn next_text<S>(socket: &mut tokio_tungstenite::WebSocketStream<S>) -> Value
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    loop {
+        let message = tokio::time::timeout(DEADLINE, socket.next()).await.expect("a message in time");
+        if let Message::Text(text) = message.expect("an open connection").unwrap() {
+            return serde_json::from_str(&text).unwrap();
+        }
+    }
+}

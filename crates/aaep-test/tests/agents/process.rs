@@ -26,12 +26,16 @@ emit(type="session.completed", summary_normal="Done.")
     assert_eq!(text(&events), "All the same. Still here.");
     assert_eq!(types(&events).first(), Some(&"session.started"));
     assert!(types(&events).contains(&"session.completed"));
-    assert_eq!(events[0]["summary_normal"], "python3 is at work.");
+    assert_eq!(events[0]["summary_normal"], "agent is at work.");
     assert_eq!(process.out.text(), "hello, people\nbye\n");
     let err = process.err.text();
-    for (line, says) in
-        [(2, "not JSON"), (3, "prefix:name"), (4, "Add summary_normal"), (5, "too long"), (7, "Set position to 14")]
-    {
+    for (line, says) in [
+        (2, "not JSON"),
+        (3, "There is no event type tool.vanished"),
+        (4, "Add summary_normal"),
+        (5, "too long"),
+        (7, "Set position to 14"),
+    ] {
         let reported = err.lines().find(|l| l.starts_with(&format!("aaep: line {line} of the agent: ")));
         assert!(reported.is_some_and(|line| line.contains(says)), "line {line}: {err}");
     }

@@ -49,6 +49,7 @@ over! {
         second_request_is_rejected_and_the_subscription_continues,
         close_by_the_subscriber_ends_the_subscription,
         shutdown_of_the_producer_closes_the_subscription,
+        request_to_stop_reaches_the_agent_or_is_refused,
         messages_over_one_mebibyte_are_refused,
         disconnected_subscriber_does_not_delay_the_agent,
         malformed_messages_are_tolerated_up_to_a_limit,

@@ -1,5 +1,6 @@
 //! The suite: every function is a test for every transport.
 
+use aaep::message::CancelledBy;
 use aaep::transport::ReplyRejection;
 use serde_json::{Value, json};
 
@@ -208,6 +209,24 @@ pub(crate) async fn close_by_the_subscriber_ends_the_subscription<C: Client + Sy
     client.send(&json!({"type": "subscription.close", "subscription_id": id})).await;
     assert_eq!(client.rest().await, [] as [Value; 0], "the closing side gets no close message");
     test.subscriptions(0).await;
+}
+
+pub(crate) async fn request_to_stop_reaches_the_agent_or_is_refused<C: Client + Sync>() {
+    let test = TestServer::start().await;
+    let capabilities = json!({"supports_confirmation_reply": true, "cancellation": {}});
+    let (mut client, id) = C::subscribed(&test, &request(capabilities)).await;
+    let session = test.producer().session("Working.").await.unwrap();
+    let request = json!({"type": "cancellation:request", "subscription_id": id, "session_id": session.id(),
+        "timestamp": now(), "reason": "It takes too long."});
+    client.send(&request).await;
+    let refused = client.find("cancellation:refused").await;
+    assert_eq!(refused["reason_message"], "This agent cannot be asked to stop.");
+    session.accept_cancel_requests().await.unwrap();
+    client.send(&request).await;
+    let asked = soon("the request", session.cancel_requested()).await.unwrap();
+    assert_eq!(asked.reason.as_deref(), Some("It takes too long."));
+    session.cancel(CancelledBy::User, "Stopped.").await.unwrap();
+    client.find("session.cancelled").await;
 }
 
 pub(crate) async fn shutdown_of_the_producer_closes_the_subscription<C: Client + Sync>() {

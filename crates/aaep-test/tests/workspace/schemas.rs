@@ -115,6 +115,8 @@ fn judge(schemas: &BTreeMap<String, Schema>, document: &Value) -> Result<bool, S
     let name = match report.document {
         Some(DocumentType::Core(core)) => core.as_str().trim_start_matches("aaep:"),
         Some(DocumentType::Message(MessageType::Manifest)) => "manifest",
+        Some(DocumentType::Message(MessageType::CancellationRequest)) => "cancellation.request",
+        Some(DocumentType::Message(MessageType::CancellationRefused)) => "cancellation.refused",
         Some(DocumentType::Message(message)) => message.as_str(),
         Some(DocumentType::OtherEvent) | None => "envelope",
         Some(other) => panic!("{other:?} needs a schema here"),

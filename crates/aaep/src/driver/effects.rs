@@ -80,6 +80,7 @@ impl DriverState {
                         recorder.push(*entry);
                     }
                 }
+                EngineEffect::CancelRequested(session, request) => self.cancellations.notify(&session, request),
                 EngineEffect::Ignored(subscription, rejection) => {
                     self.stats.count_ignored(rejection);
                     tracing::info!(%subscription, ?rejection, "reply ignored");

@@ -172,6 +172,7 @@ fn subscription_id(message: &Message) -> Option<&SubscriptionId> {
         Message::ClarificationReply(reply) => Some(&reply.subscription_id),
         Message::SubscriptionRenegotiate(change) => Some(&change.subscription_id),
         Message::SubscriptionClose(close) => Some(&close.subscription_id),
+        Message::CancellationRequest(request) => Some(&request.subscription_id),
         _ => None,
     }
 }

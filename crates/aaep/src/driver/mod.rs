@@ -1,6 +1,7 @@
 //! The driver: the task that owns the engine. Everything else sends it commands and link events. It makes one change at
 //! a time, carries out what the engine wants done, then waits for the next input or the next deadline.
 
+mod cancellations;
 mod effects;
 mod fairness;
 mod handle;
@@ -25,6 +26,7 @@ use aaep_runtime::{Clock, DeadlineTimer, SystemEntropy};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use crate::backpressure::Backpressure;
+use crate::driver::cancellations::Cancellations;
 use crate::driver::fairness::YieldBudget;
 use crate::driver::handle::{DriverCall, MAX_QUEUED_COMMANDS, MAX_QUEUED_OUT_OF_BAND};
 use crate::driver::irreversible::InvokeCallback;
@@ -55,6 +57,8 @@ pub(crate) struct DriverState {
     entropy: SystemEntropy,
     pub(crate) links: BTreeMap<SubscriptionKey, LinkTx>,
     waiters: BTreeMap<ReplyToken, Waiter>,
+    /// Who waits for users that ask an agent to stop.
+    cancellations: Cancellations,
     audit: mpsc::Sender<AuditRecord>,
     link_events: mpsc::UnboundedSender<LinkEvent>,
     stats: Arc<Stats>,
@@ -107,6 +111,7 @@ pub(crate) fn start(config: DriverConfig, stats: Arc<Stats>) -> (Handle, mpsc::R
         entropy: SystemEntropy::default(),
         links: BTreeMap::new(),
         waiters: BTreeMap::new(),
+        cancellations: Cancellations::default(),
         audit: audit_tx,
         link_events: link_events_tx.clone(),
         stats,

@@ -434,3 +434,21 @@ async fn producer_task_ends_with_the_last_handle() {
     while unread.recv().await.is_some() {}
     assert_eq!(sender.decide(&"rpl_1".parse().unwrap(), Decision::Accept).await, Err(Error::Gone));
 }
+
+#[tokio::test]
+async fn agent_waits_for_a_request_to_stop_and_a_later_look_finds_it_too() {
+    let producer = producer();
+    let mut link = join_with(&producer, json!({"cancellation": {}})).await;
+    let session = producer.session("Digging.").await.unwrap();
+    session.accept_cancel_requests().await.unwrap();
+    let waiting = tokio::spawn(session.cancel_requested());
+    let request = json!({"type": "cancellation:request", "subscription_id": link.id(),
+        "session_id": session.id(), "timestamp": "2026-05-24T14:22:13Z", "requested_by": "ada"});
+    link.send(Message::parse(request.to_string().as_bytes()).unwrap()).await.unwrap();
+    let request = waiting.await.unwrap().unwrap();
+    assert_eq!(request.requested_by.as_deref(), Some("ada"));
+    assert_eq!(session.cancel_requested().await.unwrap(), request, "it is not lost");
+    session.cancel(CancelledBy::User, "Stopped.").await.unwrap();
+    drop(producer);
+    while link.recv().await.is_some() {}
+}

@@ -13,6 +13,7 @@ use aaep::{CallDigest, Producer};
 use aaep_runtime::system_time;
 use tokio::task::JoinSet;
 
+use super::cancel_requests::CancelRequests;
 use super::identity::AgentIdentity;
 use super::irreversible_tools::IrreversibleTools;
 use super::pending::{PendingResponse, ResponseState};
@@ -60,6 +61,8 @@ pub struct Relay {
     aliases: BTreeMap<String, String>,
     /// The session of events without a `session_id`.
     current_session: Option<String>,
+    /// Whether the last session of events without a `session_id` has ended.
+    current_session_ended: bool,
     /// Ids of sessions that have ended, oldest first.
     ended_sessions: VecDeque<String>,
     response_cache: ResponseCache,
@@ -83,6 +86,8 @@ pub struct Relay {
     recovered_events: BTreeMap<String, SeenEvent>,
     /// Emitted events that are not in the journal's list of seen events yet.
     unrecorded_events: Vec<SeenEvent>,
+    /// Requests of users that the agent stops.
+    cancel_requests: CancelRequests,
     /// What the agent may occupy; `None` if it is the only one.
     resources: Option<AgentResources>,
 }
@@ -130,6 +135,7 @@ impl Relay {
             sessions: BTreeMap::new(),
             aliases: BTreeMap::new(),
             current_session: None,
+            current_session_ended: false,
             ended_sessions: VecDeque::new(),
             response_cache: ResponseCache::default(),
             irreversible_tools: IrreversibleTools::default(),
@@ -142,6 +148,7 @@ impl Relay {
             recovery_loaded: false,
             recovered_events: BTreeMap::new(),
             unrecorded_events: Vec::new(),
+            cancel_requests: CancelRequests::default(),
             resources: None,
         }
     }
@@ -172,6 +179,11 @@ impl Relay {
     /// nothing of the agent waits for slow subscribers.
     pub(super) fn urgent_events(&self) -> UrgentCounter {
         self.urgent_events.clone()
+    }
+
+    /// Returns the requests of users that the agent stops. Transports pass them to the agent.
+    pub(super) fn cancel_requests(&self) -> CancelRequests {
+        self.cancel_requests.clone()
     }
 
     /// Returns the number of open sessions.
@@ -252,6 +264,7 @@ impl Relay {
         if event.core != Some(CoreType::SessionStarted) {
             self.adopt_session(event.session_id.as_deref()).await?;
         }
+        self.check_not_ended(&event)?;
         let session_id = if event.core == Some(CoreType::OutputStreaming) {
             self.handle_text(event).await?
         } else {

@@ -7,7 +7,7 @@ use aaep_proto::{Problem, Rule};
 use super::{EventKey, Relay};
 use crate::admission::quota::QuotaSlot;
 use crate::agents::permits::ask_first;
-use crate::agents::raw_event::CompletedEvent;
+use crate::agents::raw_event::{CompletedEvent, RawEvent};
 use crate::agents::resources::{AgentResources, ResourceUsage};
 use crate::agents::response::{AgentError, agent_errors};
 use crate::agents::session::AgentSession;
@@ -37,6 +37,17 @@ impl Relay {
             return Err(AgentError::at("/session_id", "This session belongs to another agent."));
         }
         Ok(None)
+    }
+
+    /// Refuses an event that names no session after the session of such events has ended: it would start another one by
+    /// accident.
+    pub(super) fn check_not_ended(&self, event: &RawEvent) -> Result<(), AgentError> {
+        let is_late = event.session_id.is_none() && self.current_session.is_none() && self.current_session_ended;
+        if !is_late || event.core == Some(CoreType::SessionStarted) {
+            return Ok(());
+        }
+        let message = "The session has ended. Start another with session.started, or name one with session_id.";
+        Err(Problem::new(Rule::AfterTerminal, "/session_id", message).into())
     }
 
     /// Returns the session of an event. If there is none, starts one for this event.
@@ -83,6 +94,9 @@ impl Relay {
         }
         let producer = self.identity.resolve(event.producer)?;
         if let Some(session_id) = self.restart_session(alias.as_deref(), key).await? {
+            if event.accepts_cancel {
+                self.accept_cancel(&session_id).await;
+            }
             return Ok(session_id);
         }
         let meta = EventMeta::of(&event.event.envelope);
@@ -91,7 +105,26 @@ impl Relay {
         let options = SessionOptions::from(started).in_language(language).producer(producer);
         let mut options = options.with_variants(event.event.extra, meta);
         options.origin = self.session_origin(alias.as_deref(), Some(key));
-        self.open_session(alias, options).await
+        let session_id = self.open_session(alias, options).await?;
+        if event.accepts_cancel {
+            self.accept_cancel(&session_id).await;
+        }
+        Ok(session_id)
+    }
+
+    /// Lets users ask for the end of a session.
+    async fn accept_cancel(&mut self, session_id: &str) {
+        let Some(session) = self.sessions.get_mut(session_id) else { return };
+        // This fails only if the producer has ended.
+        let _ = session.session.accept_cancel_requests().await;
+        let (requested, requests) = (session.session.cancel_requested(), self.cancel_requests.clone());
+        let (name, session_id) =
+            (session.alias.clone().unwrap_or_else(|| session_id.to_owned()), session_id.to_owned());
+        session.cancel_watch.spawn(async move {
+            if let Ok(request) = requested.await {
+                requests.add(&session_id, &name, request);
+            }
+        });
     }
 
     async fn open_session(
@@ -134,8 +167,10 @@ impl Relay {
     pub(super) fn unregister_session(&mut self, session_id: &str) {
         let Some(session) = self.sessions.remove(session_id) else { return };
         self.session_owners.remove(session_id);
+        self.cancel_requests.remove(session_id);
         if self.current_session.as_deref() == Some(session_id) {
             self.current_session = None;
+            self.current_session_ended = true;
         }
         if let Some(alias) = &session.alias {
             self.aliases.remove(alias);

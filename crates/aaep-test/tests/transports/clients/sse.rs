@@ -82,7 +82,7 @@ impl Client for Sse {
         let (status, headers) = (response.status(), response.headers().clone());
         let body = soon("a body", response.into_body().collect()).await.unwrap().to_bytes();
         match serde_json::from_slice::<Value>(&body) {
-            Ok(message) if message["type"].as_str().is_some_and(|kind| kind.starts_with("subscription.")) => {
+            Ok(message) if message["type"].as_str().is_some_and(|kind| kind != "about:blank") => {
                 self.answers.push_back(message);
             }
             _ if !status.is_success() => self.answers.push_back(json!({"refused": status.as_u16()})),

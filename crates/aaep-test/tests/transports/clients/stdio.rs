@@ -47,7 +47,7 @@ impl Client for Stdio {
             "subscription.request" => ("aaep.subscribe", true),
             "subscription.renegotiate" => ("aaep.renegotiate", true),
             "subscription.close" => ("aaep.close", false),
-            "confirmation.reply" | "clarification.reply" => ("aaep.reply", false),
+            "confirmation.reply" | "clarification.reply" | "cancellation:request" => ("aaep.reply", false),
             _ => return self.line(text).await,
         };
         self.requests += u64::from(is_request);
@@ -60,7 +60,7 @@ impl Client for Stdio {
             let mut line = self.answer().await?;
             assert_eq!(line["jsonrpc"], "2.0");
             match line["method"].as_str() {
-                Some("aaep.event" | "aaep.close") => return Some(line["params"].take()),
+                Some("aaep.event" | "aaep.close" | "aaep.reply") => return Some(line["params"].take()),
                 Some("aaep.ping") => {
                     let pong = json!({"jsonrpc": "2.0", "id": line["id"], "result": {}});
                     self.line(&pong.to_string()).await;
