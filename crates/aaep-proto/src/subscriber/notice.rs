@@ -84,8 +84,6 @@ notices! {
     UnfitManifest(why: String) = "The manifest of the agent does not fit: {why}",
     /// The producer signs with another key than before.
     KeyChanged(agent: String) = "Warning: {agent} signs with another key than before. It may be someone else.",
-    /// An event names another producer than the one that serves.
-    OtherAgent(agent: String) = "An event comes from {agent}, not from the agent that serves.",
     /// The producer refused a change of terms.
     RenegotiationRefused(why: String) = "The agent refused the change: {why}",
     /// The producer did not answer.
