@@ -16,14 +16,19 @@ use crate::drain::wait_until_drained;
 use crate::logging::start_logging;
 use crate::output::{fail, print_error};
 use crate::runtime::runtime;
-use crate::server_flags::ServerFlags;
+use crate::server_flags::{EffectiveConfig, ServerFlags};
 use crate::signals::{ForwardedSignals, forward};
 
 /// Run an agent written in any language and serve its events.
 ///
 /// The agent writes one JSON object per line to stdout and reads the answers to its questions from stdin. Other output is
-/// passed through. The exit code is that of the agent. See docs/guide/agents.md.
+/// passed through. The exit code is that of the agent. If port 8377 is in use and no address was given, a free port is taken.
+/// See docs/guide/agents.md.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep run -- python3 agent.py
+  aaep run --listen localhost:9000 -- node agent.mjs")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     server: ServerFlags,
@@ -38,30 +43,36 @@ pub(crate) fn run(args: RunArgs) -> ExitCode {
     if let Some(name) = args.command.first().and_then(|command| Path::new(command).file_name()) {
         base.set("agent_id", name.to_string_lossy().into_owned());
     }
-    let config = match args.server.config_over(base) {
-        Ok(config) => config,
+    let effective = match args.server.effective_over(base) {
+        Ok(effective) => effective,
         Err(error) => return ExitCode::from(fail(error) as u8),
     };
-    start_logging(&config.log);
+    start_logging(&effective.config.log);
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(error) => return ExitCode::from(fail(format_args!("cannot start the runtime: {error}")) as u8),
     };
     // Spawned, so that it runs on the worker threads like the driver task that it waits for at every event. Otherwise
     // each event would wake another thread.
-    let serving = runtime.spawn(serve(config, args.command));
+    let serving = runtime.spawn(serve(effective, args.command));
     let ended = runtime.block_on(serving).unwrap_or_else(|_| Ok(ExitCode::from(CommandStatus::Failed as u8)));
     // Tasks that still wait have no subscriber left.
     runtime.shutdown_background();
     ended.unwrap_or_else(|error| ExitCode::from(fail(error) as u8))
 }
 
-async fn serve(config: Config, command: Vec<OsString>) -> Result<ExitCode, ConfigError> {
+async fn serve(effective: EffectiveConfig, command: Vec<OsString>) -> Result<ExitCode, ConfigError> {
+    let EffectiveConfig { config, is_listen_set } = effective;
     let producer = Server::durable_producer(&config)?;
     let identity = agent_identity(&config);
     let mut signals = ForwardedSignals::new();
-    let server = Server::new(config, producer.clone()).start().await?;
-    let _ = writeln!(io::stderr(), "Serving at {}", server.url());
+    let port = config.listen.port();
+    let server = Server::new(config, producer.clone());
+    let server = if is_listen_set { server } else { server.with_free_port_if_taken() };
+    let server = server.start().await?;
+    let is_other_port = !is_listen_set && server.address().port() != port;
+    let why = if is_other_port { format!(", because port {port} is in use") } else { String::new() };
+    let _ = writeln!(io::stderr(), "Serving at {}{why}", server.url());
     let mut child = match start(&command, &server.url()) {
         Ok(child) => child,
         Err(error) => {

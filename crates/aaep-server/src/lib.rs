@@ -42,3 +42,8 @@ pub use context::ServerContext;
 pub use metrics::Transport;
 pub use peer::Peer;
 pub use server::{RunningServer, Server};
+
+/// Compiles the code in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
