@@ -9,7 +9,14 @@ use crate::CommandStatus;
 use crate::output::fail;
 
 /// Print JSON Schemas of events and messages.
+///
+/// The schemas are made from the same tables as the validator. They are also in the folder schemas of the project.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep schema
+  aaep schema agent.awaiting.confirmation
+  aaep schema --write schemas")]
 pub(crate) struct SchemaArgs {
     /// Event or message type, such as agent.tool.invoked or subscription.request; without it, all names are listed
     name: Option<String>,
