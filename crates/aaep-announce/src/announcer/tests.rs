@@ -326,7 +326,8 @@ fn relayed_agents_are_introduced_once_in_each_session() {
     harness.announce("session.completed", json!({"summary_normal": "Paid."}));
     let said = harness.announce("session.started", json!({"summary_normal": "Again."}));
     assert_eq!(texts(&said), ["Bank: Again."]);
-    let said = harness.announce_from("Server", "session.started", json!({"session_id": "sess_s", "summary_normal": "Up."}));
+    let said =
+        harness.announce_from("Server", "session.started", json!({"session_id": "sess_s", "summary_normal": "Up."}));
     assert_eq!(texts(&said), ["Server: Up."], "two agents are at work");
 }
 
