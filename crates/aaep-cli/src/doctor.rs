@@ -143,6 +143,9 @@ async fn check_braille() -> Check {
 
 /// Checks that the directory of sockets can be used, as a server would.
 fn check_socket(directory: Option<&Path>) -> Check {
+    if cfg!(windows) {
+        return Check::works("Local socket", "Agents serve named pipes of this user");
+    }
     let Some(directory) = directory else {
         return Check::fails(
             "Local socket",

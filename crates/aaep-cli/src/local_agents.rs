@@ -11,5 +11,5 @@ pub(crate) fn socket_directory() -> Option<PathBuf> {
 
 /// Finds the agents of this user on this machine, by their sockets and at the default port.
 pub(crate) async fn find_agents() -> Vec<Address> {
-    find_local(&socket_directory().unwrap_or_default(), DEFAULT_PORT).await
+    find_local(aaep_server::ipc::default_path, DEFAULT_PORT).await
 }

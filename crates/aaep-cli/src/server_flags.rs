@@ -17,7 +17,7 @@ pub(crate) struct ServerFlags {
     /// HTTP listen address [default: 127.0.0.1:8377] [env: AAEP_LISTEN]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Producer id (agent_id) [env: AAEP_AGENT_ID]
+    /// Producer id (agent_id) [default: aaep for serve, else that of the agent] [env: AAEP_AGENT_ID]
     #[arg(long, value_name = "NAME")]
     agent_id: Option<String>,
     /// gRPC listen address [default: not served] [env: AAEP_TRANSPORTS__GRPC]

@@ -1,6 +1,6 @@
 //! Finds the producers of this user on this machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,22 +18,27 @@ pub const DEFAULT_PORT: u16 = 8377;
 /// How long each producer may take to respond.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Finds the producers of this user: the sockets in the directory that accept connections, and what serves AAEP on this
-/// machine at the port. A producer that serves both is returned once, with its socket.
+/// Finds the producers of this user: the sockets that accept connections, and what serves AAEP on this machine at the port.
+/// A producer that serves both is returned once, with its socket. `socket_of` returns the path of the socket of an agent;
+/// all sockets in that directory count.
 ///
 /// ```no_run
 /// # async fn find() {
-/// let directory = std::path::Path::new("/run/user/1000/aaep");
-/// for address in aaep_client::find_local(directory, aaep_client::DEFAULT_PORT).await {
+/// let socket_of = |agent_id: &str| format!("/run/user/1000/aaep/{agent_id}.sock").into();
+/// for address in aaep_client::find_local(socket_of, aaep_client::DEFAULT_PORT).await {
 ///     println!("{address}");
 /// }
 /// # }
 /// ```
-pub async fn find_local(directory: &Path, port: u16) -> Vec<Address> {
-    let mut found = find_sockets(directory).await;
+pub async fn find_local(socket_of: impl Fn(&str) -> PathBuf, port: u16) -> Vec<Address> {
+    let any = socket_of("agent");
+    let mut found = match any.parent() {
+        Some(directory) => find_sockets(directory).await,
+        None => Vec::new(),
+    };
     let origin = HttpOrigin { tls: false, host: "127.0.0.1".to_owned(), port, path: String::new() };
     if let Some((agent_id, has_socket)) = ask(&origin).await {
-        let socket = directory.join(format!("{agent_id}.sock"));
+        let socket = socket_of(&agent_id);
         let is_found = found.iter().any(|address| matches!(address, Address::Unix(path) if *path == socket));
         if !(has_socket && is_found) {
             found.push(Address::Http(origin));
@@ -100,7 +105,8 @@ mod tests {
         std::fs::write(path("gardener.sock.lock"), "").unwrap();
         // A port that was free a moment ago, so that nothing serves there.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        assert_eq!(find_local(directory.path(), port).await, [Address::Unix(path("gardener.sock"))]);
-        assert_eq!(find_local(&path("nowhere"), port).await, []);
+        let socket_of = |agent_id: &str| path(&format!("{agent_id}.sock"));
+        assert_eq!(find_local(socket_of, port).await, [Address::Unix(path("gardener.sock"))]);
+        assert_eq!(find_local(|_| path("nowhere/agent.sock"), port).await, []);
     }
 }

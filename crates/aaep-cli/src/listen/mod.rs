@@ -65,10 +65,10 @@ pub(crate) struct Args {
     /// Show events on a braille display through BRLTTY
     #[arg(long)]
     braille: bool,
-    /// Play sounds for events: a directory of sound files, `bell` or `none`
+    /// Play sounds for events: a directory of sound files, `bell` or `none` [default: bell on a terminal, else none]
     #[arg(long, value_name = "SOUNDS")]
     sounds: Option<String>,
-    /// Profile file (TOML): languages, verbosity, voice and more
+    /// Profile file (TOML): languages, verbosity, voice and more [default: ~/.config/aaep/profile.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
     /// Print one JSON object per line, for programs

@@ -22,6 +22,20 @@ fn listen_without_an_address_finds_the_sockets_of_this_user() {
     assert_eq!(seen, ["banker", "gardener"]);
 }
 
+#[tokio::test]
+async fn agent_with_a_socket_and_a_port_is_found_once() {
+    for (more, expected) in [(&[][..], "unix:"), (&["--no-unix"][..], "http://127.0.0.1:")] {
+        let home = Home::new();
+        let (_server, url) =
+            home.serve(&[&["serve", "--listen", "localhost:0", "--agent-id", "gardener"], more].concat());
+        let port = url.rsplit(':').next().unwrap().parse().unwrap();
+        let socket_of = |agent_id: &str| home.path().join(format!("aaep/{agent_id}.sock"));
+        let found = aaep_client::find_local(socket_of, port).await;
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert!(found.len() == 1 && found[0].starts_with(expected), "{found:?}");
+    }
+}
+
 #[test]
 fn two_servers_of_one_agent_are_both_found() {
     let home = Home::new();
