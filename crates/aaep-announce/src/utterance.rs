@@ -55,6 +55,9 @@ pub struct Utterance {
     pub earcon: Option<Earcon>,
     /// Its subject (the reply token of a question, or a session), so that it can be cancelled when that has ended.
     pub about: Option<String>,
+    /// The name of the agent that it comes from, as it is spoken. `None` if it comes from no agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }
 
 impl Utterance {
@@ -67,6 +70,7 @@ impl Utterance {
             interrupts: false,
             earcon: None,
             about: None,
+            agent: None,
         }
     }
 }

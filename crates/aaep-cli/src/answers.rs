@@ -27,6 +27,10 @@ pub(crate) struct ListenerFlags {
 ///
 /// Needs a running `aaep listen`. Exit code 0 if there is an open question, 1 if there is none.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep pending
+  aaep pending --json")]
 pub(crate) struct PendingArgs {
     #[command(flatten)]
     common: ListenerFlags,
@@ -42,7 +46,14 @@ pub(crate) struct DecideArgs {
 }
 
 /// Answer a clarification with text or with the number of a choice.
+///
+/// Needs a running `aaep listen`. A number before the text names the question; a number alone is the answer. Exit code 1 if
+/// the answer was not sent: the question has ended, or several are open and no number was given.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep answer Lagos
+  aaep answer 3 \"New York\"")]
 pub(crate) struct AnswerArgs {
     /// Number of the question, if several are open, then the answer
     #[arg(required = true, num_args = 1.., value_name = "[NUMBER] TEXT")]

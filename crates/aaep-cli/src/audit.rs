@@ -6,14 +6,22 @@ use std::path::PathBuf;
 use aaep::AuditRecord;
 use aaep_proto::id::SessionId;
 use aaep_proto::time::Timestamp;
-use aaep_store::{Audit, AuditQuery};
+use aaep_store::{Audit, AuditQuery, PermitUse};
 use serde_json::json;
 
 use crate::CommandStatus;
 use crate::output::fail;
 
 /// List or export recorded decisions, oldest first.
+///
+/// Reads the data directory of a server, also while it runs. Each decision is one line: when, what was decided and by whom,
+/// what became of the permission, what was asked, and the session. "carried out" means that the tool completed; "permission
+/// used" means that the call began and its result is not recorded.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep audit --data /var/lib/aaep
+  aaep audit --data /var/lib/aaep --since 2026-05-24T00:00:00Z --csv > decisions.csv")]
 pub(crate) struct AuditArgs {
     /// Data directory of the server
     #[arg(long, value_name = "DIR")]
@@ -32,7 +40,7 @@ pub(crate) struct AuditArgs {
     csv: bool,
 }
 
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 14] = [
     "decided_at",
     "verdict",
     "decision",
@@ -46,6 +54,7 @@ const COLUMNS: [&str; 13] = [
     "asked_at",
     "call",
     "permit_used",
+    "tool_status",
 ];
 
 pub(crate) fn run(args: &AuditArgs) -> io::Result<CommandStatus> {
@@ -64,9 +73,9 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<CommandStatus> {
         count += 1;
         if written.is_ok() {
             written = match (args.json, args.csv) {
-                (true, _) => writeln!(out, "{}", as_json(&record, used)),
-                (_, true) => writeln!(out, "{}", as_csv(&record, used)),
-                _ => writeln!(out, "{}", as_line(&record, used)),
+                (true, _) => writeln!(out, "{}", as_json(&record, &used)),
+                (_, true) => writeln!(out, "{}", as_csv(&record, &used)),
+                _ => writeln!(out, "{}", as_line(&record, &used)),
             };
         }
     });
@@ -82,20 +91,29 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<CommandStatus> {
 }
 
 /// Formats a decision as one line that reads like a sentence; columns are hard to follow with a screen reader.
-fn as_line(record: &AuditRecord, used: bool) -> String {
+fn as_line(record: &AuditRecord, used: &PermitUse) -> String {
     let who = record.principal.as_deref().map(|who| format!(" by {}", without_controls(who))).unwrap_or_default();
-    let used = if used { ", carried out" } else { "" };
+    let used = match used {
+        PermitUse::Unused => String::new(),
+        PermitUse::Used => ", permission used".to_owned(),
+        PermitUse::Completed(status) if status == "success" => ", carried out".to_owned(),
+        PermitUse::Completed(status) => format!(", permission used, the tool ended with {}", without_controls(status)),
+    };
     let what = without_controls(&record.shown);
     format!("{}  {}{who}{used}  {what}  {}", record.decided_at, record.resolution.as_str(), record.session_id)
 }
 
-fn as_json(record: &AuditRecord, used: bool) -> serde_json::Value {
+fn as_json(record: &AuditRecord, used: &PermitUse) -> serde_json::Value {
     let mut value = serde_json::to_value(record).unwrap_or_default();
-    value["permit_used"] = json!(used);
+    value["permit_used"] = json!(*used != PermitUse::Unused);
+    value["tool_status"] = match used {
+        PermitUse::Completed(status) => json!(status),
+        PermitUse::Unused | PermitUse::Used => json!(null),
+    };
     value
 }
 
-fn as_csv(record: &AuditRecord, used: bool) -> String {
+fn as_csv(record: &AuditRecord, used: &PermitUse) -> String {
     let value = as_json(record, used);
     let cell = |name: &&str| match &value[*name] {
         serde_json::Value::Null => String::new(),
@@ -131,14 +149,24 @@ mod tests {
 
     #[test]
     fn every_format_has_one_line_per_decision() {
-        let line = as_line(&record(), true);
-        assert_eq!(line, "2026-05-24T14:01:00Z  accepted by user, carried out  =Send \"500\", now  sess_1");
-        assert_eq!(as_json(&record(), false)["permit_used"], json!(false));
-        let csv = as_csv(&record(), true);
+        let completed = |status: &str| PermitUse::Completed(status.to_owned());
+        for (used, says) in [
+            (PermitUse::Unused, ""),
+            (PermitUse::Used, ", permission used"),
+            (completed("success"), ", carried out"),
+            (completed("error"), ", permission used, the tool ended with error"),
+        ] {
+            let expected = format!("2026-05-24T14:01:00Z  accepted by user{says}  =Send \"500\", now  sess_1");
+            assert_eq!(as_line(&record(), &used), expected);
+        }
+        assert_eq!(as_json(&record(), &PermitUse::Unused)["permit_used"], json!(false));
+        let used = as_json(&record(), &PermitUse::Used);
+        assert_eq!((&used["permit_used"], &used["tool_status"]), (&json!(true), &json!(null)));
+        let csv = as_csv(&record(), &completed("success"));
         assert!(
             csv.starts_with("\"2026-05-24T14:01:00Z\",\"accepted\",\"accept\",\"'=Send \"\"500\"\", now\","),
             "{csv}"
         );
-        assert!(csv.ends_with(",true") && csv.lines().count() == 1, "{csv}");
+        assert!(csv.ends_with(",true,\"success\"") && csv.lines().count() == 1, "{csv}");
     }
 }

@@ -12,6 +12,9 @@ use crate::output::{count, fail};
 /// copy to the original directory. Do not copy the files in other ways while the server runs: the copy is incomplete, and
 /// servers refuse it.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep backup /var/lib/aaep /backup/aaep-monday")]
 pub(crate) struct BackupArgs {
     /// Data directory of the server
     #[arg(value_name = "DIR")]

@@ -10,8 +10,15 @@ use crate::CommandStatus;
 use crate::output::{Escaped, fail_at};
 
 /// Create keys and print public keys.
+///
+/// Keys sign tokens (aaep token new) and manifests (aaep serve --manifest-key). The private key stays in its file; others get
+/// the public one.
 #[derive(clap::Args)]
 #[command(disable_help_subcommand = true)]
+#[command(after_long_help = "\
+Examples:
+  aaep keys new signer.pem
+  aaep keys jwks signer.pem > keys.json")]
 pub(crate) struct KeysArgs {
     #[command(subcommand)]
     command: KeysCommand,
@@ -20,10 +27,19 @@ pub(crate) struct KeysArgs {
 #[derive(clap::Subcommand)]
 enum KeysCommand {
     /// Create a key pair: the private key in FILE, the public key in FILE.pub.json
+    ///
+    /// Nothing is overwritten. Only you can read the private key.
+    #[command(after_long_help = "Examples:\n  aaep keys new signer.pem")]
     New(NewKeyArgs),
     /// Print a public key as a JSON Web Key
+    ///
+    /// FILE may be a private key, a public key or a JSON Web Key Set. Private parts are never printed.
+    #[command(after_long_help = "Examples:\n  aaep keys show signer.pem\n  aaep keys show signer.pem --pem")]
     Show(ShowKeyArgs),
     /// Print public keys as a JSON Web Key Set; include the old and the new key during rotation
+    ///
+    /// The set is what a server reads with --jwks to check tokens.
+    #[command(after_long_help = "Examples:\n  aaep keys jwks old.pem new.pem > keys.json")]
     Jwks(JwksArgs),
 }
 

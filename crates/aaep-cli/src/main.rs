@@ -7,12 +7,17 @@ mod answers;
 mod audit;
 mod backup;
 mod capture;
+mod completions;
+mod connect_flags;
 mod demo;
+mod doctor;
 mod drain;
 mod input;
 mod keys;
 mod listen;
+mod local_agents;
 mod logging;
+mod man;
 mod manifest;
 mod output;
 mod replay;
@@ -31,8 +36,19 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 /// Tools for the Agent Accessibility Event Protocol (AAEP).
+///
+/// Agents emit events; screen readers, braille displays and other subscribers receive them and answer questions. aaep COMMAND
+/// --help has the details and examples of each command.
 #[derive(Parser)]
 #[command(name = "aaep", version, disable_help_subcommand = true)]
+#[command(after_long_help = "\
+Examples:
+  aaep demo banking                     an agent to listen to
+  aaep listen                           follow your agents and answer them
+  aaep run -- python3 agent.py          serve an agent in any language
+  aaep doctor                           what works here
+
+Exit codes: 0 for success, 1 for a negative result, 2 for wrong usage or a problem of the environment.")]
 struct Cli {
     #[command(subcommand)]
     command: AaepCommand,
@@ -47,8 +63,16 @@ enum AaepCommand {
     Listen(listen::Args),
     Pending(answers::PendingArgs),
     /// Accept a confirmation
+    ///
+    /// Needs a running `aaep listen`. Something irreversible is accepted only with its number. Exit code 1 if the question
+    /// was not accepted: it has ended, or several are open and no number was given.
+    #[command(after_long_help = "Examples:\n  aaep pending\n  aaep accept 1")]
     Accept(answers::DecideArgs),
     /// Reject a confirmation
+    ///
+    /// Needs a running `aaep listen`. Exit code 1 if the question was not rejected: it has ended, or several are open and no
+    /// number was given.
+    #[command(after_long_help = "Examples:\n  aaep pending\n  aaep reject 2")]
     Reject(answers::DecideArgs),
     Answer(answers::AnswerArgs),
     Run(run::RunArgs),
@@ -61,6 +85,9 @@ enum AaepCommand {
     Keys(keys::KeysArgs),
     Manifest(manifest::ManifestArgs),
     Token(token::TokenArgs),
+    Doctor(doctor::DoctorArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 /// How a command ended.
@@ -96,6 +123,9 @@ fn main() -> ExitCode {
         AaepCommand::Keys(args) => keys::run(&args),
         AaepCommand::Manifest(args) => manifest::run(args),
         AaepCommand::Token(args) => token::run(&args),
+        AaepCommand::Doctor(args) => doctor::run(&args),
+        AaepCommand::Completions(args) => completions::run(&args),
+        AaepCommand::Man(args) => man::run(&args),
     };
     let status = match result {
         Ok(status) => status,
@@ -104,4 +134,63 @@ fn main() -> ExitCode {
         Err(error) => output::fail(format_args!("cannot write the output: {error}")),
     };
     ExitCode::from(status as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory};
+
+    use super::*;
+
+    fn check(command: &Command, path: &str) {
+        for argument in command.get_arguments() {
+            assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());
+        }
+        for inner in command.get_subcommands() {
+            let path = format!("{path} {}", inner.get_name());
+            let short = inner.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!short.is_empty() && !short.ends_with('.'), "{path} needs a summary without a full stop: {short}");
+            let long = inner.get_long_about().map(ToString::to_string).unwrap_or_default();
+            let is_longer = long.starts_with(&short) && long.len() > short.len() + 20;
+            assert!(is_longer, "{path} --help says no more than {path} -h");
+            let examples = inner.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            assert!(examples.contains(&path), "{path} --help has no example");
+            check(inner, &path);
+        }
+    }
+
+    #[test]
+    fn every_command_has_a_summary_details_and_an_example() {
+        check(&Cli::command(), "aaep");
+    }
+
+    /// One thing has one name: a flag with the same meaning is called alike in all commands.
+    #[test]
+    fn equal_flags_have_equal_names_and_help_is_consistent() {
+        fn visit(command: &Command, seen: &mut Vec<(String, String)>) {
+            for argument in command.get_arguments() {
+                if let Some(long) = argument.get_long() {
+                    seen.push((long.to_owned(), command.get_name().to_owned()));
+                }
+            }
+            command.get_subcommands().for_each(|inner| visit(inner, seen));
+        }
+        let mut seen = Vec::new();
+        visit(&Cli::command(), &mut seen);
+        for old in ["token-file", "allow-plain", "principal"] {
+            assert!(seen.iter().all(|(long, _)| long != old), "--{old} has another name in other commands");
+        }
+        for (flag, commands) in
+            [("token", ["listen", "capture"]), ("plain", ["listen", "capture"]), ("subject", ["new", "static"])]
+        {
+            for command in commands {
+                assert!(seen.contains(&(flag.to_owned(), command.to_owned())), "{command} has no --{flag}");
+            }
+        }
+    }
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
 }

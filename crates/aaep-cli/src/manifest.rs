@@ -18,8 +18,14 @@ use crate::runtime::runtime;
 use crate::server_flags::ServerFlags;
 
 /// Print, sign or verify a manifest.
+///
+/// A manifest says what a producer offers. Subscribers that pass --signed-only demand a signed one.
 #[derive(clap::Args)]
 #[command(disable_help_subcommand = true)]
+#[command(after_long_help = "\
+Examples:
+  aaep manifest print
+  aaep manifest verify signed.jws --keys keys.json")]
 pub(crate) struct ManifestArgs {
     #[command(subcommand)]
     command: ManifestCommand,
@@ -28,10 +34,19 @@ pub(crate) struct ManifestArgs {
 #[derive(clap::Subcommand)]
 enum ManifestCommand {
     /// Print the manifest that a server with this configuration would publish
+    ///
+    /// It takes the flags, the variables and the configuration file of aaep serve.
+    #[command(after_long_help = "Examples:\n  aaep manifest print --agent-id banker")]
     Print(Box<PrintManifestArgs>),
     /// Sign a manifest and print it as a compact JWS
+    ///
+    /// Exit code 1 if the document is not a manifest.
+    #[command(after_long_help = "Examples:\n  aaep manifest print | aaep manifest sign --key signer.pem")]
     Sign(SignManifestArgs),
     /// Verify a signed manifest
+    ///
+    /// Checks the signature, the time and, with --agent-id, whose manifest it is. Exit code 1 if it is not valid.
+    #[command(after_long_help = "Examples:\n  aaep manifest verify signed.jws --keys keys.json --agent-id banker")]
     Verify(VerifyManifestArgs),
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use aaep::Producer;
 use aaep_server::agents::stdio::{AgentPipes, SideOutput, relay_lines};
 use aaep_server::agents::{AgentIdentity, Relay};
-use aaep_server::{Config, ConfigError, Layer, Server};
+use aaep_server::{Config, ConfigError, Layer, RunningServer, Server};
 use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 
@@ -18,7 +18,7 @@ use crate::drain::wait_until_drained;
 use crate::logging::start_logging;
 use crate::output::{fail, print_error};
 use crate::runtime::runtime;
-use crate::server_flags::ServerFlags;
+use crate::server_flags::{EffectiveConfig, ServerFlags};
 use crate::signals::{ForwardedSignals, forward};
 
 /// The exit code if a signal came before the agent was started, as shells have it for an interrupt.
@@ -30,8 +30,13 @@ const LISTENER_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Run an agent written in any language and serve its events.
 ///
 /// The agent writes one JSON object per line to stdout and reads the answers to its questions from stdin. Other output is
-/// passed through. The exit code is that of the agent. See docs/guide/agents.md.
+/// passed through. The exit code is that of the agent. If port 8377 is in use and no address was given, a free port is taken.
+/// See docs/guide/agents.md.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep run -- python3 agent.py
+  aaep run --listen localhost:9000 -- node agent.mjs")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     server: ServerFlags,
@@ -51,18 +56,18 @@ pub(crate) fn run(args: RunArgs) -> ExitCode {
     base.set("log.filter", "warn");
     let name = args.name.clone().unwrap_or_else(|| agent_name(&args.command));
     base.set("agent_id", to_agent_id(&name));
-    let config = match args.server.config_over(base) {
-        Ok(config) => with_name(config, args.name),
+    let effective = match args.server.effective_over(base) {
+        Ok(effective) => effective.with_name(args.name),
         Err(error) => return ExitCode::from(fail(error) as u8),
     };
-    start_logging(&config.log);
+    start_logging(&effective.config.log);
     let runtime = match runtime() {
         Ok(runtime) => runtime,
         Err(error) => return ExitCode::from(fail(format_args!("cannot start the runtime: {error}")) as u8),
     };
     // Spawned, so that it runs on the worker threads like the driver task that it waits for at every event. Otherwise
     // each event would wake another thread.
-    let serving = runtime.spawn(serve(config, AgentStart { command: args.command, wait: args.wait }));
+    let serving = runtime.spawn(serve(effective, AgentStart { command: args.command, wait: args.wait }));
     let ended = runtime.block_on(serving).unwrap_or_else(|_| Ok(ExitCode::from(CommandStatus::Failed as u8)));
     // Tasks that still wait have no subscriber left.
     runtime.shutdown_background();
@@ -76,23 +81,11 @@ struct AgentStart {
     wait: bool,
 }
 
-/// Sets the name that users hear, which the command line decides before the file and the environment.
-fn with_name(mut config: Config, name: Option<String>) -> Config {
-    if name.is_some() {
-        config.agent_name = name;
-    }
-    config
-}
-
-async fn serve(config: Config, AgentStart { command, wait }: AgentStart) -> Result<ExitCode, ConfigError> {
-    let producer = Server::durable_producer(&config)?;
-    let identity = agent_identity(&config);
+async fn serve(effective: EffectiveConfig, AgentStart { command, wait }: AgentStart) -> Result<ExitCode, ConfigError> {
+    let producer = Server::durable_producer(&effective.config)?;
+    let identity = agent_identity(&effective.config);
     let mut signals = ForwardedSignals::new();
-    let needs_token = config.auth.tokens.is_some() || config.auth.jwks.is_some();
-    let server = Server::new(config, producer.clone()).start().await?;
-    let _ = writeln!(io::stderr(), "Serving at {}", server.url());
-    let token = if needs_token { " --token FILE" } else { "" };
-    let _ = writeln!(io::stderr(), "To listen, run this in another terminal: aaep listen {}{token}", server.url());
+    let server = start_server(effective, producer.clone()).await?;
     if wait {
         let _ = writeln!(io::stderr(), "The agent starts when somebody listens.");
         tokio::select! {
@@ -146,6 +139,22 @@ async fn serve(config: Config, AgentStart { command, wait }: AgentStart) -> Resu
     }
     server.stop("The agent has ended.").await;
     Ok(ExitCode::from(exit_code(status)))
+}
+
+/// Starts the server and prints where it serves and how to listen.
+async fn start_server(effective: EffectiveConfig, producer: Producer) -> Result<RunningServer, ConfigError> {
+    let EffectiveConfig { config, is_listen_set } = effective;
+    let port = config.listen.port();
+    let needs_token = config.auth.tokens.is_some() || config.auth.jwks.is_some();
+    let server = Server::new(config, producer);
+    let server = if is_listen_set { server } else { server.with_free_port_if_taken() };
+    let server = server.start().await?;
+    let is_other_port = !is_listen_set && server.address().port() != port;
+    let why = if is_other_port { format!(", because port {port} is in use") } else { String::new() };
+    let _ = writeln!(io::stderr(), "Serving at {}{why}", server.url());
+    let token = if needs_token { " --token FILE" } else { "" };
+    let _ = writeln!(io::stderr(), "To listen, run this in another terminal: aaep listen {}{token}", server.url());
+    Ok(server)
 }
 
 /// Waits until there is a subscription.

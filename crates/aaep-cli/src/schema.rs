@@ -11,7 +11,14 @@ use crate::CommandStatus;
 use crate::output::fail;
 
 /// Print JSON Schemas of events and messages, or descriptions of the server's API.
+///
+/// All of them are made from the same tables as the validator. They are also in the folder schemas of the project.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep schema
+  aaep schema agent.awaiting.confirmation
+  aaep schema --write schemas")]
 pub(crate) struct SchemaArgs {
     /// Event or message type, such as agent.tool.invoked or subscription.request; openapi for the HTTP endpoints, asyncapi
     /// for event streams and WebSockets; without it, all names are listed

@@ -13,8 +13,15 @@ use crate::signals::shutdown_signal;
 
 /// Serve agents and subscribers until stopped.
 ///
-/// Flags override environment variables (AAEP_LISTEN, AAEP_LIMITS__CONNECTIONS), which override the configuration file.
+/// Flags override environment variables (AAEP_LISTEN, AAEP_LIMITS__CONNECTIONS), which override the configuration file. The
+/// help of each flag names its variable; --print-config prints every setting. Other machines are served only with TLS and
+/// credentials. See docs/guide/operating.md.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep serve
+  aaep serve --listen localhost:9000 --data ~/.local/share/aaep
+  aaep serve --config aaep.toml --print-config")]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     server: ServerFlags,

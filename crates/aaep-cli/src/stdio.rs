@@ -15,6 +15,10 @@ use crate::runtime::runtime;
 ///
 /// The first request must be aaep.subscribe. Logs go to stderr.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep stdio demo
+  aaep listen \"stdio:aaep stdio demo banking\"")]
 pub(crate) struct StdioArgs {
     #[command(subcommand)]
     command: StdioCommand,
@@ -23,6 +27,9 @@ pub(crate) struct StdioArgs {
 #[derive(clap::Subcommand)]
 enum StdioCommand {
     /// Run the scripted demo agent once
+    ///
+    /// The scenes begin when the parent has subscribed, and the process exits after the last one.
+    #[command(after_long_help = "Examples:\n  aaep stdio demo banking --no-pauses")]
     Demo {
         /// Scene to play [default: all]
         #[arg(value_name = "SCENE", value_parser = crate::demo::parse_scene)]

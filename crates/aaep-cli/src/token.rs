@@ -16,8 +16,15 @@ use crate::output::{fail, fail_at};
 const MAX_LIFETIME_SECS: u32 = 366 * 24 * 3600;
 
 /// Create tokens for clients and agents.
+///
+/// A signed token expires by itself and needs no list on the server; a static token is a line in the server's token file and
+/// works until the line is removed.
 #[derive(clap::Args)]
 #[command(disable_help_subcommand = true)]
+#[command(after_long_help = "\
+Examples:
+  aaep token new --key signer.pem --subject ada
+  aaep token static --subject kitchen")]
 pub(crate) struct TokenArgs {
     #[command(subcommand)]
     command: TokenCommand,
@@ -26,8 +33,16 @@ pub(crate) struct TokenArgs {
 #[derive(clap::Subcommand)]
 enum TokenCommand {
     /// Print a signed token (JWT) that expires
+    ///
+    /// The server checks it with the public keys that it reads with --jwks.
+    #[command(
+        after_long_help = "Examples:\n  aaep token new --key signer.pem --subject ada --role subscribe,reply --expires 7d"
+    )]
     New(NewTokenArgs),
     /// Print a random token, and on stderr the line for the token file of the server
+    ///
+    /// The line has a digest of the token, not the token itself.
+    #[command(after_long_help = "Examples:\n  aaep token static --subject kitchen > token.txt 2>> tokens")]
     Static(StaticTokenArgs),
 }
 
@@ -36,8 +51,8 @@ struct NewTokenArgs {
     /// Private key file, see: aaep keys new
     #[arg(long)]
     key: PathBuf,
-    /// Subject (sub)
-    #[arg(long, value_parser = parse_name)]
+    /// Subject (sub): the principal that the token stands for
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
     subject: String,
     /// Comma-separated roles: subscribe, reply, audit, admin, produce
     #[arg(long, default_value = "subscribe,reply", value_parser = Role::parse_list)]
@@ -58,9 +73,9 @@ struct NewTokenArgs {
 
 #[derive(clap::Args)]
 struct StaticTokenArgs {
-    /// Principal; one word
-    #[arg(long, value_parser = parse_name)]
-    principal: String,
+    /// Subject: the principal that the token stands for; one word
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    subject: String,
     /// Comma-separated roles: subscribe, reply, audit, admin, produce
     #[arg(long, default_value = "subscribe,reply", value_parser = Role::parse_list)]
     role: BTreeSet<Role>,
@@ -134,10 +149,10 @@ fn new_static(args: &StaticTokenArgs) -> io::Result<CommandStatus> {
         Ok(token) => token,
         Err(error) => return Ok(fail(format_args!("a new token {error}"))),
     };
-    let line = token.line(&args.principal, &args.role);
+    let line = token.line(&args.subject, &args.role);
     // A line that the server would refuse is not printed.
     if StaticTokens::parse(&line).is_err() {
-        return Ok(fail("--principal must be one word; use letters, digits and hyphens"));
+        return Ok(fail("--subject must be one word; use letters, digits and hyphens"));
     }
     let mut out = io::stdout().lock();
     if args.json {

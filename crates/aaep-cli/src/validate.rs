@@ -16,8 +16,14 @@ use crate::output::{Escaped, IgnoreBrokenPipe, ProgressReporter, count, print_er
 
 /// Validate events and messages.
 ///
-/// Exit code 0 if every document is valid, 1 if any is not.
+/// Prints one line for each problem: file, line, severity, rule, where in the document, and what to do. Exit code 0 if every
+/// document is valid, 1 if any is not.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep validate recording.ndjson
+  aaep validate --sequence recording.ndjson
+  curl --silent --no-buffer URL | aaep validate --json")]
 pub(crate) struct ValidateArgs {
     /// Files to validate: a JSON object, an array, JSON lines, or a captured SSE stream; '-' for stdin [default: stdin]
     files: Vec<PathBuf>,

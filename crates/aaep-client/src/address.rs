@@ -11,6 +11,7 @@ use http::Uri;
 /// ```
 /// use aaep_client::Address;
 /// assert!(matches!("https://agents.example/gardener".parse()?, Address::Http(_)));
+/// assert_eq!("localhost:8377".parse::<Address>()?.to_string(), "http://localhost:8377");
 /// assert!(matches!("unix:/run/user/1000/aaep/gardener.sock".parse()?, Address::Unix(_)));
 /// assert!("ftp://agents.example".parse::<Address>().is_err());
 /// # Ok::<(), aaep_client::ParseAddressError>(())
@@ -80,8 +81,20 @@ impl fmt::Display for ParseAddressError {
 
 impl std::error::Error for ParseAddressError {}
 
-const FORMS: &str =
-    "an address begins with http:, https:, ws:, wss:, grpc:, grpcs:, unix: or stdio:, followed by where the agent is";
+const FORMS: &str = "an address is a host with a port, or begins with http:, https:, ws:, wss:, grpc:, grpcs:, unix: or \
+    stdio:, followed by where the agent is";
+
+/// Completes a host with a port to a URI: `http` for this machine, `https` for any other. Returns `None` for other texts.
+fn complete(text: &str) -> Option<String> {
+    let (host, port) = text.rsplit_once(':')?;
+    port.parse::<u16>().ok()?;
+    let schemes = ["http", "https", "ws", "wss", "grpc", "grpcs"];
+    if host.is_empty() || schemes.contains(&host) || host.contains(['/', '@', ' ']) {
+        return None;
+    }
+    let origin = HttpOrigin { tls: false, host: host.to_owned(), port: 0, path: String::new() };
+    Some(format!("{}://{text}", if origin.is_loopback() { "http" } else { "https" }))
+}
 
 fn default_port(tls: bool) -> u16 {
     if tls { 443 } else { 80 }
@@ -98,6 +111,8 @@ impl std::str::FromStr for Address {
         if let Some(command) = text.strip_prefix("stdio:") {
             return Ok(Address::Stdio(command.split_whitespace().map(str::to_owned).collect()));
         }
+        let completed = complete(text);
+        let text = completed.as_deref().unwrap_or(text);
         let (scheme, rest) = text.split_once("://").ok_or(ParseAddressError(FORMS))?;
         let (tls, make): (bool, fn(HttpOrigin) -> Address) = match scheme {
             "http" => (false, Address::Http),
@@ -161,12 +176,33 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
-        assert_eq!("http://a:80/".parse::<Address>().unwrap().to_string(), "http://a");
+        for (text, expected) in [
+            ("http://a:80/", "http://a"),
+            ("localhost:8377", "http://localhost:8377"),
+            ("127.0.0.1:9", "http://127.0.0.1:9"),
+            ("[::1]:9", "http://[::1]:9"),
+            ("agents.example:8377", "https://agents.example:8377"),
+        ] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), expected);
+        }
     }
 
     #[test]
     fn invalid_addresses_are_refused() {
-        for text in ["", "localhost:80", "http://", "http://u:p@host", "unix:", "ftp://a", "http://a b"] {
+        for text in [
+            "",
+            "localhost",
+            "localhost:",
+            "localhost:x",
+            ":80",
+            "http:80",
+            "u@a:80",
+            "http://",
+            "http://u:p@host",
+            "unix:",
+            "ftp://a",
+            "http://a b",
+        ] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }

@@ -22,6 +22,8 @@ compile_error!("enable at least one transport of aaep-client: sse, websocket, un
 
 mod address;
 mod connect;
+#[cfg(feature = "sse")]
+mod discover;
 mod driver;
 mod error;
 #[cfg(feature = "_http")]
@@ -31,6 +33,8 @@ mod known_keys;
 mod net;
 mod options;
 mod queue;
+#[cfg(feature = "_http")]
+mod self_signed;
 mod subscriber;
 mod transport;
 mod trust;
@@ -40,6 +44,8 @@ pub use aaep_proto::subscriber::{
     PromptReplyError, SubscriberConfig, SubscriberStats,
 };
 pub use address::{Address, HttpOrigin, ParseAddressError};
+#[cfg(feature = "sse")]
+pub use discover::{DEFAULT_PORT, find_local};
 pub use error::{ConnectError, ReplyError};
 pub use known_keys::{KnownKeys, KnownKeysError, producer_name};
 pub use options::{ConnectOptions, HandshakePolicy, TlsIdentity, TlsOptions};

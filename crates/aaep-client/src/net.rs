@@ -21,6 +21,7 @@ use tokio_rustls::TlsConnector;
 use crate::address::HttpOrigin;
 use crate::error::ConnectError;
 use crate::options::{TlsIdentity, TlsOptions};
+use crate::self_signed::{SelfSignedVerifier, is_authority_as_server};
 
 /// A byte stream that is read and written.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -65,19 +66,26 @@ pub(crate) fn tls_config(tls: &TlsOptions) -> Result<Arc<ClientConfig>, ConnectE
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     let mut found = tls.authorities.is_empty();
+    let mut pinned = Vec::new();
     for certificate in CertificateDer::pem_slice_iter(&tls.authorities) {
         let certificate = certificate.map_err(|e| failed("authorities", &e))?;
-        roots.add(certificate).map_err(|e| failed("authorities", &e))?;
+        roots.add(certificate.clone()).map_err(|e| failed("authorities", &e))?;
+        pinned.push(certificate);
         found = true;
     }
     if !found {
         return Err(failed("authorities", &"the file contains no certificate"));
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .map_err(|e| failed("versions", &e))?
-        .with_root_certificates(roots);
+        .map_err(|e| failed("versions", &e))?;
+    let builder = if pinned.is_empty() {
+        builder.with_root_certificates(roots)
+    } else {
+        let verifier = SelfSignedVerifier::new(roots, pinned, provider).map_err(|e| failed("authorities", &e))?;
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+    };
     let config = match &tls.identity {
         None => builder.with_no_client_auth(),
         Some(TlsIdentity { chain, key }) => {
@@ -172,6 +180,9 @@ fn certificate_problem(error: &CertificateError) -> &'static str {
         E::Revoked => "it was revoked",
         E::BadEncoding | E::UnhandledCriticalExtension => "it cannot be read",
         E::InvalidPurpose | E::InvalidPurposeContext { .. } => "it is not for servers",
+        error if is_authority_as_server(error) => {
+            "it is self-signed; to trust it, name a file with exactly this certificate as an authority"
+        }
         _ => "it is not signed by a trusted authority",
     }
 }

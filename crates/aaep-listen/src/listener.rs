@@ -201,6 +201,7 @@ impl Listener {
         let agent = self.name_of(&accepted.producer);
         let state = &mut self.producers[producer];
         state.name = Some(agent.clone());
+        state.announcer.set_serving_agent(&accepted.producer.agent_id);
         let again = state.was_connected;
         let restored = again && !state.connected;
         (state.connected, state.was_connected) = (true, true);

@@ -75,7 +75,7 @@ impl Listener {
         number: Option<u32>,
         mut utterance: Utterance,
     ) -> Line {
-        let agent = self.producers[producer].name.clone();
+        let agent = utterance.agent.clone().or_else(|| self.producers[producer].name.clone());
         if self.producers.len() > 1
             && let Some(name) = &agent
             && !utterance.text.contains(name.as_str())

@@ -1,19 +1,25 @@
 //! The configuration of a server: a file, overridden by the environment, overridden by flags.
 
+mod layer;
+mod value;
+
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use aaep_proto::language::LanguageTag;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+pub use layer::Layer;
+use layer::{settings, variable_of};
+
 /// The configuration of a server.
 ///
 /// ```
 /// use aaep_server::{Config, Layer};
 /// let file = Layer::from_toml("listen = \"127.0.0.1:9000\"\n[limits]\nconnections = 50\n")?;
-/// let environment = Layer::from_env([("AAEP_LIMITS__CONNECTIONS".to_owned(), "80".to_owned())]);
+/// let environment = Layer::from_env([("AAEP_LIMITS__CONNECTIONS".to_owned(), "80".to_owned())])?;
 /// let config = Config::from_layers([file, environment])?;
 /// assert_eq!((config.listen.port(), config.limits.connections), (9000, 80));
 /// # Ok::<(), aaep_server::ConfigError>(())
@@ -21,7 +27,8 @@ use toml::{Table, Value};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The address of the HTTP listener.
+    /// The address of the HTTP listener. In files, variables and flags its host may be `localhost`.
+    #[serde(deserialize_with = "value::address")]
     pub listen: SocketAddr,
     /// The stable id of the producer.
     pub agent_id: String,
@@ -74,14 +81,14 @@ impl Default for Config {
 
 /// TLS: certificate and key as PEM files. They are reloaded when they change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct TlsConfig {
     /// The certificate chain.
     pub cert: PathBuf,
     /// Its private key.
     pub key: PathBuf,
     /// The authorities of client certificates. If set, a client without a valid certificate is rejected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub client_ca: Option<PathBuf>,
 }
 
@@ -141,7 +148,7 @@ pub struct Transports {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unix_path: Option<PathBuf>,
     /// The address of the gRPC listener. Without it, gRPC is not served.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "value::optional_address")]
     pub grpc: Option<SocketAddr>,
 }
 
@@ -274,6 +281,7 @@ impl Default for DataConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
     /// A level (`error`, `warn`, `info`, `debug`) or a filter. The text of events is logged at `trace` only.
+    #[serde(deserialize_with = "value::log_filter")]
     pub filter: String,
     /// One JSON object per line instead of text.
     pub json: bool,
@@ -289,6 +297,13 @@ impl Default for LogConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(pub(crate) String);
 
+impl ConfigError {
+    /// Creates an error with this message.
+    pub fn new(message: impl Into<String>) -> ConfigError {
+        ConfigError(message.into())
+    }
+}
+
 impl std::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
@@ -297,88 +312,45 @@ impl std::fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// One source of settings, to be combined with others.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Layer(Table);
-
-impl Layer {
-    /// Parses settings in TOML.
-    pub fn from_toml(text: &str) -> Result<Layer, ConfigError> {
-        let table = text.parse().map_err(|e: toml::de::Error| ConfigError(e.to_string().trim_end().to_owned()))?;
-        Ok(Layer(table))
-    }
-
-    /// Reads settings from a TOML file.
-    pub fn from_file(path: &Path) -> Result<Layer, ConfigError> {
-        let error = |e: &dyn std::fmt::Display| ConfigError(format!("cannot read {}: {e}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|e| error(&e))?;
-        Layer::from_toml(&text).map_err(|e| error(&e))
-    }
-
-    /// Reads settings from environment variables: `AAEP_LISTEN`, or `AAEP_LIMITS__CONNECTIONS` for a setting in a section.
-    /// Other variables are ignored.
-    pub fn from_env(variables: impl IntoIterator<Item = (String, String)>) -> Layer {
-        let mut layer = Layer::default();
-        for (name, text) in variables {
-            let Some(path) = name.strip_prefix("AAEP_") else { continue };
-            let path: Vec<String> = path.split("__").map(str::to_lowercase).collect();
-            let known = Table::try_from(Config::every_field()).unwrap_or_default();
-            let found = path.iter().try_fold(&Value::Table(known), |at, part| at.get(part)).is_some();
-            if found {
-                layer.set(&path.join("."), parse_value(&text));
-            }
-        }
-        layer
-    }
-
-    /// Sets one value by its path, such as `limits.connections`.
-    pub fn set(&mut self, path: &str, value: impl Into<Value>) {
-        let mut parts: Vec<&str> = path.split('.').collect();
-        let Some(last) = parts.pop() else { return };
-        let mut at = &mut self.0;
-        for part in parts {
-            let next = at.entry(part).or_insert_with(|| Value::Table(Table::new()));
-            if !next.is_table() {
-                *next = Value::Table(Table::new());
-            }
-            let Value::Table(table) = next else { return };
-            at = table;
-        }
-        at.insert(last.to_owned(), value.into());
-    }
-
-    fn over(self, below: Table) -> Table {
-        merge(below, self.0)
-    }
-}
-
-fn merge(mut below: Table, above: Table) -> Table {
-    for (key, value) in above {
-        let value = match (below.remove(&key), value) {
-            (Some(Value::Table(old)), Value::Table(new)) => Value::Table(merge(old, new)),
-            (_, new) => new,
-        };
-        below.insert(key, value);
-    }
-    below
-}
-
-/// Parses a value as TOML. A text that is not TOML is a string.
-fn parse_value(text: &str) -> Value {
-    let whole = format!("value = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
-    whole.unwrap_or_else(|| Value::String(text.to_owned()))
-}
-
 impl Config {
     /// Combines layers with the defaults. Later layers override earlier ones.
     pub fn from_layers(layers: impl IntoIterator<Item = Layer>) -> Result<Config, ConfigError> {
-        let table = layers.into_iter().fold(Table::new(), |below, layer| layer.over(below));
-        table.try_into().map_err(|e: toml::de::Error| ConfigError(e.to_string().trim_end().to_owned()))
+        let mut table = Table::new();
+        for layer in layers {
+            layer.check()?;
+            table = layer.over(table);
+        }
+        table.try_into().map_err(|e: toml::de::Error| ConfigError(e.message().to_owned()))
     }
 
-    /// Returns the configuration as TOML, as `--print-config` prints it.
+    /// Returns the configuration as TOML with every setting, as `--print-config` prints it. Settings without a value are
+    /// comments.
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).unwrap_or_default()
+        let table = Table::try_from(self).unwrap_or_default();
+        let mut text = String::new();
+        let mut section = "";
+        let known = settings();
+        // Settings of the top level come first, because TOML has no way to return to it.
+        let (top, sections): (Vec<&String>, Vec<&String>) = known.keys().partition(|path| !path.contains('.'));
+        for path in top.into_iter().chain(sections) {
+            let (of, key) = path.split_once('.').unwrap_or(("", path));
+            let values = if of.is_empty() { Some(&table) } else { table.get(of).and_then(Value::as_table) };
+            if of != section {
+                section = of;
+                // A section that is there turns its feature on.
+                text.push_str(&format!("\n{}[{of}]\n", if values.is_some() { "" } else { "# " }));
+            }
+            match values.and_then(|values| values.get(key)) {
+                Some(value) => text.push_str(&format!("{key} = {value}\n")),
+                None => text.push_str(&format!("# {key} is not set\n")),
+            }
+        }
+        text
+    }
+
+    /// Returns the names of all settings, such as `limits.connections`, each with its environment variable.
+    pub fn setting_names() -> Vec<(String, String)> {
+        settings().into_keys().map(|path| (path.clone(), variable_of(&path))).collect()
     }
 
     /// Returns a configuration with a value for every field, to look up names.
@@ -402,6 +374,13 @@ impl Config {
 
     /// Rejects addresses that other machines can reach without TLS and credentials (8.2.7, 8.2.8).
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if let Some(tls) = &self.tls {
+            for (name, flag, file) in [("tls.cert", "--tls-cert", &tls.cert), ("tls.key", "--tls-key", &tls.key)] {
+                if file.as_os_str().is_empty() {
+                    return Err(ConfigError(format!("TLS needs a certificate and its key: set {name} or {flag}")));
+                }
+            }
+        }
         for address in [Some(self.listen), self.transports.grpc].into_iter().flatten() {
             if address.ip().is_loopback() {
                 continue;
@@ -435,8 +414,8 @@ mod tests {
     #[test]
     fn later_layers_override_earlier_ones() {
         let file = Layer::from_toml("agent_id = \"a\"\n[limits]\nconnections = 5\nsubscriptions = 6").unwrap();
-        let env = [("AAEP_LIMITS__CONNECTIONS", "7"), ("AAEP_UNRELATED", "x"), ("AAEP_LISTEN", "127.0.0.1:1")];
-        let env = Layer::from_env(env.map(|(k, v)| (k.to_owned(), v.to_owned())));
+        let env = [("AAEP_LIMITS__CONNECTIONS", "7"), ("UNRELATED", "x"), ("AAEP_LISTEN", "127.0.0.1:1")];
+        let env = Layer::from_env(env.map(|(k, v)| (k.to_owned(), v.to_owned()))).unwrap();
         let mut flags = Layer::default();
         flags.set("limits.subscriptions", 9);
         let config = Config::from_layers([file, env, flags]).unwrap();
@@ -446,10 +425,27 @@ mod tests {
     }
 
     #[test]
-    fn unknown_settings_are_rejected() {
-        let layer = Layer::from_toml("[limits]\nconections = 5").unwrap();
-        let error = Config::from_layers([layer]).unwrap_err().to_string();
-        assert!(error.contains("conections"), "{error}");
+    fn printed_configuration_has_every_setting_and_is_read_back_unchanged() {
+        let default = Config::default().to_toml();
+        for (path, _) in Config::setting_names() {
+            let key = path.rsplit('.').next().unwrap();
+            let is_listed =
+                |line: &str| line.starts_with(&format!("{key} = ")) || line == format!("# {key} is not set");
+            assert!(default.lines().any(is_listed), "{path} is not in\n{default}");
+        }
+        let section = |name: &str| default.lines().any(|line| line == name);
+        assert!(section("# [tls]") && section("[limits]") && section("# agent_name is not set"), "{default}");
+        for config in [Config::default(), Config::every_field()] {
+            let read = Layer::from_toml(&config.to_toml()).unwrap();
+            assert_eq!(Config::from_layers([read]).unwrap(), config);
+        }
+    }
+
+    #[test]
+    fn tls_needs_a_certificate_and_a_key() {
+        let layer = Layer::from_toml("[tls]\nclient_ca = \"ca.pem\"").unwrap();
+        let error = Config::from_layers([layer]).unwrap().check().unwrap_err().to_string();
+        assert!(error.contains("tls.cert") && error.contains("--tls-cert"), "{error}");
     }
 
     #[test]
@@ -457,12 +453,13 @@ mod tests {
         let open = Config { listen: "0.0.0.0:8377".parse().unwrap(), ..Config::default() };
         let error = open.check().unwrap_err().to_string();
         assert!(error.contains("--tls-cert") && error.contains("--tokens") && error.contains("127.0.0.1"), "{error}");
-        let encrypted = Config { tls: Some(TlsConfig::default()), ..open.clone() };
+        let tls = TlsConfig { cert: "c".into(), key: "k".into(), client_ca: None };
+        let encrypted = Config { tls: Some(tls.clone()), ..open.clone() };
         assert!(encrypted.check().unwrap_err().to_string().contains("credentials"));
         let auth = AuthConfig { tokens: Some("t".into()), ..AuthConfig::default() };
         assert!(Config { auth: auth.clone(), ..open }.check().unwrap_err().to_string().contains("certificate"));
         assert_eq!(Config { auth, ..encrypted.clone() }.check(), Ok(()));
-        let mutual = TlsConfig { client_ca: Some("ca".into()), ..TlsConfig::default() };
+        let mutual = TlsConfig { client_ca: Some("ca".into()), ..tls };
         assert_eq!(Config { tls: Some(mutual), ..encrypted }.check(), Ok(()));
         assert_eq!(Config::default().check(), Ok(()));
         let grpc = Transports { grpc: "0.0.0.0:1".parse().ok(), ..Transports::default() };

@@ -44,3 +44,8 @@ pub use context::ServerContext;
 pub use metrics::Transport;
 pub use peer::Peer;
 pub use server::{RunningServer, Server, ServerManifest};
+
+/// Compiles the code in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -57,6 +57,7 @@ pub struct Server {
     more: Router,
     agents: bool,
     fast_path: bool,
+    free_port_if_taken: bool,
 }
 
 impl Server {
@@ -110,7 +111,7 @@ impl Server {
 
     /// Creates a server for a producer.
     pub fn new(config: Config, producer: Producer) -> Server {
-        Server { config, producer, more: Router::new(), agents: false, fast_path: true }
+        Server { config, producer, more: Router::new(), agents: false, fast_path: true, free_port_if_taken: false }
     }
 
     /// Adds endpoints. The host and origin checks apply to them too.
@@ -125,6 +126,12 @@ impl Server {
         self
     }
 
+    /// Listens on a free port if another program uses the configured one. [`RunningServer::address`] has the port.
+    pub fn with_free_port_if_taken(mut self) -> Server {
+        self.free_port_if_taken = true;
+        self
+    }
+
     /// Leaves event streams and WebSockets to hyper. For tests that compare both paths.
     #[doc(hidden)]
     pub fn without_fast_path(mut self) -> Server {
@@ -134,13 +141,13 @@ impl Server {
 
     /// Opens all transports.
     pub async fn start(self) -> Result<RunningServer, ConfigError> {
-        let Server { config, producer, more, agents, fast_path } = self;
+        let Server { config, producer, more, agents, fast_path, free_port_if_taken } = self;
         config.check()?;
         let authenticator = Arc::new(Authenticator::new(&config)?);
         let certificates = config.tls.as_ref().map(|tls| Certificates::load(tls, &authenticator)).transpose()?;
         let tls = certificates.as_ref().map(|c| c.server_config(&[b"h2", b"http/1.1"])).transpose()?;
-        let bind_error = |e: std::io::Error| ConfigError(format!("cannot listen on {}: {e}", config.listen));
-        let listener = TcpListener::bind(config.listen).await.map_err(bind_error)?;
+        let bind_error = |e: std::io::Error| bind_error(config.listen, &e);
+        let listener = bind(config.listen, free_port_if_taken).await.map_err(bind_error)?;
         let address = listener.local_addr().map_err(bind_error)?;
         let extra = ExtraListeners::open(&config).await?;
         let extra_addresses = extra.addresses.clone();
@@ -164,6 +171,26 @@ impl Server {
         tracing::info!(%address, tls = config.tls.is_some(), "listening");
         Ok(RunningServer { address, extra_addresses, context, stop, tasks, config })
     }
+}
+
+/// Binds a TCP listener to this address, or to a free port of its host if the port is in use and that is allowed.
+async fn bind(address: SocketAddr, free_port_if_taken: bool) -> std::io::Result<TcpListener> {
+    match TcpListener::bind(address).await {
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && free_port_if_taken => {
+            TcpListener::bind(SocketAddr::new(address.ip(), 0)).await
+        }
+        result => result,
+    }
+}
+
+fn bind_error(address: SocketAddr, error: &std::io::Error) -> ConfigError {
+    let advice = match error.kind() {
+        std::io::ErrorKind::AddrInUse => "; another program uses it: end that one, or choose a port with --listen",
+        std::io::ErrorKind::PermissionDenied => "; choose a port above 1023 with --listen",
+        std::io::ErrorKind::AddrNotAvailable => "; it is not an address of this machine",
+        _ => "",
+    };
+    ConfigError(format!("cannot listen on {address}: {error}{advice}"))
 }
 
 fn producer_ended<E>(_: E) -> ConfigError {

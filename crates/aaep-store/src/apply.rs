@@ -11,6 +11,7 @@ use aaep_proto::id::{EventId, OutputId, ReplyToken, SessionId};
 use aaep_proto::message::{CoreType, Decision, Event};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::calls;
 use crate::checksum;
 use crate::schema::{ENDING, EVENT, FINISHED, OPEN, PERMITTED, SETTLED, SPENT, TEXT};
 
@@ -72,6 +73,7 @@ impl LogWriter {
             JournalEntry::Decided(decided) => self.decide(to, decided),
             JournalEntry::Spent(token, call) => {
                 self.event(to, call, at)?;
+                calls::begin(to, token, call)?;
                 self.spend(to, token)
             }
             JournalEntry::Subscribed(subscriber) => self.subscribe(to, subscriber),
@@ -136,6 +138,7 @@ impl LogWriter {
     }
 
     fn event(&mut self, to: &Connection, event: &Event, at: i64) -> Result<(), WriteError> {
+        calls::end(to, event)?;
         let session = &event.envelope.session_id;
         let ends = event.core_type().is_some_and(CoreType::is_terminal);
         let body = serde_json::to_string(event)?;

@@ -10,6 +10,7 @@ use rusqlite::{Connection, params};
 
 use crate::apply::QuestionRow;
 use crate::backup;
+use crate::calls;
 use crate::error::StoreError;
 use crate::schema::{OPEN, SPENT};
 
@@ -25,6 +26,21 @@ pub struct AuditQuery {
     pub since: Option<Timestamp>,
     /// Selects decisions of this session.
     pub session: Option<SessionId>,
+}
+
+/// What became of the permission that a decision gave.
+///
+/// ```
+/// assert_ne!(aaep_store::PermitUse::Used, aaep_store::PermitUse::Completed("success".to_owned()));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PermitUse {
+    /// There was none, or it was not used.
+    Unused,
+    /// It was used for a call. Whether the tool completed is not recorded.
+    Used,
+    /// It was used for a call, and the tool completed with this status.
+    Completed(String),
 }
 
 /// A read-only view of the decisions in a store.
@@ -51,9 +67,9 @@ impl Audit {
         Ok(Audit { dir: dir.to_owned(), connection: backup::open_complete(dir)? })
     }
 
-    /// Calls `visit` for each selected decision, oldest first, with whether its permit was used. Skips damaged records and
+    /// Calls `visit` for each selected decision, oldest first, with what became of its permit. Skips damaged records and
     /// returns [`StoreError::Damaged`] after the last one if there were any.
-    pub fn read(&self, query: &AuditQuery, mut visit: impl FnMut(AuditRecord, bool)) -> Result<(), StoreError> {
+    pub fn read(&self, query: &AuditQuery, mut visit: impl FnMut(AuditRecord, PermitUse)) -> Result<(), StoreError> {
         let sql = format!(
             "SELECT {} FROM questions WHERE state <> {OPEN} AND decided_at >= ?1 AND (?2 = '' OR session = ?2)
              ORDER BY decided_at, token",
@@ -69,7 +85,7 @@ impl Audit {
             let row = row.map_err(wrong)?;
             let decided = row.as_ref().and_then(|row| serde_json::from_str::<ResolvedQuestion>(&row.decided).ok());
             match (row, decided) {
-                (Some(row), Some(decided)) => visit(decided.record, row.state == SPENT),
+                (Some(row), Some(decided)) => visit(decided.record, self.permit_use(&row).map_err(wrong)?),
                 _ => damaged += 1,
             }
         }
@@ -78,5 +94,12 @@ impl Audit {
         }
         let how = format!("{damaged} records of decisions were changed or truncated and are not shown");
         Err(StoreError::Damaged(self.dir.clone(), how))
+    }
+
+    fn permit_use(&self, row: &QuestionRow) -> rusqlite::Result<PermitUse> {
+        if row.state != SPENT {
+            return Ok(PermitUse::Unused);
+        }
+        Ok(calls::status(&self.connection, &row.token)?.map_or(PermitUse::Used, PermitUse::Completed))
     }
 }

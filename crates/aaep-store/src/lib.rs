@@ -23,6 +23,7 @@
 mod apply;
 mod audit;
 mod backup;
+mod calls;
 mod check;
 mod checksum;
 mod completeness;
@@ -37,7 +38,7 @@ mod seen;
 mod store;
 mod writer;
 
-pub use audit::{Audit, AuditQuery};
+pub use audit::{Audit, AuditQuery, PermitUse};
 pub use backup::{Backup, backup};
 pub use error::StoreError;
 pub use retention::Retention;

@@ -2,6 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::calls;
+
 /// How long and how much the store keeps.
 ///
 /// ```
@@ -56,6 +58,9 @@ pub(crate) fn step(connection: &Connection, retention: Retention, now: i64) -> r
     let old = "DELETE FROM questions WHERE token IN (SELECT token FROM questions INDEXED BY decided_questions
         WHERE state <> 0 AND state <> 2 AND decided_at < ? ORDER BY decided_at LIMIT ?)";
     let gone = connection.prepare_cached(old)?.execute(params![cutoff, MAX_DELETED_PER_STEP])?;
+    if gone > 0 {
+        calls::delete_old(connection)?;
+    }
     let free: i64 = connection.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
     if free > MAX_FREED_PAGES {
         free_pages(connection)?;

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::completeness::DirectoryContents;
 use crate::error::StoreError;
-use crate::{permissions, seen};
+use crate::{calls, permissions, seen};
 
 pub(crate) const FILE: &str = "aaep.db";
 
@@ -69,6 +69,7 @@ pub(crate) fn open(dir: &Path, contents: DirectoryContents) -> Result<Connection
     }
     tune(&connection).map_err(|e| wrong(&e))?;
     connection.execute_batch(seen::TABLE).map_err(|e| wrong(&e))?;
+    connection.execute_batch(calls::TABLE).map_err(|e| wrong(&e))?;
     Ok(connection)
 }
 

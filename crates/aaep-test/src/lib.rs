@@ -42,28 +42,39 @@ pub fn examples() -> Vec<Value> {
 /// Returns the path of the `aaep` command. Builds it once, unless `AAEP_BIN` has the path.
 pub fn aaep() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build(&[]))
+    BUILT.get_or_init(|| build(&["-p", "aaep-cli"]))
+}
+
+/// Builds an example program of a crate and returns its path. All crates have their features as in a build of the
+/// workspace, so that little is built twice.
+pub fn example_program(name: &str) -> PathBuf {
+    cargo_build(&["--workspace", "--example", name])
 }
 
 /// Returns the path of the `aaep` command built in release mode, for benchmarks.
 pub fn aaep_release() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build(&["--release"]))
+    BUILT.get_or_init(|| build(&["-p", "aaep-cli", "--release"]))
 }
 
 fn build(flags: &[&str]) -> PathBuf {
     if let Some(path) = std::env::var_os("AAEP_BIN") {
         return PathBuf::from(path);
     }
+    cargo_build(flags)
+}
+
+/// Builds a program and returns its path.
+fn cargo_build(flags: &[&str]) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
         .current_dir(root())
-        .args(["build", "--quiet", "-p", "aaep-cli", "--message-format=json"])
+        .args(["build", "--quiet", "--message-format=json"])
         .args(flags)
         .stderr(Stdio::inherit())
         .output()
         .expect("cargo can be started");
-    assert!(built.status.success(), "the command does not build");
+    assert!(built.status.success(), "it does not build: {flags:?}");
     let text = String::from_utf8(built.stdout).expect("cargo prints JSON");
     let artifacts = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut paths = artifacts.filter_map(|a| a["executable"].as_str().map(PathBuf::from));

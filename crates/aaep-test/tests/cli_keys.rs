@@ -249,7 +249,7 @@ fn a_new_token_opens_the_server_it_is_for() {
 #[test]
 fn a_static_token_and_its_line_belong_together() {
     let place = Place::new();
-    let seen = place.see(&["token", "static", "--principal", "kitchen", "--role", "audit"], "");
+    let seen = place.see(&["token", "static", "--subject", "kitchen", "--role", "audit"], "");
     assert_eq!(seen.code, 0);
     let secret = seen.out.trim_end();
     // Standard error can be appended to the token file as it is.
@@ -258,7 +258,7 @@ fn a_static_token_and_its_line_belong_together() {
     assert_eq!((identity.principal.as_str(), &identity.roles), ("kitchen", &[Role::Audit].into()));
     assert!(!seen.err.contains(secret));
 
-    let made = place.json(&["token", "static", "--principal", "hall", "--json"], "");
+    let made = place.json(&["token", "static", "--subject", "hall", "--json"], "");
     let tokens = StaticTokens::parse(made["line"].as_str().unwrap()).unwrap();
     assert_eq!(tokens.find(made["token"].as_str().unwrap()).unwrap().principal, "hall");
     assert_eq!(tokens.find(secret), None);
@@ -294,8 +294,8 @@ fn mistakes_are_two_and_say_what_to_do() {
         (&["token", "new", "--key", "key.pem", "--subject", "x", "--role", "cook"], "unknown role"),
         (&["token", "new", "--key", "key.pem", "--subject", "x", "--expires", "soon"], "such as 1h"),
         (&["token", "new", "--key", "key.pem", "--subject", "x", "--expires", "999d"], "must be at most 366d"),
-        (&["token", "static", "--principal", "two words"], "must be one word"),
-        (&["token", "static"], "--principal"),
+        (&["token", "static", "--subject", "two words"], "must be one word"),
+        (&["token", "static"], "--subject"),
     ] {
         let seen = place.see(args, "");
         assert_eq!((seen.code, seen.out.as_str()), (2, ""), "{args:?}: {}", seen.err);

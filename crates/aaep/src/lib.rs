@@ -64,8 +64,3 @@ pub use aaep_proto::engine::{CancelRequest, EngineError, NoSubscriberPolicy, Out
 pub use aaep_proto::language::LanguageTag;
 pub use aaep_proto::negotiate::Offer;
 pub use aaep_proto::{id, message};
-
-/// Compiles the code in the README.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

@@ -31,7 +31,7 @@ use crate::speakable::{phrases_for, sentence, speakable};
 use crate::utterance::{Earcon, Priority, Utterance};
 use output::{StreamedOutput, split_text};
 use prompt::AnnouncedPrompt;
-use session::{Activity, MAX_SESSION_OUTPUTS, SessionState};
+use session::{Activity, MAX_AGENT_ID_CHARS, MAX_SESSION_OUTPUTS, SessionState};
 use words::{LocalizedText, headline, summary};
 
 /// The most sessions that are followed at once. Above it, the one that was silent longest is dropped.
@@ -75,6 +75,8 @@ pub struct Announcer {
     busy_until: Moment,
     quiet: bool,
     connected: bool,
+    /// The id of the agent that serves. Agents that it relays are introduced by name.
+    serving: Option<String>,
 }
 
 impl std::fmt::Debug for Announcer {
@@ -123,6 +125,7 @@ impl Announcer {
             busy_until: Moment::default(),
             quiet: false,
             connected: true,
+            serving: None,
         }
     }
 
@@ -140,6 +143,12 @@ impl Announcer {
     /// [`Announcer::catch_up`] sums up what was left out.
     pub fn set_quiet(&mut self, quiet: bool) {
         self.quiet = quiet;
+    }
+
+    /// Sets the `agent_id` of the agent that serves. The first announcement about each session of another agent, which it
+    /// relays, begins with that agent's name.
+    pub fn set_serving_agent(&mut self, agent_id: &str) {
+        self.serving = Some(agent_id.chars().take(MAX_AGENT_ID_CHARS).collect());
     }
 
     /// Announces an event.
@@ -215,7 +224,8 @@ impl Announcer {
 
     /// Completes utterances: adds names, drops repetitions, respects quiet hours, splits long texts.
     fn finish(&mut self, now: Moment, id: &SessionId, drafts: Vec<PendingUtterance>, critical: bool) -> Vec<Utterance> {
-        let mut name = if self.several_agents(id) { self.sessions.get(id).map(|s| s.agent.clone()) } else { None };
+        let agent = self.sessions.get(id).map(|s| s.agent.clone());
+        let mut name = agent.clone().filter(|_| self.several_agents(id) || self.needs_introduction(id));
         let mut out = Vec::new();
         for draft in drafts {
             let mut utterance = draft.utterance;
@@ -228,15 +238,18 @@ impl Announcer {
                 let phrases = phrases_for(&utterance.language, &self.profile.languages);
                 utterance.text = phrase!(phrases, "agent-says", agent = &agent, text = &utterance.text);
             }
+            utterance.agent.clone_from(&agent);
             if draft.output || self.is_new(&utterance) {
                 self.count_time(now, &utterance);
                 out.extend(self.split_long(utterance));
             }
         }
-        let announced = out.iter().any(|u| u.priority >= Priority::Progress);
-        if announced && let Some(session) = self.sessions.get_mut(id) {
-            session.last_announced = now;
-            session.heartbeats = 0;
+        if let Some(session) = self.sessions.get_mut(id) {
+            session.introduced |= !out.is_empty();
+            if out.iter().any(|u| u.priority >= Priority::Progress) {
+                session.last_announced = now;
+                session.heartbeats = 0;
+            }
         }
         out
     }
@@ -278,6 +291,12 @@ impl Announcer {
         let at_work = self.sessions.iter().filter(|(id, s)| s.ended.is_none() || *id == with);
         let mut agents = at_work.map(|(_, s)| &s.agent_id);
         agents.next().is_some_and(|first| agents.any(|agent| agent != first))
+    }
+
+    /// Returns whether a session belongs to an agent that is relayed, and was not announced yet.
+    fn needs_introduction(&self, id: &SessionId) -> bool {
+        let Some(session) = self.sessions.get(id) else { return false };
+        !session.introduced && self.serving.as_ref().is_some_and(|serving| *serving != session.agent_id)
     }
 
     fn user_phrases(&self) -> &'static Phrases {

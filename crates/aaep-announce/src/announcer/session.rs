@@ -16,11 +16,16 @@ const MAX_OPEN_TOOLS: usize = 64;
 /// The most unfinished outputs of one session.
 pub(super) const MAX_SESSION_OUTPUTS: usize = 16;
 
+/// The most characters of an `agent_id` that are kept.
+pub(super) const MAX_AGENT_ID_CHARS: usize = 128;
+
 /// What the announcer knows of one session.
 pub(super) struct SessionState {
     pub(super) agent_id: String,
     /// The agent's name as it is spoken.
     pub(super) agent: String,
+    /// Whether anything about the session was announced.
+    pub(super) introduced: bool,
     /// The first sentence of its first summary.
     pub(super) title: Option<LocalizedText>,
     pub(super) state: Activity,
@@ -94,8 +99,9 @@ impl SessionState {
     pub(super) fn new(now: Moment, event: &Event, profile: &Profile) -> SessionState {
         let producer = &event.envelope.producer;
         SessionState {
-            agent_id: producer.agent_id.chars().take(128).collect(),
+            agent_id: producer.agent_id.chars().take(MAX_AGENT_ID_CHARS).collect(),
             agent: agent_name(event, profile),
+            introduced: false,
             title: None,
             state: Activity::Working,
             state_since: now,

@@ -316,6 +316,30 @@ fn agents_are_named_if_several_are_at_work() {
 }
 
 #[test]
+fn relayed_agents_are_introduced_once_in_each_session() {
+    let mut harness = harness();
+    harness.announcer.set_serving_agent("Server");
+    let said = harness.announce("session.started", json!({"summary_normal": "Paying."}));
+    assert_eq!((texts(&said), said[0].agent.as_deref()), (vec!["Bank: Paying."], Some("Bank")));
+    let said = harness.announce("tool.invoked", json!({"tool": "t", "summary_normal": "Looking."}));
+    assert_eq!((texts(&said), said[0].agent.as_deref()), (vec!["Looking."], Some("Bank")));
+    harness.announce("session.completed", json!({"summary_normal": "Paid."}));
+    let said = harness.announce("session.started", json!({"summary_normal": "Again."}));
+    assert_eq!(texts(&said), ["Bank: Again."]);
+    let said =
+        harness.announce_from("Server", "session.started", json!({"session_id": "sess_s", "summary_normal": "Up."}));
+    assert_eq!(texts(&said), ["Server: Up."], "two agents are at work");
+}
+
+#[test]
+fn agent_that_serves_is_not_introduced() {
+    let mut harness = harness();
+    harness.announcer.set_serving_agent("Bank");
+    let said = harness.announce("session.started", json!({"summary_normal": "Paying."}));
+    assert_eq!(texts(&said), ["Paying."]);
+}
+
+#[test]
 fn many_tool_calls_are_summed_up() {
     let mut harness = harness();
     let mut said = Vec::new();

@@ -8,11 +8,12 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use aaep_client::{ConnectOptions, EndReason, Notice, Subscriber, SubscriberEvent, TlsOptions};
+use aaep_client::{ConnectOptions, EndReason, Notice, Subscriber, SubscriberEvent};
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::{Capabilities, CapabilityFields, CloseReason, EventFilters, Message, Verbosity};
 
 use crate::CommandStatus;
+use crate::connect_flags::ConnectFlags;
 use crate::output::{ProgressReporter, count, fail, print_error};
 use crate::runtime::runtime;
 use crate::signals::shutdown_signal;
@@ -26,6 +27,10 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 ///
 /// Requests every event and coalesces none. If the recording is incomplete, the exit code is 1. See docs/guide/recording.md.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep capture localhost:8377 -o session.ndjson
+  aaep capture stdio: --type tool.* -- ./agent")]
 pub(crate) struct CaptureArgs {
     /// URL of the agent: http, https, ws, wss, grpc, grpcs, unix or stdio
     url: String,
@@ -56,15 +61,8 @@ pub(crate) struct CaptureArgs {
     /// Preferred language, best first (repeatable)
     #[arg(long = "language", value_name = "TAG")]
     languages: Vec<LanguageTag>,
-    /// File with the bearer token
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
-    /// Additional certificate authorities to trust (PEM)
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
-    /// Allow unencrypted connections to other hosts
-    #[arg(long)]
-    allow_plain: bool,
+    #[command(flatten)]
+    connect: ConnectFlags,
 }
 
 /// How a recording ended.
@@ -105,9 +103,6 @@ pub(crate) fn run(args: CaptureArgs) -> io::Result<CommandStatus> {
 }
 
 fn options(args: &CaptureArgs) -> Result<ConnectOptions, String> {
-    let read = |path: &PathBuf| {
-        std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.to_string_lossy()))
-    };
     let fields = CapabilityFields {
         preferred_verbosity: Some(Verbosity::Detailed),
         languages: (!args.languages.is_empty()).then(|| args.languages.clone()),
@@ -120,16 +115,8 @@ fn options(args: &CaptureArgs) -> Result<ConnectOptions, String> {
     options.config.request.subscriber_name = Some("aaep capture".to_owned());
     options.config.max_events_per_second = u32::MAX;
     options.raw = true;
-    options.allow_insecure = args.allow_plain;
     options.command = (!args.command.is_empty()).then(|| args.command.clone());
-    if let Some(path) = &args.token_file {
-        let token = String::from_utf8(read(path)?).map_err(|_| "the token is not UTF-8".to_owned())?;
-        options = options.bearer(token.trim().to_owned());
-    }
-    if let Some(path) = &args.ca {
-        options = options.tls(TlsOptions::new().authorities(read(path)?));
-    }
-    Ok(options)
+    args.connect.apply(options)
 }
 
 struct Capture {

@@ -20,6 +20,11 @@ use crate::signals::shutdown_signal;
 ///
 /// Starts a server with an agent that asks before it acts. On a terminal, prints the announcements and reads your answers.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep demo
+  aaep demo banking
+  aaep demo --list")]
 pub(crate) struct DemoArgs {
     /// Scene to play [default: all]
     #[arg(value_name = "SCENE", value_parser = parse_scene)]

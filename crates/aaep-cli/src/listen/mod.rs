@@ -19,7 +19,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use aaep_announce::{Phrases, Profile, SubscriberKind};
-use aaep_client::{ConnectOptions, TlsOptions};
+use aaep_client::ConnectOptions;
 use aaep_listen::Listener;
 use aaep_runtime::Clock;
 use aaep_voice::{Sounds, VoiceConfig};
@@ -28,8 +28,11 @@ pub(crate) use keyboard::spawn_reader;
 pub(crate) use local::LocalProducer;
 pub(crate) use outputs::Outputs;
 pub(crate) use runner::Runner;
+pub(crate) use settings::profile;
 
 use crate::CommandStatus;
+use crate::connect_flags::ConnectFlags;
+use crate::local_agents::find_agents;
 use crate::output::print_error;
 use crate::runtime::runtime;
 use crate::signals::shutdown_signal;
@@ -43,11 +46,18 @@ pub(crate) const MAX_WAITING_LINES: usize = 16;
 /// Listen to agents and answer their questions.
 ///
 /// Prints one line per event and reads commands and answers from the terminal: type a word or a letter, then Enter.
-/// Type help for a list. Without a terminal it only prints.
+/// Type help for a list. Without a terminal it only prints. Without an address it finds your agents on this machine.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep listen
+  aaep listen localhost:8377 --speak
+  aaep listen wss://agents.example/aaep/v1/ws --token token.txt
+  aaep listen https://localhost:8377 --ca cert.pem")]
 pub(crate) struct Args {
-    /// Addresses of the agents: http, https, ws, wss, unix or stdio
-    #[arg(value_name = "ADDRESS", required = true)]
+    /// Addresses of the agents: a host with a port, or http, https, ws, wss, grpc, grpcs, unix or stdio [default: the agents of
+    /// this user on this machine, found by their sockets and at port 8377]
+    #[arg(value_name = "ADDRESS")]
     addresses: Vec<String>,
     /// Speak events through speech-dispatcher
     #[arg(long)]
@@ -55,10 +65,10 @@ pub(crate) struct Args {
     /// Show events on a braille display through BRLTTY
     #[arg(long)]
     braille: bool,
-    /// Play sounds for events: a directory of sound files, `bell` or `none`
+    /// Play sounds for events: a directory of sound files, `bell` or `none` [default: bell on a terminal, else none]
     #[arg(long, value_name = "SOUNDS")]
     sounds: Option<String>,
-    /// Profile file (TOML): languages, verbosity, voice and more
+    /// Profile file (TOML): languages, verbosity, voice and more [default: ~/.config/aaep/profile.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
     /// Print one JSON object per line, for programs
@@ -70,18 +80,11 @@ pub(crate) struct Args {
     /// Command that answers questions: reads JSON on stdin, prints `accept`, `reject` or `answer TEXT`
     #[arg(long, value_name = "COMMAND")]
     on_prompt: Option<String>,
-    /// File with the bearer token [default: the variable AAEP_TOKEN]
-    #[arg(long, value_name = "FILE")]
-    token: Option<PathBuf>,
-    /// Additional certificate authorities to trust (PEM)
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
     /// Listen only to agents with a signed manifest
     #[arg(long)]
     signed_only: bool,
-    /// Allow unencrypted connections to other hosts
-    #[arg(long)]
-    plain: bool,
+    #[command(flatten)]
+    connect: ConnectFlags,
 }
 
 pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
@@ -104,8 +107,9 @@ async fn listen(args: Args) -> Result<io::Result<CommandStatus>, String> {
     let phrases = Phrases::for_languages(&profile.languages);
     let voice_result = if args.speak { Some(outputs.set_voice(true, phrases).await) } else { None };
     let clock = Clock::new();
-    let source = RemoteProducers::connect(&args.addresses, &options, clock)?;
-    let mut listener = Listener::new(profile, &args.addresses);
+    let addresses = if args.addresses.is_empty() { found_agents().await? } else { args.addresses };
+    let source = RemoteProducers::connect(&addresses, &options, clock)?;
+    let mut listener = Listener::new(profile, &addresses);
     if args.on_prompt.is_some() {
         listener = listener.with_prompt_hook();
     }
@@ -134,6 +138,17 @@ async fn listen(args: Args) -> Result<io::Result<CommandStatus>, String> {
     Ok(run_to_end(&mut runner).await)
 }
 
+/// Returns the addresses of the agents of this user on this machine.
+async fn found_agents() -> Result<Vec<String>, String> {
+    let found = find_agents().await;
+    if found.is_empty() {
+        return Err("no agent of yours was found on this machine; start one, such as: aaep demo, or give an address, \
+            such as: aaep listen http://127.0.0.1:8377"
+            .to_owned());
+    }
+    Ok(found.iter().map(ToString::to_string).collect())
+}
+
 async fn run_to_end(runner: &mut Runner<RemoteProducers>) -> io::Result<CommandStatus> {
     runner.run(shutdown_signal()).await?;
     runner.finish(false).await?;
@@ -150,29 +165,11 @@ fn options(args: &Args, profile: &Profile) -> Result<ConnectOptions, String> {
         ConnectOptions::new(format!("aaep-listen-{}", std::process::id()), capabilities).outlive_producer();
     options.config.request.subscriber_name = Some("aaep listen".to_owned());
     options.config.request.subscriber_version = Some(env!("CARGO_PKG_VERSION").to_owned());
-    options.allow_insecure = args.plain;
-    if let Some(token) = token(args)? {
-        options = options.bearer(token);
-    }
-    if let Some(path) = &args.ca {
-        let authorities = std::fs::read(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-        options = options.tls(TlsOptions::new().authorities(authorities));
-    }
+    options = args.connect.apply(options)?;
     if let Some(directory) = settings::state_directory() {
         options = options.remember_keys(directory.join("known-keys.json"));
     }
     Ok(options)
-}
-
-fn token(args: &Args) -> Result<Option<String>, String> {
-    let token = match &args.token {
-        Some(path) => {
-            let text = aaep_keys::file::read_secret(path).map_err(|fault| format!("{}: {fault}", path.display()))?;
-            Some(text)
-        }
-        None => std::env::var("AAEP_TOKEN").ok(),
-    };
-    Ok(token.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
 fn outputs(args: &Args, profile: &Profile) -> Result<Outputs, String> {

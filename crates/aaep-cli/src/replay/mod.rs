@@ -25,6 +25,11 @@ const MAX_REPORTED_LINES: u64 = 20;
 ///
 /// Events are sent as they were recorded. Questions of a recording cannot be answered. See docs/guide/recording.md.
 #[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  aaep replay session.ndjson
+  aaep replay session.ndjson --describe
+  aaep replay session.ndjson --svg session.svg")]
 pub(crate) struct ReplayArgs {
     /// Recording made by `aaep capture`; '-' for stdin
     file: PathBuf,

@@ -14,6 +14,8 @@ use crate::output::{Escaped, count};
 const MAX_SESSIONS: usize = 1000;
 /// Maximum number of sentences per session.
 const MAX_SENTENCES: usize = 10_000;
+/// Maximum number of questions per session that are marked in a picture.
+const MAX_QUESTIONS: usize = 1000;
 /// Maximum number of characters repeated of one output.
 const MAX_OUTPUT_CHARS: usize = 4000;
 /// Maximum number of concurrent outputs per session.
@@ -38,6 +40,8 @@ pub(super) struct SessionSummary {
     pub(super) events: u64,
     pub(super) story: Vec<SummarySentence>,
     pub(super) states: Vec<StateSpan>,
+    /// The questions that were asked.
+    pub(super) questions: Vec<SummarySentence>,
     /// Number of sentences and states left out because there are too many.
     pub(super) left_out: u64,
 }
@@ -150,6 +154,7 @@ impl SessionSummaryBuilder {
             events: 0,
             story: Vec::new(),
             states: Vec::new(),
+            questions: Vec::new(),
             left_out: 0,
         };
         let began = first.envelope.timestamp.micros();
@@ -185,6 +190,7 @@ impl SessionSummaryBuilder {
             }
             _ => {}
         }
+        self.question(at, event);
         let (text, end) = sentence(event);
         if end.is_some() {
             self.flush_outputs(at);
@@ -194,6 +200,19 @@ impl SessionSummaryBuilder {
         }
         if let Some(end) = end {
             self.session.end = end;
+        }
+    }
+
+    fn question(&mut self, at_ms: u64, event: &Event) {
+        let asked = match &event.payload {
+            Payload::AwaitingConfirmation(asked) => &asked.action,
+            Payload::AwaitingClarification(asked) => &asked.question,
+            _ => return,
+        };
+        if self.session.questions.len() < MAX_QUESTIONS {
+            self.session.questions.push(SummarySentence { at_ms, text: end_sentence(asked) });
+        } else {
+            self.session.left_out += 1;
         }
     }
 
@@ -358,10 +377,22 @@ impl SessionSummary {
     }
 }
 
+impl SessionSummary {
+    /// Returns the questions as a sentence that follows that of the states. Empty if there are none.
+    fn questions_in_words(&self) -> String {
+        let question =
+            |asked: &SummarySentence| format!(" Question at {} seconds: {}", seconds(asked.at_ms), asked.text);
+        self.questions.iter().map(question).collect()
+    }
+}
+
 impl Summary {
-    /// Returns one line for each session with its states.
+    /// Returns one line for each session with its states and questions.
     pub(super) fn state_lines(&self) -> impl Iterator<Item = String> {
-        self.sessions.iter().map(|session| format!("{}. {}", session.heading(), session.states_in_words()))
+        let line = |session: &SessionSummary| {
+            format!("{}. {}{}", session.heading(), session.states_in_words(), session.questions_in_words())
+        };
+        self.sessions.iter().map(line)
     }
 
     /// Writes the description as text.

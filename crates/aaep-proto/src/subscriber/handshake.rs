@@ -175,9 +175,8 @@ impl Subscriber {
     }
 
     fn begin_subscription(&mut self, cx: &mut Cx<'_>, accepted: &SubscriptionAccepted) {
-        let again = self.agent.is_some();
+        let again = std::mem::replace(&mut self.has_subscribed, true);
         self.subscription = Some(accepted.subscription_id.clone());
-        self.agent = Some(accepted.producer.agent_id.clone());
         self.last_event = None;
         if again {
             self.emit(SubscriberEvent::Gap(Gap::Away));

@@ -226,8 +226,8 @@ pub struct Subscriber {
     sessions: BTreeMap<receive::SessionKey, FollowedSession>,
     /// Counts events, to find the session that was idle longest.
     clock: u64,
-    /// The agent that accepted the subscription. Another one in an event is reported by a notice.
-    agent: Option<String>,
+    /// Whether a subscription was accepted before.
+    has_subscribed: bool,
     prompts: Prompts,
     flood: FloodGuard,
     notice_limiter: NoticeLimiter,
@@ -258,7 +258,7 @@ impl Subscriber {
             event_ids: Recent::new(limits::RECEIVED_EVENT_IDS),
             sessions: BTreeMap::new(),
             clock: 0,
-            agent: None,
+            has_subscribed: false,
             prompts: Prompts::default(),
             notice_limiter: NoticeLimiter::default(),
             counts: SubscriberStats::default(),

@@ -86,8 +86,6 @@ notices! {
     UnfitManifest(why: String) = "The manifest of the agent does not fit: {why}",
     /// The producer signs with another key than before.
     KeyChanged(agent: String) = "Warning: {agent} signs with another key than before. It may be someone else.",
-    /// An event names another producer than the one that serves.
-    OtherAgent(agent: String) = "An event comes from {agent}, not from the agent that serves.",
     /// The terms do not let this subscriber answer questions of this kind.
     CannotAnswer(kind: &'static str) = "Nobody can answer {kind} of the agent from here: the terms do not include it.",
     /// The producer did not ask the agent to stop.

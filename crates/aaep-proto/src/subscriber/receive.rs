@@ -102,7 +102,6 @@ impl Subscriber {
             return;
         }
         self.last_event = Some(event.envelope.event_id.clone());
-        self.check_agent(cx, &event);
         let key = session_key(&event);
         self.follow(cx, &key);
         let mut ordered = Vec::new();
@@ -133,14 +132,6 @@ impl Subscriber {
                 self.notice(cx, Notice::ReusedId(id.clone()));
                 false
             }
-        }
-    }
-
-    fn check_agent(&mut self, cx: &Cx<'_>, event: &Event) {
-        let named = &event.envelope.producer.agent_id;
-        if self.agent.as_ref().is_some_and(|agent| agent != named) {
-            let notice = Notice::OtherAgent(Notice::clip(named));
-            self.notice(cx, notice);
         }
     }
 

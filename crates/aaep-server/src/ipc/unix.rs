@@ -74,18 +74,32 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
 }
 
 impl IpcListener {
-    /// Binds the socket, with a file and a directory that only their owner can access.
+    /// Binds the socket at the configured path or at the default one. If another server of the same agent uses the default
+    /// one, the id of this process is added to the name, so that both can be found.
     pub(crate) async fn open(config: &Config) -> Result<IpcListener, ConfigError> {
-        let path = config.transports.unix_path.clone().unwrap_or_else(|| default_path(&config.agent_id));
-        let error = |e: &dyn std::fmt::Display| ConfigError(format!("cannot listen on {}: {e}", path.display()));
+        let path = config.transports.unix_path.clone();
+        let default = path.is_none();
+        let path = path.unwrap_or_else(|| default_path(&config.agent_id));
+        match IpcListener::bind(path.clone()).await {
+            Err(error) if default && error.kind() == io::ErrorKind::AddrInUse => {
+                let other = default_path(&format!("{}-{}", config.agent_id, std::process::id()));
+                IpcListener::bind(other.clone()).await.map_err(|error| (other, error))
+            }
+            result => result.map_err(|error| (path, error)),
+        }
+        .map_err(|(path, error)| ConfigError(format!("cannot listen on {}: {error}", path.display())))
+    }
+
+    /// Binds the socket, with a file and a directory that only their owner can access.
+    async fn bind(path: PathBuf) -> io::Result<IpcListener> {
         let directory = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        private_directory(directory).map_err(|e| error(&e))?;
-        let lock = lock(&path).map_err(|e| error(&e))?;
-        remove_stale(&path).await.map_err(|e| error(&e))?;
+        private_directory(directory)?;
+        let lock = lock(&path)?;
+        remove_stale(&path).await?;
         // Until the mode of the file is set, the directory keeps other users out.
-        let listener = UnixListener::bind(&path).map_err(|e| error(&e))?;
-        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(|e| error(&e))?;
-        let identity = identity(&std::fs::symlink_metadata(&path).map_err(|e| error(&e))?);
+        let listener = UnixListener::bind(&path)?;
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        let identity = identity(&std::fs::symlink_metadata(&path)?);
         Ok(IpcListener { listener, file: SocketFile { path, identity, _lock: lock } })
     }
 

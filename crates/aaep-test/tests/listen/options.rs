@@ -92,7 +92,7 @@ fn sounds_are_played_from_files() {
 #[test]
 fn token_authenticates_the_listener() {
     let home = Home::new();
-    let made: Value = serde_json::from_str(&home.run(&["token", "static", "--principal", "me", "--json"])).unwrap();
+    let made: Value = serde_json::from_str(&home.run(&["token", "static", "--subject", "me", "--json"])).unwrap();
     let tokens = home.file("tokens", made["line"].as_str().unwrap());
     let token = home.file("token", made["token"].as_str().unwrap());
     let wrong = home.file("wrong", "wrong");

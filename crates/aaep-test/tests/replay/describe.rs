@@ -54,7 +54,9 @@ fn svg_has_a_title_and_a_description_of_all_it_shows() {
     let dir = RecordingDir::new();
     let left = run(&["replay", "--svg", &dir.name("states.svg"), &banking()]);
     assert_eq!((left.code, left.err.as_str()), (Some(0), ""));
-    let words = format!("Harbour Bank Helper, session sess_7b1f0c52d9e84a36. {}", BANKING.lines().last().unwrap());
+    let states = BANKING.lines().last().unwrap();
+    let asked = "Question at 3.8 seconds: Transfer 500 dollars from checking to savings.";
+    let words = format!("Harbour Bank Helper, session sess_7b1f0c52d9e84a36. {states} {asked}");
     assert_eq!(left.out, std::slice::from_ref(&words), "the same facts, as text");
     let text = std::fs::read_to_string(dir.path("states.svg")).unwrap();
     let svg = roxmltree::Document::parse(&text).unwrap();
@@ -67,6 +69,10 @@ fn svg_has_a_title_and_a_description_of_all_it_shows() {
     assert_eq!(child("desc").text(), Some(words.as_str()));
     let bars = svg.children().filter(|node| node.attribute("class") == Some("bar"));
     assert_eq!(bars.count(), 7);
+    let questions: Vec<_> = svg.children().filter(|node| node.attribute("class") == Some("question")).collect();
+    assert_eq!(questions.len(), 1);
+    let title = questions[0].first_element_child().unwrap();
+    assert_eq!(title.text(), Some(asked));
 }
 
 /// Returns a recording with invalid lines, and their numbers.
