@@ -55,6 +55,9 @@ pub(crate) struct ServerFlags {
     /// Web origin whose pages may connect (repeatable)
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<String>,
+    /// Trusted proxy that terminates TLS: an address or network such as 10.0.0.2 or 10.0.0.0/24 (repeatable)
+    #[arg(long, value_name = "ADDRESS")]
+    behind_proxy: Vec<String>,
     /// Data directory; without it nothing survives a restart
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -100,7 +103,8 @@ impl ServerFlags {
                 layer.set(name, text);
             }
         }
-        for (name, list) in [("hosts", self.hosts), ("origins", self.origins)] {
+        let lists = [("hosts", self.hosts), ("origins", self.origins), ("behind_proxy", self.behind_proxy)];
+        for (name, list) in lists {
             if !list.is_empty() {
                 layer.set(name, list);
             }

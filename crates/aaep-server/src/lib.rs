@@ -13,6 +13,7 @@
 //! | `http`, `grpc`, `ipc`, `stdio` | The transports |
 //! | `agents` | Endpoints for agents in other processes |
 //! | `auth` | Credentials, client certificates, TLS, host and origin checks |
+//! | `proxy`, `forwarded` | Trusted proxies, the headers by which they name the client of a request |
 //! | `admission` | Limits per peer and in total: connections, subscriptions, memory, rates |
 //! | `metrics`, `published_manifest` | Prometheus metrics, the signed manifest |
 
@@ -24,12 +25,14 @@ mod close;
 mod config;
 pub mod connection;
 mod context;
+mod forwarded;
 mod grpc;
 mod http;
 pub mod ipc;
 mod listeners;
 mod metrics;
 mod peer;
+mod proxy;
 mod published_manifest;
 mod server;
 pub mod stdio;
@@ -39,6 +42,8 @@ pub use config::{
     AuthConfig, Config, ConfigError, DataConfig, Layer, Limits, LogConfig, SigningConfig, TlsConfig, Transports,
 };
 pub use context::ServerContext;
+pub use listeners::InheritedListeners;
 pub use metrics::Transport;
 pub use peer::Peer;
+pub use proxy::{ProxyNetwork, ProxyNetworkError};
 pub use server::{RunningServer, Server};

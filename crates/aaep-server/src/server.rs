@@ -9,7 +9,6 @@ use aaep::Producer;
 use aaep_proto::binding::{TransportKind, path};
 use aaep_proto::message::Manifest;
 use axum::Router;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
@@ -21,7 +20,8 @@ use crate::config::{Config, ConfigError};
 use crate::context::{AppState, ServerContext, stopped};
 use crate::http;
 use crate::http::listener::HttpListener;
-use crate::listeners::{BoundAddresses, ExtraListeners};
+use crate::listeners::{BoundAddresses, ExtraListeners, InheritedListeners, listen_tcp};
+use crate::proxy::TrustedProxies;
 use crate::published_manifest::PublishedManifest;
 
 /// How often the key, certificate and credential files are checked for changes.
@@ -48,6 +48,7 @@ pub struct Server {
     more: Router,
     agents: bool,
     fast_path: bool,
+    inherited: InheritedListeners,
 }
 
 impl Server {
@@ -101,7 +102,8 @@ impl Server {
 
     /// Creates a server for a producer.
     pub fn new(config: Config, producer: Producer) -> Server {
-        Server { config, producer, more: Router::new(), agents: false, fast_path: true }
+        let (more, inherited) = (Router::new(), InheritedListeners::default());
+        Server { config, producer, more, agents: false, fast_path: true, inherited }
     }
 
     /// Adds endpoints. The host and origin checks apply to them too.
@@ -116,6 +118,12 @@ impl Server {
         self
     }
 
+    /// Uses listening sockets that another process has opened. They need the same credentials and TLS as any others.
+    pub fn with_listeners(mut self, inherited: InheritedListeners) -> Server {
+        self.inherited = inherited;
+        self
+    }
+
     /// Leaves event streams and WebSockets to hyper. For tests that compare both paths.
     #[doc(hidden)]
     pub fn without_fast_path(mut self) -> Server {
@@ -125,15 +133,16 @@ impl Server {
 
     /// Opens all transports.
     pub async fn start(self) -> Result<RunningServer, ConfigError> {
-        let Server { config, producer, mut more, agents, fast_path } = self;
+        let Server { mut config, producer, mut more, agents, fast_path, mut inherited } = self;
+        inherited.configure(&mut config)?;
         config.check()?;
         let authenticator = Arc::new(Authenticator::new(&config)?);
         let certificates = config.tls.as_ref().map(|tls| Certificates::load(tls, &authenticator)).transpose()?;
         let tls = certificates.as_ref().map(|c| c.server_config(&[b"h2", b"http/1.1"])).transpose()?;
         let bind_error = |e: std::io::Error| ConfigError(format!("cannot listen on {}: {e}", config.listen));
-        let listener = TcpListener::bind(config.listen).await.map_err(bind_error)?;
+        let listener = listen_tcp(inherited.http.take(), config.listen).await.map_err(bind_error)?;
         let address = listener.local_addr().map_err(bind_error)?;
-        let extra = ExtraListeners::open(&config).await?;
+        let extra = ExtraListeners::open(&config, inherited).await?;
         let extra_addresses = extra.addresses.clone();
         let (stop, stopping) = watch::channel(false);
         let context = ServerContext::new(producer.clone(), config.limits.clone(), stopping);
@@ -145,7 +154,8 @@ impl Server {
         if authenticator.is_open() {
             tracing::info!("no credentials configured: every user of this machine may subscribe and reply");
         }
-        let app = AppState { context: context.clone(), authenticator, published };
+        let proxies = TrustedProxies::new(&config.behind_proxy);
+        let app = AppState { context: context.clone(), authenticator, published, proxies: proxies.clone() };
         tokio::spawn(reload_files(app.clone(), certificates.clone()));
         let mut tasks = extra.serve(&app, certificates.as_ref()).await?;
         if agents {
@@ -153,7 +163,8 @@ impl Server {
             more = more.merge(agents::router(agents).with_state(app.clone()));
         }
         let router = http::router(app, &config.transports, more);
-        let http = HttpListener { context: context.clone(), router, tls: tls.map(TlsAcceptor::from), fast_path };
+        let tls = tls.map(TlsAcceptor::from);
+        let http = HttpListener { context: context.clone(), router, tls, proxies, fast_path };
         tasks.push(tokio::spawn(http.run(listener)));
         tracing::info!(%address, tls = config.tls.is_some(), "listening");
         Ok(RunningServer { address, extra_addresses, context, stop, tasks, config })
@@ -175,7 +186,7 @@ fn transport_names(config: &Config, extra: &ExtraListeners) -> Vec<String> {
 }
 
 fn manifest_uri(config: &Config, address: SocketAddr) -> String {
-    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let scheme = if config.tls.is_some() || config.is_behind_proxy() { "https" } else { "http" };
     let host = config.hosts.first().cloned().unwrap_or_else(|| address.to_string());
     format!("{scheme}://{host}{}", path::MANIFEST)
 }

@@ -112,12 +112,16 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// What is known about a connection before any request.
+/// What is known about a connection and the client of a request on it.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionInfo {
     /// The address of the peer.
-    pub(crate) address: SocketAddr,
-    /// The client certificate, if it has one.
+    pub(crate) peer: SocketAddr,
+    /// The address of the client: that of the peer, unless the peer is a trusted proxy.
+    pub(crate) client: IpAddr,
+    /// Whether the connection uses TLS.
+    pub(crate) is_encrypted: bool,
+    /// The certificate of the client, if it has one.
     pub(crate) certificate: Option<Arc<ClientCertificate>>,
     /// Its connection slot.
     pub(crate) slot: Arc<ConnectionSlot>,
