@@ -67,5 +67,5 @@ pub use aaep_proto::{id, message};
 
 /// Compiles the code in the README.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;
