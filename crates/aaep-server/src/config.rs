@@ -406,6 +406,21 @@ impl Config {
         }
     }
 
+    /// Rejects settings that need a Cargo feature which this build does not have.
+    pub(crate) fn check_features(&self) -> Result<(), ConfigError> {
+        let needed = [
+            ("tls", "tls", self.tls.is_some() && !cfg!(feature = "tls")),
+            ("transports.grpc", "grpc", self.transports.grpc.is_some() && !cfg!(feature = "grpc")),
+            ("data.dir", "store", self.data.dir.is_some() && !cfg!(feature = "store")),
+        ];
+        match needed.into_iter().find(|(_, _, is_missing)| *is_missing) {
+            None => Ok(()),
+            Some((setting, feature, _)) => Err(ConfigError(format!(
+                "{setting} is not available in this build: build aaep-server with the feature {feature}"
+            ))),
+        }
+    }
+
     /// Returns whether a proxy terminates TLS for the server.
     pub(crate) fn is_behind_proxy(&self) -> bool {
         !self.behind_proxy.is_empty()
@@ -424,6 +439,7 @@ impl Config {
 
     /// Rejects addresses that other machines can reach without TLS and credentials (8.2.7, 8.2.8).
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        self.check_features()?;
         if self.is_behind_proxy() {
             self.check_proxy()?;
         }

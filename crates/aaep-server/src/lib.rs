@@ -26,6 +26,7 @@ mod config;
 pub mod connection;
 mod context;
 mod forwarded;
+#[cfg(feature = "grpc")]
 mod grpc;
 mod http;
 pub mod ipc;

@@ -5,15 +5,18 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use aaep_proto::binding::TransportKind;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsAcceptor;
 
 use crate::auth::tls::Certificates;
 use crate::config::{Config, ConfigError};
 use crate::context::AppState;
+#[cfg(feature = "grpc")]
 use crate::http::listener::HttpListener;
-use crate::{grpc, http, ipc};
+use crate::ipc;
+#[cfg(feature = "grpc")]
+use crate::{grpc, http};
 
 /// Listening sockets that another process has opened, such as a service manager. A server uses them instead of binding the
 /// addresses of its configuration.
@@ -115,11 +118,12 @@ impl ExtraListeners {
 
     /// Returns the names of the transports in the manifest.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
-        let named = [(self.ipc.is_some(), ipc::NAME), (self.grpc.is_some(), grpc::NAME)];
+        let named = [(self.ipc.is_some(), ipc::NAME), (self.grpc.is_some(), TransportKind::Grpc.as_str())];
         named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name)
     }
 
     /// Starts a task for each listener, which ends when the server stops.
+    #[cfg_attr(not(feature = "grpc"), expect(unused_variables, reason = "the local socket uses no TLS"))]
     pub(crate) async fn serve(
         self,
         app: &AppState,
@@ -130,8 +134,9 @@ impl ExtraListeners {
             tracing::info!(path = %listener.path().display(), "listening on the local socket");
             tasks.push(tokio::spawn(ipc::serve(listener, app.context.clone())));
         }
+        #[cfg(feature = "grpc")]
         if let Some(listener) = self.grpc {
-            let tls = certificates.map(|c| c.server_config(&[b"h2"])).transpose()?.map(TlsAcceptor::from);
+            let tls = certificates.map(|c| c.acceptor(&[b"h2"])).transpose()?;
             let router = http::guarded(grpc::router(app.clone()).await?, app.clone());
             tracing::info!(address = ?self.addresses.grpc, tls = tls.is_some(), "listening for gRPC");
             let (context, proxies) = (app.context.clone(), app.proxies.clone());

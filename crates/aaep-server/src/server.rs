@@ -11,7 +11,6 @@ use aaep_proto::message::Manifest;
 use axum::Router;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsAcceptor;
 
 use crate::agents::{self, AgentRegistry};
 use crate::auth::Authenticator;
@@ -60,7 +59,20 @@ impl Server {
     /// Creates a producer that records its state in `data.dir` of the configuration, and recovers what was recorded there.
     /// Without `data.dir` its state is in memory. Reads files.
     pub fn durable_producer(config: &Config) -> Result<Producer, ConfigError> {
-        let Some(dir) = &config.data.dir else { return Ok(Server::producer(config)) };
+        config.check_features()?;
+        match &config.data.dir {
+            Some(dir) => Server::stored_producer(config, dir),
+            None => Ok(Server::producer(config)),
+        }
+    }
+
+    #[cfg(not(feature = "store"))]
+    fn stored_producer(config: &Config, _: &Path) -> Result<Producer, ConfigError> {
+        config.check_features().map(|()| Server::producer(config))
+    }
+
+    #[cfg(feature = "store")]
+    fn stored_producer(config: &Config, dir: &Path) -> Result<Producer, ConfigError> {
         let retention = aaep_store::Retention { days: config.data.days, bytes: config.data.bytes };
         let (store, restored) =
             aaep_store::Store::open(dir, retention).map_err(|error| ConfigError(error.to_string()))?;
@@ -92,7 +104,7 @@ impl Server {
             (transports.sse, TransportKind::Sse.as_str()),
             (transports.websocket, TransportKind::WebSocket.as_str()),
             (transports.unix, crate::ipc::NAME),
-            (transports.grpc.is_some(), crate::grpc::NAME),
+            (transports.grpc.is_some(), TransportKind::Grpc.as_str()),
         ];
         let names = named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name.to_owned()).collect();
         let manifest = producer.manifest(names).await.map_err(producer_ended)?;
@@ -138,7 +150,7 @@ impl Server {
         config.check()?;
         let authenticator = Arc::new(Authenticator::new(&config)?);
         let certificates = config.tls.as_ref().map(|tls| Certificates::load(tls, &authenticator)).transpose()?;
-        let tls = certificates.as_ref().map(|c| c.server_config(&[b"h2", b"http/1.1"])).transpose()?;
+        let tls = certificates.as_ref().map(|c| c.acceptor(&[b"h2", b"http/1.1"])).transpose()?;
         let bind_error = |e: std::io::Error| ConfigError(format!("cannot listen on {}: {e}", config.listen));
         let listener = listen_tcp(inherited.http.take(), config.listen).await.map_err(bind_error)?;
         let address = listener.local_addr().map_err(bind_error)?;
@@ -163,7 +175,6 @@ impl Server {
             more = more.merge(agents::router(agents).with_state(app.clone()));
         }
         let router = http::router(app, &config.transports, more);
-        let tls = tls.map(TlsAcceptor::from);
         let http = HttpListener { context: context.clone(), router, tls, proxies, fast_path };
         tasks.push(tokio::spawn(http.run(listener)));
         tracing::info!(%address, tls = config.tls.is_some(), "listening");

@@ -2,6 +2,7 @@
 
 pub(crate) mod credentials;
 mod reload;
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 pub(crate) mod tls;
 
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +12,8 @@ use axum::http::HeaderMap;
 use axum::http::header;
 
 use crate::admission::connection_slots::ConnectionSlot;
-use crate::auth::credentials::{AcceptedCredentials, ClientCertificate, Credentials, PresentedCredentials};
+use crate::auth::credentials::{AcceptedCredentials, Credentials, PresentedCredentials};
+use crate::auth::tls::ClientCertificate;
 use crate::config::{Config, ConfigError};
 use crate::metrics::Transport;
 use crate::peer::Peer;

@@ -17,7 +17,6 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio_rustls::{Accept, TlsAcceptor};
 use tower::Service;
 
 use super::fast_path::{FastPath, SharedIo, TakeoverTarget};
@@ -26,7 +25,7 @@ use crate::admission::connection_slots::{ConnectionOrigin, ConnectionSlot};
 use crate::admission::http2_frames::Http2FrameLimit;
 use crate::admission::idle::{IdleAction, IdleTimer, TrackedBody};
 use crate::auth::ConnectionInfo;
-use crate::auth::credentials::ClientCertificate;
+use crate::auth::tls::{TlsAcceptor, TlsHandshake, client_certificate};
 use crate::config::Limits;
 use crate::context::{ServerContext, stopped};
 use crate::proxy::TrustedProxies;
@@ -133,7 +132,7 @@ impl HttpListener {
         }
     }
 
-    async fn serve_tls(self: Arc<Self>, accept: Accept<TcpStream>, info: ConnectionInfo) {
+    async fn serve_tls(self: Arc<Self>, accept: TlsHandshake, info: ConnectionInfo) {
         let slot = info.slot.clone();
         tokio::select! {
             () = self.tls_handshake(accept, info) => {}
@@ -141,11 +140,11 @@ impl HttpListener {
         }
     }
 
-    async fn tls_handshake(&self, accept: Accept<TcpStream>, mut info: ConnectionInfo) {
+    async fn tls_handshake(&self, accept: TlsHandshake, mut info: ConnectionInfo) {
         let address = info.peer;
         match Box::pin(tokio::time::timeout(self.context.limits.request(), accept)).await {
             Ok(Ok(stream)) => {
-                info.certificate = stream.get_ref().1.peer_certificates().and_then(ClientCertificate::of);
+                info.certificate = client_certificate(&stream);
                 if info.certificate.is_some() {
                     info.slot.mark_authenticated();
                 }
