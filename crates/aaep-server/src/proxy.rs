@@ -136,3 +136,59 @@ fn forwarding_headers(headers: &HeaderMap) -> ForwardingHeaders<'_> {
         x_host: all("x-forwarded-host"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderName;
+
+    use super::*;
+    use crate::admission::connection_slots::{ConnectionOrigin, ConnectionSlots};
+    use crate::config::Limits;
+
+    fn connection(peer: &str, is_encrypted: bool) -> ConnectionInfo {
+        let peer = std::net::SocketAddr::new(peer.parse().unwrap(), 1);
+        let slot = ConnectionSlots::new(&Limits::default()).admit(ConnectionOrigin::Local).unwrap().slot;
+        ConnectionInfo { peer, client: peer.ip(), is_encrypted, certificate: None, slot }
+    }
+
+    fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
+        list.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
+    }
+
+    fn forwarded() -> HeaderMap {
+        headers(&[("x-forwarded-for", "192.0.2.7"), ("x-forwarded-proto", "https")])
+    }
+
+    #[test]
+    fn only_named_proxies_can_forward_requests() {
+        let proxies = TrustedProxies::new(&["10.0.0.2".parse().unwrap(), "fd00::/64".parse().unwrap()]);
+        let client = ForwardedClient { address: "192.0.2.7".parse().unwrap(), encrypted: true, host: None };
+        for peer in ["10.0.0.2", "::ffff:10.0.0.2", "fd00::9"] {
+            let origin = proxies.origin_of(&connection(peer, false), &forwarded());
+            assert_eq!(origin, Ok(RequestOrigin::Forwarded(client.clone())), "{peer}");
+        }
+        // Others are clients themselves, whatever they send, and must not use an unencrypted connection.
+        for peer in ["10.0.0.3", "::ffff:10.0.0.3", "fd00:0:0:1::9", "192.0.2.7"] {
+            assert!(proxies.origin_of(&connection(peer, false), &forwarded()).is_err(), "{peer}");
+            assert_eq!(proxies.origin_of(&connection(peer, true), &forwarded()), Ok(RequestOrigin::Direct), "{peer}");
+        }
+        for peer in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+            assert_eq!(proxies.origin_of(&connection(peer, false), &forwarded()), Ok(RequestOrigin::Direct), "{peer}");
+        }
+    }
+
+    #[test]
+    fn without_proxies_no_header_counts() {
+        let origin = TrustedProxies::default().origin_of(&connection("10.0.0.2", false), &forwarded());
+        assert_eq!(origin, Ok(RequestOrigin::Direct));
+    }
+
+    #[test]
+    fn client_of_a_proxy_must_use_https() {
+        let proxies = TrustedProxies::new(&["10.0.0.2".parse().unwrap()]);
+        for proto in ["http", "ws", ""] {
+            let headers = headers(&[("x-forwarded-for", "192.0.2.7"), ("x-forwarded-proto", proto)]);
+            assert!(proxies.origin_of(&connection("10.0.0.2", false), &headers).is_err(), "{proto:?}");
+        }
+    }
+}

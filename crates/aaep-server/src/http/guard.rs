@@ -50,7 +50,8 @@ async fn check_source(State(app): State<AppState>, mut request: Request, next: N
         return HttpProblem::new(StatusCode::BAD_REQUEST, detail).into_response();
     };
     let host = forwarded_host.or(host);
-    if !is_probe && !host.as_deref().is_some_and(|host| app.authenticator.is_allowed_host(host)) {
+    let own_host = host.as_deref().filter(|host| app.authenticator.is_allowed_host(host));
+    if own_host.is_none() && !is_probe {
         tracing::info!(host, client = ?client_of(&request), "rejected a request for an unknown host name");
         let detail = "Unknown host name. Add it to the setting hosts.";
         return HttpProblem::new(StatusCode::MISDIRECTED_REQUEST, detail).into_response();
@@ -58,7 +59,7 @@ async fn check_source(State(app): State<AppState>, mut request: Request, next: N
     let Some(origin) = request.headers().get(header::ORIGIN).cloned() else {
         return next.run(request).await;
     };
-    let known = origin.to_str().is_ok_and(|origin| app.authenticator.is_allowed_origin(origin, host.as_deref()));
+    let known = origin.to_str().is_ok_and(|origin| app.authenticator.is_allowed_origin(origin, own_host));
     if !known {
         tracing::info!(?origin, client = ?client_of(&request), "rejected a request of an unknown origin");
         let detail = "Unknown origin. Add it to the setting origins.";

@@ -35,7 +35,8 @@ async fn server_takes_the_sockets_of_its_service_manager() {
     let runtime = tempfile::tempdir().unwrap();
     let path = runtime.path().join("aaep.sock");
     let (http, grpc) = (free_port(), free_port());
-    let sockets = [&format!("127.0.0.1:{http}"), path.to_str().unwrap(), &format!("127.0.0.1:{grpc}")];
+    let addresses = [http, grpc].map(|port| format!("127.0.0.1:{port}"));
+    let sockets: [&str; 3] = [&addresses[0], path.to_str().unwrap(), &addresses[1]];
     let mut process = activate(&sockets, "http:local:grpc", runtime.path(), &[]);
     assert!(wait_for_port(http, || true));
     let line = process.line().unwrap();
