@@ -26,6 +26,7 @@ mod runtime;
 mod schema;
 mod serve;
 mod server_flags;
+mod service_manager;
 mod signals;
 mod stdio;
 mod token;

@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
-use aaep_server::{Config, ConfigError, Layer, RunningServer, Server};
+use aaep_server::{Config, ConfigError, InheritedListeners, Layer, RunningServer, Server};
 
 use crate::CommandStatus;
 use crate::logging::start_logging;
 use crate::output::fail;
 use crate::runtime::runtime;
 use crate::server_flags::ServerFlags;
+use crate::service_manager::{ServiceState, inherited_listeners, notify};
 use crate::signals::shutdown_signal;
 
 /// Serve agents and subscribers until stopped.
@@ -40,21 +41,27 @@ pub(crate) fn run(args: ServeArgs) -> io::Result<CommandStatus> {
         return Ok(CommandStatus::Yes);
     }
     start_logging(&config.log);
+    let inherited = match inherited_listeners() {
+        Ok(listeners) => listeners,
+        Err(error) => return Ok(fail(error)),
+    };
     runtime()?.block_on(async {
-        let server = match open(config).await {
+        let server = match open(config, inherited).await {
             Ok(server) => server,
             Err(error) => return Ok(fail(error)),
         };
         let stop = shutdown_signal();
         writeln!(io::stdout(), "Serving at {}", server.url())?;
+        notify(ServiceState::Ready);
         stop.await;
+        notify(ServiceState::Stopping);
         server.stop("The server is being stopped.").await;
         Ok(CommandStatus::Yes)
     })
 }
 
 /// Starts a server with the agent endpoints.
-async fn open(config: Config) -> Result<RunningServer, ConfigError> {
+async fn open(config: Config, inherited: InheritedListeners) -> Result<RunningServer, ConfigError> {
     let producer = Server::durable_producer(&config)?;
-    Server::new(config, producer).with_agents().start().await
+    Server::new(config, producer).with_agents().with_listeners(inherited).start().await
 }

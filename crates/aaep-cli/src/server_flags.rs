@@ -59,6 +59,10 @@ pub(crate) struct ServerFlags {
     /// Web origin whose pages may connect (repeatable) [env: AAEP_ORIGINS, separated by commas]
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<String>,
+    /// Trusted proxy that terminates TLS: an address or network such as 10.0.0.2 or 10.0.0.0/24 (repeatable)
+    /// [default: none] [env: AAEP_BEHIND_PROXY, separated by commas]
+    #[arg(long, value_name = "ADDRESS")]
+    behind_proxy: Vec<String>,
     /// Data directory [default: none, so that nothing survives a restart] [env: AAEP_DATA__DIR]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -130,7 +134,12 @@ impl ServerFlags {
                 layer.set_flag(flag, name, text);
             }
         }
-        for (flag, name, list) in [("--host", "hosts", self.hosts), ("--origin", "origins", self.origins)] {
+        let lists = [
+            ("--host", "hosts", self.hosts),
+            ("--origin", "origins", self.origins),
+            ("--behind-proxy", "behind_proxy", self.behind_proxy),
+        ];
+        for (flag, name, list) in lists {
             if !list.is_empty() {
                 layer.set_flag(flag, name, list);
             }

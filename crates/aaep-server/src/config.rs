@@ -14,6 +14,8 @@ use toml::{Table, Value};
 pub use layer::Layer;
 use layer::{settings, variable_of};
 
+use crate::proxy::ProxyNetwork;
+
 /// The configuration of a server.
 ///
 /// ```
@@ -42,6 +44,9 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Web origins whose pages may use the server.
     pub origins: Vec<String>,
+    /// Trusted proxies that terminate TLS for the server: addresses or networks. Their forwarding headers name the client
+    /// of a request. Plain HTTP is then served to them on any address.
+    pub behind_proxy: Vec<ProxyNetwork>,
     /// TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsConfig>,
@@ -68,6 +73,7 @@ impl Default for Config {
             languages: Vec::new(),
             hosts: Vec::new(),
             origins: Vec::new(),
+            behind_proxy: Vec::new(),
             tls: None,
             auth: AuthConfig::default(),
             manifest: SigningConfig::default(),
@@ -372,8 +378,43 @@ impl Config {
         }
     }
 
+    /// Rejects settings that need a Cargo feature which this build does not have.
+    pub(crate) fn check_features(&self) -> Result<(), ConfigError> {
+        let needed = [
+            ("tls", "tls", self.tls.is_some() && !cfg!(feature = "tls")),
+            ("transports.grpc", "grpc", self.transports.grpc.is_some() && !cfg!(feature = "grpc")),
+            ("data.dir", "store", self.data.dir.is_some() && !cfg!(feature = "store")),
+        ];
+        match needed.into_iter().find(|(_, _, is_missing)| *is_missing) {
+            None => Ok(()),
+            Some((setting, feature, _)) => Err(ConfigError(format!(
+                "{setting} is not available in this build: build aaep-server with the feature {feature}"
+            ))),
+        }
+    }
+
+    /// Returns whether a proxy terminates TLS for the server.
+    pub(crate) fn is_behind_proxy(&self) -> bool {
+        !self.behind_proxy.is_empty()
+    }
+
+    /// Rejects a server behind a proxy that does not require tokens, even on a loopback address: the proxy lets other
+    /// machines reach it, and their client certificates end at the proxy.
+    fn check_proxy(&self) -> Result<(), ConfigError> {
+        let missing = match (self.auth.is_set(), self.hosts.is_empty()) {
+            (true, false) => return Ok(()),
+            (false, _) => "tokens (--tokens or --jwks): the proxy lets other machines reach the server",
+            (true, true) => "the host name that clients use (--host)",
+        };
+        Err(ConfigError(format!("behind a proxy the server needs {missing}")))
+    }
+
     /// Rejects addresses that other machines can reach without TLS and credentials (8.2.7, 8.2.8).
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        self.check_features()?;
+        if self.is_behind_proxy() {
+            self.check_proxy()?;
+        }
         if let Some(tls) = &self.tls {
             for (name, flag, file) in [("tls.cert", "--tls-cert", &tls.cert), ("tls.key", "--tls-key", &tls.key)] {
                 if file.as_os_str().is_empty() {
@@ -386,7 +427,8 @@ impl Config {
                 continue;
             }
             let mutual = self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
-            let missing = match (self.tls.is_some(), self.auth.is_set() || mutual) {
+            let is_encrypted = self.tls.is_some() || self.is_behind_proxy();
+            let missing = match (is_encrypted, self.auth.is_set() || mutual) {
                 (true, true) => continue,
                 (false, true) => "a certificate (--tls-cert and --tls-key)",
                 (true, false) => "credentials (--tokens, --jwks or --client-ca)",
@@ -464,5 +506,44 @@ mod tests {
         assert_eq!(Config::default().check(), Ok(()));
         let grpc = Transports { grpc: "0.0.0.0:1".parse().ok(), ..Transports::default() };
         assert!(Config { transports: grpc, ..Config::default() }.check().is_err());
+    }
+
+    #[test]
+    fn plain_http_on_public_addresses_needs_a_proxy_tokens_and_a_host() {
+        let proxied = |listen: &str| Config {
+            listen: listen.parse().unwrap(),
+            behind_proxy: vec!["10.0.0.2".parse().unwrap()],
+            hosts: vec!["agents.example".to_owned()],
+            auth: AuthConfig { tokens: Some("t".into()), ..AuthConfig::default() },
+            ..Config::default()
+        };
+        for listen in ["0.0.0.0:8377", "[::]:8377", "127.0.0.1:8377"] {
+            assert_eq!(proxied(listen).check(), Ok(()));
+            let open = Config { auth: AuthConfig::default(), ..proxied(listen) };
+            assert!(open.check().unwrap_err().to_string().contains("--tokens"), "{listen}: a proxy makes it reachable");
+            let certificates = TlsConfig { client_ca: Some("ca".into()), ..TlsConfig::default() };
+            let mutual = Config { tls: Some(certificates), ..open };
+            assert!(mutual.check().is_err(), "{listen}: client certificates end at the proxy");
+            let nameless = Config { hosts: Vec::new(), ..proxied(listen) };
+            assert!(nameless.check().unwrap_err().to_string().contains("--host"));
+        }
+    }
+
+    #[test]
+    fn proxies_are_addresses_or_networks() {
+        let config = |list: &str| {
+            Config::from_layers([Layer::from_toml(&format!("behind_proxy = {list}")).unwrap()])
+                .map_err(|e| e.to_string())
+        };
+        let good = config(r#"["10.0.0.2", "10.1.2.3/16", "fd00::/8", "::ffff:192.0.2.1"]"#).unwrap();
+        assert!(
+            good.to_toml().contains(r#"["10.0.0.2", "10.1.0.0/16", "fd00::/8", "192.0.2.1"]"#),
+            "{}",
+            good.to_toml()
+        );
+        for wrong in [r#"["proxy.example"]"#, r#"["10.0.0.0/33"]"#, r#"["0.0.0.0/0"]"#, r#"["::/0"]"#, r#"[""]"#] {
+            let error = config(wrong).unwrap_err();
+            assert!(error.contains("is not the address or network of a proxy"), "{error}");
+        }
     }
 }

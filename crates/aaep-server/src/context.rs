@@ -14,6 +14,7 @@ use crate::auth::Authenticator;
 use crate::config::Limits;
 use crate::metrics::Metrics;
 use crate::peer::Peer;
+use crate::proxy::TrustedProxies;
 use crate::published_manifest::PublishedManifest;
 
 /// State that all transports of one server share: the producer, the limits and the metrics.
@@ -86,6 +87,7 @@ pub(crate) struct AppState {
     pub(crate) context: Arc<ServerContext>,
     pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) published: Arc<PublishedManifest>,
+    pub(crate) proxies: TrustedProxies,
 }
 
 /// Waits until the server shuts down.

@@ -1,7 +1,7 @@
 //! The gRPC binding: `aaep.v1.AaepService` with health and reflection, over the same listener, TLS and host checks as
 //! HTTP.
 
-use aaep_proto::binding::{CloseCode, TransportKind, metadata};
+use aaep_proto::binding::{CloseCode, metadata};
 use std::io;
 use std::pin::Pin;
 use std::str::FromStr;
@@ -24,7 +24,8 @@ use tonic::service::Routes;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_health::server::{HealthReporter, health_reporter};
 
-use crate::admission::message_memory::{MessageMemory, MeteredBody};
+use crate::admission::message_memory::MessageMemory;
+use crate::admission::metered_body::MeteredBody;
 use crate::admission::rate::RequestPurpose;
 use crate::auth::{ConnectionInfo, bearer};
 use crate::close::CloseNotifier;
@@ -35,9 +36,6 @@ use crate::context::AppState;
 use crate::context::stopped;
 use crate::metrics::Transport;
 use crate::peer::Peer;
-
-/// The name of the transport in the manifest.
-pub(crate) const NAME: &str = TransportKind::Grpc.as_str();
 
 /// Messages that wait to be written to a stream.
 const MAX_QUEUED_MESSAGES: usize = 16;

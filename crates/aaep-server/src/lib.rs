@@ -14,6 +14,7 @@
 //! | `agents` | Endpoints for agents in other processes |
 //! | `api` | The OpenAPI and AsyncAPI documents |
 //! | `auth` | Credentials, client certificates, TLS, host and origin checks |
+//! | `proxy`, `forwarded` | Trusted proxies, the headers by which they name the client of a request |
 //! | `admission` | Limits per peer and in total: connections, subscriptions, memory, rates |
 //! | `metrics`, `published_manifest` | Prometheus metrics, the signed manifest |
 
@@ -26,12 +27,15 @@ mod close;
 mod config;
 pub mod connection;
 mod context;
+mod forwarded;
+#[cfg(feature = "grpc")]
 mod grpc;
 mod http;
 pub mod ipc;
 mod listeners;
 mod metrics;
 mod peer;
+mod proxy;
 mod published_manifest;
 mod server;
 pub mod stdio;
@@ -41,8 +45,10 @@ pub use config::{
     AuthConfig, Config, ConfigError, DataConfig, Layer, Limits, LogConfig, SigningConfig, TlsConfig, Transports,
 };
 pub use context::ServerContext;
+pub use listeners::InheritedListeners;
 pub use metrics::Transport;
 pub use peer::Peer;
+pub use proxy::{ProxyNetwork, ProxyNetworkError};
 pub use server::{RunningServer, Server, ServerManifest};
 
 /// Compiles the code in the README.

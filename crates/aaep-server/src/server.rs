@@ -9,10 +9,8 @@ use aaep::Producer;
 use aaep_proto::binding::{TransportKind, path};
 use aaep_proto::message::Manifest;
 use axum::Router;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsAcceptor;
 
 use crate::agents::AgentRegistry;
 use crate::auth::Authenticator;
@@ -21,7 +19,8 @@ use crate::config::{Config, ConfigError};
 use crate::context::{AppState, ServerContext, stopped};
 use crate::http;
 use crate::http::listener::HttpListener;
-use crate::listeners::{BoundAddresses, ExtraListeners};
+use crate::listeners::{BoundAddresses, ExtraListeners, InheritedListeners, listen_tcp};
+use crate::proxy::TrustedProxies;
 use crate::published_manifest::PublishedManifest;
 
 /// How often the key, certificate and credential files are checked for changes.
@@ -58,6 +57,7 @@ pub struct Server {
     agents: bool,
     fast_path: bool,
     free_port_if_taken: bool,
+    inherited: InheritedListeners,
 }
 
 impl Server {
@@ -69,7 +69,20 @@ impl Server {
     /// Creates a producer that records its state in `data.dir` of the configuration, and recovers what was recorded there.
     /// Without `data.dir` its state is in memory. Reads files.
     pub fn durable_producer(config: &Config) -> Result<Producer, ConfigError> {
-        let Some(dir) = &config.data.dir else { return Ok(Server::producer(config)) };
+        config.check_features()?;
+        match &config.data.dir {
+            Some(dir) => Server::stored_producer(config, dir),
+            None => Ok(Server::producer(config)),
+        }
+    }
+
+    #[cfg(not(feature = "store"))]
+    fn stored_producer(config: &Config, _: &Path) -> Result<Producer, ConfigError> {
+        config.check_features().map(|()| Server::producer(config))
+    }
+
+    #[cfg(feature = "store")]
+    fn stored_producer(config: &Config, dir: &Path) -> Result<Producer, ConfigError> {
         let retention = aaep_store::Retention { days: config.data.days, bytes: config.data.bytes };
         let (store, restored) =
             aaep_store::Store::open(dir, retention).map_err(|error| ConfigError(error.to_string()))?;
@@ -101,7 +114,7 @@ impl Server {
             (transports.sse, TransportKind::Sse.as_str()),
             (transports.websocket, TransportKind::WebSocket.as_str()),
             (transports.unix, crate::ipc::NAME),
-            (transports.grpc.is_some(), crate::grpc::NAME),
+            (transports.grpc.is_some(), TransportKind::Grpc.as_str()),
         ];
         let names = named.into_iter().filter(|(on, _)| *on).map(|(_, name)| name.to_owned()).collect();
         let manifest = producer.manifest(names).await.map_err(producer_ended)?;
@@ -111,7 +124,15 @@ impl Server {
 
     /// Creates a server for a producer.
     pub fn new(config: Config, producer: Producer) -> Server {
-        Server { config, producer, more: Router::new(), agents: false, fast_path: true, free_port_if_taken: false }
+        Server {
+            config,
+            producer,
+            more: Router::new(),
+            agents: false,
+            fast_path: true,
+            free_port_if_taken: false,
+            inherited: InheritedListeners::default(),
+        }
     }
 
     /// Adds endpoints. The host and origin checks apply to them too.
@@ -132,6 +153,12 @@ impl Server {
         self
     }
 
+    /// Uses listening sockets that another process has opened. They need the same credentials and TLS as any others.
+    pub fn with_listeners(mut self, inherited: InheritedListeners) -> Server {
+        self.inherited = inherited;
+        self
+    }
+
     /// Leaves event streams and WebSockets to hyper. For tests that compare both paths.
     #[doc(hidden)]
     pub fn without_fast_path(mut self) -> Server {
@@ -141,15 +168,23 @@ impl Server {
 
     /// Opens all transports.
     pub async fn start(self) -> Result<RunningServer, ConfigError> {
-        let Server { config, producer, more, agents, fast_path, free_port_if_taken } = self;
+        let Server { mut config, producer, more, agents, fast_path, free_port_if_taken, mut inherited } = self;
+        inherited.configure(&mut config)?;
         config.check()?;
         let authenticator = Arc::new(Authenticator::new(&config)?);
         let certificates = config.tls.as_ref().map(|tls| Certificates::load(tls, &authenticator)).transpose()?;
-        let tls = certificates.as_ref().map(|c| c.server_config(&[b"h2", b"http/1.1"])).transpose()?;
+        let tls = certificates.as_ref().map(|c| c.acceptor(&[b"h2", b"http/1.1"])).transpose()?;
         let bind_error = |e: std::io::Error| bind_error(config.listen, &e);
-        let listener = bind(config.listen, free_port_if_taken).await.map_err(bind_error)?;
+        let inherited_http = inherited.http.take();
+        let listener = match listen_tcp(inherited_http, config.listen).await {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && free_port_if_taken => {
+                listen_tcp(None, SocketAddr::new(config.listen.ip(), 0)).await
+            }
+            result => result,
+        }
+        .map_err(bind_error)?;
         let address = listener.local_addr().map_err(bind_error)?;
-        let extra = ExtraListeners::open(&config).await?;
+        let extra = ExtraListeners::open(&config, inherited).await?;
         let extra_addresses = extra.addresses.clone();
         let (stop, stopping) = watch::channel(false);
         let context = ServerContext::new(producer.clone(), config.limits.clone(), stopping);
@@ -161,25 +196,16 @@ impl Server {
         if authenticator.is_open() {
             tracing::info!("no credentials configured: every user of this machine may subscribe and reply");
         }
-        let app = AppState { context: context.clone(), authenticator, published };
+        let proxies = TrustedProxies::new(&config.behind_proxy);
+        let app = AppState { context: context.clone(), authenticator, published, proxies: proxies.clone() };
         tokio::spawn(reload_files(app.clone(), certificates.clone()));
         let mut tasks = extra.serve(&app, certificates.as_ref()).await?;
         let agents = agents.then(|| AgentRegistry::new(producer.clone(), &config, &context.admission));
         let router = http::router(app, &config.transports, agents, more);
-        let http = HttpListener { context: context.clone(), router, tls: tls.map(TlsAcceptor::from), fast_path };
+        let http = HttpListener { context: context.clone(), router, tls, proxies, fast_path };
         tasks.push(tokio::spawn(http.run(listener)));
         tracing::info!(%address, tls = config.tls.is_some(), "listening");
         Ok(RunningServer { address, extra_addresses, context, stop, tasks, config })
-    }
-}
-
-/// Binds a TCP listener to this address, or to a free port of its host if the port is in use and that is allowed.
-async fn bind(address: SocketAddr, free_port_if_taken: bool) -> std::io::Result<TcpListener> {
-    match TcpListener::bind(address).await {
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && free_port_if_taken => {
-            TcpListener::bind(SocketAddr::new(address.ip(), 0)).await
-        }
-        result => result,
     }
 }
 
@@ -208,7 +234,7 @@ fn transport_names(config: &Config, extra: &ExtraListeners) -> Vec<String> {
 }
 
 fn manifest_uri(config: &Config, address: SocketAddr) -> String {
-    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let scheme = if config.tls.is_some() || config.is_behind_proxy() { "https" } else { "http" };
     let host = config.hosts.first().cloned().unwrap_or_else(|| address.to_string());
     format!("{scheme}://{host}{}", path::MANIFEST)
 }

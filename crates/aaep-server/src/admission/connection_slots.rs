@@ -6,7 +6,7 @@
 //! with one, authenticated peers without one. Within a class the connection that has been in it longest is evicted first.
 
 use std::collections::{BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -20,14 +20,16 @@ use crate::config::Limits;
 pub(crate) enum ConnectionOrigin {
     /// An IPv4 address, or the first 64 bits of an IPv6 address: one host can use every address of such a network.
     Address(IpAddr),
+    /// A trusted proxy, whose connections carry requests of many clients.
+    Proxy,
     /// The local socket or pipe.
     #[cfg_attr(not(any(unix, windows)), expect(dead_code, reason = "there is no local socket"))]
     Local,
 }
 
-impl From<SocketAddr> for ConnectionOrigin {
-    fn from(address: SocketAddr) -> ConnectionOrigin {
-        ConnectionOrigin::Address(match address.ip().to_canonical() {
+impl From<IpAddr> for ConnectionOrigin {
+    fn from(address: IpAddr) -> ConnectionOrigin {
+        ConnectionOrigin::Address(match address.to_canonical() {
             IpAddr::V6(ip) if !ip.is_loopback() => {
                 let [a, b, c, d, ..] = ip.segments();
                 IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
@@ -51,6 +53,9 @@ type EvictionRank = (EvictionClass, u64, u64);
 #[derive(Debug)]
 struct SlotEntry {
     origin: ConnectionOrigin,
+    /// Whether a trusted proxy has opened the connection. Its origin is then that of the client whose request is in
+    /// progress.
+    is_proxied: bool,
     slot: Weak<ConnectionSlot>,
     authenticated: bool,
     /// Requests in progress.
@@ -71,6 +76,13 @@ impl SlotEntry {
             (false, _) => Some(EvictionClass::UnauthenticatedRequest),
             (true, 0) => Some(EvictionClass::AuthenticatedIdle),
             (true, _) => None,
+        }
+    }
+
+    /// Attributes an idle connection of a proxy to the proxy again: the next request may be another client's.
+    fn forget_client(&mut self) {
+        if self.is_proxied && self.requests == 0 && self.held == 0 {
+            (self.origin, self.authenticated) = (ConnectionOrigin::Proxy, false);
         }
     }
 }
@@ -95,14 +107,15 @@ impl SlotTable {
     fn update(&mut self, id: u64, change: impl FnOnce(&mut SlotEntry)) {
         let number = self.next_number();
         let Some(entry) = self.open.get_mut(&id) else { return };
+        let old_origin = entry.origin;
         change(entry);
-        let class = entry.class();
-        if entry.rank.map(|(class, ..)| class) == class {
+        let (class, origin) = (entry.class(), entry.origin);
+        if origin == old_origin && entry.rank.map(|(class, ..)| class) == class {
             return;
         }
         let old = std::mem::replace(&mut entry.rank, class.map(|class| (class, number, id)));
-        let (origin, new) = (entry.origin, entry.rank);
-        self.remove_rank(origin, old);
+        let new = entry.rank;
+        self.remove_rank(old_origin, old);
         if let Some(rank) = new {
             self.evictable.insert(rank);
             if rank.0 < EvictionClass::AuthenticatedIdle {
@@ -126,6 +139,12 @@ impl SlotTable {
         let entry = self.open.remove(&id)?;
         self.remove_rank(entry.origin, entry.rank);
         Some(entry)
+    }
+
+    /// Returns the oldest connection of an origin that has this many which have not authenticated. Proxies are exempt.
+    fn oldest_of_many(&self, origin: ConnectionOrigin, many: usize) -> Option<u64> {
+        let list = self.unauthenticated.get(&origin).filter(|list| list.len() >= many)?;
+        list.first().map(|(_, _, id)| *id).filter(|_| origin != ConnectionOrigin::Proxy)
     }
 
     /// Returns the connection to evict when all slots are in use. Among those that have not authenticated, it is one of the
@@ -170,9 +189,8 @@ impl ConnectionSlots {
     /// Returns a slot for a new connection, or `None` if all are in use and no connection can be evicted.
     pub(crate) fn admit(self: &Arc<Self>, origin: ConnectionOrigin) -> Option<AdmittedConnection> {
         let mut state = self.lock();
-        let own = state.unauthenticated.get(&origin).filter(|list| list.len() >= self.per_origin);
-        let victim = match own.and_then(BTreeSet::first) {
-            Some((_, _, id)) => Some(*id),
+        let victim = match state.oldest_of_many(origin, self.per_origin) {
+            Some(id) => Some(id),
             None if state.open.len() >= self.connections => Some(state.eviction_candidate()?),
             None => None,
         };
@@ -182,6 +200,7 @@ impl ConnectionSlots {
         let slot = Arc::new(ConnectionSlot { slots: self.clone(), id, evict: Notify::new() });
         let entry = SlotEntry {
             origin,
+            is_proxied: origin == ConnectionOrigin::Proxy,
             slot: Arc::downgrade(&slot),
             authenticated: false,
             requests: 0,
@@ -227,6 +246,25 @@ impl ConnectionSlot {
         self.slots.lock().update(self.id, |entry| entry.authenticated = true);
     }
 
+    /// Attributes a connection of a proxy to the client of the request that is in progress. If it carries several requests,
+    /// it stays one of the proxy. Returns whether a connection was evicted, because the client has too many.
+    pub(crate) fn attribute_to(&self, client: ConnectionOrigin) -> bool {
+        let mut state = self.slots.lock();
+        state.update(self.id, |entry| {
+            if entry.is_proxied && entry.origin != client {
+                entry.origin = if entry.requests <= 1 { client } else { ConnectionOrigin::Proxy };
+            }
+        });
+        let victim = state.oldest_of_many(client, self.slots.per_origin + 1);
+        // Dropping a slot locks the table again, so the last reference must not be dropped here.
+        let victim = victim.and_then(|id| state.remove(id)).and_then(|entry| entry.slot.upgrade());
+        drop(state);
+        victim.is_some_and(|victim| {
+            victim.evict.notify_one();
+            true
+        })
+    }
+
     /// Counts a request as in progress until the guard is dropped.
     pub(crate) fn start_request(self: &Arc<Self>) -> RequestGuard {
         self.slots.lock().update(self.id, |entry| {
@@ -265,6 +303,7 @@ impl Drop for RequestGuard {
         self.0.slots.lock().update(self.0.id, |entry| {
             entry.requests -= 1;
             entry.idle_since = Instant::now();
+            entry.forget_client();
         });
     }
 }
@@ -278,6 +317,7 @@ impl Drop for SlotHold {
         self.0.slots.lock().update(self.0.id, |entry| {
             entry.held -= 1;
             entry.idle_since = Instant::now();
+            entry.forget_client();
         });
     }
 }
@@ -294,7 +334,7 @@ mod tests {
     }
 
     fn from(address: &str) -> ConnectionOrigin {
-        ConnectionOrigin::from(SocketAddr::new(address.parse().unwrap(), 1))
+        ConnectionOrigin::from(address.parse::<IpAddr>().unwrap())
     }
 
     fn is_evicted(slot: &ConnectionSlot) -> bool {
@@ -348,6 +388,37 @@ mod tests {
         let many = [(); 3].map(|()| slots.admit(from("10.0.0.2")).unwrap().slot);
         let _new = slots.admit(from("10.0.0.3")).unwrap();
         assert!(!is_evicted(&single) && is_evicted(&many[0]));
+    }
+
+    #[test]
+    fn connections_of_a_proxy_count_for_the_clients_of_their_requests() {
+        let slots = slots(10, 2);
+        let many = [(); 5].map(|()| slots.admit(ConnectionOrigin::Proxy).unwrap());
+        assert!(many.iter().all(|admitted| !admitted.evicted), "a proxy has no limit of its own");
+        let requests = [0, 1, 2].map(|i| many[i].slot.start_request());
+        let evicted = [0, 1, 2].map(|i| many[i].slot.attribute_to(from("192.0.2.1")));
+        assert_eq!(evicted, [false, false, true], "the client is above its limit");
+        assert!(is_evicted(&many[0].slot) && !is_evicted(&many[1].slot) && !is_evicted(&many[2].slot));
+        let _other = many[3].slot.start_request();
+        assert!(!many[3].slot.attribute_to(from("192.0.2.2")), "other clients are not affected");
+        drop(requests);
+        let state = slots.lock();
+        assert!(!state.unauthenticated.contains_key(&from("192.0.2.1")), "idle connections are the proxy's again");
+        assert_eq!(state.unauthenticated.get(&ConnectionOrigin::Proxy).map(BTreeSet::len), Some(3));
+    }
+
+    #[test]
+    fn credentials_of_one_client_do_not_protect_the_next_one_on_a_proxy_connection() {
+        let slots = slots(1, 1);
+        let slot = slots.admit(ConnectionOrigin::Proxy).unwrap().slot;
+        let first = slot.start_request();
+        slot.attribute_to(from("192.0.2.1"));
+        slot.mark_authenticated();
+        assert!(slots.admit(ConnectionOrigin::Proxy).is_none(), "an authenticated request is in progress");
+        drop(first);
+        let _second = slot.start_request();
+        slot.attribute_to(from("192.0.2.2"));
+        assert!(slots.admit(ConnectionOrigin::Proxy).unwrap().evicted && is_evicted(&slot));
     }
 
     #[test]

@@ -6,9 +6,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use axum::body::Body;
-use bytes::Bytes;
-use http_body::Frame;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::admission::memory_budget::{MemoryReservation, OutOfMemory};
@@ -100,29 +97,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredIo<S> {
 
     fn is_write_vectored(&self) -> bool {
         self.io.is_write_vectored()
-    }
-}
-
-/// A request body of many messages that reserves memory for its bytes. If there is none left, reading fails.
-#[derive(Debug)]
-pub(crate) struct MeteredBody {
-    pub(crate) body: Body,
-    pub(crate) memory: MessageMemory,
-}
-
-impl http_body::Body for MeteredBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if let Some(Ok(frame)) = &frame
-            && let Some(data) = frame.data_ref()
-            && let Err(error) = self.memory.add(data.len())
-        {
-            return Poll::Ready(Some(Err(axum::Error::new(error))));
-        }
-        Poll::Ready(frame)
     }
 }
 

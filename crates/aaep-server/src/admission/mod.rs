@@ -5,6 +5,8 @@ pub(crate) mod http2_frames;
 pub(crate) mod idle;
 pub(crate) mod memory_budget;
 pub(crate) mod message_memory;
+#[cfg(feature = "grpc")]
+pub(crate) mod metered_body;
 pub(crate) mod quota;
 pub(crate) mod rate;
 pub(crate) mod throttle;

@@ -6,14 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use aaep_keys::{Identity, KeySet, Role, StaticTokens, TokenVerifier};
+use aaep_keys::{Identity, KeySet, StaticTokens, TokenVerifier};
 use aaep_runtime::system_time;
-use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::danger::ClientCertVerifier;
 use tokio::sync::watch;
 
 use super::reload::ReloadedFile;
-use super::tls;
+use super::tls::{ClientAuthorities, ClientCertificate};
 use crate::config::{Config, ConfigError};
 
 /// How often an expiry is checked: the clock may be set, and the machine may have slept.
@@ -22,14 +20,12 @@ const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// How often the client certificate of an open connection is checked for expiry.
 const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(300);
 
-type ClientVerifier = Arc<dyn ClientCertVerifier>;
-
 /// The credentials that a server accepts.
 #[derive(Debug)]
 pub(crate) struct Credentials {
     tokens: Option<ReloadedFile<StaticTokens>>,
     signed: Option<ReloadedFile<TokenVerifier>>,
-    clients: Option<Arc<ReloadedFile<ClientVerifier>>>,
+    clients: Option<Arc<ClientAuthorities>>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
 }
@@ -47,7 +43,7 @@ impl Credentials {
             })
         });
         let client_ca = config.tls.as_ref().and_then(|tls| tls.client_ca.as_ref());
-        let clients = client_ca.map(|path| ReloadedFile::load("tls.client_ca", path, tls::client_verifier));
+        let clients = client_ca.map(|path| ClientAuthorities::load(path));
         Ok(Credentials {
             tokens: tokens.transpose()?,
             signed: signed.transpose()?,
@@ -61,8 +57,9 @@ impl Credentials {
         self.tokens.is_none() && self.signed.is_none() && self.clients.is_none()
     }
 
-    /// Returns the verifier of client certificates, if they are required.
-    pub(crate) fn clients(&self) -> Option<Arc<ReloadedFile<ClientVerifier>>> {
+    /// Returns the authorities of client certificates, if these are required.
+    #[cfg(feature = "tls")]
+    pub(crate) fn clients(&self) -> Option<Arc<ClientAuthorities>> {
         self.clients.clone()
     }
 
@@ -83,10 +80,8 @@ impl Credentials {
         match presented {
             PresentedCredentials::Token(token) => self.by_token(token).map(Arc::new),
             PresentedCredentials::Certificate(certificate) => {
-                let (first, others) = certificate.chain.split_first().ok_or("no_certificate")?;
-                let clients = self.clients.as_ref().ok_or("no_certificate")?.get();
-                let verified = clients.verify_client_cert(first, others, UnixTime::now());
-                verified.map(|_| certificate.identity.clone()).map_err(|_| "certificate")
+                let clients = self.clients.as_ref().ok_or("no_certificate")?;
+                clients.accept(certificate).then(|| certificate.identity().clone()).ok_or("certificate")
             }
         }
     }
@@ -117,27 +112,6 @@ impl fmt::Debug for PresentedCredentials {
             PresentedCredentials::Token(_) => "a token",
             PresentedCredentials::Certificate(_) => "a certificate",
         })
-    }
-}
-
-/// A client certificate that TLS has verified.
-#[derive(Debug)]
-pub(crate) struct ClientCertificate {
-    identity: Arc<Identity>,
-    chain: Vec<CertificateDer<'static>>,
-}
-
-impl ClientCertificate {
-    /// Returns the certificate of a chain, or `None` if the chain is empty.
-    pub(crate) fn of(chain: &[CertificateDer<'_>]) -> Option<Arc<ClientCertificate>> {
-        let print = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, chain.first()?);
-        let hex: String = print.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        let roles = [Role::Subscribe, Role::Reply, Role::Produce].into();
-        let identity = Arc::new(Identity { principal: format!("cert:{hex}"), roles, expires: None });
-        Some(Arc::new(ClientCertificate {
-            identity,
-            chain: chain.iter().cloned().map(CertificateDer::into_owned).collect(),
-        }))
     }
 }
 

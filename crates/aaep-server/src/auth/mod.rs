@@ -2,6 +2,7 @@
 
 pub(crate) mod credentials;
 mod reload;
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 pub(crate) mod tls;
 
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +12,8 @@ use axum::http::HeaderMap;
 use axum::http::header;
 
 use crate::admission::connection_slots::ConnectionSlot;
-use crate::auth::credentials::{AcceptedCredentials, ClientCertificate, Credentials, PresentedCredentials};
+use crate::auth::credentials::{AcceptedCredentials, Credentials, PresentedCredentials};
+use crate::auth::tls::ClientCertificate;
 use crate::config::{Config, ConfigError};
 use crate::metrics::Transport;
 use crate::peer::Peer;
@@ -112,12 +114,16 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// What is known about a connection before any request.
+/// What is known about a connection and the client of a request on it.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionInfo {
     /// The address of the peer.
-    pub(crate) address: SocketAddr,
-    /// The client certificate, if it has one.
+    pub(crate) peer: SocketAddr,
+    /// The address of the client: that of the peer, unless the peer is a trusted proxy.
+    pub(crate) client: IpAddr,
+    /// Whether the connection uses TLS.
+    pub(crate) is_encrypted: bool,
+    /// The certificate of the client, if it has one.
     pub(crate) certificate: Option<Arc<ClientCertificate>>,
     /// Its connection slot.
     pub(crate) slot: Arc<ConnectionSlot>,

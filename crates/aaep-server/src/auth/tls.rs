@@ -16,16 +16,76 @@ use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
 
+use aaep_keys::{Identity, Role};
+use tokio::net::TcpStream;
+
 use super::reload::ReloadedFile;
 use crate::auth::Authenticator;
 use crate::config::{ConfigError, TlsConfig};
+
+pub(crate) use tokio_rustls::TlsAcceptor;
+
+/// The handshake of a connection.
+pub(crate) type TlsHandshake = tokio_rustls::Accept<TcpStream>;
+
+/// An encrypted connection.
+pub(crate) type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
+
+/// Returns the certificate of the client of a connection, if it has one.
+pub(crate) fn client_certificate(stream: &TlsStream) -> Option<Arc<ClientCertificate>> {
+    stream.get_ref().1.peer_certificates().and_then(ClientCertificate::of)
+}
+
+/// A client certificate that TLS has verified.
+#[derive(Debug)]
+pub(crate) struct ClientCertificate {
+    identity: Arc<Identity>,
+    chain: Vec<CertificateDer<'static>>,
+}
+
+impl ClientCertificate {
+    /// Returns the certificate of a chain, or `None` if the chain is empty.
+    fn of(chain: &[CertificateDer<'_>]) -> Option<Arc<ClientCertificate>> {
+        let print = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, chain.first()?);
+        let hex: String = print.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let roles = [Role::Subscribe, Role::Reply, Role::Produce].into();
+        let identity = Arc::new(Identity { principal: format!("cert:{hex}"), roles, expires: None });
+        let chain = chain.iter().cloned().map(CertificateDer::into_owned).collect();
+        Some(Arc::new(ClientCertificate { identity, chain }))
+    }
+
+    pub(crate) fn identity(&self) -> &Arc<Identity> {
+        &self.identity
+    }
+}
+
+/// The authorities of client certificates, reloaded when their file changes.
+#[derive(Debug)]
+pub(crate) struct ClientAuthorities(ReloadedFile<Arc<dyn ClientCertVerifier>>);
+
+impl ClientAuthorities {
+    pub(crate) fn load(path: &Path) -> Result<ClientAuthorities, ConfigError> {
+        ReloadedFile::load("tls.client_ca", path, client_verifier).map(ClientAuthorities)
+    }
+
+    /// Reloads a changed file. Returns whether it has changed.
+    pub(crate) fn refresh(&self) -> bool {
+        self.0.refresh()
+    }
+
+    /// Returns whether a certificate is valid now.
+    pub(crate) fn accept(&self, certificate: &ClientCertificate) -> bool {
+        let Some((first, others)) = certificate.chain.split_first() else { return false };
+        self.0.get().verify_client_cert(first, others, UnixTime::now()).is_ok()
+    }
+}
 
 /// The server certificate, reloaded when its files change.
 #[derive(Debug)]
 pub(crate) struct Certificates {
     files: TlsConfig,
     provider: Arc<CryptoProvider>,
-    clients: Option<Arc<ReloadedFile<Arc<dyn ClientCertVerifier>>>>,
+    clients: Option<Arc<ClientAuthorities>>,
     current: RwLock<LoadedCertificate>,
 }
 
@@ -48,8 +108,8 @@ impl Certificates {
         Ok(Arc::new(Certificates { files: files.clone(), provider, clients, current }))
     }
 
-    /// Returns the TLS configuration with these ALPN protocols.
-    pub(crate) fn server_config(self: &Arc<Self>, protocols: &[&[u8]]) -> Result<Arc<ServerConfig>, ConfigError> {
+    /// Returns an acceptor with these ALPN protocols.
+    pub(crate) fn acceptor(self: &Arc<Self>, protocols: &[&[u8]]) -> Result<TlsAcceptor, ConfigError> {
         let error = |e: &dyn std::fmt::Display| ConfigError(format!("tls: {e}"));
         let builder = ServerConfig::builder_with_provider(self.provider.clone())
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
@@ -60,7 +120,7 @@ impl Certificates {
         };
         let mut config = builder.with_cert_resolver(self.clone());
         config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-        Ok(Arc::new(config))
+        Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
     /// Reloads the files if they have changed. If they are incomplete or invalid, the last good ones stay in use.
@@ -88,7 +148,7 @@ impl ResolvesServerCert for Certificates {
 
 /// Verifies client certificates with the current authorities.
 #[derive(Debug)]
-struct CurrentClients(Arc<ReloadedFile<Arc<dyn ClientCertVerifier>>>);
+struct CurrentClients(Arc<ClientAuthorities>);
 
 impl ClientCertVerifier for CurrentClients {
     /// Returns none, because they may change; a client then presents the certificate that it has.
@@ -102,7 +162,7 @@ impl ClientCertVerifier for CurrentClients {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, rustls::Error> {
-        self.0.get().verify_client_cert(end_entity, intermediates, now)
+        self.0.0.get().verify_client_cert(end_entity, intermediates, now)
     }
 
     fn verify_tls12_signature(
@@ -111,7 +171,7 @@ impl ClientCertVerifier for CurrentClients {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.get().verify_tls12_signature(message, certificate, signed)
+        self.0.0.get().verify_tls12_signature(message, certificate, signed)
     }
 
     fn verify_tls13_signature(
@@ -120,16 +180,16 @@ impl ClientCertVerifier for CurrentClients {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.get().verify_tls13_signature(message, certificate, signed)
+        self.0.0.get().verify_tls13_signature(message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.get().supported_verify_schemes()
+        self.0.0.get().supported_verify_schemes()
     }
 }
 
 /// Returns a verifier of client certificates with the authorities of a file.
-pub(crate) fn client_verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, String> {
+fn client_verifier(path: &Path) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path).map_err(|e| format!("cannot read {}: {e}", path.display()))? {
         roots.add(certificate).map_err(|e| e.to_string())?;

@@ -1,4 +1,6 @@
-//! Checks before every handler: host, origin, credentials, rate.
+//! Checks before every handler: proxy, host, origin, credentials, rate.
+
+use std::net::IpAddr;
 
 use aaep_proto::binding::path;
 use axum::extract::{FromRequestParts, Query, Request, State};
@@ -15,6 +17,7 @@ use crate::auth::{AuthError, ConnectionInfo, bearer};
 use crate::context::AppState;
 use crate::metrics::Transport;
 use crate::peer::Peer;
+use crate::proxy::RequestOrigin;
 
 /// Checks host and origin. Every failed request for a subscription is answered by a protocol message (5.5).
 pub(super) async fn check(state: State<AppState>, request: Request, next: Next) -> Response {
@@ -32,24 +35,33 @@ pub(super) async fn check(state: State<AppState>, request: Request, next: Next) 
     rejected
 }
 
-/// Checks the host and origin of a request, and adds the CORS headers for an allowed origin.
-async fn check_source(State(app): State<AppState>, request: Request, next: Next) -> Response {
+/// Checks the proxy, host and origin of a request, and adds the CORS headers for an allowed origin.
+async fn check_source(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+    // Orchestrators probe an address, without a host name of ours and past the proxy.
+    let is_probe = [path::HEALTH, path::READINESS].contains(&request.uri().path());
+    let forwarded_host = match attribute_to_client(&app, &mut request) {
+        Ok(host) => host,
+        Err(_) if is_probe => None,
+        Err(problem) => return problem.into_response(),
+    };
     let Some(host) = host_of(request.uri(), request.headers()) else {
         tracing::info!("rejected a request with more than one host name");
         let detail = "Send one host name, in one Host header or in the request target.";
         return HttpProblem::new(StatusCode::BAD_REQUEST, detail).into_response();
     };
-    if !host.as_deref().is_some_and(|host| app.authenticator.is_allowed_host(host)) {
-        tracing::info!(host, "rejected a request for an unknown host name");
+    let host = forwarded_host.or(host);
+    let own_host = host.as_deref().filter(|host| app.authenticator.is_allowed_host(host));
+    if own_host.is_none() && !is_probe {
+        tracing::info!(host, client = ?client_of(&request), "rejected a request for an unknown host name");
         let detail = "Unknown host name. Add it to the setting hosts.";
         return HttpProblem::new(StatusCode::MISDIRECTED_REQUEST, detail).into_response();
     }
     let Some(origin) = request.headers().get(header::ORIGIN).cloned() else {
         return next.run(request).await;
     };
-    let known = origin.to_str().is_ok_and(|origin| app.authenticator.is_allowed_origin(origin, host.as_deref()));
+    let known = origin.to_str().is_ok_and(|origin| app.authenticator.is_allowed_origin(origin, own_host));
     if !known {
-        tracing::info!(?origin, "rejected a request of an unknown origin");
+        tracing::info!(?origin, client = ?client_of(&request), "rejected a request of an unknown origin");
         let detail = "Unknown origin. Add it to the setting origins.";
         return HttpProblem::new(StatusCode::FORBIDDEN, detail).into_response();
     }
@@ -57,6 +69,26 @@ async fn check_source(State(app): State<AppState>, request: Request, next: Next)
     let mut response = if preflight { StatusCode::NO_CONTENT.into_response() } else { next.run(request).await };
     add_cors_headers(response.headers_mut(), &origin, preflight);
     response
+}
+
+/// Returns the address of the client of a request.
+fn client_of(request: &Request) -> Option<IpAddr> {
+    request.extensions().get::<ConnectionInfo>().map(|connection| connection.client)
+}
+
+/// Attributes a request of a trusted proxy to the client that the proxy names, and returns the host that the client used.
+fn attribute_to_client(app: &AppState, request: &mut Request) -> Result<Option<String>, HttpProblem> {
+    let Some(connection) = request.extensions().get::<ConnectionInfo>() else { return Ok(None) };
+    let RequestOrigin::Forwarded(client) = app.proxies.origin_of(connection, request.headers())? else {
+        return Ok(None);
+    };
+    if connection.slot.attribute_to(client.address.into()) {
+        app.context.metrics.evicted_connection();
+    }
+    // The certificate is that of the proxy, which does not identify the client.
+    let forwarded = ConnectionInfo { client: client.address, certificate: None, ..connection.clone() };
+    request.extensions_mut().insert(forwarded);
+    Ok(client.host)
 }
 
 /// Returns the host of a request, `Some(None)` if it has none, or `None` if it has several that differ: a proxy may have
@@ -136,8 +168,8 @@ pub(crate) fn identify(parts: &Parts, app: &AppState, transport: Transport) -> R
             AuthError::Missing => "missing",
             AuthError::Invalid(reason) => reason,
         };
-        let address = connection.map(|connection| connection.address);
-        tracing::info!(reason, ?address, "credentials rejected");
+        let client = connection.map(|connection| connection.client);
+        tracing::info!(reason, ?client, "credentials rejected");
         app.context.metrics.unauthenticated();
         HttpProblem::unauthenticated()
     })?;

@@ -17,7 +17,6 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio_rustls::{Accept, TlsAcceptor};
 use tower::Service;
 
 use super::fast_path::{FastPath, SharedIo, TakeoverTarget};
@@ -26,9 +25,10 @@ use crate::admission::connection_slots::{ConnectionOrigin, ConnectionSlot};
 use crate::admission::http2_frames::Http2FrameLimit;
 use crate::admission::idle::{IdleAction, IdleTimer, TrackedBody};
 use crate::auth::ConnectionInfo;
-use crate::auth::credentials::ClientCertificate;
+use crate::auth::tls::{TlsAcceptor, TlsHandshake, client_certificate};
 use crate::config::Limits;
 use crate::context::{ServerContext, stopped};
+use crate::proxy::TrustedProxies;
 
 /// Bytes of a request's head. The read buffer of an idle connection may grow to this.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
@@ -51,36 +51,52 @@ pub(crate) struct HttpListener {
     pub(crate) context: Arc<ServerContext>,
     pub(crate) router: Router,
     pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) proxies: TrustedProxies,
     /// Whether event streams and WebSockets bypass hyper. It is switched off only to compare both paths in tests.
     pub(crate) fast_path: bool,
 }
 
 /// An accepted TCP connection.
-pub(crate) struct AcceptedTcp {
+struct AcceptedTcp {
     stream: TcpStream,
     address: SocketAddr,
+    origin: ConnectionOrigin,
 }
 
-impl Acceptor for TcpListener {
+/// A TCP listener that tells the connections of trusted proxies from others.
+struct TcpAcceptor {
+    listener: TcpListener,
+    proxies: TrustedProxies,
+}
+
+impl Acceptor for TcpAcceptor {
     type Connection = AcceptedTcp;
 
     async fn accept(&self) -> io::Result<AcceptedTcp> {
-        let (stream, address) = TcpListener::accept(self).await?;
-        Ok(AcceptedTcp { stream, address })
+        let (stream, address) = self.listener.accept().await?;
+        let is_proxy = self.proxies.contains(address.ip());
+        let origin = if is_proxy { ConnectionOrigin::Proxy } else { address.ip().into() };
+        Ok(AcceptedTcp { stream, address, origin })
     }
 
     fn origin(connection: &AcceptedTcp) -> ConnectionOrigin {
-        connection.address.into()
+        connection.origin
     }
 }
 
 impl ServeConnection<AcceptedTcp> for Arc<HttpListener> {
     fn serve(&self, accepted: AcceptedTcp, slot: Arc<ConnectionSlot>, tasks: &mut JoinSet<()>) {
-        let AcceptedTcp { stream, address } = accepted;
+        let AcceptedTcp { stream, address, .. } = accepted;
         if let Err(error) = set_options(&stream, &self.context.limits) {
             tracing::debug!(%error, "cannot set socket options");
         }
-        let info = ConnectionInfo { address, certificate: None, slot };
+        let info = ConnectionInfo {
+            peer: address,
+            client: address.ip(),
+            is_encrypted: self.tls.is_some(),
+            certificate: None,
+            slot,
+        };
         // Two kinds of tasks, so that an idle plain connection does not pay for the state of an encrypted one.
         match self.tls.clone() {
             None => tasks.spawn(self.clone().serve_plain(stream, info)),
@@ -104,7 +120,8 @@ impl HttpListener {
     /// Accepts and serves connections until the server stops.
     pub(crate) async fn run(self, listener: TcpListener) {
         let this = Arc::new(self);
-        accept_loop(listener, &this.context, &this).await;
+        let acceptor = TcpAcceptor { listener, proxies: this.proxies.clone() };
+        accept_loop(acceptor, &this.context, &this).await;
     }
 
     async fn serve_plain(self: Arc<Self>, stream: TcpStream, info: ConnectionInfo) {
@@ -115,7 +132,7 @@ impl HttpListener {
         }
     }
 
-    async fn serve_tls(self: Arc<Self>, accept: Accept<TcpStream>, info: ConnectionInfo) {
+    async fn serve_tls(self: Arc<Self>, accept: TlsHandshake, info: ConnectionInfo) {
         let slot = info.slot.clone();
         tokio::select! {
             () = self.tls_handshake(accept, info) => {}
@@ -123,11 +140,11 @@ impl HttpListener {
         }
     }
 
-    async fn tls_handshake(&self, accept: Accept<TcpStream>, mut info: ConnectionInfo) {
-        let address = info.address;
+    async fn tls_handshake(&self, accept: TlsHandshake, mut info: ConnectionInfo) {
+        let address = info.peer;
         match Box::pin(tokio::time::timeout(self.context.limits.request(), accept)).await {
             Ok(Ok(stream)) => {
-                info.certificate = stream.get_ref().1.peer_certificates().and_then(ClientCertificate::of);
+                info.certificate = client_certificate(&stream);
                 if info.certificate.is_some() {
                     info.slot.mark_authenticated();
                 }
@@ -167,7 +184,6 @@ impl HttpListener {
             {
                 request.extensions_mut().insert(takeover);
             }
-            request.extensions_mut().insert(info.address);
             request.extensions_mut().insert(info.clone());
             let guard = info.slot.start_request();
             let response = self.router.clone().call(request);

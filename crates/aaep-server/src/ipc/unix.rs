@@ -45,8 +45,10 @@ fn own_user() -> u32 {
 /// A listening Unix socket.
 #[derive(Debug)]
 pub(crate) struct IpcListener {
-    /// Dropped first, so that no client finds a file that nobody serves.
-    file: SocketFile,
+    /// Dropped first, so that no client finds a file that nobody serves. An inherited socket belongs to the process that
+    /// opened it, and its file stays.
+    _file: Option<SocketFile>,
+    path: PathBuf,
     listener: UnixListener,
 }
 
@@ -100,12 +102,23 @@ impl IpcListener {
         let listener = UnixListener::bind(&path)?;
         std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
         let identity = identity(&std::fs::symlink_metadata(&path)?);
-        Ok(IpcListener { listener, file: SocketFile { path, identity, _lock: lock } })
+        let file = SocketFile { path: path.clone(), identity, _lock: lock };
+        Ok(IpcListener { listener, path, _file: Some(file) })
+    }
+
+    /// Takes over a listening socket of another process, such as a service manager. The user of each peer is checked as
+    /// for any other.
+    pub(crate) fn inherited(listener: std::os::unix::net::UnixListener) -> Result<IpcListener, ConfigError> {
+        let error = |e: io::Error| ConfigError(format!("cannot use the inherited Unix socket: {e}"));
+        let address = listener.local_addr().map_err(error)?;
+        let path = address.as_pathname().ok_or_else(|| error(io::Error::other("it has no path")))?.to_owned();
+        listener.set_nonblocking(true).map_err(error)?;
+        Ok(IpcListener { listener: UnixListener::from_std(listener).map_err(error)?, path, _file: None })
     }
 
     /// Returns the path of the socket.
     pub(crate) fn path(&self) -> &Path {
-        &self.file.path
+        &self.path
     }
 }
 

@@ -8,6 +8,7 @@ mod consent;
 mod disclosure;
 mod handshake;
 mod identity;
+mod proxy;
 mod resources;
 mod stall;
 mod storage;

@@ -8,6 +8,7 @@ mod command;
 mod examples;
 mod hostile;
 mod names;
+mod packaging;
 mod requirements;
 mod round_trip;
 mod schemas;

@@ -6,6 +6,9 @@ use crate::source::{read, rust_files, without_tests};
 
 /// Type names that occur more than once, and why.
 const ALLOWED: &[(&str, &str)] = &[
+    ("Certificates", "With and without the feature tls; only one of them is compiled."),
+    ("ClientAuthorities", "With and without the feature tls; only one of them is compiled."),
+    ("ClientCertificate", "With and without the feature tls; only one of them is compiled."),
     ("Confirmation", "A confirmation as the sequence checker and as the agent see it."),
     ("IpcListener", "One listener for each operating system; only one of them is compiled."),
     ("Presence", "Whether a subscription or an agent is connected, private to each module."),
