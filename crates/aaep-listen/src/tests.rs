@@ -21,7 +21,7 @@ fn question_is_announced_in_full_and_answered_once() {
     harness.enter("yes");
     assert_eq!(harness.answers(), [(1, PromptAnswer::accept())]);
     let lines = harness.take_lines();
-    assert!(contains(&lines, "Answer 1: Your answer was sent."), "{lines:?}");
+    assert!(contains(&lines, "Answer 1: Sent: yes."), "{lines:?}");
     harness.enter("yes");
     assert_eq!(harness.answers(), []);
     assert!(contains(&harness.take_lines(), "Nothing waits for an answer. Nothing was sent."));
@@ -217,7 +217,9 @@ fn only_the_first_sentence_of_a_question_has_important_priority() {
     let said: Vec<_> = harness
         .effects
         .iter()
-        .filter_map(|effect| if let Effect::Speak(said) = effect { Some(said.clone()) } else { None })
+        .filter_map(
+            |effect| if let Effect::Speak(said) | Effect::Respond(said) = effect { Some(said.clone()) } else { None },
+        )
         .collect();
     let question: Vec<_> = said.iter().filter(|said| said.about.as_deref() == Some("0/rpl_1")).collect();
     assert_eq!(question[0].priority, Priority::Important);
@@ -344,7 +346,9 @@ fn program_phrases_are_in_the_language_of_the_user() {
     let said: Vec<_> = harness
         .effects
         .iter()
-        .filter_map(|effect| if let Effect::Speak(said) = effect { Some(said.clone()) } else { None })
+        .filter_map(
+            |effect| if let Effect::Speak(said) | Effect::Respond(said) = effect { Some(said.clone()) } else { None },
+        )
         .collect();
     assert_eq!(said[0].language, "de");
     assert_eq!(said[0].text, "Frage 1 braucht das ganze Wort. Tippe yes, um zuzustimmen. Nichts wurde gesendet.");
