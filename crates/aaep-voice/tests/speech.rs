@@ -6,6 +6,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
+#[allow(dead_code, reason = "shared with the tests of listeners")]
 mod speechd;
 
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -15,6 +15,7 @@ mod endless;
 mod hostile;
 mod minimal;
 mod options;
+mod question_speech;
 mod said;
 mod scenes;
 mod speech;
