@@ -1,7 +1,7 @@
 //! The terminal of the demo: a subscriber in the same process that announces events and reads answers.
 
 use std::future::Future;
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
 use aaep::Producer;
@@ -36,12 +36,10 @@ async fn follow(
     play: impl Future<Output = ()>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<CommandStatus> {
-    let OpenListener { mut listener, outputs, keyboard, lines } = listener;
-    let mut out = io::stdout();
-    writeln!(out, "Serving the demo at {url}")?;
-    writeln!(out, "Listen from another terminal: aaep listen {url}")?;
-    writeln!(out, "Answer here with yes or no, then Enter. Type help for all commands, close to quit.")?;
-    out.flush()?;
+    let OpenListener { mut listener, mut outputs, keyboard, lines } = listener;
+    outputs.print_text(&format!("Serving the demo at {url}"))?;
+    outputs.print_text(&format!("Listen from another terminal: aaep listen {url}"))?;
+    outputs.print_text("Answer here with yes or no, then Enter. Type help for all commands, close to quit.")?;
     if let Some(sessions) = sessions {
         listener = listener.exit_after_sessions(sessions);
     }

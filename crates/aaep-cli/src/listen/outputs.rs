@@ -54,17 +54,23 @@ impl Outputs {
             let mut json = line.to_json();
             json["time"] = time.into();
             EscapedJson(json).to_string()
-        } else if self.wraps {
-            wrap(&line.to_text(), terminal_width())
         } else {
             line.to_text()
         };
-        writeln!(self.out, "{text}")?;
-        self.out.flush()?;
+        self.print_text(&text)?;
         match &mut self.transcript {
             Some(transcript) => transcript.write(time, line),
             None => Ok(()),
         }
+    }
+
+    /// Prints a text as one line, wrapped at words on a terminal.
+    pub(crate) fn print_text(&mut self, text: &str) -> io::Result<()> {
+        match self.wraps {
+            true => writeln!(self.out, "{}", wrap(text, terminal_width()))?,
+            false => writeln!(self.out, "{text}")?,
+        }
+        self.out.flush()
     }
 
     /// Shows a line on the braille display if there is one. A display that does not keep up misses lines; they are all
