@@ -1,5 +1,5 @@
 # The fixed phrases of announcements. Plain, short words; whole sentences, so that they can stand one after another.
-# Messages that begin with symbol- and glyph- are words inside a sentence.
+# Messages that begin with symbol-, glyph- and word- are words inside a sentence.
 
 ## Who speaks
 
@@ -40,6 +40,7 @@ risk-low = Low risk.
 risk-medium = Medium risk.
 risk-high = High risk.
 time-to-answer = You have { $time } to answer.
+time-left = You have { $time } left to answer.
 default-reject = Without an answer it will not be done.
 default-accept = Without an answer it will be done.
 default-response = Without an answer this is assumed: { $response }
@@ -66,7 +67,9 @@ letter = letter { $number } is { $code }
 
 ## How questions end
 
-answer-sent = Your answer was sent.
+answer-sent = Sent: { $words }
+word-yes = yes
+word-no = no
 answered-elsewhere = The question was answered elsewhere.
 outcome-accepted = Accepted. Going ahead.
 outcome-rejected = Rejected. It will not be done.
@@ -292,9 +295,9 @@ ui-too-new = Nothing was sent, because this question came just as you answered. 
 ui-put-first = Nothing was sent. Another question waits. Here it is.
 ui-which = Nothing was sent, because more than one question waits. Say which, such as: yes 1.
 ui-whole-word = Question { $number } needs the whole word. Type yes to accept. Nothing was sent.
+ui-takes-words = Nothing was sent. Question { $number } takes words. To send the word { $word }, type: to { $number } { $word }
 ui-not-understood = Not understood, and nothing was sent. { $hint } Type help for what you can type.
 ui-hint-nothing = Nothing waits for an answer.
-ui-waits-for = Question { $number } waits for { $time }.
 ui-nothing-said = Nothing was said yet.
 ui-waiting = Question { $number }: { $text } { $time } left.
 ui-first = That was the first.
@@ -317,6 +320,9 @@ ui-name-agent = Name an agent: { $names }.
 ui-muted = You hear only questions and failures of { $agent } now. Type unmute { $agent } to hear all.
 ui-unmuted = You hear { $agent } again.
 ui-not-muted = { $agent } is not muted.
+ui-no-agent = There is no agent { $name }. { $hint }
+ui-agents = Agents here: { $names }.
+ui-no-agents = No agent is known yet.
 ui-close = A question waits. Type close to leave all the same.
 ui-other-window = Question { $number } was answered from another window: { $words }.
 ui-on-its-way = The answer to question { $number } is on its way.
@@ -334,6 +340,9 @@ ui-voice-on = The voice is on.
 ui-no-voice = There is no voice: { $why }.
 ui-voice-off = The voice is off.
 ui-voice-off-already = The voice is off already.
+ui-stopped = Speech is stopped. The agents go on.
+ui-nothing-spoken = Nothing is being spoken. The agents go on.
+ui-shortened = Long codes are shortened. Type details all for every character.
 ui-voice-gone = The voice is gone: { $why }.
 ui-voice-back = The voice is back.
 ui-no-braille = There is no braille display: { $why }.

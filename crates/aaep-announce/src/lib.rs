@@ -11,7 +11,8 @@
 //! 3. Call [`Announcer::handle_timeout`] no later than [`Announcer::next_deadline`]: heartbeats,
 //!    reminders, sums of tool calls.
 //! 4. Report what only the connection knows: [`Announcer::connection_notice`], [`Announcer::prompt_ended`].
-//! 5. Respond to the user: [`Announcer::catch_up`], [`Announcer::status`], [`Announcer::open_questions`].
+//! 5. Respond to the user: [`Announcer::catch_up`], [`Announcer::status`], [`Announcer::open_questions`],
+//!    [`Announcer::repeat_question`].
 //!
 //! ```
 //! use aaep_announce::{Announcer, Earcon, SubscriberKind, Priority, Profile};
@@ -35,6 +36,8 @@
 //! # Guarantees
 //!
 //! - **Nothing critical is left out.** Questions, failures and handoffs are announced in quiet hours and under low load.
+//! - **A question is one block.** Its headline, consequence, reversibility, time and the way to answer follow one
+//!   another; other speech that waits comes after them or is dropped ([`Turn`]).
 //! - **A question is exact.** Addresses, paths, commands and numbers of a question are spoken to the last symbol, hidden
 //!   and look-alike characters are named. Everywhere else they are shortened.
 //! - **No long speeches.** No utterance is longer than [`Profile::max_utterance_words`].
@@ -64,4 +67,4 @@ pub use announcer::{Announcer, ConnectionNotice, PromptResolution};
 pub use pacer::Pacer;
 pub use phrases::{Arg, Phrases};
 pub use profile::{CodePolicy, ParseProfileError, Profile, Punctuation, QuietHours, SubscriberKind, TimeOfDay};
-pub use utterance::{Earcon, Priority, Utterance};
+pub use utterance::{Earcon, Priority, Turn, Utterance};

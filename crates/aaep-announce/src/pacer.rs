@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use aaep_proto::time::Moment;
 
 use crate::profile::Profile;
-use crate::utterance::{Priority, Utterance};
+use crate::utterance::{Priority, Turn, Utterance};
 use aaep_proto::pace::spoken_words;
 
 /// The most utterances that wait. Above it, the oldest are released early.
 const MAX_WAITING_UTTERANCES: usize = 256;
 
 /// Releases utterances to a voice no faster than it can speak them: released utterances that were not spoken yet have at
-/// most [`Profile::max_utterance_words`]. Important utterances are released at once, with all that belongs to them.
+/// most [`Profile::max_utterance_words`]. Utterances that are [`Turn::First`] are released at once.
 ///
 /// Like the announcer it has no clock. It estimates by the user's pace; a voice that reports what it has spoken corrects
 /// the estimate by [`Pacer::speech_finished`].
@@ -23,7 +23,7 @@ const MAX_WAITING_UTTERANCES: usize = 256;
 /// let profile = Profile { pace_wpm: 180, ..Profile::default() };
 /// let long = Utterance::new("word ".repeat(50), "en", Priority::Message);
 /// let mut pacer = Pacer::new(&profile);
-/// assert_eq!(pacer.push(Moment::from_millis(0), vec![long.clone(), long.clone()], false).len(), 1);
+/// assert_eq!(pacer.push(Moment::from_millis(0), vec![long.clone(), long.clone()]).len(), 1);
 /// let due = pacer.next_deadline().expect("one waits");
 /// assert_eq!(pacer.handle_timeout(due), [long]);
 /// ```
@@ -48,13 +48,15 @@ impl Pacer {
         (self.words_per_minute, self.longest) = (profile.pace_wpm.into(), profile.max_utterance_words());
     }
 
-    /// Adds the utterances of one announcement and returns those that go to the voice now. `at_once` is for responses to
-    /// the user, who waits for them.
-    pub fn push(&mut self, now: Moment, said: Vec<Utterance>, at_once: bool) -> Vec<Utterance> {
-        let at_once = at_once || said.iter().any(|utterance| utterance.priority == Priority::Important);
+    /// Adds the utterances of one announcement and returns those that go to the voice now. A question drops what is out
+    /// of date by then.
+    pub fn push(&mut self, now: Moment, said: Vec<Utterance>) -> Vec<Utterance> {
         let mut out = Vec::new();
         for utterance in said {
-            if at_once {
+            if utterance.turn == Turn::First {
+                if utterance.interrupts {
+                    self.drop_passing();
+                }
                 self.release(now, utterance, &mut out);
                 continue;
             }
@@ -105,15 +107,20 @@ impl Pacer {
         self.waiting.retain(|utterance| utterance.about.as_deref() != Some(about));
     }
 
+    /// Drops waiting utterances that are out of date.
+    pub fn drop_passing(&mut self) {
+        self.waiting.retain(|utterance| utterance.turn != Turn::Passing);
+    }
+
+    /// Returns whether utterances wait.
+    pub fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Drops all waiting utterances, because the user wants silence.
     pub fn clear(&mut self) {
         self.waiting.clear();
         self.ends.clear();
-    }
-
-    /// Returns all waiting utterances, at the end of the program.
-    pub fn flush(&mut self) -> Vec<Utterance> {
-        self.waiting.drain(..).collect()
     }
 
     fn release(&mut self, now: Moment, utterance: Utterance, out: &mut Vec<Utterance>) {
@@ -121,12 +128,10 @@ impl Pacer {
             self.ends.pop_front();
         }
         let length = self.micros(spoken_words(&utterance.text));
-        if utterance.interrupts {
-            // The current utterance is cut off; the rest follows.
-            let cut = self.ends.pop_front().unwrap_or(now);
-            let end = now.plus_micros(length);
-            self.shift(cut, end);
-            self.ends.push_front(end);
+        if utterance.turn == Turn::First {
+            // All others follow; one that is cut off is spoken again.
+            self.ends.iter_mut().for_each(|end| *end = end.plus_micros(length));
+            self.ends.push_front(now.plus_micros(length));
         } else {
             let begin = self.ends.back().copied().unwrap_or(now);
             self.ends.push_back(begin.plus_micros(length));
@@ -152,6 +157,10 @@ mod tests {
         Utterance::new("word ".repeat(count), "en", priority)
     }
 
+    fn first(utterance: Utterance) -> Utterance {
+        Utterance { turn: Turn::First, ..utterance }
+    }
+
     fn pacer() -> Pacer {
         Pacer::new(&Profile { pace_wpm: 180, ..Profile::default() })
     }
@@ -160,7 +169,7 @@ mod tests {
     fn released_speech_is_bounded_by_one_long_utterance() {
         let mut pacer = pacer();
         let all = vec![words(20, Priority::Message); 6];
-        assert_eq!(pacer.push(Moment::from_millis(0), all, false).len(), 3, "sixty words take twenty seconds");
+        assert_eq!(pacer.push(Moment::from_millis(0), all).len(), 3, "sixty words take twenty seconds");
         assert_eq!(pacer.handle_timeout(Moment::from_millis(6000)).len(), 0);
         assert_eq!(pacer.handle_timeout(Moment::from_millis(7000)).len(), 1);
         assert_eq!(pacer.handle_timeout(Moment::from_millis(60_000)).len(), 2);
@@ -171,18 +180,22 @@ mod tests {
     fn important_announcement_is_released_at_once_with_its_details() {
         let mut pacer = pacer();
         let now = Moment::from_millis(0);
-        pacer.push(now, vec![words(50, Priority::Message); 3], false);
-        let question = vec![words(5, Priority::Important), words(50, Priority::Message)];
-        assert_eq!(pacer.push(now, question, false).len(), 2);
-        assert_eq!(pacer.push(now, vec![words(9, Priority::Message)], true).len(), 1, "what the user asked for");
-        assert_eq!(pacer.flush().len(), 2);
+        pacer.push(now, vec![words(50, Priority::Message); 3]);
+        let passing = Utterance { turn: Turn::Passing, ..words(3, Priority::Message) };
+        pacer.push(now, vec![passing]);
+        assert_eq!(pacer.waiting.len(), 3);
+        let headline = Utterance { interrupts: true, ..words(5, Priority::Important) };
+        let question = vec![first(headline), first(words(50, Priority::Message))];
+        assert_eq!(pacer.push(now, question).len(), 2);
+        assert_eq!(pacer.push(now, vec![first(words(9, Priority::Message))]).len(), 1, "what the user asked for");
+        assert_eq!(pacer.waiting.len(), 2, "what was out of date is dropped");
     }
 
     #[test]
     fn reported_speech_releases_the_next_utterance_early() {
         let mut pacer = pacer();
         let now = Moment::from_millis(1000);
-        assert_eq!(pacer.push(now, vec![words(60, Priority::Message); 2], false).len(), 1);
+        assert_eq!(pacer.push(now, vec![words(60, Priority::Message); 2]).len(), 1);
         assert_eq!(pacer.speech_finished(Moment::from_millis(5000)).len(), 1);
     }
 
@@ -190,22 +203,22 @@ mod tests {
     fn newer_progress_replaces_older_and_cancelled_subjects_are_dropped() {
         let mut pacer = pacer();
         let now = Moment::from_millis(0);
-        pacer.push(now, vec![words(60, Priority::Message)], false);
+        pacer.push(now, vec![words(60, Priority::Message)]);
         for _ in 0..3 {
-            pacer.push(now, vec![words(3, Priority::Progress)], false);
+            pacer.push(now, vec![words(3, Priority::Progress)]);
         }
         let about = Utterance { about: Some("rpl_1".to_owned()), ..words(3, Priority::Message) };
-        pacer.push(now, vec![about], false);
+        pacer.push(now, vec![about]);
         assert_eq!(pacer.waiting.len(), 2);
         pacer.cancel("rpl_1");
         assert_eq!(pacer.waiting.len(), 1);
         pacer.clear();
-        assert_eq!(pacer.push(now, vec![words(60, Priority::Message)], false).len(), 1);
+        assert_eq!(pacer.push(now, vec![words(60, Priority::Message)]).len(), 1);
     }
 
     #[test]
     fn without_a_pace_everything_is_released_at_once() {
         let mut pacer = Pacer::new(&Profile { pace_wpm: 0, ..Profile::default() });
-        assert_eq!(pacer.push(Moment::from_millis(0), vec![words(60, Priority::Message); 9], false).len(), 9);
+        assert_eq!(pacer.push(Moment::from_millis(0), vec![words(60, Priority::Message); 9]).len(), 9);
     }
 }

@@ -16,6 +16,26 @@ pub enum Priority {
     Important,
 }
 
+/// Where an utterance stands among others that wait to be spoken.
+///
+/// ```
+/// use aaep_announce::{Priority, Turn, Utterance};
+/// assert_eq!(Utterance::new("Done.", "en", Priority::Message).turn, Turn::Normal);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Turn {
+    /// Spoken in turn. Dropped if a question comes before it was spoken, because it is out of date then: "Looking up your
+    /// balance."
+    Passing,
+    /// Spoken in turn, after questions that came meanwhile: text, results, ends.
+    #[default]
+    Normal,
+    /// Spoken before all others, behind those that are first too, and not interrupted by them: a question with all that
+    /// belongs to it, a failure, the outcome of a question, a response to the user.
+    First,
+}
+
 /// A short sound that goes with an utterance. No information is in the sound alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -51,6 +71,12 @@ pub struct Utterance {
     pub priority: Priority,
     /// Whether current speech should stop for it.
     pub interrupts: bool,
+    /// Where it stands among others that wait.
+    #[serde(default)]
+    pub turn: Turn,
+    /// Whether it is a heading in a text of the agent.
+    #[serde(default)]
+    pub heading: bool,
     /// A sound to go with it.
     pub earcon: Option<Earcon>,
     /// Its subject (the reply token of a question, or a session), so that it can be cancelled when that has ended.
@@ -68,6 +94,8 @@ impl Utterance {
             language: language.into(),
             priority,
             interrupts: false,
+            turn: Turn::Normal,
+            heading: false,
             earcon: None,
             about: None,
             agent: None,

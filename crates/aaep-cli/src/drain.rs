@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use aaep::Producer;
 
-/// How long a subscriber may receive nothing before it is no longer waited for.
+/// How long a subscriber may not take what is queued for it before it is no longer waited for.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How often the queues are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Waits until nothing is queued for any subscriber, as long as they make progress.
+/// Waits until subscribers have received everything, as long as they take it. Text that is held to keep a pace is waited
+/// for, however slow the pace is.
 pub(crate) async fn wait_until_drained(producer: &Producer) {
     let (mut latest, mut since) = (None, Instant::now());
     while let Some(stats) = producer.stats().await {
@@ -18,7 +19,7 @@ pub(crate) async fn wait_until_drained(producer: &Producer) {
             return;
         }
         let now = Some((stats.counts.delivered, stats.queued));
-        if now != latest {
+        if now != latest || stats.queued == 0 {
             (latest, since) = (now, Instant::now());
         }
         if since.elapsed() > STALL_TIMEOUT {

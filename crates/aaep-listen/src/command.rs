@@ -22,8 +22,8 @@ pub(crate) enum TypedCommand {
     Number(String),
     /// Repeats a question, or the last line.
     Repeat(Option<u32>),
-    /// Prints every field of a question, exactly as it came.
-    Details(Option<u32>),
+    /// Prints every field of a question, exactly as it came. Long codes in full only with `all`.
+    Details { named: Option<u32>, all: bool },
     /// Stops speech.
     Stop,
     /// Lists the open questions.
@@ -82,7 +82,14 @@ pub(crate) fn parse(line: &str) -> TypedCommand {
         "answer" | "say" if !rest.is_empty() => TypedCommand::Answer(rest.to_owned()),
         "repeat" | "r" if plain => TypedCommand::Repeat(number),
         "question" if plain => TypedCommand::Repeat(number),
-        "details" | "detail" | "d" if plain => TypedCommand::Details(number),
+        "details" | "detail" | "d" if plain => TypedCommand::Details { named: number, all: false },
+        "details" | "detail" | "d" if rest.to_lowercase().ends_with("all") => {
+            let named = rest[..rest.len() - "all".len()].trim();
+            match parse_number(named) {
+                None if !named.is_empty() => TypedCommand::Other(line.to_owned()),
+                named => TypedCommand::Details { named, all: true },
+            }
+        }
         _ if is_numeric(line) => TypedCommand::Number(line.to_owned()),
         _ => parse_without_number(&word, rest, line),
     }
@@ -132,10 +139,10 @@ pub(crate) const HELP_LINES: [&str; 13] = [
     "yes 2, no 2, to 2 and your words: answer question 2.",
     "answer and your words: for words that are also commands.",
     "repeat, or r: say the question again. repeat 2: question 2.",
-    "details, or d: everything about the question, exactly as it came.",
+    "details, or d: everything about the question, exactly as it came. details all: long codes in full too.",
     "waiting, or w: what waits for you. where: what the agents do. catch up, or c: what you missed.",
-    "next and previous: walk what was said. Add a kind: question, text, tool, start, end, progress, note.",
-    "stop, or s: silence the voice. voice on, voice off.",
+    "next and previous: walk what was said. Add a kind: question, text, heading, tool, start, end, progress, note.",
+    "stop, s, or Enter alone: silence the voice; the agents go on. voice on, voice off.",
     "terser, more: hear less or more.",
     "mute and a name, unmute and a name: hear only questions and failures of an agent.",
     "cancel: ask the agent to stop; it decides. cancel and a number or a name: one of several.",
@@ -163,7 +170,10 @@ mod tests {
             ("-2,5", TypedCommand::Number("-2,5".into())),
             ("r", TypedCommand::Repeat(None)),
             ("question 2", TypedCommand::Repeat(Some(2))),
-            ("d 1", TypedCommand::Details(Some(1))),
+            ("d 1", TypedCommand::Details { named: Some(1), all: false }),
+            ("details all", TypedCommand::Details { named: None, all: true }),
+            ("details 2 ALL", TypedCommand::Details { named: Some(2), all: true }),
+            ("next heading", TypedCommand::Walk { back: false, kind: Some(LineKind::Heading) }),
             ("catch me up", TypedCommand::CatchUp),
             ("Where am I", TypedCommand::Status),
             ("prev tool", TypedCommand::Walk { back: true, kind: Some(LineKind::Tool) }),

@@ -19,6 +19,9 @@ pub enum Effect {
     PrintJson(Value),
     /// Speak this utterance.
     Speak(Utterance),
+    /// Stop what is being spoken and speak this response to the user, as [`Utterance::turn`] says. Text that was stopped is
+    /// spoken again after it.
+    Respond(Utterance),
     /// Cancel speech whose [`Utterance::about`] is this key.
     CancelSpeech(String),
     /// Stop all speech.
@@ -57,6 +60,8 @@ pub enum Effect {
     },
     /// Turn the voice on or off.
     SetVoice(bool),
-    /// End the program.
+    /// End the program now.
     Exit,
+    /// End the program once everything was spoken and [`has_unspoken`](crate::Listener::has_unspoken) is `false`.
+    ExitWhenSpoken,
 }

@@ -47,10 +47,12 @@
 //!
 //! - `listener.rs`: [`Listener`] and its producers; `prompts.rs`: its questions; `output.rs`: its lines and speech.
 //! - `command.rs` parses a typed line; `run_command.rs` runs it.
+//! - `agent_names.rs` tells agents of one name apart.
 //! - `answer_router.rs` decides which question an answer is for; `questions.rs` numbers questions and reads answers.
 //! - `control.rs`: requests from other processes of the user, and answers of the user's own command.
 //! - `line.rs`, `effect.rs`, `transcript.rs`, `escape.rs`: what is printed, done, kept and escaped.
 
+mod agent_names;
 mod answer_router;
 mod cancel;
 mod command;

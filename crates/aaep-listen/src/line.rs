@@ -16,6 +16,8 @@ pub enum LineKind {
     Answer,
     /// Output of an agent.
     Text,
+    /// A heading in the output of an agent.
+    Heading,
     /// A tool call.
     Tool,
     /// The start of a session.
@@ -36,10 +38,11 @@ pub enum LineKind {
 
 impl LineKind {
     /// Each kind with its name for programs and its label for people.
-    const ALL: [(LineKind, &'static str, &'static str); 11] = [
+    const ALL: [(LineKind, &'static str, &'static str); 12] = [
         (LineKind::Question, "question", "Question"),
         (LineKind::Answer, "answer", "Answer"),
         (LineKind::Text, "text", "Text"),
+        (LineKind::Heading, "heading", "Heading"),
         (LineKind::Tool, "tool", "Tool"),
         (LineKind::Start, "start", "Start"),
         (LineKind::End, "end", "End"),
@@ -165,6 +168,7 @@ mod tests {
             (LineKind::Question, "question", "Question: x"),
             (LineKind::Answer, "answer", "Answer: x"),
             (LineKind::Text, "text", "Text: x"),
+            (LineKind::Heading, "heading", "Heading: x"),
             (LineKind::Tool, "tool", "Tool: x"),
             (LineKind::Start, "start", "Start: x"),
             (LineKind::End, "end", "End: x"),

@@ -5,17 +5,21 @@ use std::fmt;
 use std::sync::Arc;
 
 use aaep_announce::speakable::name;
-use aaep_announce::{Announcer, ConnectionNotice, Pacer, Profile};
-use aaep_proto::message::{Event, Producer, SubscriptionAccepted, Verbosity};
+use aaep_announce::{Announcer, ConnectionNotice, Pacer, Profile, SubscriberKind};
+use aaep_proto::message::{Capabilities, Event, Producer, SubscriptionAccepted, Verbosity};
 use aaep_proto::subscriber::{EndReason, Notice, NoticeKind, PromptReplyError, SubscriberEvent};
 use aaep_proto::time::Moment;
 
+use crate::agent_names::AgentNames;
 use crate::answer_router::AnswerRouter;
 use crate::cancel::OpenSessions;
 use crate::output::phrase;
 use crate::questions::QuestionList;
 use crate::transcript::Transcript;
 use crate::{Effect, LineKind};
+
+/// The fastest pace that the protocol has, for users who stopped taking text at a pace.
+const MAX_PACE_WPM: u32 = 1000;
 
 /// One producer that is listened to.
 pub(crate) struct ProducerState {
@@ -86,10 +90,16 @@ pub struct Listener {
     pub(crate) questions: QuestionList,
     pub(crate) router: AnswerRouter,
     pub(crate) transcript: Transcript,
-    /// Names of agents that are muted, in lower case. Their critical events are announced all the same.
-    pub(crate) muted: BTreeSet<String>,
+    /// The agents that were seen. Critical events of muted ones are announced all the same.
+    pub(crate) agents: AgentNames,
     pub(crate) open_sessions: OpenSessions,
     pub(crate) effects: Vec<Effect>,
+    /// Whether the user entered a line and heard no response yet.
+    pub(crate) response_pending: bool,
+    pub(crate) has_voice: bool,
+    has_braille: bool,
+    /// Whether producers were asked for a pace.
+    was_paced: bool,
     /// Keeps speech from falling behind. Lines are printed at once.
     pub(crate) pacer: Pacer,
     /// The latest moment of any input.
@@ -112,8 +122,12 @@ impl Listener {
             questions: QuestionList::default(),
             router: AnswerRouter::default(),
             transcript: Transcript::default(),
-            muted: BTreeSet::new(),
+            agents: AgentNames::default(),
             open_sessions: OpenSessions::default(),
+            response_pending: false,
+            has_voice: false,
+            has_braille: false,
+            was_paced: false,
             effects: Vec::new(),
             has_prompt_hook: false,
             rejected: false,
@@ -136,6 +150,48 @@ impl Listener {
     /// Returns the user's profile with the changes that the user made by commands.
     pub fn profile(&self) -> &Profile {
         &self.profile
+    }
+
+    /// Sets which outputs there are from the start: a voice, a braille display.
+    pub fn with_outputs(mut self, voice: bool, braille: bool) -> Listener {
+        (self.has_voice, self.has_braille) = (voice, braille);
+        self.was_paced = self.is_paced();
+        self
+    }
+
+    /// Sets whether there is a voice. Without a voice and a braille display, producers are not asked to keep a pace.
+    pub fn set_voice(&mut self, on: bool) {
+        self.change_paced(|listener| listener.has_voice = on);
+    }
+
+    /// Sets whether there is a braille display. Without a voice and a braille display, producers are not asked to keep a
+    /// pace.
+    pub fn set_braille(&mut self, on: bool) {
+        self.change_paced(|listener| listener.has_braille = on);
+    }
+
+    fn change_paced(&mut self, change: impl FnOnce(&mut Listener)) {
+        let before = self.is_paced();
+        change(self);
+        if self.is_paced() != before {
+            self.was_paced |= self.is_paced();
+            self.effects.push(Effect::Renegotiate(Box::new(self.capabilities())));
+        }
+    }
+
+    /// Returns whether the user takes text at a pace: by ear or by finger. Printed lines can be read at any time.
+    fn is_paced(&self) -> bool {
+        self.has_voice || self.has_braille || self.profile.kind == SubscriberKind::Braille
+    }
+
+    /// Returns the capabilities to request from producers.
+    pub fn capabilities(&self) -> Capabilities {
+        let mut capabilities = self.profile.capabilities();
+        if !self.is_paced() {
+            // A renegotiation keeps what it leaves out.
+            capabilities.fields.pace_wpm = self.was_paced.then_some(MAX_PACE_WPM);
+        }
+        capabilities
     }
 
     /// Returns whether a subscription ended because it was rejected, refused or not what was demanded.
@@ -198,7 +254,7 @@ impl Listener {
     }
 
     fn accepted(&mut self, now: Moment, producer: usize, accepted: &SubscriptionAccepted) {
-        let agent = self.name_of(&accepted.producer);
+        let agent = self.name_of(producer, &accepted.producer);
         let state = &mut self.producers[producer];
         state.name = Some(agent.clone());
         state.announcer.set_serving_agent(&accepted.producer.agent_id);
@@ -220,21 +276,21 @@ impl Listener {
     fn agent_event(&mut self, now: Moment, producer: usize, event: &Arc<Event>) {
         if !self.producers[producer].was_connected {
             // A producer without a handshake: its first event is the sign that it serves.
-            let agent = self.name_of(&event.envelope.producer);
+            let agent = self.name_of(producer, &event.envelope.producer);
             let state = &mut self.producers[producer];
             state.name = Some(agent.clone());
             (state.connected, state.was_connected) = (true, true);
             let address = state.address.clone();
             self.note(phrase!(self, "ui-listening", agent = &agent, address = &address));
         }
-        let agent = self.name_of(&event.envelope.producer);
+        let agent = self.name_of(producer, &event.envelope.producer);
         self.open_sessions.note(producer, event, &agent);
         let kind = LineKind::for_event(event);
         if kind == LineKind::Question {
             return self.question_event(now, producer, event);
         }
         let utterances = self.producers[producer].announcer.announce(now, event);
-        if event.is_critical() || !self.is_muted(event) {
+        if event.is_critical() || !self.agents.is_muted(producer, &event.envelope.producer.agent_id) {
             self.present(producer, kind, None, utterances);
         } else {
             // Muted lines can still be walked to.
@@ -253,17 +309,16 @@ impl Listener {
         }
     }
 
-    fn is_muted(&self, event: &Event) -> bool {
-        let producer = &event.envelope.producer;
-        let names = [self.name_of(producer), producer.agent_id.clone()];
-        names.iter().any(|name| self.muted.contains(&name.to_lowercase()))
-    }
-
-    /// Returns the name of an agent as it is spoken and printed.
-    fn name_of(&self, producer: &Producer) -> String {
-        let names = [producer.agent_name.as_deref(), Some(producer.agent_id.as_str())];
+    /// Returns the name of an agent as it is spoken and printed. Two agents of one name are told apart by a number.
+    fn name_of(&mut self, producer: usize, agent: &Producer) -> String {
+        let names = [agent.agent_name.as_deref(), Some(agent.agent_id.as_str())];
         let mut plain = names.into_iter().flatten().map(|text| name(text, &self.profile));
-        plain.find(|name| !name.is_empty()).unwrap_or_else(|| "?".to_owned())
+        let own = plain.find(|name| !name.is_empty()).unwrap_or_else(|| "?".to_owned());
+        let name = self.agents.name(producer, &agent.agent_id, &own);
+        if name != own {
+            self.producers[producer].announcer.name_agent(&agent.agent_id, &name);
+        }
+        name
     }
 
     fn connection_notice(&mut self, now: Moment, producer: usize, notice: &ConnectionNotice) {

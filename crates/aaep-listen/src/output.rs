@@ -1,7 +1,8 @@
 //! What is printed and spoken: lines at once, speech as fast as the user can listen.
 
-use aaep_announce::{Arg, Phrases, Priority, Utterance};
+use aaep_announce::{Arg, Phrases, Priority, Turn, Utterance};
 use aaep_proto::escape::without_escapes;
+use aaep_proto::language::LanguageTag;
 use aaep_proto::time::Moment;
 
 use crate::listener::Listener;
@@ -24,9 +25,30 @@ pub(crate) fn speech_key(producer: usize, about: &str) -> String {
 impl Listener {
     /// Prints and speaks what an announcer returned.
     pub(crate) fn present(&mut self, producer: usize, kind: LineKind, number: Option<u32>, utterances: Vec<Utterance>) {
+        let spoken = self.print_utterances(producer, kind, number, utterances);
+        match kind {
+            LineKind::Answer | LineKind::Reply => self.speak_response(spoken),
+            _ => self.speak(spoken),
+        }
+    }
+
+    /// Prints utterances with their sounds, and returns them as they are spoken.
+    pub(crate) fn print_utterances(
+        &mut self,
+        producer: usize,
+        kind: LineKind,
+        number: Option<u32>,
+        utterances: Vec<Utterance>,
+    ) -> Vec<Utterance> {
         let mut spoken = Vec::new();
-        for utterance in utterances {
-            let line = self.line_for(producer, kind, number, utterance);
+        for (index, utterance) in utterances.into_iter().enumerate() {
+            let mut line = self.line_for(producer, kind, number, utterance);
+            if let (LineKind::Question, 0, Some(number @ 2..), Some(utterance)) =
+                (kind, index, number, &mut line.utterance)
+            {
+                // The printed line starts with the number already.
+                utterance.text = numbered(number, utterance, &self.profile.languages);
+            }
             let utterance = line.utterance.clone();
             self.print(line);
             if let Some(utterance) = utterance {
@@ -34,13 +56,26 @@ impl Listener {
                 spoken.push(utterance);
             }
         }
-        self.speak(spoken, matches!(kind, LineKind::Question | LineKind::Answer | LineKind::Reply));
+        spoken
     }
 
-    /// Speaks: at once if the user waits for it, else at the pace of the voice.
-    pub(crate) fn speak(&mut self, utterances: Vec<Utterance>, at_once: bool) {
-        let due = self.pacer.push(self.now, utterances, at_once);
+    /// Speaks at the pace of the voice, or at once what is first in turn.
+    pub(crate) fn speak(&mut self, utterances: Vec<Utterance>) {
+        let due = self.pacer.push(self.now, utterances);
         self.effects.extend(due.into_iter().map(Effect::Speak));
+    }
+
+    /// Speaks what the user waits for. The first response to a typed line stops what is being spoken.
+    pub(crate) fn speak_response(&mut self, utterances: Vec<Utterance>) {
+        let first = |utterance| Utterance { turn: Turn::First, ..utterance };
+        let due = self.pacer.push(self.now, utterances.into_iter().map(first).collect());
+        for utterance in due {
+            let stops = utterance.turn == Turn::First && std::mem::take(&mut self.response_pending);
+            if stops {
+                self.pacer.drop_passing();
+            }
+            self.effects.push(if stops { Effect::Respond(utterance) } else { Effect::Speak(utterance) });
+        }
     }
 
     /// Reports that the voice finished or cancelled an utterance.
@@ -50,11 +85,14 @@ impl Listener {
         self.effects.extend(due.into_iter().map(Effect::Speak));
     }
 
-    /// Exits after all speech that waits was passed to the voice.
+    /// Returns whether speech waits that was not passed to the voice yet.
+    pub fn has_unspoken(&self) -> bool {
+        self.pacer.has_waiting()
+    }
+
+    /// Exits after everything was spoken.
     pub(crate) fn exit(&mut self) {
-        let rest = self.pacer.flush();
-        self.effects.extend(rest.into_iter().map(Effect::Speak));
-        self.effects.push(Effect::Exit);
+        self.effects.push(Effect::ExitWhenSpoken);
     }
 
     /// Stops all speech, also that which waits.
@@ -83,6 +121,7 @@ impl Listener {
             utterance.text = format!("{name}: {}", utterance.text);
         }
         utterance.about = utterance.about.map(|about| speech_key(producer, &about));
+        let kind = if utterance.heading { LineKind::Heading } else { kind };
         Line { kind, number, agent, text: utterance.text.clone(), utterance: Some(utterance) }
     }
 
@@ -125,6 +164,18 @@ impl Listener {
     fn print_own(&mut self, kind: LineKind, text: String, language: &str) {
         let utterance = Utterance::new(Escaped(&text).to_string(), language, Priority::Message);
         self.print(Line::new(kind, text));
-        self.speak(vec![utterance], kind == LineKind::Reply);
+        match kind {
+            LineKind::Reply => self.speak_response(vec![utterance]),
+            _ => self.speak(vec![utterance]),
+        }
     }
+}
+
+/// Returns the text of a question with its number. An utterance has one language: the number is spoken in that of the
+/// question.
+fn numbered(number: u32, utterance: &Utterance, languages: &[LanguageTag]) -> String {
+    let own = utterance.language.parse().ok();
+    let languages: Vec<LanguageTag> = own.into_iter().chain(languages.iter().cloned()).collect();
+    let values = [("number", number.into()), ("text", utterance.text.as_str().into())];
+    Phrases::for_languages(&languages).format("ui-number", &values)
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use aaep_announce::{Phrases, PromptResolution};
-use aaep_proto::language::LanguageTag;
 use aaep_proto::message::Event;
 use aaep_proto::subscriber::{Prompt, PromptEnd, PromptId, PromptReplyError};
 use aaep_proto::time::Moment;
@@ -31,7 +30,7 @@ impl Listener {
 
     /// Announces a question under a new number.
     fn add_question(&mut self, now: Moment, producer: usize, event: Arc<Event>, deadline: Moment) -> u32 {
-        let mut utterances = self.producers[producer].announcer.announce(now, &event);
+        let utterances = self.producers[producer].announcer.announce(now, &event);
         let number = self.questions.add(producer, event, deadline, utterances.clone());
         let key_changed = self.producers[producer].key_changed;
         if let Some(question) = self.questions.get_mut(number) {
@@ -41,14 +40,6 @@ impl Listener {
             self.router.ended(now, dropped);
         }
         self.router.asked(now, number);
-        let several = self.questions.open().count() > 1;
-        if several && let Some(first) = utterances.first_mut() {
-            // An utterance has one language: the number is spoken in that of the question.
-            let tag = first.language.parse().ok();
-            let languages: Vec<LanguageTag> = tag.into_iter().chain(self.profile.languages.iter().cloned()).collect();
-            let values = [("number", number.into()), ("text", first.text.as_str().into())];
-            first.text = Phrases::for_languages(&languages).format("ui-number", &values);
-        }
         self.present(producer, LineKind::Question, Some(number), utterances);
         number
     }
@@ -91,8 +82,9 @@ impl Listener {
 
     pub(crate) fn prompt_ended(&mut self, now: Moment, producer: usize, id: PromptId, end: PromptEnd) {
         let Some(number) = self.questions.by_prompt(producer, id) else { return };
+        let sent = self.questions.get(number).map(|question| question.sent.clone()).unwrap_or_default();
         let (ended, announced) = match end {
-            PromptEnd::AnsweredHere => ("over-answered", PromptResolution::Answered),
+            PromptEnd::AnsweredHere => ("over-answered", PromptResolution::Answered(sent)),
             PromptEnd::ResolvedElsewhere(_) => ("over-elsewhere", PromptResolution::AnsweredElsewhere),
             PromptEnd::Expired => ("over-expired", PromptResolution::TimedOut),
             PromptEnd::Replaced => ("over-replaced", PromptResolution::Withdrawn),
@@ -112,14 +104,24 @@ impl Listener {
         }
         self.effects.push(Effect::PrintJson(json));
         let Some(token) = token else { return };
-        let key = speech_key(producer, token.as_str());
-        self.pacer.cancel(&key);
-        self.effects.push(Effect::CancelSpeech(key));
         let utterances = self.producers[producer].announcer.prompt_ended(now, &token, announced);
+        if end == PromptEnd::AnsweredHere {
+            // What was sent stops the question, so that nothing else begins in between.
+            self.present(producer, LineKind::Answer, Some(number), utterances);
+            return self.cancel_speech(producer, token.as_str());
+        }
+        self.cancel_speech(producer, token.as_str());
         if end == PromptEnd::Replaced {
             return self.note(phrase!(self, "ui-replaced", number = number));
         }
         self.present(producer, LineKind::Answer, Some(number), utterances);
+    }
+
+    /// Cancels speech about a question.
+    pub(crate) fn cancel_speech(&mut self, producer: usize, token: &str) {
+        let key = speech_key(producer, token);
+        self.pacer.cancel(&key);
+        self.effects.push(Effect::CancelSpeech(key));
     }
 
     /// Ends questions whose prompt did not come in time: they cannot be answered here.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use aaep_announce::{Phrases, Utterance};
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::{
-    AwaitingClarification, AwaitingConfirmation, Event, Payload, Response, ResponseKind, Reversibility, RiskLevel,
+    AwaitingClarification, AwaitingConfirmation, Decision, Event, Payload, Response, ResponseKind, Reversibility,
+    RiskLevel,
 };
 use aaep_proto::subscriber::{PromptAnswer, PromptId, memory_size};
 use aaep_proto::time::Moment;
@@ -19,6 +20,11 @@ const MAX_QUESTIONS: usize = 256;
 /// About how many bytes of memory they may take. Questions that can be answered are kept in any case; the subscriber
 /// bounds them.
 const MAX_QUESTION_BYTES: usize = 8 * 1024 * 1024;
+
+/// The shortest code that is shortened in details.
+const MIN_CODE_CHARS: usize = 32;
+/// How much of a shortened code is shown.
+const CODE_START_CHARS: usize = 8;
 
 /// The answer that a question expects instead of the one that was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +61,8 @@ pub(crate) struct NumberedQuestion {
     bytes: usize,
     /// Whether the signing key of its producer changed, so that it may come from an impostor.
     pub(crate) key_changed: bool,
+    /// The answer that was sent from here, in words.
+    pub(crate) sent: String,
     /// How it ended, as the id of a phrase. `None` while it is open.
     pub(crate) ended: Option<&'static str>,
 }
@@ -108,6 +116,30 @@ impl NumberedQuestion {
         }
     }
 
+    /// Returns whether the word would be sent as a text in the user's own words, and not as a yes, a no or a choice.
+    pub(crate) fn takes_as_text(&self, word: &str) -> bool {
+        let Payload::AwaitingClarification(asked) = &self.event.payload else { return false };
+        let choices = asked.choices.as_deref().unwrap_or_default();
+        let is_choice = choices.iter().any(|c| [&c.label, &c.value].iter().any(|text| text.to_lowercase() == word));
+        let sent = PromptAnswer::response(Response::Text(word.to_owned()));
+        !is_choice && self.answer(word) == Ok(sent)
+    }
+
+    /// Returns an answer as the user knows it: yes, no, a number, the label of a choice, a text.
+    pub(crate) fn describe_answer(&self, answer: &PromptAnswer, phrases: &Phrases) -> String {
+        let word = |yes: bool| phrases.text(if yes { "word-yes" } else { "word-no" });
+        match answer {
+            PromptAnswer::Decision { decision, .. } => word(*decision == Decision::Accept),
+            PromptAnswer::Response { response: Response::Boolean(yes), .. } => word(*yes),
+            PromptAnswer::Response { response: Response::Number(number), .. } => number.to_string(),
+            PromptAnswer::Response { response: Response::Text(text), .. } => {
+                let Payload::AwaitingClarification(asked) = &self.event.payload else { return text.clone() };
+                let choice = asked.choices.iter().flatten().find(|choice| choice.value == *text);
+                choice.map_or_else(|| text.clone(), |choice| choice.label.clone())
+            }
+        }
+    }
+
     /// Returns the seconds until the agent stops waiting.
     pub(crate) fn seconds_left(&self, now: Moment) -> u64 {
         self.deadline.since(now) / 1_000_000
@@ -130,30 +162,62 @@ impl NumberedQuestion {
         })
     }
 
-    /// Returns every field of the question, exactly as it came, one line each.
-    pub(crate) fn details(&self, now: Moment) -> Vec<String> {
+    /// Returns every field of the question, exactly as it came, one line each, and whether codes in its context or its
+    /// extensions were shortened. With `all`, none is.
+    pub(crate) fn details(&self, now: Moment, all: bool) -> (Vec<String>, bool) {
+        let mut shortened = false;
+        let mut shorten = |text: String| {
+            let short = if all { text.clone() } else { shorten_codes(&text) };
+            shortened |= short != text;
+            short
+        };
         let mut lines = Vec::new();
         let producer = &self.event.envelope.producer;
         lines.push(format!("From {}, agent id {}.", self.agent(), producer.agent_id));
         match &self.event.payload {
-            Payload::AwaitingConfirmation(asked) => confirmation_details(asked, &mut lines),
+            Payload::AwaitingConfirmation(asked) => confirmation_details(asked, &mut lines, &mut shorten),
             Payload::AwaitingClarification(asked) => clarification_details(asked, &mut lines),
             _ => {}
         }
         for (prefix, value) in self.event.envelope.extensions.iter().flatten() {
-            lines.push(format!("Extension {prefix}: {value}"));
+            lines.push(shorten(format!("Extension {prefix}: {value}")));
         }
         lines.push(format!("Session {}, {} seconds left.", self.event.envelope.session_id, self.seconds_left(now)));
-        lines
+        (lines, shortened)
     }
 }
 
-fn confirmation_details(asked: &AwaitingConfirmation, lines: &mut Vec<String>) {
+/// Returns a text with long codes, such as digests, cut to their start.
+fn shorten_codes(text: &str) -> String {
+    let is_code = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '_' | '=');
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(is_code) {
+        let length = rest[start..].find(|c| !is_code(c)).unwrap_or(rest.len() - start);
+        let (code, after) = rest[start..].split_at(length);
+        out.push_str(&rest[..start]);
+        // No word and no name of a file is that long and has digits in it.
+        if length >= MIN_CODE_CHARS && code.contains(|c: char| c.is_ascii_digit()) {
+            out.push_str(&code[..CODE_START_CHARS]);
+            out.push('…');
+        } else {
+            out.push_str(code);
+        }
+        rest = after;
+    }
+    out + rest
+}
+
+fn confirmation_details(
+    asked: &AwaitingConfirmation,
+    lines: &mut Vec<String>,
+    shorten: &mut impl FnMut(String) -> String,
+) {
     lines.push(format!("Action: {}", asked.action));
     lines.push(format!("Consequence: {}", asked.consequence));
     for (name, value) in asked.extra_context.iter().flatten() {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        lines.push(format!("{name}: {value}"));
+        lines.push(shorten(format!("{name}: {value}")));
     }
     let risk = asked.risk_level.as_ref().map_or("not told", RiskLevel::as_str);
     let undo = match (asked.is_irreversible(), &asked.reversibility) {
@@ -259,6 +323,7 @@ impl QuestionList {
             utterances,
             bytes,
             key_changed: false,
+            sent: String::new(),
             ended: None,
         });
         number
@@ -373,9 +438,40 @@ mod tests {
     #[test]
     fn details_contain_the_exact_fields() {
         let asked = question(json!({"action": "rm -rf ./x", "extra_context": {"path": "/tmp/x", "files": 3}}));
-        let lines = asked.details(Moment::from_millis(0));
+        let (lines, shortened) = asked.details(Moment::from_millis(0), false);
+        assert!(!shortened);
         for line in ["Action: rm -rf ./x", "path: /tmp/x", "files: 3", "Consequence: C."] {
             assert!(lines.iter().any(|l| l == line), "{line} in {lines:?}");
+        }
+    }
+
+    #[test]
+    fn details_spell_digests_only_if_all_is_asked_for() {
+        let digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+        let asked = question(json!({"action": format!("Run {digest}"), "extra_context": {"sum": digest},
+            "extensions": {"consent": {"arguments_digest": digest}}}));
+        let (lines, shortened) = asked.details(Moment::from_millis(0), false);
+        assert!(shortened && lines.contains(&format!("Action: Run {digest}")), "what is decided is exact: {lines:?}");
+        assert!(lines.contains(&"sum: 9f86d081…".to_owned()), "{lines:?}");
+        assert_eq!(lines.iter().filter(|line| line.contains(digest)).count(), 1, "{lines:?}");
+        let (lines, shortened) = asked.details(Moment::from_millis(0), true);
+        assert!(!shortened && lines.contains(&format!("sum: {digest}")), "{lines:?}");
+    }
+
+    #[test]
+    fn answers_are_described_by_the_words_of_the_question() {
+        let phrases = Phrases::for_languages(&[]);
+        let choices = json!([{"value": "train", "label": "By train"}]);
+        let choice = question(json!({"question": "Q", "choices": choices}));
+        for (answer, words) in [
+            (PromptAnswer::reject(), "no"),
+            (PromptAnswer::accept(), "yes"),
+            (PromptAnswer::response(Response::Boolean(true)), "yes"),
+            (PromptAnswer::response(Response::Number(4.0)), "4"),
+            (PromptAnswer::response(Response::Text("train".into())), "By train"),
+            (PromptAnswer::response(Response::Text("Lagos".into())), "Lagos"),
+        ] {
+            assert_eq!(choice.describe_answer(&answer, phrases), words);
         }
     }
 }

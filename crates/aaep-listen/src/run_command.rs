@@ -28,11 +28,17 @@ impl Listener {
     pub fn handle_line(&mut self, entered: Moment, line: &str) {
         self.observe(entered);
         let command = parse(line);
+        // Enter silences speech: what is said next replaces it.
+        self.response_pending = command != TypedCommand::Empty;
         if !matches!(command, TypedCommand::Walk { .. }) {
             self.transcript.go_to_end();
         }
         match command {
-            TypedCommand::Empty | TypedCommand::Stop => self.silence(),
+            TypedCommand::Empty => self.silence(),
+            TypedCommand::Stop => {
+                self.silence();
+                self.respond(phrase!(self, if self.has_voice { "ui-stopped" } else { "ui-nothing-spoken" }));
+            }
             TypedCommand::Yes { named, whole } => self.answer(entered, named, TypedAnswer::Yes { whole }),
             TypedCommand::No { named } => self.answer(entered, named, TypedAnswer::No),
             TypedCommand::AnswerTo(number, words) => self.answer(entered, Some(number), TypedAnswer::Words(words)),
@@ -40,7 +46,7 @@ impl Listener {
             TypedCommand::Number(text) => self.number(entered, text),
             TypedCommand::Other(words) => self.other_words(entered, words),
             TypedCommand::Repeat(named) => self.repeat(entered, named),
-            TypedCommand::Details(named) => self.details(entered, named),
+            TypedCommand::Details { named, all } => self.details(entered, named, all),
             TypedCommand::ListQuestions => self.list_questions(entered),
             TypedCommand::Status => self.ask_announcers(|announcer| announcer.status(entered)),
             TypedCommand::CatchUp => self.ask_announcers(|announcer| announcer.catch_up(entered)),
@@ -64,7 +70,7 @@ impl Listener {
     /// Routes a typed answer to one question or to none. Every typed answer goes through here.
     fn answer(&mut self, entered: Moment, named: Option<u32>, typed: TypedAnswer) {
         match self.router.route(entered, named) {
-            Route::To(number) => self.answer_question(entered, number, typed),
+            Route::To(number) => self.answer_question(entered, number, named, typed),
             Route::NoneOpen => self.respond(phrase!(self, "ui-nothing-waits")),
             Route::Ended(number) => {
                 let how = self.questions.get(number).map_or("over-long-ago", |q| q.ended.unwrap_or("over-on-its-way"));
@@ -91,8 +97,16 @@ impl Listener {
         }
     }
 
-    fn answer_question(&mut self, entered: Moment, number: u32, typed: TypedAnswer) {
+    fn answer_question(&mut self, entered: Moment, number: u32, named: Option<u32>, typed: TypedAnswer) {
         let Some(question) = self.questions.get(number) else { return };
+        // With a number, yes and no are commands: the user may not mean the word itself.
+        let word = match typed {
+            TypedAnswer::Yes { .. } => "yes",
+            _ => "no",
+        };
+        if named.is_some() && !matches!(typed, TypedAnswer::Words(_)) && question.takes_as_text(word) {
+            return self.respond(phrase!(self, "ui-takes-words", number = number, word = word));
+        }
         let answer = match &typed {
             TypedAnswer::Yes { whole: false } if question.needs_care() => {
                 self.router.focus(entered, number);
@@ -113,10 +127,12 @@ impl Listener {
 
     /// Asks the front end to send an answer, if the question can be answered here.
     pub(crate) fn send_reply(&mut self, number: u32, answer: PromptAnswer) {
-        let Some(question) = self.questions.get(number) else { return };
+        let phrases = self.phrases();
+        let Some(question) = self.questions.get_mut(number) else { return };
         match (question.prompt, question.can_answer) {
             (Some(prompt), true) => {
                 let producer = question.producer;
+                question.sent = question.describe_answer(&answer, phrases);
                 self.router.answered(number);
                 self.effects.push(Effect::SendReply { producer, prompt, number, answer });
             }
@@ -153,13 +169,14 @@ impl Listener {
     /// Announces an open question again, all of it, and focuses it.
     fn ask_again(&mut self, now: Moment, number: u32) {
         let Some(question) = self.questions.get(number) else { return };
-        let (producer, utterances) = (question.producer, question.utterances.clone());
-        let left = self.phrases().duration(question.seconds_left(now));
+        let (producer, event, left) = (question.producer, question.event.clone(), question.seconds_left(now));
         self.router.focus(now, number);
-        self.silence();
-        let utterances = utterances.into_iter().map(repeated).collect();
-        self.present(producer, LineKind::Question, Some(number), utterances);
-        self.respond(phrase!(self, "ui-waits-for", number = number, time = &left));
+        if let Some(token) = event.reply_token() {
+            self.cancel_speech(producer, token.as_str());
+        }
+        let utterances = self.producers[producer].announcer.repeat_question(&event, left);
+        let spoken = self.print_utterances(producer, LineKind::Question, Some(number), utterances);
+        self.speak_response(spoken);
     }
 
     fn repeat(&mut self, now: Moment, named: Option<u32>) {
@@ -189,17 +206,20 @@ impl Listener {
         let utterance =
             line.utterance.clone().unwrap_or_else(|| Utterance::new(line.text.as_str(), "en", Priority::Message));
         self.effects.push(Effect::PrintLine(line));
-        self.speak(vec![repeated(utterance)], true);
+        self.speak_response(vec![repeated(utterance)]);
     }
 
-    fn details(&mut self, now: Moment, named: Option<u32>) {
+    fn details(&mut self, now: Moment, named: Option<u32>, all: bool) {
         let number = named.or_else(|| self.questions.open().last().map(|q| q.number));
         let Some(question) = number.and_then(|number| self.questions.get(number)) else {
             return self.respond(phrase!(self, "ui-no-such-question"));
         };
-        let (number, lines) = (question.number, question.details(now));
+        let (number, (lines, shortened)) = (question.number, question.details(now, all));
         self.router.focus(now, number);
         lines.into_iter().for_each(|line| self.respond(line));
+        if shortened {
+            self.respond(phrase!(self, "ui-shortened"));
+        }
     }
 
     fn list_questions(&mut self, now: Moment) {
@@ -238,7 +258,7 @@ impl Listener {
                 let phrases = self.phrases();
                 let text = phrases.text(if back { "ui-first" } else { "ui-last" });
                 self.effects.push(Effect::PrintLine(Line::new(LineKind::Reply, text.as_str())));
-                self.speak(vec![Utterance::new(text, phrases.language(), Priority::Message)], true);
+                self.speak_response(vec![Utterance::new(text, phrases.language(), Priority::Message)]);
             }
         }
     }
@@ -296,24 +316,29 @@ impl Listener {
         for producer in &mut self.producers {
             producer.announcer.set_profile(self.profile.clone());
         }
-        self.effects.push(Effect::Renegotiate(Box::new(self.profile.capabilities())));
+        self.effects.push(Effect::Renegotiate(Box::new(self.capabilities())));
     }
 
     fn mute(&mut self, name: &str, mute: bool) {
-        let known: Vec<String> = self.producers.iter().filter_map(|p| p.name.clone()).collect();
+        let known = self.agents.names();
         let name = match (name, known.as_slice()) {
             ("", [only]) => only.clone(),
             ("", names) => return self.respond(phrase!(self, "ui-name-agent", names = &names.join(", "))),
             (name, _) => name.to_owned(),
         };
-        if mute {
-            self.muted.insert(name.to_lowercase());
-            self.respond(phrase!(self, "ui-muted", agent = &name));
-        } else if self.muted.remove(&name.to_lowercase()) {
-            self.respond(phrase!(self, "ui-unmuted", agent = &name));
-        } else {
-            self.respond(phrase!(self, "ui-not-muted", agent = &name));
-        }
+        let Some((agent, was_muted)) = self.agents.set_muted(&name, mute) else {
+            let hint = match known.as_slice() {
+                [] => phrase!(self, "ui-no-agents"),
+                names => phrase!(self, "ui-agents", names = &names.join(", ")),
+            };
+            return self.respond(phrase!(self, "ui-no-agent", name = &name, hint = &hint));
+        };
+        let id = match (mute, was_muted) {
+            (true, _) => "ui-muted",
+            (false, true) => "ui-unmuted",
+            (false, false) => "ui-not-muted",
+        };
+        self.respond(phrase!(self, id, agent = &agent));
     }
 
     fn close(&mut self, whole: bool) {

@@ -149,7 +149,7 @@ impl SessionHarness {
 
     /// Returns whether an utterance with this text in it was spoken.
     pub(crate) fn spoke(&self, part: &str) -> bool {
-        self.effects.iter().any(|effect| matches!(effect, Effect::Speak(utterance) if utterance.text.contains(part)))
+        self.effects.iter().any(|effect| matches!(effect, Effect::Speak(utterance) | Effect::Respond(utterance) if utterance.text.contains(part)))
     }
 }
 

@@ -97,7 +97,8 @@ impl Announcer {
             return Vec::new();
         };
         let session = prompt.session.clone();
-        let (text, priority, about) = if now >= prompt.deadline.plus_seconds(RESOLUTION_GRACE_SECS) {
+        let over = now >= prompt.deadline.plus_seconds(RESOLUTION_GRACE_SECS);
+        let (text, priority, about) = if over {
             let text = phrases.text(timed_out(prompt));
             self.prompts.remove(token);
             self.fingerprints.remove(token.as_str());
@@ -110,6 +111,7 @@ impl Announcer {
             (phrase!(phrases, "still-waiting", time = &phrases.duration(left)), Priority::Message, token.as_str())
         };
         let draft = PendingUtterance::new(LocalizedText::new(text, phrases.language()), priority, about);
+        let draft = if over { draft.first() } else { draft };
         self.finish(now, &session, vec![draft], true)
     }
 
@@ -150,6 +152,7 @@ impl Announcer {
                 Priority::Progress,
                 id.as_str(),
             )
+            .passing()
         };
         let stalled = session.stall_notices > stall_notices;
         let out = self.finish(now, id, vec![draft], false);

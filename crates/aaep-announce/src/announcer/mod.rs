@@ -27,8 +27,8 @@ pub use prompt::PromptResolution;
 
 use crate::phrases::{Phrases, phrase};
 use crate::profile::Profile;
-use crate::speakable::{phrases_for, sentence, speakable};
-use crate::utterance::{Earcon, Priority, Utterance};
+use crate::speakable::{self, SpokenUnit, phrases_for, sentence, speakable};
+use crate::utterance::{Earcon, Priority, Turn, Utterance};
 use output::{StreamedOutput, split_text};
 use prompt::AnnouncedPrompt;
 use session::{Activity, MAX_AGENT_ID_CHARS, MAX_SESSION_OUTPUTS, SessionState};
@@ -42,6 +42,8 @@ const MAX_OPEN_OUTPUTS: usize = 64;
 const MAX_PROMPTS: usize = 64;
 /// The most subjects whose last announcement is remembered.
 const MAX_FINGERPRINTS: usize = 256;
+/// The most agents that have a name of their own.
+const MAX_AGENT_NAMES: usize = 256;
 /// A percentage is announced again when it changed by this much.
 const PERCENT_STEP: f64 = 5.0;
 /// A percentage is announced again after this time, however little it changed.
@@ -69,6 +71,8 @@ pub struct Announcer {
     profile: Profile,
     sessions: BTreeMap<SessionId, SessionState>,
     prompts: BTreeMap<ReplyToken, AnnouncedPrompt>,
+    /// The names of agents that the caller gave, by agent id.
+    names: BTreeMap<String, String>,
     /// The fingerprint of the last announcement about each subject, so that nothing is announced twice in a row.
     fingerprints: BTreeMap<String, u64>,
     /// Until when a voice is busy with the utterances so far, by estimate.
@@ -106,6 +110,18 @@ impl PendingUtterance {
         self
     }
 
+    /// Marks the utterance as one that is out of date when a question comes.
+    fn passing(mut self) -> PendingUtterance {
+        self.utterance.turn = Turn::Passing;
+        self
+    }
+
+    /// Puts the utterance before all others that wait.
+    fn first(mut self) -> PendingUtterance {
+        self.utterance.turn = Turn::First;
+        self
+    }
+
     /// Makes other speech stop for this utterance.
     fn interrupting(mut self, named: bool) -> PendingUtterance {
         self.utterance.interrupts = true;
@@ -121,6 +137,7 @@ impl Announcer {
             profile,
             sessions: BTreeMap::new(),
             prompts: BTreeMap::new(),
+            names: BTreeMap::new(),
             fingerprints: BTreeMap::new(),
             busy_until: Moment::default(),
             quiet: false,
@@ -149,6 +166,29 @@ impl Announcer {
     /// relays, begins with that agent's name.
     pub fn set_serving_agent(&mut self, agent_id: &str) {
         self.serving = Some(agent_id.chars().take(MAX_AGENT_ID_CHARS).collect());
+    }
+
+    /// Sets the name that an agent is announced by, instead of the one in its events.
+    pub fn name_agent(&mut self, agent_id: &str, name: &str) {
+        if self.names.len() >= MAX_AGENT_NAMES && !self.names.contains_key(agent_id) {
+            self.names.pop_first();
+        }
+        self.names.insert(agent_id.to_owned(), name.to_owned());
+        for session in self.sessions.values_mut().filter(|session| session.agent_id == agent_id) {
+            name.clone_into(&mut session.agent);
+        }
+    }
+
+    /// Returns the name of the agent of an event as it is spoken.
+    fn agent_name(&self, event: &Event) -> String {
+        let producer = &event.envelope.producer;
+        if let Some(given) = self.names.get(&producer.agent_id) {
+            return given.clone();
+        }
+        let name = producer.agent_name.as_deref().map(|n| speakable::name(n, &self.profile)).filter(|n| !n.is_empty());
+        let id = || speakable::name(&producer.agent_id.replace('-', " "), &self.profile);
+        let found = name.unwrap_or_else(id);
+        if found.is_empty() { self.user_phrases().text("agent-unknown") } else { found }
     }
 
     /// Announces an event.
@@ -210,7 +250,7 @@ impl Announcer {
             }
             _ => {}
         }
-        self.sessions.insert(id.clone(), SessionState::new(now, event, &self.profile));
+        self.sessions.insert(id.clone(), SessionState::new(now, event, self.agent_name(event)));
         if self.sessions.len() > MAX_SESSIONS {
             let others = self.sessions.iter().filter(|(other, _)| *other != id);
             let idle = others.min_by_key(|(_, s)| (s.ended.is_none(), s.last_event)).map(|(other, _)| other.clone());
@@ -227,8 +267,13 @@ impl Announcer {
         let agent = self.sessions.get(id).map(|s| s.agent.clone());
         let mut name = agent.clone().filter(|_| self.several_agents(id) || self.needs_introduction(id));
         let mut out = Vec::new();
+        // A question or a failure is one block, from its headline to its end.
+        let block = drafts.iter().any(|draft| draft.utterance.priority == Priority::Important);
         for draft in drafts {
             let mut utterance = draft.utterance;
+            if block && !draft.output {
+                utterance.turn = Turn::First;
+            }
             if utterance.text.is_empty() || (self.quiet && !critical) {
                 continue;
             }
@@ -259,9 +304,10 @@ impl Announcer {
         if spoken_words(&utterance.text) <= self.profile.max_utterance_words() {
             return vec![utterance];
         }
-        let texts = split_text(vec![utterance.text.clone()], &utterance.language, &self.profile);
+        let texts = split_text(vec![utterance.text.clone().into()], &utterance.language, &self.profile);
         let mut earcon = utterance.earcon;
-        texts.into_iter().map(|text| Utterance { text, earcon: earcon.take(), ..utterance.clone() }).collect()
+        let part = |unit: SpokenUnit| Utterance { text: unit.text, earcon: earcon.take(), ..utterance.clone() };
+        texts.into_iter().map(part).collect()
     }
 
     /// Returns whether the last announcement about the same subject was another one, and remembers this one.
@@ -324,7 +370,7 @@ impl Announcer {
         session.enter(now, Activity::Working);
         session.expect(now, started.expected_duration_ms);
         let about = event.envelope.session_id.as_str();
-        text.map(|text| PendingUtterance::new(text, Priority::Message, about).earcon(Earcon::Started))
+        text.map(|text| PendingUtterance::new(text, Priority::Message, about).earcon(Earcon::Started).passing())
             .into_iter()
             .collect()
     }
@@ -336,11 +382,11 @@ impl Announcer {
         }
         let about = event.envelope.session_id.as_str();
         if let Some(text) = self.outcome(event) {
-            return vec![PendingUtterance::new(text, Priority::Message, about)];
+            return vec![PendingUtterance::new(text, Priority::Message, about).first()];
         }
         let priority = priority_of(event);
         let text = self.summary(event).filter(|_| !self.is_low_load());
-        text.map(|text| PendingUtterance::new(text, priority, about)).into_iter().collect()
+        text.map(|text| PendingUtterance::new(text, priority, about).passing()).into_iter().collect()
     }
 
     fn progress(&mut self, now: Moment, event: &Event, updated: &ProgressUpdated) -> Vec<PendingUtterance> {
@@ -363,7 +409,7 @@ impl Announcer {
             session.progress = Some((percent, now));
         }
         let text = self.summary(event).or_else(|| self.progress_text(event, updated));
-        text.map(|text| PendingUtterance::new(text, Priority::Progress, about)).into_iter().collect()
+        text.map(|text| PendingUtterance::new(text, Priority::Progress, about).passing()).into_iter().collect()
     }
 
     /// Returns a text for progress without a summary.
@@ -427,11 +473,13 @@ impl Announcer {
         drafts
     }
 
-    fn output_utterances(&self, units: Vec<String>, language: &str, id: &SessionId) -> Vec<PendingUtterance> {
+    fn output_utterances(&self, units: Vec<SpokenUnit>, language: &str, id: &SessionId) -> Vec<PendingUtterance> {
         let split_text = split_text(units, language, &self.profile).into_iter();
-        let draft = |text| PendingUtterance {
-            output: true,
-            ..PendingUtterance::new(LocalizedText::new(text, language), Priority::Message, id.as_str())
+        let draft = |unit: SpokenUnit| {
+            let text = LocalizedText::new(unit.text, language);
+            let mut draft = PendingUtterance::new(text, Priority::Message, id.as_str());
+            (draft.output, draft.utterance.heading) = (true, unit.heading);
+            draft
         };
         split_text.map(draft).collect()
     }

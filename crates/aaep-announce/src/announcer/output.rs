@@ -7,7 +7,7 @@ use aaep_proto::pace::spoken_words;
 use aaep_proto::shaping::text::{BoundarySet, Cursor, OutputText};
 
 use crate::profile::Profile;
-use crate::speakable::{Blocks, SpeechStyle, is_sentence, sentence};
+use crate::speakable::{Blocks, SpeechStyle, SpokenUnit, is_sentence, sentence};
 
 /// The most bytes that wait for the end of an output when the user wants it whole.
 const MAX_HELD_BYTES: usize = 16 * 1024;
@@ -23,7 +23,7 @@ pub(super) struct StreamedOutput {
     /// How many characters were received.
     position: Option<u64>,
     /// Sentences that wait for the end of the output.
-    held: Vec<String>,
+    held: Vec<SpokenUnit>,
     /// Whether the output is announced only when it is complete.
     whole: bool,
 }
@@ -32,7 +32,7 @@ pub(super) struct StreamedOutput {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ReadyText {
     /// Complete sentences.
-    pub(super) units: Vec<String>,
+    pub(super) units: Vec<SpokenUnit>,
     /// Whether text before them is missing.
     pub(super) gap: bool,
 }
@@ -89,14 +89,14 @@ impl StreamedOutput {
     }
 
     /// Releases the rest, complete or not.
-    pub(super) fn end(&mut self, units: &mut Vec<String>) {
+    pub(super) fn end(&mut self, units: &mut Vec<SpokenUnit>) {
         let rest = self.escapes.finish();
         self.push_unmarked(&rest, true, units);
         self.blocks.finish(units);
     }
 
     /// Returns the text that still waits when the output ends early.
-    pub(super) fn abandon(mut self) -> Vec<String> {
+    pub(super) fn abandon(mut self) -> Vec<SpokenUnit> {
         let mut units = std::mem::take(&mut self.held);
         self.end(&mut units);
         units
@@ -104,14 +104,14 @@ impl StreamedOutput {
 
     fn hold(&mut self, ready: &mut ReadyText, complete: bool) {
         self.held.append(&mut ready.units);
-        let bytes: usize = self.held.iter().map(String::len).sum();
+        let bytes: usize = self.held.iter().map(|unit| unit.text.len()).sum();
         if complete || bytes > MAX_HELD_BYTES {
             ready.units = std::mem::take(&mut self.held);
         }
     }
 
     /// Adds text whose boundaries the producer did not mark.
-    fn push_unmarked(&mut self, text: &str, ends: bool, units: &mut Vec<String>) {
+    fn push_unmarked(&mut self, text: &str, ends: bool, units: &mut Vec<SpokenUnit>) {
         if text.is_empty() && self.unmarked.is_none() {
             return;
         }
@@ -137,22 +137,23 @@ impl StreamedOutput {
     }
 }
 
-/// Joins sentences into texts of at most [`Profile::max_utterance_words`], each made of whole sentences.
-pub(super) fn split_text(units: Vec<String>, language: &str, profile: &Profile) -> Vec<String> {
+/// Joins sentences into texts of at most [`Profile::max_utterance_words`], each made of whole sentences. Headings stay
+/// alone.
+pub(super) fn split_text(units: Vec<SpokenUnit>, language: &str, profile: &Profile) -> Vec<SpokenUnit> {
     let most = profile.max_utterance_words();
-    let mut split_text: Vec<String> = Vec::new();
+    let mut split_text: Vec<SpokenUnit> = Vec::new();
     let mut words = most;
-    for unit in units {
-        for part in sentences(&unit, language, most) {
+    for SpokenUnit { text, heading } in units {
+        for part in sentences(&text, language, most) {
             let count = spoken_words(&part);
             match split_text.last_mut() {
-                Some(last) if words + count <= most => {
-                    last.push(' ');
-                    last.push_str(&part);
+                Some(last) if words + count <= most && !last.heading && !heading => {
+                    last.text.push(' ');
+                    last.text.push_str(&part);
                     words += count;
                 }
                 _ => {
-                    split_text.push(part);
+                    split_text.push(SpokenUnit { text: part, heading });
                     words = count;
                 }
             }
@@ -229,6 +230,17 @@ fn pieces(word: &str, most: u64) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::speakable::joined;
+
+    /// Splits a text, without regard to headings.
+    fn split(texts: Vec<String>, language: &str, profile: &Profile) -> Vec<String> {
+        let units = texts.into_iter().map(SpokenUnit::from).collect();
+        split_text(units, language, profile).into_iter().map(|unit| unit.text).collect()
+    }
+
+    fn texts(units: Vec<SpokenUnit>) -> Vec<String> {
+        units.into_iter().map(|unit| unit.text).collect()
+    }
 
     fn chunk(text: &str, position: u64, hint: Option<&str>, complete: bool) -> OutputStreaming {
         OutputStreaming {
@@ -251,7 +263,7 @@ mod tests {
             let chunk = chunk(text, position, *hint, i + 1 == chunks.len());
             position += text.chars().count() as u64;
             let output = output.get_or_insert_with(|| StreamedOutput::new(&chunk, "en".into(), &profile, false));
-            said.push(output.push(&chunk).units.join(" "));
+            said.push(joined(output.push(&chunk).units));
         }
         said
     }
@@ -294,26 +306,26 @@ mod tests {
         let profile = Profile::default();
         let first = chunk("One. ", 0, Some("sentence"), false);
         let mut output = StreamedOutput::new(&first, "en".into(), &profile, false);
-        assert_eq!(output.push(&first).units, ["One."]);
+        assert_eq!(texts(output.push(&first).units), ["One."]);
         assert_eq!(output.push(&first), ReadyText::default());
-        assert_eq!(output.push(&chunk("e. Two. ", 2, Some("sentence"), false)).units, ["Two."]);
+        assert_eq!(texts(output.push(&chunk("e. Two. ", 2, Some("sentence"), false)).units), ["Two."]);
         let after = output.push(&chunk("Four. ", 20, Some("sentence"), false));
-        assert!(after.gap && after.units == ["Four."]);
+        assert!(after.gap && texts(after.units) == ["Four."]);
     }
 
     #[test]
     fn joining_midstream_reports_no_gap() {
         let joined = chunk("the rest.", 500, Some("sentence"), true);
         let mut output = StreamedOutput::new(&joined, "en".into(), &Profile::default(), false);
-        assert_eq!(output.push(&joined), ReadyText { units: vec!["the rest.".into()], gap: false });
+        assert_eq!(output.push(&joined), ReadyText { units: vec!["the rest.".to_owned().into()], gap: false });
     }
 
     #[test]
     fn whole_output_is_held_within_a_bound() {
         let first = chunk("One. ", 0, Some("sentence"), false);
         let mut output = StreamedOutput::new(&first, "en".into(), &Profile::default(), true);
-        assert_eq!(output.push(&first).units, [""; 0]);
-        assert_eq!(output.push(&chunk("Two.", 5, Some("sentence"), true)).units, ["One.", "Two."]);
+        assert_eq!(texts(output.push(&first).units), [""; 0]);
+        assert_eq!(texts(output.push(&chunk("Two.", 5, Some("sentence"), true)).units), ["One.", "Two."]);
         let mut output = StreamedOutput::new(&first, "en".into(), &Profile::default(), true);
         let mut position = 0;
         let mut released = 0;
@@ -330,7 +342,7 @@ mod tests {
         let mut position = 0;
         let mut said = 0;
         for _ in 0..5000 {
-            said += output.push(&chunk("no end in sight ", position, Some("none"), false)).units.join(" ").len();
+            said += joined(output.push(&chunk("no end in sight ", position, Some("none"), false)).units).len();
             position += 16;
         }
         assert!(said > 5000 * 16 - 40_000, "{said}");
@@ -341,33 +353,33 @@ mod tests {
         let profile = Profile { pace_wpm: 180, ..Profile::default() };
         let count = |text: &String| text.split(' ').count();
         let sentence = "This sentence has exactly seven words here.";
-        let split = split_text(vec![[sentence; 30].join(" ")], "en", &profile);
+        let parts = split(vec![[sentence; 30].join(" ")], "en", &profile);
         // Eight sentences of seven words fit into sixty words, nine do not.
-        assert_eq!(split.iter().map(count).collect::<Vec<_>>(), [56, 56, 56, 42]);
-        assert_eq!(split.join(" "), [sentence; 30].join(" "));
-        assert_eq!(split_text(vec!["A.".into(), "B.".into()], "en", &profile), ["A. B."]);
+        assert_eq!(parts.iter().map(count).collect::<Vec<_>>(), [56, 56, 56, 42]);
+        assert_eq!(parts.join(" "), [sentence; 30].join(" "));
+        assert_eq!(split(vec!["A.".into(), "B.".into()], "en", &profile), ["A. B."]);
     }
 
     #[test]
     fn long_sentence_is_split_between_words_and_at_a_pause_if_there_is_one() {
         let profile = Profile { pace_wpm: 180, ..Profile::default() };
         let count = |text: &String| text.split(' ').count();
-        let endless = split_text(vec![["word"; 1000].join(" ")], "en", &profile);
+        let endless = split(vec![["word"; 1000].join(" ")], "en", &profile);
         assert!(endless.iter().all(|part| count(part) <= 60 && is_sentence(part)), "{endless:?}");
         assert_eq!(endless.iter().map(count).sum::<usize>(), 1000, "no word is lost");
         let paused = format!("{} this is where it pauses, {}", ["word"; 40].join(" "), ["word"; 70].join(" "));
-        let split = split_text(vec![paused], "en", &profile);
-        assert_eq!(split[0], format!("{} this is where it pauses…", ["word"; 40].join(" ")));
-        assert!(split.iter().all(|part| count(part) <= 60), "{split:?}");
+        let parts = split(vec![paused], "en", &profile);
+        assert_eq!(parts[0], format!("{} this is where it pauses…", ["word"; 40].join(" ")));
+        assert!(parts.iter().all(|part| count(part) <= 60), "{parts:?}");
     }
 
     #[test]
     fn long_text_without_spaces_is_split_by_characters() {
         let profile = Profile { pace_wpm: 180, ..Profile::default() };
-        let split = split_text(vec!["漢".repeat(1000)], "zh", &profile);
+        let parts = split(vec!["漢".repeat(1000)], "zh", &profile);
         let characters = |text: &String| text.chars().filter(|c| *c == '漢').count();
-        assert_eq!(split.iter().map(characters).sum::<usize>(), 1000, "no character is lost");
+        assert_eq!(parts.iter().map(characters).sum::<usize>(), 1000, "no character is lost");
         // Two such characters count as one word.
-        assert!(split.iter().all(|part| characters(part) <= 120), "{split:?}");
+        assert!(parts.iter().all(|part| characters(part) <= 120), "{parts:?}");
     }
 }

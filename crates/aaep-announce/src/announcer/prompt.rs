@@ -1,22 +1,21 @@
-//! Questions: a short headline at once, then everything that the user needs to decide.
+//! Questions: a short headline, then everything that the user needs to decide, as one block.
 
 use aaep_proto::confirm::CONSENT_PREFIX;
 use aaep_proto::id::{ReplyToken, SessionId};
 use aaep_proto::message::{
-    AwaitingClarification, AwaitingConfirmation, Choice, Decision, Event, ResponseKind, Reversibility, RiskLevel,
-    Verbosity,
+    AwaitingClarification, AwaitingConfirmation, Choice, Decision, Event, Payload, ResponseKind, Reversibility,
+    RiskLevel, Verbosity,
 };
 use aaep_proto::time::Moment;
 use aaep_proto::validate::{Deception, find_deception_in};
 use serde_json::{Map, Value};
 
-use super::session::agent_name;
 use super::words::{LocalizedText, field, headline};
 use super::{Announcer, MAX_PROMPTS, PendingUtterance};
 use crate::phrases::{Phrases, phrase};
 use crate::profile::SubscriberKind;
 use crate::speakable::{self, phrases_for, sentence, speakable_exact};
-use crate::utterance::{Earcon, Priority, Utterance};
+use crate::utterance::{Earcon, Priority, Turn, Utterance};
 
 /// The most warnings about one question.
 const MAX_WARNINGS: usize = 3;
@@ -38,20 +37,29 @@ pub(super) struct AnnouncedPrompt {
     pub(super) interrupted: bool,
 }
 
+/// How much time a question leaves.
+#[derive(Clone, Copy)]
+enum TimeToAnswer {
+    /// It was just asked: all of it.
+    Whole(u64),
+    /// It is repeated: this much is left.
+    Left(u64),
+}
+
 /// How a question was resolved, as far as the subscriber's side knows.
 ///
 /// ```
 /// use aaep_announce::{Announcer, Profile, PromptResolution};
 /// use aaep_proto::time::Moment;
 /// let mut announcer = Announcer::new(Profile::default());
-/// let said = announcer.prompt_ended(Moment::from_millis(0), &"rpl_1".parse()?, PromptResolution::Answered);
+/// let said = announcer.prompt_ended(Moment::from_millis(0), &"rpl_1".parse()?, PromptResolution::TimedOut);
 /// assert!(said.is_empty(), "there is no such question");
 /// # Ok::<(), aaep_proto::id::ParseIdError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptResolution {
-    /// The user answered here.
-    Answered,
+    /// The user answered here, with these words.
+    Answered(String),
     /// The question was answered elsewhere.
     AnsweredElsewhere,
     /// Nobody answered in time.
@@ -74,41 +82,48 @@ impl Announcer {
         event: &Event,
         asked: &AwaitingConfirmation,
     ) -> Vec<PendingUtterance> {
-        let profile = &self.profile;
-        let action = self.exact(field(event, "action", &asked.action, profile), event);
-        let consequence = self.exact(field(event, "consequence", &asked.consequence, profile), event);
+        let action = self.exact(field(event, "action", &asked.action, &self.profile), event);
+        let default = Some(asked.default_decision.clone());
+        let asking = Asking { token: &asked.reply_token, seconds: asked.timeout_seconds, default };
+        let Some(mut drafts) = self.open(now, event, asking, &action) else {
+            return self.announce_again(&asked.reply_token);
+        };
+        let texts = self.confirmation_texts(event, asked, &action, TimeToAnswer::Whole(asked.timeout_seconds.into()));
+        self.push_texts(&mut drafts, asked.reply_token.as_str(), texts);
+        drafts
+    }
+
+    /// Returns what follows the headline, in the order in which a user needs it to decide.
+    fn confirmation_texts(
+        &self,
+        event: &Event,
+        asked: &AwaitingConfirmation,
+        action: &LocalizedText,
+        time: TimeToAnswer,
+    ) -> Vec<LocalizedText> {
+        let consequence = self.exact(field(event, "consequence", &asked.consequence, &self.profile), event);
         let context = asked.extra_context.as_ref();
         let mut hidden: Vec<&str> = vec![&asked.action, &asked.consequence];
         hidden.extend(
             context.into_iter().flat_map(|c| c.iter()).flat_map(|(k, v)| [Some(k.as_str()), v.as_str()]).flatten(),
         );
-        let default = Some(asked.default_decision.clone());
-        let about = asked.reply_token.as_str();
-        let Some(mut drafts) = self.open(
-            now,
-            event,
-            Asking { token: &asked.reply_token, seconds: asked.timeout_seconds, default },
-            &action,
-        ) else {
-            return self.announce_again(&asked.reply_token);
-        };
-        self.push_texts(&mut drafts, about, self.warnings(event, &hidden));
+        let mut texts = self.warnings(event, &hidden);
         if !headline(&action.text).1 {
-            self.push_texts(&mut drafts, about, vec![action.clone()]);
+            texts.push(action.clone());
         }
         if consequence.text != action.text {
-            self.push_texts(&mut drafts, about, vec![consequence]);
+            texts.push(consequence);
         }
-        self.push_texts(&mut drafts, about, self.context(context, event));
         let phrases = self.user_phrases();
         let mut nature: Vec<String> = Vec::new();
         nature.extend(undo(asked).map(|id| phrases.text(id)));
         nature.extend(risk(asked.risk_level.as_ref()).map(|id| phrases.text(id)));
+        texts.push(LocalizedText::new(nature.join(" "), phrases.language()));
+        texts.extend(self.context(context, event));
         let default = if asked.default_decision == Decision::Accept { "default-accept" } else { "default-reject" };
-        let terms = self.terms(asked.timeout_seconds, phrases.text(default), &["yes-no"]);
-        let text = |parts: Vec<String>| LocalizedText::new(parts.join(" "), phrases.language());
-        self.push_texts(&mut drafts, about, vec![text(nature), text(terms)]);
-        drafts
+        let terms = self.terms(time, phrases.text(default), &["yes-no"]);
+        texts.push(LocalizedText::new(terms.join(" "), phrases.language()));
+        texts
     }
 
     pub(super) fn clarification(
@@ -118,29 +133,37 @@ impl Announcer {
         asked: &AwaitingClarification,
     ) -> Vec<PendingUtterance> {
         let question = self.exact(field(event, "question", &asked.question, &self.profile), event);
+        let asking = Asking { token: &asked.reply_token, seconds: asked.timeout_seconds, default: None };
+        let Some(mut drafts) = self.open(now, event, asking, &question) else {
+            return self.announce_again(&asked.reply_token);
+        };
+        let time = TimeToAnswer::Whole(asked.timeout_seconds.into());
+        let texts = self.clarification_texts(event, asked, &question, time);
+        self.push_texts(&mut drafts, asked.reply_token.as_str(), texts);
+        drafts
+    }
+
+    /// Returns what follows the headline, in the order in which a user needs it to answer.
+    fn clarification_texts(
+        &self,
+        event: &Event,
+        asked: &AwaitingClarification,
+        question: &LocalizedText,
+        time: TimeToAnswer,
+    ) -> Vec<LocalizedText> {
         let choices = asked.choices.as_deref().unwrap_or_default();
         let mut hidden = vec![asked.question.as_str()];
         hidden.extend(asked.context.as_deref().into_iter().chain(asked.default_response.as_deref()));
         hidden.extend(choices.iter().flat_map(|c| [c.label.as_str(), c.value.as_str()]));
-        let about = asked.reply_token.as_str();
-        let Some(mut drafts) = self.open(
-            now,
-            event,
-            Asking { token: &asked.reply_token, seconds: asked.timeout_seconds, default: None },
-            &question,
-        ) else {
-            return self.announce_again(&asked.reply_token);
-        };
-        self.push_texts(&mut drafts, about, self.warnings(event, &hidden));
+        let mut texts = self.warnings(event, &hidden);
         if !headline(&question.text).1 {
-            self.push_texts(&mut drafts, about, vec![question.clone()]);
+            texts.push(question.clone());
         }
         let context =
             asked.context.as_deref().filter(|c| !c.trim().is_empty() && self.profile.verbosity != Verbosity::Terse);
-        if let Some(context) = context.and_then(|c| field(event, "context", c, &self.profile)) {
-            self.push_texts(&mut drafts, about, vec![self.spoken(&context)]);
-        }
-        self.push_texts(&mut drafts, about, self.choices(choices, &question.language));
+        let context = context.and_then(|c| field(event, "context", c, &self.profile));
+        texts.extend(context.map(|context| self.spoken(&context)));
+        texts.extend(self.choices(choices, &question.language));
         let phrases = self.user_phrases();
         let default = match default_of(asked, choices) {
             Some(response) => {
@@ -149,9 +172,40 @@ impl Announcer {
             }
             None => phrases.text("default-goes-on"),
         };
-        let terms = self.terms(asked.timeout_seconds, default, &answers(asked));
-        self.push_texts(&mut drafts, about, vec![LocalizedText::new(terms.join(" "), phrases.language())]);
-        drafts
+        let terms = self.terms(time, default, &answers(asked));
+        texts.push(LocalizedText::new(terms.join(" "), phrases.language()));
+        texts
+    }
+
+    /// Returns a question again, all of it, with the time that is left. It has no sound and does not interrupt. Returns
+    /// nothing for other events.
+    pub fn repeat_question(&self, event: &Event, seconds_left: u64) -> Vec<Utterance> {
+        let time = TimeToAnswer::Left(seconds_left);
+        let (token, asked, texts) = match &event.payload {
+            Payload::AwaitingConfirmation(asked) => {
+                let action = self.exact(field(event, "action", &asked.action, &self.profile), event);
+                let texts = self.confirmation_texts(event, asked, &action, time);
+                (&asked.reply_token, action, texts)
+            }
+            Payload::AwaitingClarification(asked) => {
+                let question = self.exact(field(event, "question", &asked.question, &self.profile), event);
+                let texts = self.clarification_texts(event, asked, &question, time);
+                (&asked.reply_token, question, texts)
+            }
+            _ => return Vec::new(),
+        };
+        let short = LocalizedText::new(headline(&asked.text).0, asked.language);
+        let mut drafts = vec![self.headline_of(&self.agent_name(event), &short, "asks", token)];
+        self.push_texts(&mut drafts, token.as_str(), texts);
+        let repeated = |draft: PendingUtterance| Utterance {
+            priority: Priority::Message,
+            interrupts: false,
+            earcon: None,
+            turn: Turn::First,
+            ..draft.utterance
+        };
+        let spoken = drafts.into_iter().map(repeated).filter(|utterance| !utterance.text.is_empty());
+        spoken.flat_map(|utterance| self.split_long(utterance)).collect()
     }
 
     fn push_texts(&self, drafts: &mut Vec<PendingUtterance>, about: &str, texts: Vec<LocalizedText>) {
@@ -182,7 +236,7 @@ impl Announcer {
             known.deadline = deadline;
             return None;
         }
-        let agent = agent_name(event, &self.profile);
+        let agent = self.agent_name(event);
         let short = LocalizedText::new(headline(&asked.text).0, asked.language.clone());
         let said = self.headline_of(&agent, &short, "asks", token);
         if self.prompts.len() >= MAX_PROMPTS {
@@ -278,10 +332,13 @@ impl Announcer {
     }
 
     /// Returns the time to answer, what happens after it, and how to answer.
-    fn terms(&self, seconds: u32, default: String, answers: &[&str]) -> Vec<String> {
+    fn terms(&self, time: TimeToAnswer, default: String, answers: &[&str]) -> Vec<String> {
         let phrases = self.user_phrases();
-        let time = phrases.duration(seconds.into());
-        let mut parts = vec![phrase!(phrases, "time-to-answer", time = &time), default];
+        let time = match time {
+            TimeToAnswer::Whole(seconds) => phrase!(phrases, "time-to-answer", time = &phrases.duration(seconds)),
+            TimeToAnswer::Left(seconds) => phrase!(phrases, "time-left", time = &phrases.duration(seconds)),
+        };
+        let mut parts = vec![time, default];
         if self.profile.can_reply() {
             let verb = if self.profile.kind == SubscriberKind::VoiceControl { "say" } else { "answer" };
             parts.extend(answers.iter().map(|way| phrases.text(&format!("{verb}-{way}"))));
@@ -295,14 +352,14 @@ impl Announcer {
         self.fingerprints.remove(token.as_str());
         self.restart_silence(now, &prompt.session);
         let phrases = self.user_phrases();
-        let id = match how {
-            PromptResolution::Answered => "answer-sent",
-            PromptResolution::AnsweredElsewhere => "answered-elsewhere",
-            PromptResolution::TimedOut => timed_out(&prompt),
-            PromptResolution::Withdrawn => "outcome-withdrawn",
+        let text = match how {
+            PromptResolution::Answered(words) => phrase!(phrases, "answer-sent", words = &words),
+            PromptResolution::AnsweredElsewhere => phrases.text("answered-elsewhere"),
+            PromptResolution::TimedOut => phrases.text(timed_out(&prompt)),
+            PromptResolution::Withdrawn => phrases.text("outcome-withdrawn"),
         };
-        let text = LocalizedText::new(phrases.text(id), phrases.language());
-        let draft = PendingUtterance::new(text, Priority::Message, prompt.session.as_str());
+        let text = LocalizedText::new(sentence(&text), phrases.language());
+        let draft = PendingUtterance::new(text, Priority::Message, prompt.session.as_str()).first();
         self.finish(now, &prompt.session, vec![draft], true)
     }
 

@@ -7,9 +7,6 @@ use aaep_proto::time::Moment;
 
 use super::output::StreamedOutput;
 use super::words::LocalizedText;
-use crate::phrases::Phrases;
-use crate::profile::Profile;
-use crate::speakable;
 
 /// The most tool calls that are followed at once in one session.
 const MAX_OPEN_TOOLS: usize = 64;
@@ -96,11 +93,11 @@ pub(super) struct CatchUpCounts {
 }
 
 impl SessionState {
-    pub(super) fn new(now: Moment, event: &Event, profile: &Profile) -> SessionState {
+    pub(super) fn new(now: Moment, event: &Event, agent: String) -> SessionState {
         let producer = &event.envelope.producer;
         SessionState {
             agent_id: producer.agent_id.chars().take(MAX_AGENT_ID_CHARS).collect(),
-            agent: agent_name(event, profile),
+            agent,
             introduced: false,
             title: None,
             state: Activity::Working,
@@ -148,13 +145,4 @@ impl SessionState {
     pub(super) fn oldest_tool(&self) -> Option<&RunningTool> {
         self.tools.values().min_by_key(|tool| tool.since)
     }
-}
-
-/// Returns the name of the agent of an event as it is spoken.
-pub(super) fn agent_name(event: &Event, profile: &Profile) -> String {
-    let producer = &event.envelope.producer;
-    let name = producer.agent_name.as_deref().map(|n| speakable::name(n, profile)).filter(|n| !n.is_empty());
-    let id = || speakable::name(&producer.agent_id.replace('-', " "), profile);
-    let found = name.unwrap_or_else(id);
-    if found.is_empty() { Phrases::for_languages(&profile.languages).text("agent-unknown") } else { found }
 }

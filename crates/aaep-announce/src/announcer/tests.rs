@@ -140,8 +140,8 @@ fn context_and_reversibility_are_announced() {
     question["default_decision"] = json!("accept");
     question["extra_context"] = json!({"to_account": "12345678", "fee": 2, "nested": {"x": 1}});
     let said = harness().announce("awaiting.confirmation", question.clone());
-    assert_eq!(texts(&said)[2], "fee: 2. to account: 123 456 78.");
-    assert_eq!(texts(&said)[3], "This can be undone with effort. Low risk.");
+    assert_eq!(texts(&said)[2], "This can be undone with effort. Low risk.");
+    assert_eq!(texts(&said)[3], "fee: 2. to account: 123 456 78.");
     assert!(texts(&said)[4].contains("Without an answer it will be done."));
     let voice = AnnouncerHarness::new(Profile::preset(SubscriberKind::VoiceControl))
         .announce("awaiting.confirmation", question.clone());
@@ -225,7 +225,7 @@ fn resolution_is_announced_once_in_the_users_language() {
 #[test]
 fn subscriber_side_can_resolve_a_question() {
     for (how, text) in [
-        (PromptResolution::Answered, "Your answer was sent."),
+        (PromptResolution::Answered("no".into()), "Sent: no."),
         (PromptResolution::AnsweredElsewhere, "The question was answered elsewhere."),
         (PromptResolution::TimedOut, "No answer came in time. It will not be done."),
         (PromptResolution::Withdrawn, "The question was withdrawn."),
@@ -233,7 +233,7 @@ fn subscriber_side_can_resolve_a_question() {
         let mut harness = harness();
         harness.announce("awaiting.confirmation", transfer());
         let (now, token) = (harness.now(), "rpl_1".parse().unwrap());
-        assert_eq!(texts(&harness.announcer.prompt_ended(now, &token, how)), [text]);
+        assert_eq!(texts(&harness.announcer.prompt_ended(now, &token, how.clone())), [text]);
         assert!(harness.announcer.prompt_ended(now, &token, how).is_empty());
     }
 }
@@ -594,4 +594,66 @@ fn events_after_the_end_of_a_session_are_not_announced() {
             .is_empty()
     );
     assert_eq!(harness.announce("awaiting.confirmation", transfer()).len(), 4, "never suppressed");
+}
+
+#[test]
+fn question_failure_and_outcome_are_spoken_before_what_waits() {
+    let mut harness = harness();
+    let turns = |said: &[Utterance]| said.iter().map(|u| u.turn).collect::<Vec<_>>();
+    let started = harness.announce("session.started", json!({"summary_normal": "Looking after it."}));
+    assert_eq!(turns(&started), [Turn::Passing]);
+    let tool = harness.announce("tool.invoked", json!({"tool": "t", "summary_normal": "Looking it up."}));
+    assert_eq!(turns(&tool), [Turn::Passing]);
+    let found =
+        harness.announce("tool.completed", json!({"tool": "t", "status": "success", "summary_normal": "Found."}));
+    assert_eq!(turns(&found), [Turn::Normal]);
+    let text = json!({"chunk": "A text.", "position": 0, "complete": true, "coalesce_hint": "completion"});
+    assert_eq!(turns(&harness.announce("output.streaming", text)), [Turn::Normal]);
+    let asked = harness.announce("awaiting.confirmation", transfer());
+    assert_eq!(turns(&asked), [Turn::First; 4]);
+    let (now, token) = (harness.now(), "rpl_1".parse().unwrap());
+    let sent = harness.announcer.prompt_ended(now, &token, PromptResolution::Answered("yes".into()));
+    assert_eq!(turns(&sent), [Turn::First]);
+    let outcome = json!({"from_state": "awaiting_input", "to_state": "thinking", "summary_normal": "Rejected.",
+        "extensions": {"consent": {"reply_token": "rpl_1", "outcome": "rejected"}}});
+    assert_eq!(turns(&harness.announce("state.changed", outcome)), [Turn::First]);
+    let failed = json!({"urgency": "critical", "error_category": "transient", "summary_normal": "It broke."});
+    assert_eq!(turns(&harness.announce("session.errored", failed)), [Turn::First; 2]);
+}
+
+#[test]
+fn repeated_question_says_the_time_that_is_left() {
+    let harness = harness();
+    let mut event = json!({"@context": "https://aaep-protocol.org/context/v1", "type": "aaep:agent.awaiting.confirmation",
+        "event_id": "evt_1", "session_id": "sess_1", "timestamp": "2026-05-24T14:22:11Z",
+        "producer": {"agent_id": "bank", "agent_name": "Bank"}, "localization_hints": {"primary_language": "en"}});
+    event.as_object_mut().unwrap().extend(transfer().as_object().unwrap().clone());
+    let said = harness.announcer.repeat_question(&serde_json::from_value(event).unwrap(), 45);
+    assert_eq!(
+        texts(&said),
+        [
+            "Bank asks: Move $500.00 from savings to checking.",
+            "You will have $20.00 in savings.",
+            "This cannot be undone. High risk.",
+            "You have 45 seconds left to answer. Without an answer it will not be done. Answer yes or no.",
+        ]
+    );
+    assert!(said.iter().all(|u| !u.interrupts && u.earcon.is_none() && u.priority == Priority::Message));
+}
+
+#[test]
+fn headings_of_a_text_are_utterances_of_their_own() {
+    let text = "# Water\n\nOne. Two.\n\n## What was measured\n\nThree.\n";
+    let chunk = json!({"chunk": text, "position": 0, "complete": true, "content_type": "text/markdown"});
+    let said = harness().announce("output.streaming", chunk);
+    assert_eq!(texts(&said), ["Water.", "One. Two.", "What was measured.", "Three."]);
+    assert_eq!(said.iter().map(|u| u.heading).collect::<Vec<_>>(), [true, false, true, false]);
+}
+
+#[test]
+fn agent_is_announced_by_the_name_that_was_set() {
+    let mut harness = harness();
+    harness.announcer.name_agent("Bank", "Bank 2");
+    let said = harness.announce("awaiting.confirmation", transfer());
+    assert_eq!(said[0].text, "Bank 2 asks: Move $500.00 from savings to checking.");
 }

@@ -26,7 +26,7 @@ impl Announcer {
         session.open_tool(now, key(tool.tool_call_id.as_ref().map(|id| id.as_str()), &tool.tool), name);
         let announced = session.run.count <= MAX_SINGLE_CALLS && !low_load;
         match text {
-            Some(text) if announced => vec![PendingUtterance::new(text, priority_of(event), id.as_str())],
+            Some(text) if announced => vec![PendingUtterance::new(text, priority_of(event), id.as_str()).passing()],
             _ => Vec::new(),
         }
     }

@@ -8,6 +8,19 @@ use super::{SpeechStyle, glyphs, sentence};
 /// The most bytes of a line or a paragraph that wait for its end.
 const MAX_WAITING_BYTES: usize = 16 * 1024;
 
+/// Speakable text that was released: a paragraph, a row, a heading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SpokenUnit {
+    pub(crate) text: String,
+    pub(crate) heading: bool,
+}
+
+impl From<String> for SpokenUnit {
+    fn from(text: String) -> SpokenUnit {
+        SpokenUnit { text, heading: false }
+    }
+}
+
 /// Turns lines into sentences. A block (code, a table, a diff) is released when it has ended.
 pub(crate) struct Blocks {
     style: SpeechStyle,
@@ -43,7 +56,7 @@ impl Blocks {
     }
 
     /// Adds text and releases all of it, apart from blocks that have not ended.
-    pub(crate) fn push(&mut self, text: &str, units: &mut Vec<String>) {
+    pub(crate) fn push(&mut self, text: &str, units: &mut Vec<SpokenUnit>) {
         for piece in text.split_inclusive('\n') {
             self.line.push_str(piece);
             if piece.ends_with('\n') || self.line.len() > MAX_WAITING_BYTES {
@@ -66,7 +79,7 @@ impl Blocks {
     }
 
     /// Releases the rest.
-    pub(crate) fn finish(&mut self, units: &mut Vec<String>) {
+    pub(crate) fn finish(&mut self, units: &mut Vec<SpokenUnit>) {
         if !self.line.is_empty() {
             self.end_line(units);
         }
@@ -82,7 +95,7 @@ impl Blocks {
     }
 
     /// Ends the open block, if there is one, and releases it.
-    fn leave(&mut self, units: &mut Vec<String>) {
+    fn leave(&mut self, units: &mut Vec<SpokenUnit>) {
         let whole = matches!(self.mode, Mode::Whole(_));
         match std::mem::replace(&mut self.mode, Mode::Prose) {
             Mode::Prose => {}
@@ -94,7 +107,7 @@ impl Blocks {
         }
     }
 
-    fn end_line(&mut self, units: &mut Vec<String>) {
+    fn end_line(&mut self, units: &mut Vec<SpokenUnit>) {
         let taken = std::mem::take(&mut self.line);
         let line = glyphs::clean(&without_bullet(taken.trim_end_matches(['\n', '\r'])), self.style.phrases);
         let style = self.style;
@@ -116,7 +129,7 @@ impl Blocks {
         self.prose_line(&line, units);
     }
 
-    fn prose_line(&mut self, line: &str, units: &mut Vec<String>) {
+    fn prose_line(&mut self, line: &str, units: &mut Vec<SpokenUnit>) {
         let trimmed = line.trim();
         if !self.at_start {
             return self.add(trimmed, units);
@@ -138,7 +151,9 @@ impl Blocks {
         } else if let Some(title) = self.heading(trimmed) {
             self.end_paragraph(units);
             self.add(title, units);
+            let titles = units.len();
             self.end_paragraph(units);
+            units[titles..].iter_mut().for_each(|unit| unit.heading = true);
         } else if let Some((number, item)) = item(trimmed).filter(|_| !self.style.exact) {
             self.end_paragraph(units);
             if let Some(number) = number {
@@ -157,7 +172,7 @@ impl Blocks {
         (!self.style.exact).then(|| rest.trim_end_matches('#').trim())
     }
 
-    fn add_item(&mut self, item: &str, units: &mut Vec<String>) {
+    fn add_item(&mut self, item: &str, units: &mut Vec<SpokenUnit>) {
         let task = [("[x] ", "glyph-task-done"), ("[X] ", "glyph-task-done"), ("[ ] ", "glyph-task-open")];
         match task.iter().find_map(|(mark, id)| Some((item.strip_prefix(mark)?, id))) {
             Some((rest, id)) => self.add(&format!("{}: {rest}", self.style.phrases.text(id)), units),
@@ -165,7 +180,7 @@ impl Blocks {
         }
     }
 
-    fn add(&mut self, text: &str, units: &mut Vec<String>) {
+    fn add(&mut self, text: &str, units: &mut Vec<SpokenUnit>) {
         if !self.paragraph.is_empty() && !text.is_empty() {
             self.paragraph.push(' ');
         }
@@ -175,12 +190,12 @@ impl Blocks {
         }
     }
 
-    fn end_paragraph(&mut self, units: &mut Vec<String>) {
+    fn end_paragraph(&mut self, units: &mut Vec<SpokenUnit>) {
         let text = std::mem::take(&mut self.paragraph);
         let said = sentence(&inline(&text, self.style));
         // Marks alone are not spoken.
         if said.chars().any(|c| !c.is_ascii_punctuation() && !c.is_whitespace()) {
-            units.push(said);
+            units.push(said.into());
         }
     }
 }

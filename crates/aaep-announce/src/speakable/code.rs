@@ -186,17 +186,17 @@ impl CodeBlock {
     }
 
     /// Adds the block as sentences.
-    pub(super) fn speak(&self, style: SpeechStyle, units: &mut Vec<String>) {
+    pub(super) fn speak(&self, style: SpeechStyle, units: &mut Vec<super::SpokenUnit>) {
         let read = style.exact || style.code == CodePolicy::Read;
         if self.lines == 0 || (style.code == CodePolicy::Skip && !style.exact) {
             return;
         }
-        units.push(self.title(style));
+        units.push(self.title(style).into());
         if read {
             let lines = self.text.lines().map(|line| spoken(line, style));
-            units.extend(lines.filter(|line| !line.is_empty()).map(|line| super::sentence(&line)));
+            units.extend(lines.filter(|line| !line.is_empty()).map(|line| super::sentence(&line).into()));
             if !self.whole {
-                units.push(style.phrases.text("text-cut"));
+                units.push(style.phrases.text("text-cut").into());
             }
         }
     }

@@ -15,7 +15,7 @@ use aaep_proto::escape::without_escapes;
 use aaep_proto::language::LanguageTag;
 use aaep_proto::message::Verbosity;
 
-pub(crate) use blocks::Blocks;
+pub(crate) use blocks::{Blocks, SpokenUnit};
 pub use glyphs::is_unspeakable;
 
 use crate::phrases::Phrases;
@@ -62,7 +62,12 @@ fn render(text: &str, content_type: &str, style: SpeechStyle) -> String {
     let mut blocks = Blocks::new(content_type, style);
     blocks.push(&without_escapes(text), &mut units);
     blocks.finish(&mut units);
-    bounded(units.join(" "), style.phrases)
+    bounded(joined(units), style.phrases)
+}
+
+/// Returns all of the text in one line.
+pub(crate) fn joined(units: Vec<SpokenUnit>) -> String {
+    units.into_iter().map(|unit| unit.text).collect::<Vec<_>>().join(" ")
 }
 
 /// How text is made speakable.

@@ -46,10 +46,10 @@ impl Table {
     }
 
     /// Adds the table as sentences.
-    pub(super) fn speak(&self, style: SpeechStyle, units: &mut Vec<String>) {
+    pub(super) fn speak(&self, style: SpeechStyle, units: &mut Vec<super::SpokenUnit>) {
         let columns = self.header.iter().chain(&self.rows).map(Vec::len).max().unwrap_or(0);
         if self.header.is_some() || self.count > 1 {
-            units.push(phrase!(style.phrases, "table", columns = columns, rows = self.count));
+            units.push(phrase!(style.phrases, "table", columns = columns, rows = self.count).into());
         }
         let most = match style.detail {
             _ if style.exact => ROWS,
@@ -60,12 +60,12 @@ impl Table {
         for row in self.rows.iter().take(most) {
             let said = sentence(&self.row(row, style));
             if !said.is_empty() {
-                units.push(said);
+                units.push(said.into());
             }
         }
         let said = most.min(self.rows.len());
         if self.count > said {
-            units.push(phrase!(style.phrases, "table-more", count = self.count - said));
+            units.push(phrase!(style.phrases, "table-more", count = self.count - said).into());
         }
     }
 

@@ -258,7 +258,7 @@ fn streamed_blocks_wait_for_their_end() {
     let mut step = |text: &str| {
         let mut units = Vec::new();
         blocks.push(text, &mut units);
-        said.push(units.join(" "));
+        said.push(joined(units));
     };
     for piece in [
         "First. ",

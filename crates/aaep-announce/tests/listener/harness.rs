@@ -116,7 +116,7 @@ impl ListenerHarness {
 
     fn speak(&mut self, utterances: Vec<Utterance>) {
         let now = self.moment();
-        for utterance in self.pacer.push(now, utterances, false) {
+        for utterance in self.pacer.push(now, utterances) {
             self.voice.speak(self.millis, utterance);
         }
     }

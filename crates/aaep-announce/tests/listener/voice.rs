@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use aaep_announce::{Priority, Utterance};
+use aaep_announce::{Priority, Turn, Utterance};
 
 /// An utterance that was spoken, or cut off.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct SimulatedVoice {
     pub(crate) heard: Vec<SpokenUtterance>,
     /// All utterances that the voice received, in order.
     pub(crate) given: Vec<Utterance>,
-    /// How many words waited when each important utterance came.
+    /// How many words of other speech waited when each question or failure came.
     pub(crate) backlogs: Vec<u64>,
 }
 
@@ -42,20 +42,30 @@ impl SimulatedVoice {
         match utterance.priority {
             Priority::Notification if self.current.is_some() => return,
             Priority::Progress => self.waiting.retain(|u| u.priority != Priority::Progress),
-            Priority::Important => {
-                if utterance.interrupts
-                    && let Some((_, cut)) = self.current.take()
-                {
-                    self.heard.push(SpokenUtterance { at: now, utterance: cut, whole: false });
-                }
-                self.backlogs.push(self.waiting.iter().map(words).sum());
-                self.waiting.push_front(utterance);
-                return self.begin(now);
-            }
             _ => {}
         }
-        self.waiting.push_back(utterance);
+        if utterance.turn == Turn::First {
+            self.speak_first(now, utterance);
+        } else {
+            self.waiting.push_back(utterance);
+        }
         self.begin(now);
+    }
+
+    fn speak_first(&mut self, now: u64, utterance: Utterance) {
+        if utterance.interrupts {
+            self.waiting.retain(|waiting| waiting.turn != Turn::Passing);
+            let others = self.waiting.iter().filter(|waiting| waiting.turn != Turn::First);
+            self.backlogs.push(others.map(words).sum());
+            if let Some((_, cut)) = self.current.take_if(|(_, current)| current.turn != Turn::First) {
+                if cut.turn == Turn::Normal {
+                    self.waiting.push_front(cut.clone());
+                }
+                self.heard.push(SpokenUtterance { at: now, utterance: cut, whole: false });
+            }
+        }
+        let place = self.waiting.iter().position(|waiting| waiting.turn != Turn::First);
+        self.waiting.insert(place.unwrap_or(self.waiting.len()), utterance);
     }
 
     fn begin(&mut self, now: u64) {

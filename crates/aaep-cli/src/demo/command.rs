@@ -10,6 +10,7 @@ use super::console;
 use super::scenes::{self, Pace, Scene};
 use crate::CommandStatus;
 use crate::drain::wait_until_drained;
+use crate::listen::ListenerFlags;
 use crate::logging::start_logging;
 use crate::output::fail;
 use crate::runtime::runtime;
@@ -41,6 +42,8 @@ pub(crate) struct DemoArgs {
     /// List the scenes
     #[arg(long)]
     list: bool,
+    #[command(flatten)]
+    listener: ListenerFlags,
     #[command(flatten)]
     server: ServerFlags,
 }
@@ -82,7 +85,11 @@ pub(crate) fn run(args: DemoArgs) -> io::Result<CommandStatus> {
             serve(&server, &playlist, stop).await?
         } else {
             let sessions = once.then_some(playlist.scenes.len());
-            console::run(server.producer(), &server.url(), sessions, playlist.play(server.producer()), stop).await?
+            let play = playlist.play(server.producer());
+            match console::run(server.producer(), &server.url(), &args.listener, sessions, play, stop).await {
+                Ok(result) => result?,
+                Err(mistake) => fail(mistake),
+            }
         };
         server.stop("The demo is over.").await;
         Ok(status)

@@ -1,54 +1,61 @@
-//! The terminal of the demo: a subscriber in the same process that prints announcements and reads answers.
+//! The terminal of the demo: a subscriber in the same process that announces events and reads answers.
 
 use std::future::Future;
-use std::io::{self, IsTerminal, Write};
+use std::io;
 use std::time::Duration;
 
 use aaep::Producer;
-use aaep_announce::Profile;
-use aaep_listen::Listener;
 use aaep_runtime::Clock;
-use aaep_voice::Sounds;
 
 use crate::CommandStatus;
-use crate::listen::{LocalProducer, MAX_WAITING_LINES, Outputs, Runner, spawn_reader};
+use crate::drain::wait_until_drained;
+use crate::listen::{ListenerFlags, LocalProducer, OpenListener, Runner, spawn_reader};
 
-/// How long the last announcements may take.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the last events may take from the producer to the announcer in this process.
+const SETTLE_TIME: Duration = Duration::from_secs(1);
 
-/// Follows the demo until it is over or the user quits. `sessions` is the number of sessions after which it is over.
+/// Follows the demo until it is over and everything was announced, or until the user quits. `sessions` is the number of
+/// sessions after which it is over. The outer error is a mistake in the flags.
 pub(super) async fn run(
     producer: &Producer,
     url: &str,
+    flags: &ListenerFlags,
+    sessions: Option<usize>,
+    play: impl Future<Output = ()>,
+    stop: impl Future<Output = ()>,
+) -> Result<io::Result<CommandStatus>, String> {
+    let listener = flags.open(&[url.to_owned()], false).await?;
+    Ok(follow(producer, url, listener, sessions, play, stop).await)
+}
+
+async fn follow(
+    producer: &Producer,
+    url: &str,
+    listener: OpenListener,
     sessions: Option<usize>,
     play: impl Future<Output = ()>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<CommandStatus> {
-    let mut out = io::stdout();
-    writeln!(out, "Serving the demo at {url}")?;
-    writeln!(out, "Listen from another terminal: aaep listen {url}")?;
-    writeln!(out, "Answer here with yes or no, then Enter. Type help for all commands, close to quit.")?;
-    out.flush()?;
-    let profile = Profile::default();
-    let clock = Clock::new();
-    let source = LocalProducer::new(producer.clone(), profile.capabilities(), clock);
-    let mut outputs = Outputs::lines(io::stdout());
-    if io::stdout().is_terminal() {
-        outputs.sounds = Sounds::bell(io::stdout());
-    }
-    let mut listener = Listener::new(profile, &[url.to_owned()]);
+    let OpenListener { mut listener, mut outputs, keyboard, lines } = listener;
+    outputs.print_text(&format!("Serving the demo at {url}"))?;
+    outputs.print_text(&format!("Listen from another terminal: aaep listen {url}"))?;
+    outputs.print_text("Answer here with yes or no, then Enter. Type help for all commands, close to quit.")?;
     if let Some(sessions) = sessions {
         listener = listener.exit_after_sessions(sessions);
     }
+    let clock = Clock::new();
+    let source = LocalProducer::new(producer.clone(), listener.capabilities(), clock);
     let mut runner = Runner::new(listener, source, outputs, clock);
-    let (keyboard, lines) = tokio::sync::mpsc::channel(MAX_WAITING_LINES);
     spawn_reader(keyboard);
     runner.keyboard = lines;
     runner.open_socket();
-    tokio::select! {
-        result = runner.run(stop) => result?,
-        () = async { play.await; tokio::time::sleep(DRAIN_TIMEOUT).await } => {}
-    }
-    runner.finish(true).await?;
+    let over = async {
+        play.await;
+        // Text comes at the pace of the user.
+        wait_until_drained(producer).await;
+        tokio::time::sleep(SETTLE_TIME).await;
+    };
+    runner.run(stop, over).await?;
+    runner.finish().await?;
     Ok(CommandStatus::Yes)
 }

@@ -1,10 +1,11 @@
 //! `aaep listen`: the terminal for people who listen.
 //!
 //! The logic is [`aaep_listen::Listener`]. Here are its inputs (`keyboard.rs`, `source.rs` with `local.rs`,
-//! `socket.rs`, `hook.rs`, `settings.rs`), its outputs (`outputs.rs`, `braille.rs`, `transcript_file.rs`) and
+//! `socket.rs`, `hook.rs`, `settings.rs`, `flags.rs`), its outputs (`outputs.rs`, `braille.rs`, `transcript_file.rs`) and
 //! the loop between them (`runner.rs`).
 
 mod braille;
+mod flags;
 mod hook;
 mod keyboard;
 mod local;
@@ -16,17 +17,15 @@ mod source;
 mod transcript_file;
 
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use aaep_announce::{Phrases, Profile, SubscriberKind};
 use aaep_client::ConnectOptions;
-use aaep_listen::Listener;
+use aaep_proto::message::Capabilities;
 use aaep_runtime::Clock;
-use aaep_voice::{Sounds, VoiceConfig};
 
+pub(crate) use flags::{ListenerFlags, OpenListener};
 pub(crate) use keyboard::spawn_reader;
 pub(crate) use local::LocalProducer;
-pub(crate) use outputs::Outputs;
 pub(crate) use runner::Runner;
 pub(crate) use settings::profile;
 
@@ -38,7 +37,6 @@ use crate::runtime::runtime;
 use crate::signals::shutdown_signal;
 use hook::Hooks;
 use source::RemoteProducers;
-use transcript_file::TranscriptFile;
 
 /// Maximum number of entered lines that wait for the runner.
 pub(crate) const MAX_WAITING_LINES: usize = 16;
@@ -59,24 +57,11 @@ pub(crate) struct Args {
     /// this user on this machine, found by their sockets and at port 8377]
     #[arg(value_name = "ADDRESS")]
     addresses: Vec<String>,
-    /// Speak events through speech-dispatcher
-    #[arg(long)]
-    speak: bool,
-    /// Show events on a braille display through BRLTTY
-    #[arg(long)]
-    braille: bool,
-    /// Play sounds for events: a directory of sound files, `bell` or `none` [default: bell on a terminal, else none]
-    #[arg(long, value_name = "SOUNDS")]
-    sounds: Option<String>,
-    /// Profile file (TOML): languages, verbosity, voice and more [default: ~/.config/aaep/profile.toml, if it is there]
-    #[arg(long, value_name = "FILE")]
-    profile: Option<PathBuf>,
+    #[command(flatten)]
+    listener: ListenerFlags,
     /// Print one JSON object per line, for programs
     #[arg(long)]
     json: bool,
-    /// Append a transcript to this file
-    #[arg(long, value_name = "FILE")]
-    transcript: Option<PathBuf>,
     /// Command that answers questions: reads JSON on stdin, prints `accept`, `reject` or `answer TEXT`
     #[arg(long, value_name = "COMMAND")]
     on_prompt: Option<String>,
@@ -101,37 +86,21 @@ pub(crate) fn run(args: Args) -> io::Result<CommandStatus> {
 
 /// Listens. The outer error is a mistake in the arguments or in the environment.
 async fn listen(args: Args) -> Result<io::Result<CommandStatus>, String> {
-    let profile = settings::profile(args.profile.as_deref())?;
-    let options = options(&args, &profile)?;
-    let mut outputs = outputs(&args, &profile)?;
-    let phrases = Phrases::for_languages(&profile.languages);
-    let voice_result = if args.speak { Some(outputs.set_voice(true, phrases).await) } else { None };
+    let addresses = if args.addresses.is_empty() { found_agents().await? } else { args.addresses.clone() };
+    let OpenListener { mut listener, outputs, keyboard, lines } = args.listener.open(&addresses, args.json).await?;
+    let options = options(&args, listener.capabilities())?;
     let clock = Clock::new();
-    let addresses = if args.addresses.is_empty() { found_agents().await? } else { args.addresses };
     let source = RemoteProducers::connect(&addresses, &options, clock)?;
-    let mut listener = Listener::new(profile, &addresses);
     if args.on_prompt.is_some() {
         listener = listener.with_prompt_hook();
     }
-    if let Some(result) = voice_result {
-        listener.note(result);
-    }
     let mut runner = Runner::new(listener, source, outputs, clock);
     runner.hooks = Hooks::new(args.on_prompt);
-    let (keyboard, lines) = tokio::sync::mpsc::channel(MAX_WAITING_LINES);
     runner.keyboard = lines;
     if io::stdin().is_terminal() {
-        spawn_reader(keyboard.clone());
+        spawn_reader(keyboard);
         if !args.json {
             runner.listener.note_phrase("ui-help", &[]);
-        }
-    }
-    if args.braille {
-        match braille::open(keyboard).await {
-            Ok(display) => runner.outputs.braille = Some(display),
-            Err(error) => {
-                runner.listener.note_phrase("ui-no-braille", &[("why", error.to_string().as_str().into())]);
-            }
         }
     }
     runner.open_socket();
@@ -150,13 +119,12 @@ async fn found_agents() -> Result<Vec<String>, String> {
 }
 
 async fn run_to_end(runner: &mut Runner<RemoteProducers>) -> io::Result<CommandStatus> {
-    runner.run(shutdown_signal()).await?;
-    runner.finish(false).await?;
+    runner.run(shutdown_signal(), std::future::pending()).await?;
+    runner.finish().await?;
     Ok(if runner.listener.was_rejected() { CommandStatus::No } else { CommandStatus::Yes })
 }
 
-fn options(args: &Args, profile: &Profile) -> Result<ConnectOptions, String> {
-    let mut capabilities = profile.capabilities();
+fn options(args: &Args, mut capabilities: Capabilities) -> Result<ConnectOptions, String> {
     if args.signed_only {
         capabilities.fields.accept_signed_manifests_only = Some(true);
     }
@@ -172,30 +140,3 @@ fn options(args: &Args, profile: &Profile) -> Result<ConnectOptions, String> {
     Ok(options)
 }
 
-fn outputs(args: &Args, profile: &Profile) -> Result<Outputs, String> {
-    let mut outputs = Outputs::lines(io::stdout());
-    outputs.json = args.json;
-    outputs.voice_config = voice_config(profile);
-    let bell = io::stdout().is_terminal() && !args.json;
-    outputs.sounds = match args.sounds.as_deref() {
-        None if bell => Sounds::bell(io::stdout()),
-        None | Some("none") => Sounds::none(),
-        Some("bell") => Sounds::bell(io::stdout()),
-        Some(directory) if Path::new(directory).is_dir() => Sounds::files(directory, None),
-        Some(other) => return Err(format!("--sounds {other} is not a directory; pass a directory, bell or none")),
-    };
-    if let Some(path) = &args.transcript {
-        let file = TranscriptFile::open(path);
-        let file = file.map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
-        outputs.transcript = Some(file);
-    }
-    Ok(outputs)
-}
-
-/// Returns the settings of the voice. The pace that the user set in speech-dispatcher applies, unless the profile has
-/// another than the preset.
-fn voice_config(profile: &Profile) -> VoiceConfig {
-    let preset = Profile::preset(SubscriberKind::ScreenReader).pace_wpm;
-    let pace = u16::try_from(profile.pace_wpm).ok().filter(|pace| *pace != 0 && u32::from(*pace) != preset);
-    VoiceConfig { component: "listen".to_owned(), words_per_minute: pace, ..VoiceConfig::default() }
-}

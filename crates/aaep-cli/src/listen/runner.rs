@@ -22,8 +22,6 @@ use super::source::EventSource;
 
 /// How often the time of day is compared with the quiet hours.
 const QUIET_HOURS_CHECK_INTERVAL: Duration = Duration::from_secs(20);
-/// How long the voice may take for the last utterances.
-const LAST_SPEECH_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long closing the subscriptions may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -37,6 +35,12 @@ pub(crate) struct Runner<S> {
     pub(crate) hooks: Hooks,
     clock: Clock,
     exiting: bool,
+    /// Whether the program ends once everything was spoken.
+    exiting_when_spoken: bool,
+    /// Whether all subscriptions have ended.
+    source_ended: bool,
+    /// Whether the connection to the voice is lost.
+    voice_lost: bool,
     /// Requests of other processes of the user.
     control: mpsc::Receiver<ControlCall>,
     /// Its file is removed when this is dropped.
@@ -57,6 +61,9 @@ impl<S: EventSource> Runner<S> {
             hooks: Hooks::default(),
             clock,
             exiting: false,
+            exiting_when_spoken: false,
+            source_ended: false,
+            voice_lost: false,
             control,
             socket: None,
         }
@@ -74,14 +81,20 @@ impl<S: EventSource> Runner<S> {
         }
     }
 
-    /// Runs until `stop` completes, until the user leaves, or until all subscriptions have ended.
-    pub(crate) async fn run(&mut self, stop: impl Future<Output = ()>) -> io::Result<()> {
-        let mut stop = pin!(stop);
+    /// Runs until `stop` completes or until the user leaves. Also ends when all subscriptions have ended or `over` has
+    /// completed, and everything was spoken.
+    pub(crate) async fn run(
+        &mut self,
+        stop: impl Future<Output = ()>,
+        over: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        let (mut stop, mut over) = (pin!(stop), pin!(over));
+        let mut is_over = false;
         let mut voice = None;
         loop {
             self.update_quiet_hours();
             self.perform_effects().await?;
-            if self.exiting {
+            if self.exiting || self.exiting_when_spoken && self.is_all_spoken() {
                 return Ok(());
             }
             voice = match &self.outputs.voice {
@@ -99,7 +112,8 @@ impl<S: EventSource> Runner<S> {
                     // The caller may have gone.
                     let _ = call.respond.send(response);
                 }
-                event = self.source.next() => self.handle_source_event(event),
+                event = self.source.next(), if !self.source_ended => self.handle_source_event(event),
+                () = &mut over, if !is_over => (is_over, self.exiting_when_spoken) = (true, true),
                 hook = self.hooks.next() => {
                     self.listener.handle_hook_result(self.clock.now().moment, hook.number, hook.result);
                 }
@@ -109,17 +123,19 @@ impl<S: EventSource> Runner<S> {
         }
     }
 
-    /// Closes the subscriptions, and lets the voice finish if `finish_speech`.
-    pub(crate) async fn finish(&mut self, finish_speech: bool) -> io::Result<()> {
+    /// Returns whether nothing is left to be spoken.
+    fn is_all_spoken(&self) -> bool {
+        let Some(voice) = &self.outputs.voice else { return true };
+        self.voice_lost || (voice.is_idle() && !self.listener.has_unspoken())
+    }
+
+    /// Closes the subscriptions and silences the voice.
+    pub(crate) async fn finish(&mut self) -> io::Result<()> {
         self.perform_effects().await?;
         // A producer that does not respond must not keep the program running.
         let _ = timeout(CLOSE_TIMEOUT, self.source.close()).await;
         if let Some(voice) = &self.outputs.voice {
-            if finish_speech {
-                let _ = timeout(LAST_SPEECH_TIMEOUT, voice.idle()).await;
-            } else {
-                voice.stop();
-            }
+            voice.stop();
         }
         Ok(())
     }
@@ -133,7 +149,7 @@ impl<S: EventSource> Runner<S> {
 
     fn handle_source_event(&mut self, event: Option<(usize, SubscriberEvent)>) {
         let Some((producer, event)) = event else {
-            self.exiting = true;
+            (self.source_ended, self.exiting_when_spoken) = (true, true);
             return;
         };
         if let SubscriberEvent::Notice(notice) = &event {
@@ -145,9 +161,13 @@ impl<S: EventSource> Runner<S> {
     fn handle_voice_event(&mut self, event: &VoiceEvent) {
         match event {
             VoiceEvent::Lost(error) => {
+                self.voice_lost = true;
                 self.listener.note_phrase("ui-voice-gone", &[("why", error.to_string().as_str().into())]);
             }
-            VoiceEvent::Back => self.listener.note_phrase("ui-voice-back", &[]),
+            VoiceEvent::Back => {
+                self.voice_lost = false;
+                self.listener.note_phrase("ui-voice-back", &[]);
+            }
             VoiceEvent::Ended { .. } | VoiceEvent::Canceled { .. } => {
                 self.listener.handle_speech_finished(self.clock.now().moment);
             }
@@ -179,6 +199,7 @@ impl<S: EventSource> Runner<S> {
             Effect::PrintLine(line) => {
                 self.outputs.print_line(&system_time().to_string(), &line)?;
                 if self.outputs.show_on_braille(&line).is_err() {
+                    self.listener.set_braille(false);
                     self.listener.note_phrase("ui-braille-lost", &[]);
                 }
             }
@@ -186,6 +207,11 @@ impl<S: EventSource> Runner<S> {
             Effect::Speak(utterance) => {
                 if let Some(Err(error)) = self.outputs.voice.as_ref().map(|voice| voice.say(utterance)) {
                     tracing::debug!(%error, "utterance not spoken");
+                }
+            }
+            Effect::Respond(utterance) => {
+                if let Some(Err(error)) = self.outputs.voice.as_ref().map(|voice| voice.respond(utterance)) {
+                    tracing::debug!(%error, "response not spoken");
                 }
             }
             Effect::CancelSpeech(key) => {
@@ -215,9 +241,11 @@ impl<S: EventSource> Runner<S> {
             Effect::RunHook { number, question } => self.hooks.run(number, &question),
             Effect::SetVoice(on) => {
                 let result = self.outputs.set_voice(on, self.listener.phrases()).await;
+                self.listener.set_voice(self.outputs.voice.is_some());
                 self.listener.note(result);
             }
             Effect::Exit => self.exiting = true,
+            Effect::ExitWhenSpoken => self.exiting_when_spoken = true,
             _ => {}
         }
         Ok(())

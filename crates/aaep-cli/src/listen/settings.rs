@@ -3,20 +3,47 @@
 use std::path::{Path, PathBuf};
 
 use aaep_announce::{Profile, TimeOfDay};
+use aaep_proto::language::LanguageTag;
 
 /// Reads the profile from this file, or from the default one. Returns the default profile if no file was named and the
-/// default one is missing.
+/// default one is missing. A profile that names no languages has those of the locale.
 pub(crate) fn profile(named: Option<&Path>) -> Result<Profile, String> {
+    let (mut profile, names_languages) = read_profile(named)?;
+    if !names_languages && let Some(languages) = locale_languages(|name| std::env::var(name).ok()) {
+        profile.languages = languages;
+    }
+    Ok(profile)
+}
+
+/// Reads the profile, and returns whether it names languages.
+fn read_profile(named: Option<&Path>) -> Result<(Profile, bool), String> {
     let default = || config_directory().map(|directory| directory.join("profile.toml"));
-    let Some(path) = named.map(Path::to_path_buf).or_else(default) else { return Ok(Profile::default()) };
+    let Some(path) = named.map(Path::to_path_buf).or_else(default) else { return Ok((Profile::default(), false)) };
     match std::fs::read_to_string(&path) {
-        // Only the message: the drawing around it is nothing to listen to.
         Ok(text) => {
-            toml::from_str(&text).map_err(|error| format!("the profile {}: {}", path.display(), error.message()))
+            // Only the message: the drawing around it is nothing to listen to.
+            let describe = |error: toml::de::Error| format!("the profile {}: {}", path.display(), error.message());
+            let profile = toml::from_str::<Profile>(&text).map_err(describe)?;
+            let names_languages = toml::from_str::<toml::Table>(&text).map_err(describe)?.contains_key("languages");
+            Ok((profile, names_languages))
         }
-        Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => Ok(Profile::default()),
+        Err(error) if named.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
+            Ok((Profile::default(), false))
+        }
         Err(error) => Err(format!("the profile {} cannot be read: {error}", path.display())),
     }
+}
+
+/// Returns the language of the locale, and English after it for agents that do not have it. Returns `None` for a locale
+/// without a language, such as C.
+fn locale_languages(variable: impl Fn(&str) -> Option<String>) -> Option<Vec<LanguageTag>> {
+    // As for messages of every program: the first that is set and not empty.
+    let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].iter().find_map(set)?;
+    let tag = locale.split(['.', '@']).next().filter(|tag| !matches!(*tag, "C" | "POSIX"))?;
+    let language: LanguageTag = tag.replace('_', "-").parse().ok()?;
+    let english = "en".parse().ok().filter(|_| !language.as_str().starts_with("en"));
+    Some(std::iter::once(language).chain(english).collect())
 }
 
 /// Returns the directory of this user's settings.
@@ -65,6 +92,38 @@ mod tests {
         assert!(profile(Some(&path)).unwrap_err().contains("pace_wpm is 50"));
         std::fs::write(&path, "pace_wpm = 300\nlanguages = [\"de\"]").unwrap();
         assert_eq!(profile(Some(&path)).unwrap().pace_wpm, 300);
+    }
+
+    #[test]
+    fn languages_follow_the_locale_of_messages() {
+        let languages = |set: &[(&str, &str)]| {
+            let variable = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+            let found = locale_languages(variable);
+            found.map(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")).unwrap_or_default()
+        };
+        for (set, expected) in [
+            (&[("LANG", "de_DE.UTF-8")][..], "de-DE en"),
+            (&[("LANG", "de_DE.UTF-8"), ("LC_MESSAGES", "yo_NG")], "yo-NG en"),
+            (&[("LANG", "de_DE.UTF-8"), ("LC_ALL", "en_GB.UTF-8"), ("LC_MESSAGES", "fr_FR")], "en-GB"),
+            (&[("LANG", "es_ES@euro"), ("LC_ALL", "")], "es-ES en"),
+            (&[("LANG", "ar")], "ar en"),
+            (&[("LANG", "de_DE"), ("LC_ALL", "C.UTF-8")], ""),
+            (&[("LANG", "POSIX")], ""),
+            (&[("LANG", "!")], ""),
+            (&[], ""),
+        ] {
+            assert_eq!(languages(set), expected, "{set:?}");
+        }
+    }
+
+    #[test]
+    fn languages_of_the_profile_take_precedence() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("p.toml");
+        for (text, names_languages) in [("languages = [\"yo\"]", true), ("pace_wpm = 300", false)] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(read_profile(Some(&path)).unwrap().1, names_languages, "{text}");
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ fn demo_is_followed_and_answered_yes() {
     assert!(!before.contains("Transferring"), "nothing happens before the answer:\n{before}");
     tmux.enter("yes");
     let after = tmux.sees("exit code: 0");
-    let order = ["Answer 1: Your answer was sent.", "Tool: Transferring 500 dollars", "End: Done.", "exit code: 0"];
+    let order = ["Answer 1: Sent: yes.", "Tool: Transferring 500 dollars", "End: Done.", "exit code: 0"];
     assert!(order.map(|part| place(&after, part)).is_sorted(), "{after}");
 }
 
@@ -45,7 +45,7 @@ fn single_letter_does_not_accept_a_transfer() {
     tmux.enter("details");
     tmux.sees("Reply: Action: Transfer 500 dollars from checking to savings.");
     tmux.enter("repeat");
-    tmux.is_asked(1, "Reply: Question 1 waits for ");
+    tmux.is_asked(1, "left to answer. Without an answer it will not be done.");
     tmux.enter("no");
     let after = tmux.sees("exit code: 0");
     assert!(!after.contains("Transferring"), "{after}");
@@ -60,7 +60,7 @@ fn listens_at_an_address() {
     assert!(!tmux.text().contains("Transferring"));
     tmux.enter("yes");
     let after = tmux.sees("End: Done. 500 dollars are in savings now.");
-    assert!(place(&after, "Your answer was sent.") < place(&after, "Transferring 500 dollars"), "{after}");
+    assert!(place(&after, "Answer 1: Sent: yes.") < place(&after, "Transferring 500 dollars"), "{after}");
     tmux.enter("previous question");
     tmux.enter("close");
     tmux.sees("exit code: 0");

@@ -28,7 +28,7 @@ fn replaced_question_is_not_answered_by_the_old_yes() {
     assert!(fake.replies().is_empty());
     tmux.is_asked(2, "Question 2: You have ");
     tmux.enter("no 2");
-    tmux.sees("Answer 2: Your answer was sent.");
+    tmux.sees("Answer 2: Sent: no.");
     let heard = super::tmux::until("the answer", || fake.replies().into_iter().next());
     assert_eq!(heard["decision"], "reject");
 }

@@ -12,6 +12,7 @@ mod endless;
 mod hostile;
 mod minimal;
 mod options;
+mod question_speech;
 mod said;
 mod scenes;
 mod speech;

@@ -75,7 +75,7 @@ fn answered(word: &str) -> String {
     let text = tmux.sees("asks: Call transfer");
     assert!(text.contains("This cannot be undone."), "{text}");
     tmux.enter(word);
-    tmux.sees("Answer 1: Your answer was sent.");
+    tmux.sees(&format!("Answer 1: Sent: {word}."));
     let text = tmux.sees("End: Done.");
     tmux.enter("close");
     tmux.sees("exit code: 0");

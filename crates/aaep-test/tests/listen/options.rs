@@ -164,7 +164,7 @@ fn quiet_hours_announce_only_critical_events() {
     tmux.is_asked(1, "Question 1: You have ");
     assert!(!tmux.text().contains("Tidying"), "{}", tmux.text());
     tmux.enter("no");
-    tmux.sees("Answer 1: Your answer was sent.");
+    tmux.sees("Answer 1: Sent: no.");
     // Catching up announces what was left out.
     tmux.enter("catch up");
     tmux.sees("Tidying the cellar.");

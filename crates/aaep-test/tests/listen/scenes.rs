@@ -56,7 +56,7 @@ fn banking_in_german() -> Vec<Said> {
         german(message(
             "Zeit für die Antwort: 5 Minuten. Ohne Antwort wird es nicht getan. Antworte mit Ja oder Nein.",
         )),
-        german(message("Deine Antwort wurde gesendet.")),
+        german(message("Gesendet: nein.")),
         german(message("Abgelehnt. Es wird nicht getan.")),
         text("en", "All right. Nothing was transferred, and your money stays where it is."),
         message("Done. Nothing was transferred, as you wished."),
@@ -73,7 +73,6 @@ fn banking(rest: &[Said]) -> Vec<Said> {
         message("The money moves at once and the bank cannot take it back."),
         message("This cannot be undone. High risk."),
         message("You have 5 minutes to answer. Without an answer it will not be done. Answer yes or no."),
-        message("Your answer was sent."),
     ];
     said.extend_from_slice(rest);
     said
@@ -81,6 +80,7 @@ fn banking(rest: &[Said]) -> Vec<Said> {
 
 fn transferred() -> Vec<Said> {
     vec![
+        message("Sent: yes."),
         message("Accepted. Going ahead."),
         message("Transferring 500 dollars to savings."),
         message("The transfer is done."),
@@ -91,6 +91,7 @@ fn transferred() -> Vec<Said> {
 
 fn kept() -> Vec<Said> {
     vec![
+        message("Sent: no."),
         message("Rejected. It will not be done."),
         text("en", "All right. Nothing was transferred, and your money stays where it is."),
         message("Done. Nothing was transferred, as you wished."),
@@ -104,24 +105,24 @@ fn trip() -> Vec<Said> {
         message(
             "You have 2 minutes to answer. Without an answer the agent goes on without it. Answer in your own words.",
         ),
-        message("Your answer was sent."),
+        message("Sent: Ibadan."),
         message("Answered. Going on."),
-        important("Demo asks: How would you like to travel?"),
+        important("Question 2. Demo asks: How would you like to travel?"),
         message("All three arrive before noon."),
         message("There are 3 choices. 1: By train. 2: By bus. 3: By ferry."),
         message(
             "You have 2 minutes to answer. Without an answer this is assumed: By train. Answer with the number of your \
              choice.",
         ),
-        message("Your answer was sent."),
+        message("Sent: By ferry."),
         message("Answered. Going on."),
-        important("Demo asks: How many people travel?"),
+        important("Question 3. Demo asks: How many people travel?"),
         message("You have 2 minutes to answer. Without an answer the agent goes on without it. Answer with a number."),
-        message("Your answer was sent."),
+        message("Sent: 4."),
         message("Answered. Going on."),
-        important("Demo asks: Shall I look for quiet seats?"),
+        important("Question 4. Demo asks: Shall I look for quiet seats?"),
         message(YES_OR_NO),
-        message("Your answer was sent."),
+        message("Sent: yes."),
         message("Answered. Going on."),
         text(
             "en",
@@ -152,19 +153,24 @@ fn photos(rest: &[Said]) -> Vec<Said> {
         progress("200 of 400 photos are sorted."),
         important("Demo asks: Half is done. Shall I stop here?"),
         message(YES_OR_NO),
-        message("Your answer was sent."),
-        message("Answered. Going on."),
     ];
     said.extend_from_slice(rest);
     said
 }
 
 fn sorted() -> Vec<Said> {
-    vec![progress("300 of 400 photos are sorted."), message("Done. All 400 photos are sorted.")]
+    vec![
+        message("Sent: no."),
+        message("Answered. Going on."),
+        progress("300 of 400 photos are sorted."),
+        message("Done. All 400 photos are sorted."),
+    ]
 }
 
 fn stopped() -> Vec<Said> {
     vec![
+        message("Sent: yes."),
+        message("Answered. Going on."),
         message("Cancelled by you. The other photos stay where they are."),
         message("Before that: 200 of 400 photos are sorted."),
     ]

@@ -16,29 +16,34 @@ use super::tmux::Tmux;
 pub(crate) const ENGLISH: &str = "[\"en\"]";
 
 /// Starts a voice, whose utterances end at once if `flowing`, and a terminal that speaks with it.
-async fn speaking(url: &str, flowing: bool, languages: &str) -> (TestSpeechd, Arc<Tmux>) {
+pub(crate) async fn speaking(url: &str, flowing: bool, languages: &str) -> (TestSpeechd, Arc<Tmux>) {
+    // A high pace, so that the agent is not slowed down.
+    speaking_at(1000, url, flowing, languages).await
+}
+
+/// Starts a voice and a terminal like `speaking`, at this pace in words per minute.
+pub(crate) async fn speaking_at(pace_wpm: u32, url: &str, flowing: bool, languages: &str) -> (TestSpeechd, Arc<Tmux>) {
     let mut place = TestSpeechd::held();
     if flowing {
         place.go();
     }
     place.serve().await;
     let address = format!("unix_socket:{}", place.path("tap.sock").display());
-    // A high pace, so that the agent is not slowed down.
     let profile = place.path("profile.toml");
-    std::fs::write(&profile, format!("pace_wpm = 1000\nlanguages = {languages}")).unwrap();
+    std::fs::write(&profile, format!("pace_wpm = {pace_wpm}\nlanguages = {languages}")).unwrap();
     let words = ["listen", "--speak", "--profile", profile.to_str().unwrap(), url];
     let tmux = Tmux::start(&words, &[("SPEECHD_ADDRESS", &address)]);
     (place, Arc::new(tmux))
 }
 
 /// Runs blocking work on the terminal.
-async fn at<T: Send + 'static>(tmux: &Arc<Tmux>, work: impl FnOnce(&Tmux) -> T + Send + 'static) -> T {
+pub(crate) async fn at<T: Send + 'static>(tmux: &Arc<Tmux>, work: impl FnOnce(&Tmux) -> T + Send + 'static) -> T {
     let tmux = Arc::clone(tmux);
     tokio::task::spawn_blocking(move || work(&tmux)).await.unwrap()
 }
 
 /// Waits until a text with this end was spoken.
-async fn hears(place: &TestSpeechd, end: &str) {
+pub(crate) async fn hears(place: &TestSpeechd, end: &str) {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while !heard(place).iter().any(|said| said.text.ends_with(end)) {
         let late = tokio::time::Instant::now() > deadline;
@@ -137,7 +142,7 @@ async fn speech_about_a_resolved_question_is_cancelled() {
         rest: &[
             "You have 2 minutes to answer. Without an answer the agent goes on without it. Answer in your own words.",
         ],
-        next: "Demo asks: How would you like to travel?",
+        next: "Question 2. Demo asks: How would you like to travel?",
     };
     let photos = ResolvedElsewhere {
         scene: "photos",

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use aaep_announce::{Priority, Utterance};
+use aaep_announce::{Priority, Turn, Utterance};
 
 use super::error::{SayError, VoiceError};
 use super::wire::{SpeechEvent, clean};
@@ -69,6 +69,15 @@ impl Item {
         self.utterance.priority >= Priority::Message
     }
 
+    /// Returns whether it is spoken again from its start after a question interrupted it.
+    fn comes_again(&self) -> bool {
+        self.utterance.turn == Turn::Normal && self.matters()
+    }
+
+    fn is_first(&self) -> bool {
+        self.utterance.turn == Turn::First
+    }
+
     fn is_about(&self, about: &str) -> bool {
         self.utterance.about.as_deref() == Some(about)
     }
@@ -97,6 +106,15 @@ struct Current {
     asked: bool,
 }
 
+/// A message that the server interrupts for the important one that is now current.
+#[derive(Debug)]
+struct Leaving {
+    message: u64,
+    item: Item,
+    /// Whether it is spoken again later.
+    again: bool,
+}
+
 /// What the timeout of the current message applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watch {
@@ -113,8 +131,7 @@ pub(super) struct Queue {
     waiting: VecDeque<Item>,
     limit: usize,
     current: Option<Current>,
-    /// The message that the server interrupts for the important one that is now current.
-    leaving: Option<(u64, Item)>,
+    leaving: Option<Leaving>,
     /// Progress messages that the server skipped. It speaks the last one of a series later by itself.
     passed: VecDeque<(u64, Item)>,
     next: u64,
@@ -153,11 +170,13 @@ impl Queue {
             return Ok(item.id);
         }
         self.drop_waiting(|item| outdates(&utterance, &item.utterance));
-        self.make_room(priority)?;
+        self.make_room(&utterance)?;
         self.make_way(&utterance);
         let item = self.item(utterance);
         let id = item.id;
+        let first = item.is_first();
         let place = self.waiting.iter().position(|other| match interrupts {
+            _ if first || other.is_first() => first && !other.is_first(),
             true => other.utterance.priority <= priority,
             false => other.utterance.priority < priority,
         });
@@ -171,16 +190,17 @@ impl Queue {
         Item { id, utterance, again: false }
     }
 
-    /// Removes the oldest utterance of the lowest priority if the queue is full. Fails if none has a lower priority.
-    fn make_room(&mut self, priority: Priority) -> Result<(), SayError> {
+    /// Removes the oldest utterance of the lowest rank if the queue is full. Fails if none has a lower rank.
+    fn make_room(&mut self, new: &Utterance) -> Result<(), SayError> {
         if self.waiting.len() < self.limit {
             return Ok(());
         }
-        let least = self.waiting.iter().map(|item| item.utterance.priority).min();
-        let Some(least) = least.filter(|least| *least < priority) else {
+        let rank = |utterance: &Utterance| (utterance.turn == Turn::First, utterance.priority);
+        let least = self.waiting.iter().map(|item| rank(&item.utterance)).min();
+        let Some(least) = least.filter(|least| *least < rank(new)) else {
             return Err(SayError::Full);
         };
-        let place = self.waiting.iter().position(|item| item.utterance.priority == least);
+        let place = self.waiting.iter().position(|item| rank(&item.utterance) == least);
         if let Some(item) = place.and_then(|place| self.waiting.remove(place)) {
             self.canceled(&item);
         }
@@ -194,10 +214,21 @@ impl Queue {
         };
         let (priority, interrupts) = (new.priority, new.interrupts);
         let less = current.item.utterance.priority;
-        let passes = less < priority || less == priority && interrupts;
+        let passes = match (new.turn == Turn::First, current.item.is_first()) {
+            (true, is_first) => !is_first,
+            (false, true) => false,
+            (false, false) => less < priority || less == priority && interrupts,
+        };
+        let first_waits = self.waiting.front().is_some_and(Item::is_first);
+        // The server itself interrupts it, see `must_pass`.
+        let server_interrupts = priority == Priority::Important && less < Priority::Important && !first_waits;
         if passes && !current.begun {
             // It waits for the speech of other clients.
             current.fate = if outdates(new, &current.item.utterance) { Disposition::Cut } else { Disposition::Later };
+        } else if passes && new.turn == Turn::First {
+            if interrupts && !server_interrupts {
+                current.fate = if current.item.comes_again() { Disposition::Later } else { Disposition::Cut };
+            }
         } else if passes && interrupts && (less == priority || priority < Priority::Important) {
             current.fate = Disposition::Cut;
         }
@@ -208,20 +239,26 @@ impl Queue {
     fn must_pass(&self) -> bool {
         let next = self.waiting.front().is_some_and(|item| item.utterance.priority == Priority::Important);
         let current = self.current.as_ref().filter(|current| current.fate == Disposition::Said && current.begun);
-        next && current.is_some_and(|current| current.item.utterance.priority < Priority::Important)
+        next && current
+            .is_some_and(|current| current.item.utterance.priority < Priority::Important && !current.item.is_first())
     }
 
     fn leave(&mut self) {
         self.left();
+        let for_first = self.waiting.front().is_some_and(Item::is_first);
         if let Some(Current { item, message: Some(message), .. }) = self.current.take() {
-            self.leaving = Some((message, item));
+            let again = for_first && item.comes_again();
+            self.leaving = Some(Leaving { message, item, again });
         }
     }
 
-    /// Reports the message that was interrupted for an important one as canceled, whether or not the server did.
+    /// Ends the message that was interrupted for an important one, whether or not the server reported it: it is queued
+    /// again or reported as canceled.
     fn left(&mut self) {
-        if let Some((_, item)) = self.leaving.take() {
-            self.canceled(&item);
+        match self.leaving.take() {
+            Some(Leaving { item, again: true, .. }) => self.requeue(item),
+            Some(Leaving { item, .. }) => self.canceled(&item),
+            None => {}
         }
     }
 
@@ -232,6 +269,25 @@ impl Queue {
         if let Some(current) = self.current.as_mut().filter(|current| current.item.is_about(about)) {
             current.fate = Disposition::Cut;
         }
+        if let Some(leaving) = self.leaving.as_mut().filter(|leaving| leaving.item.is_about(about)) {
+            leaving.again = false;
+        }
+    }
+
+    /// Makes way for a response to the user: what is being spoken stops. Text and results are spoken again after the
+    /// response; what was first or is out of date is canceled. A question or a failure that was not begun stays.
+    pub(super) fn hush(&mut self) {
+        let unheard = |item: &&Item| item.is_first() && item.utterance.priority == Priority::Important;
+        let kept: Vec<String> = self.waiting.iter().filter(unheard).filter_map(|i| i.utterance.about.clone()).collect();
+        self.drop_waiting(|item| match item.utterance.turn {
+            Turn::Passing => true,
+            Turn::Normal => false,
+            Turn::First => item.utterance.about.as_ref().is_none_or(|about| !kept.contains(about)),
+        });
+        self.passed.clear();
+        if let Some(current) = self.current.as_mut().filter(|current| current.fate == Disposition::Said) {
+            current.fate = if current.item.comes_again() { Disposition::Later } else { Disposition::Cut };
+        }
     }
 
     /// Cancels all utterances.
@@ -240,6 +296,9 @@ impl Queue {
         self.passed.clear();
         if let Some(current) = &mut self.current {
             current.fate = Disposition::Cut;
+        }
+        if let Some(leaving) = &mut self.leaving {
+            leaving.again = false;
         }
     }
 
@@ -287,7 +346,7 @@ impl Queue {
 
     /// Handles an event of the server. Returns whether the message that it just began must be stopped.
     pub(super) fn handle_event(&mut self, message: u64, happened: SpeechEvent) -> bool {
-        if self.leaving.as_ref().is_some_and(|(leaving, _)| *leaving == message) {
+        if self.leaving.as_ref().is_some_and(|leaving| leaving.message == message) {
             self.handle_leaving_event(happened);
             return false;
         }
@@ -316,7 +375,7 @@ impl Queue {
             SpeechEvent::Canceled => self.left(),
             // It ended before the important one interrupted it.
             SpeechEvent::Ended => {
-                if let Some((_, item)) = self.leaving.take() {
+                if let Some(Leaving { item, .. }) = self.leaving.take() {
                     let (id, about) = name(&item);
                     self.out.push(VoiceEvent::Ended { id, about });
                 }
@@ -349,8 +408,11 @@ impl Queue {
     /// Queues an utterance again: first of its priority, behind more urgent ones and those that interrupt.
     fn requeue(&mut self, item: Item) {
         let priority = item.utterance.priority;
-        let place = self.waiting.iter().position(|Item { utterance: other, .. }| {
-            other.priority < priority || other.priority == priority && !other.interrupts
+        let first = item.is_first();
+        let place = self.waiting.iter().position(|item| {
+            let other = &item.utterance;
+            let behind = other.priority < priority || other.priority == priority && !other.interrupts;
+            if first { true } else { !item.is_first() && behind }
         });
         self.waiting.insert(place.unwrap_or(self.waiting.len()), item);
     }
@@ -431,10 +493,11 @@ impl Queue {
     }
 }
 
-/// Returns whether a new utterance makes a queued one obsolete: a notification, which needs silence, or progress about the
-/// same subject, which would be spoken after newer information.
+/// Returns whether a new utterance makes a queued one obsolete: a notification, which needs silence, progress about the
+/// same subject, which would be spoken after newer information, or passing news before a question.
 fn outdates(new: &Utterance, old: &Utterance) -> bool {
     match old.priority {
+        _ if old.turn == Turn::Passing && new.turn == Turn::First && new.interrupts => true,
         Priority::Notification => true,
         Priority::Progress if new.priority == Priority::Progress => new.about == old.about,
         Priority::Progress => new.about.is_some() && new.about == old.about,

@@ -225,6 +225,25 @@ impl Voice {
         self.shared.changed.notify_one();
     }
 
+    /// Stops what is being spoken and queues an utterance that responds to the user. Text and results that were stopped are
+    /// spoken again after it; passing news, and what was first in turn, is canceled. A question that was not begun stays.
+    pub fn respond(&self, utterance: Utterance) -> Result<SpeechId, SayError> {
+        if *self.shared.ended.borrow() {
+            return Err(SayError::Gone);
+        }
+        let result = self.shared.with(|queue| {
+            queue.hush();
+            queue.push(utterance)
+        });
+        self.shared.changed.notify_one();
+        result
+    }
+
+    /// Returns whether nothing is being spoken and nothing is queued.
+    pub fn is_idle(&self) -> bool {
+        *self.shared.idle.borrow()
+    }
+
     /// Stops speaking at once and cancels all queued utterances.
     pub fn stop(&self) {
         self.shared.with(|queue| queue.stop());

@@ -353,3 +353,58 @@ fn events_of_strangers_change_nothing() {
     assert!(!queue.is_idle());
     assert_eq!(queue.take_events(), []);
 }
+
+fn in_turn(queue: &mut Queue, text: &str, priority: Priority, turn: Turn) -> SpeechId {
+    let interrupts = priority == Priority::Important;
+    queue.push(Utterance { turn, interrupts, ..utterance(text, priority, Some(text)) }).unwrap()
+}
+
+#[test]
+fn question_goes_before_all_that_waits_and_the_next_one_after_it() {
+    let mut queue = Queue::new(20);
+    for (text, turn) in [("spoken", Turn::Normal), ("text", Turn::Normal), ("news", Turn::Passing)] {
+        in_turn(&mut queue, text, Priority::Message, turn);
+    }
+    assert_eq!(hand(&mut queue, 1).as_deref(), Some("spoken"));
+    queue.handle_event(1, SpeechEvent::Begun);
+    in_turn(&mut queue, "outcome", Priority::Message, Turn::First);
+    in_turn(&mut queue, "headline", Priority::Important, Turn::First);
+    in_turn(&mut queue, "details", Priority::Message, Turn::First);
+    assert!(queue.take_cancel_request(), "what is spoken makes way, also for the outcome");
+    queue.handle_event(1, SpeechEvent::Canceled);
+    assert_eq!(waiting(&queue), ["outcome", "headline", "details", "spoken", "text"]);
+    assert_eq!(hand(&mut queue, 2).as_deref(), Some("outcome"));
+    queue.handle_event(2, SpeechEvent::Begun);
+    in_turn(&mut queue, "next headline", Priority::Important, Turn::First);
+    assert!(!queue.take_cancel_request(), "an outcome is not interrupted");
+    assert_eq!(waiting(&queue), ["headline", "details", "next headline", "spoken", "text"]);
+}
+
+#[test]
+fn text_that_the_server_interrupts_for_a_question_is_spoken_again() {
+    let mut queue = Queue::new(20);
+    in_turn(&mut queue, "text", Priority::Message, Turn::Normal);
+    hand(&mut queue, 1);
+    queue.handle_event(1, SpeechEvent::Begun);
+    in_turn(&mut queue, "headline", Priority::Important, Turn::First);
+    assert_eq!(hand(&mut queue, 2).as_deref(), Some("headline"));
+    queue.handle_event(1, SpeechEvent::Canceled);
+    assert_eq!(waiting(&queue), ["text"]);
+    assert_eq!(canceled(&mut queue), []);
+}
+
+#[test]
+fn response_stops_speech_and_text_comes_after_it() {
+    let mut queue = Queue::new(20);
+    in_turn(&mut queue, "text", Priority::Message, Turn::Normal);
+    hand(&mut queue, 1);
+    queue.handle_event(1, SpeechEvent::Begun);
+    let rest = in_turn(&mut queue, "rest of a question", Priority::Message, Turn::First);
+    queue.take_events();
+    in_turn(&mut queue, "new question", Priority::Important, Turn::First);
+    queue.hush();
+    assert_eq!(canceled(&mut queue), [rest]);
+    in_turn(&mut queue, "response", Priority::Message, Turn::First);
+    queue.handle_event(1, SpeechEvent::Canceled);
+    assert_eq!(waiting(&queue), ["new question", "response", "text"], "a question that was not begun stays");
+}
