@@ -25,6 +25,8 @@ pub enum Address {
     Grpc(HttpOrigin),
     /// `unix:PATH`: a Unix socket.
     Unix(PathBuf),
+    /// `pipe:NAME`: a named pipe of Windows, such as `\\.\pipe\aaep\gardener`. The name alone is an address, too.
+    Pipe(PathBuf),
     /// `stdio:COMMAND`: the words of a command that is run, whose standard input and output carry the messages.
     Stdio(Vec<String>),
 }
@@ -79,8 +81,10 @@ impl fmt::Display for ParseAddressError {
 
 impl std::error::Error for ParseAddressError {}
 
-const FORMS: &str =
-    "an address begins with http:, https:, ws:, wss:, grpc:, grpcs:, unix: or stdio:, followed by where the agent is";
+const FORMS: &str = "an address begins with http:, https:, ws:, wss:, grpc:, grpcs:, unix:, pipe: or stdio:, followed by where the agent is";
+
+/// How the names of pipes begin.
+const PIPES: &str = r"\\.\pipe\";
 
 fn default_port(tls: bool) -> u16 {
     if tls { 443 } else { 80 }
@@ -93,6 +97,9 @@ impl std::str::FromStr for Address {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             return if path.is_empty() { Err(ParseAddressError(FORMS)) } else { Ok(Address::Unix(path.into())) };
+        }
+        if let Some(name) = text.strip_prefix("pipe:").or(text.starts_with(PIPES).then_some(text)) {
+            return if name.is_empty() { Err(ParseAddressError(FORMS)) } else { Ok(Address::Pipe(name.into())) };
         }
         if let Some(command) = text.strip_prefix("stdio:") {
             return Ok(Address::Stdio(command.split_whitespace().map(str::to_owned).collect()));
@@ -126,7 +133,7 @@ impl Address {
     pub fn origin(&self) -> Option<&HttpOrigin> {
         match self {
             Address::Http(origin) | Address::WebSocket(origin) | Address::Grpc(origin) => Some(origin),
-            Address::Unix(_) | Address::Stdio(_) => None,
+            Address::Unix(_) | Address::Pipe(_) | Address::Stdio(_) => None,
         }
     }
 }
@@ -138,6 +145,7 @@ impl fmt::Display for Address {
             Address::WebSocket(origin) => (if origin.tls { "wss" } else { "ws" }, origin),
             Address::Grpc(origin) => (if origin.tls { "grpcs" } else { "grpc" }, origin),
             Address::Unix(path) => return write!(f, "unix:{}", path.display()),
+            Address::Pipe(name) => return write!(f, "pipe:{}", name.display()),
             Address::Stdio(words) => return write!(f, "stdio:{}", words.join(" ")),
         };
         write!(f, "{scheme}://{}{}", origin.authority(), origin.path)
@@ -156,16 +164,19 @@ mod tests {
             "wss://[::1]:9/aaep/v1/ws",
             "grpc://127.0.0.1:50051",
             "unix:/run/a b.sock",
+            r"pipe:\\.\pipe\aaep\gardener",
             "stdio:agent --fast",
         ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
+        let pipe = r"\\.\pipe\aaep\gardener";
+        assert_eq!(pipe.parse::<Address>().unwrap(), Address::Pipe(pipe.into()));
         assert_eq!("http://a:80/".parse::<Address>().unwrap().to_string(), "http://a");
     }
 
     #[test]
     fn invalid_addresses_are_refused() {
-        for text in ["", "localhost:80", "http://", "http://u:p@host", "unix:", "ftp://a", "http://a b"] {
+        for text in ["", "localhost:80", "http://", "http://u:p@host", "unix:", "pipe:", "ftp://a", "http://a b"] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
     }
