@@ -13,6 +13,7 @@ mod listen;
 mod logging;
 mod manifest;
 mod output;
+mod private_file;
 mod replay;
 mod run;
 mod runtime;

@@ -44,7 +44,7 @@ pub(super) async fn run(
     let (keyboard, lines) = tokio::sync::mpsc::channel(MAX_WAITING_LINES);
     spawn_reader(keyboard);
     runner.keyboard = lines;
-    runner.open_socket();
+    runner.open_socket().await;
     tokio::select! {
         result = runner.run(stop) => result?,
         () = async { play.await; tokio::time::sleep(DRAIN_TIMEOUT).await } => {}

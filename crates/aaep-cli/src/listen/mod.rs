@@ -130,7 +130,7 @@ async fn listen(args: Args) -> Result<io::Result<CommandStatus>, String> {
             }
         }
     }
-    runner.open_socket();
+    runner.open_socket().await;
     Ok(run_to_end(&mut runner).await)
 }
 
