@@ -54,6 +54,7 @@ impl TestServer {
 
 /// Creates a directory with mode 0700.
 pub(crate) fn private() -> tempfile::TempDir {
+    #[cfg_attr(windows, allow(unused_mut, reason = "there are no modes"))]
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));

@@ -1,6 +1,7 @@
 //! One suite for every transport: behaviour does not depend on the transport.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+#![cfg_attr(not(unix), allow(dead_code, reason = "elsewhere only the suite is built"))]
 
 mod clients;
 #[cfg(unix)]

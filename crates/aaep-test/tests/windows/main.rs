@@ -8,4 +8,4 @@
 
 mod command;
 mod fixture;
-mod suite;
+mod transports;

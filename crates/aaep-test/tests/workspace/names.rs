@@ -7,7 +7,9 @@ use crate::source::{read, rust_files, without_tests};
 /// Type names that occur more than once, and why.
 const ALLOWED: &[(&str, &str)] = &[
     ("Confirmation", "A confirmation as the sequence checker and as the agent see it."),
-    ("IpcListener", "One listener for each operating system; only one of them is compiled."),
+    ("ForwardedSignals", "One type for each operating system; only one of them is compiled."),
+    ("LocalListener", "One listener for each operating system; only one of them is compiled."),
+    ("LocalStream", "One connection for each operating system; only one of them is compiled."),
     ("Presence", "Whether a subscription or an agent is connected, private to each module."),
     ("Punctuation", "The setting of a profile and its value in SSIP: the same levels."),
     ("Question", "A question as the sequence checker, the engine and the agent see it."),
