@@ -85,8 +85,8 @@ pub(crate) fn answer(args: &AnswerArgs) -> io::Result<CommandStatus> {
 
 fn ask(common: &ListenerFlags, request: &ControlRequest) -> io::Result<CommandStatus> {
     let asked = runtime()?.block_on(async {
-        let listeners = listeners(common.listener).await?;
-        match listeners.as_slice() {
+        let found = listeners(common.listener).await;
+        match found.as_slice() {
             [] => Err("no running aaep listen found for this user; start one first".to_owned()),
             [(_, path)] => {
                 socket::call(path, request).await.map_err(|error| format!("the listener does not respond: {error}"))
@@ -104,15 +104,14 @@ fn ask(common: &ListenerFlags, request: &ControlRequest) -> io::Result<CommandSt
 }
 
 /// Returns the process ids and sockets of the listeners that respond. Stale sockets are left out.
-async fn listeners(wanted: Option<u32>) -> Result<Vec<(u32, PathBuf)>, String> {
-    let directory = socket::directory().ok_or("cannot find listeners: XDG_RUNTIME_DIR is not set")?;
+async fn listeners(wanted: Option<u32>) -> Vec<(u32, PathBuf)> {
     let mut alive = Vec::new();
-    for (pid, path) in socket::find(&directory) {
+    for (pid, path) in socket::find(&aaep_local::directory()) {
         if wanted.is_none_or(|wanted| wanted == pid) && socket::call(&path, &ControlRequest::Pending).await.is_ok() {
             alive.push((pid, path));
         }
     }
-    Ok(alive)
+    alive
 }
 
 fn report(common: &ListenerFlags, request: &ControlRequest, response: &ControlResponse) -> io::Result<CommandStatus> {

@@ -20,6 +20,7 @@ mod logging;
 mod man;
 mod manifest;
 mod output;
+mod private_file;
 mod replay;
 mod run;
 mod runtime;

@@ -19,7 +19,7 @@ use crate::logging::start_logging;
 use crate::output::{fail, print_error};
 use crate::runtime::runtime;
 use crate::server_flags::{EffectiveConfig, ServerFlags};
-use crate::signals::{ForwardedSignals, forward};
+use crate::signals::{ForwardedSignals, exit_code, forward, separate_from_terminal};
 
 /// The exit code if a signal came before the agent was started, as shells have it for an interrupt.
 const INTERRUPTED: u8 = 130;
@@ -138,7 +138,7 @@ async fn serve(effective: EffectiveConfig, AgentStart { command, wait }: AgentSt
         }
     }
     server.stop("The agent has ended.").await;
-    Ok(ExitCode::from(exit_code(status)))
+    Ok(ExitCode::from(exit_code(status).unwrap_or(CommandStatus::Failed as u8)))
 }
 
 /// Starts the server and prints where it serves and how to listen.
@@ -175,8 +175,7 @@ fn start(command: &[OsString], url: &str) -> io::Result<Child> {
     let (name, arguments) = command.split_first().ok_or(io::ErrorKind::NotFound)?;
     let mut command = Command::new(name);
     command.args(arguments).env("AAEP_URL", url).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-    // In its own process group the agent gets the signals of the terminal from us only, not twice.
-    command.process_group(0);
+    separate_from_terminal(&mut command);
     command.spawn()
 }
 
@@ -204,10 +203,4 @@ async fn wait_and_forward(child: &mut Child, signals: &mut ForwardedSignals) -> 
         };
         forward(child, signal);
     }
-}
-
-fn exit_code(status: ExitStatus) -> u8 {
-    use std::os::unix::process::ExitStatusExt;
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(CommandStatus::Failed as u8)
 }

@@ -27,6 +27,8 @@ pub enum Address {
     Grpc(HttpOrigin),
     /// `unix:PATH`: a Unix socket.
     Unix(PathBuf),
+    /// `pipe:NAME`: a named pipe of Windows, such as `\\.\pipe\aaep\gardener`. The name alone is an address, too.
+    Pipe(PathBuf),
     /// `stdio:COMMAND`: the words of a command that is run, whose standard input and output carry the messages.
     Stdio(Vec<String>),
 }
@@ -81,15 +83,18 @@ impl fmt::Display for ParseAddressError {
 
 impl std::error::Error for ParseAddressError {}
 
-const FORMS: &str = "an address is a host with a port, or begins with http:, https:, ws:, wss:, grpc:, grpcs:, unix: or \
-    stdio:, followed by where the agent is";
+const FORMS: &str = "an address is a host with a port, or begins with http:, https:, ws:, wss:, grpc:, grpcs:, unix:, pipe: \
+    or stdio:, followed by where the agent is";
+
+/// How the names of pipes begin.
+const PIPES: &str = r"\\.\pipe\";
 
 /// Completes a host with a port to a URI: `http` for this machine, `https` for any other. Returns `None` for other texts.
 fn complete(text: &str) -> Option<String> {
     let (host, port) = text.rsplit_once(':')?;
     port.parse::<u16>().ok()?;
-    let schemes = ["http", "https", "ws", "wss", "grpc", "grpcs"];
-    if host.is_empty() || schemes.contains(&host) || host.contains(['/', '@', ' ']) {
+    let schemes = ["http", "https", "ws", "wss", "grpc", "grpcs", "unix", "pipe"];
+    if host.is_empty() || schemes.contains(&host) || host.contains(['/', '\\', '@', ' ']) {
         return None;
     }
     let origin = HttpOrigin { tls: false, host: host.to_owned(), port: 0, path: String::new() };
@@ -107,6 +112,9 @@ impl std::str::FromStr for Address {
         if let Some(path) = text.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             return if path.is_empty() { Err(ParseAddressError(FORMS)) } else { Ok(Address::Unix(path.into())) };
+        }
+        if let Some(name) = text.strip_prefix("pipe:").or(text.starts_with(PIPES).then_some(text)) {
+            return if name.is_empty() { Err(ParseAddressError(FORMS)) } else { Ok(Address::Pipe(name.into())) };
         }
         if let Some(command) = text.strip_prefix("stdio:") {
             return Ok(Address::Stdio(command.split_whitespace().map(str::to_owned).collect()));
@@ -142,7 +150,7 @@ impl Address {
     pub fn origin(&self) -> Option<&HttpOrigin> {
         match self {
             Address::Http(origin) | Address::WebSocket(origin) | Address::Grpc(origin) => Some(origin),
-            Address::Unix(_) | Address::Stdio(_) => None,
+            Address::Unix(_) | Address::Pipe(_) | Address::Stdio(_) => None,
         }
     }
 }
@@ -154,6 +162,7 @@ impl fmt::Display for Address {
             Address::WebSocket(origin) => (if origin.tls { "wss" } else { "ws" }, origin),
             Address::Grpc(origin) => (if origin.tls { "grpcs" } else { "grpc" }, origin),
             Address::Unix(path) => return write!(f, "unix:{}", path.display()),
+            Address::Pipe(name) => return write!(f, "pipe:{}", name.display()),
             Address::Stdio(words) => return write!(f, "stdio:{}", words.join(" ")),
         };
         write!(f, "{scheme}://{}{}", origin.authority(), origin.path)
@@ -172,10 +181,13 @@ mod tests {
             "wss://[::1]:9/aaep/v1/ws",
             "grpc://127.0.0.1:50051",
             "unix:/run/a b.sock",
+            r"pipe:\\.\pipe\aaep\gardener",
             "stdio:agent --fast",
         ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
+        let pipe = r"\\.\pipe\aaep\gardener";
+        assert_eq!(pipe.parse::<Address>().unwrap(), Address::Pipe(pipe.into()));
         for (text, expected) in [
             ("http://a:80/", "http://a"),
             ("localhost:8377", "http://localhost:8377"),
@@ -200,6 +212,7 @@ mod tests {
             "http://",
             "http://u:p@host",
             "unix:",
+            "pipe:",
             "ftp://a",
             "http://a b",
         ] {

@@ -47,7 +47,7 @@ fn check_compiled_in(address: &Address) -> Result<(), ConnectError> {
         Address::Http(_) => ("sse", cfg!(feature = "sse")),
         Address::WebSocket(_) => ("websocket", cfg!(feature = "websocket")),
         Address::Grpc(_) => ("grpc", cfg!(feature = "grpc")),
-        Address::Unix(_) => ("unix", cfg!(feature = "unix")),
+        Address::Unix(_) | Address::Pipe(_) => ("unix", cfg!(feature = "unix")),
         Address::Stdio(_) => ("stdio", cfg!(feature = "stdio")),
     };
     if compiled_in { Ok(()) } else { Err(ConnectError::TransportDisabled(feature)) }
@@ -56,6 +56,15 @@ fn check_compiled_in(address: &Address) -> Result<(), ConnectError> {
 impl Connector {
     pub(crate) fn new(address: Address, mut options: ConnectOptions) -> Result<Arc<Connector>, ConnectError> {
         check_compiled_in(&address)?;
+        match address {
+            Address::Unix(_) if cfg!(windows) => {
+                return Err(ConnectError::NotOnThisSystem(r"use a pipe, such as \\.\pipe\aaep\agent"));
+            }
+            Address::Pipe(_) if !cfg!(windows) => {
+                return Err(ConnectError::NotOnThisSystem("use a socket, such as unix:/path/agent.sock"));
+            }
+            _ => {}
+        }
         if let Address::Stdio(words) = &address {
             let words = words.iter().map(Into::into).collect();
             if options.command.get_or_insert(words).is_empty() {
@@ -107,7 +116,7 @@ impl Connector {
                 transport::grpc::open(self.dialer.clone(), origin.clone(), self.token.clone()).await
             }
             #[cfg(feature = "unix")]
-            Address::Unix(path) => transport::unix::open(path, &self.options).await,
+            Address::Unix(path) | Address::Pipe(path) => transport::local::open(path, &self.options).await,
             #[cfg(feature = "stdio")]
             Address::Stdio(_) => {
                 // An agent's work must not be done twice because its process ended: only the user runs it again.

@@ -14,6 +14,8 @@ pub enum ConnectError {
     Address(ParseAddressError),
     /// The transport of the address is not compiled in. Holds the Cargo feature that enables it.
     TransportDisabled(&'static str),
+    /// The transport does not exist on this operating system. Holds what to use instead.
+    NotOnThisSystem(&'static str),
     /// The certificates cannot be used.
     Tls(String),
     /// The token contains characters that are not allowed in a header.
@@ -32,6 +34,9 @@ impl fmt::Display for ConnectError {
                 f,
                 "this program was built without the transport of the address; enable the feature \"{feature}\" of aaep-client"
             ),
+            ConnectError::NotOnThisSystem(instead) => {
+                write!(f, "the transport of the address does not exist on this system; {instead}")
+            }
             ConnectError::Tls(why) => write!(f, "the certificates cannot be used: {why}"),
             ConnectError::InvalidToken => f.write_str("the token contains characters that cannot be sent in a header"),
             ConnectError::Insecure(host) => {

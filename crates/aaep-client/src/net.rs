@@ -118,7 +118,7 @@ impl Dialer {
         // Replies are small and urgent. Without this option they are late, not lost.
         let _ = tcp.set_nodelay(true);
         // Detects a peer that vanished, on the transports without keepalive messages of their own.
-        let _ = rustix::net::sockopt::set_socket_keepalive(&tcp, true);
+        let _ = socket2::SockRef::from(&tcp).set_keepalive(true);
         if !origin.tls {
             return Ok(OriginStream(Box::new(tcp)));
         }

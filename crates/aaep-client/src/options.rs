@@ -121,7 +121,7 @@ pub struct ConnectOptions {
     pub transport_fallback: bool,
     /// Whether hosts other than this machine may be reached without encryption.
     pub allow_insecure: bool,
-    /// Whether a Unix socket may belong to another user.
+    /// Whether a Unix socket or named pipe may belong to another user.
     pub allow_other_user: bool,
     /// The command to run for `stdio:`, instead of the words of the address.
     pub command: Option<Vec<OsString>>,
@@ -211,7 +211,7 @@ impl ConnectOptions {
         self
     }
 
-    /// Allows Unix sockets of other users.
+    /// Allows Unix sockets and named pipes of other users.
     pub fn allow_other_user(mut self) -> ConnectOptions {
         self.allow_other_user = true;
         self

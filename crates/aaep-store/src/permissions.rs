@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::StoreError;
 use crate::schema::FILE;
@@ -72,8 +72,7 @@ fn check(dir: &Path, path: &Path, metadata: &std::fs::Metadata) -> Result<(), St
         return Err(StoreError::Unusable(dir.to_owned(), how));
     }
     if mode & 0o077 != 0 {
-        let path: PathBuf = path.to_owned();
-        return Err(StoreError::Exposed { dir: dir.to_owned(), path, mode });
+        return Err(StoreError::Exposed { dir: dir.to_owned(), path: path.to_owned(), mode });
     }
     Ok(())
 }

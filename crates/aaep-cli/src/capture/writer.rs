@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::output::{EscapedJson, count};
+use crate::private_file;
 
 /// Block size of the backward search for the last line end.
 const SEARCH_BLOCK_BYTES: u64 = 64 * 1024;
@@ -40,8 +41,11 @@ impl RecordingWriter {
             let file = OpenOptions::new().write(true).open(path).map_err(|error| error.to_string())?;
             return Ok((writer(RecordingTarget::Stream(file)), None));
         }
-        let mut file = open_private(path).map_err(|error| format!("cannot be written: {error}"))?;
-        check_private(&file, path)?;
+        // On Windows a file that is opened to append cannot be truncated.
+        let append = !cfg!(windows);
+        let opened = private_file::options().read(true).write(true).append(append).open(path);
+        let mut file = opened.map_err(|error| format!("cannot be written: {error}"))?;
+        private_file::check(&file, path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err("is in use by another capture".to_owned()),
@@ -77,7 +81,7 @@ impl RecordingWriter {
             }
             RecordingTarget::Stream(file) => file.write_all(&self.line)?,
             RecordingTarget::File(file, length) => {
-                let result = write_once(file, &self.line);
+                let result = file.seek(SeekFrom::Start(*length)).and_then(|_| write_once(file, &self.line));
                 if let Err(error) = result {
                     // A full disk must not leave an incomplete line behind.
                     let _ = file.set_len(*length);
@@ -89,25 +93,6 @@ impl RecordingWriter {
         self.written += 1;
         Ok(())
     }
-}
-
-/// Opens a file to append to it. A new file is readable by its owner only, because it contains the user's events.
-fn open_private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true);
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-/// Returns an error if other users may read or write the file.
-fn check_private(file: &File, path: &Path) -> Result<(), String> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = file.metadata().map_err(|error| error.to_string())?.permissions().mode() & 0o777;
-    if mode & 0o077 == 0 {
-        return Ok(());
-    }
-    let path = path.display();
-    Err(format!("is accessible to other users (mode {mode:03o}); run: chmod 600 {path}"))
 }
 
 /// Writes a line in one write. A partial write is an error.
@@ -168,7 +153,7 @@ mod tests {
     fn repaired(before: &[u8]) -> (Vec<u8>, Option<String>) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("recording");
-        open_private(&path).unwrap().write_all(before).unwrap();
+        private_file::options().append(true).open(&path).unwrap().write_all(before).unwrap();
         let (mut writer, note) = RecordingWriter::open(&path).unwrap();
         writer.write(b"{\"new\":\n1}").unwrap();
         drop(writer);
@@ -193,6 +178,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(unix)]
     fn recordings_are_private_to_their_owner() {
         use std::fs::Permissions;
         use std::os::unix::fs::PermissionsExt;

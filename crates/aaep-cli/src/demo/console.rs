@@ -48,7 +48,7 @@ async fn follow(
     let mut runner = Runner::new(listener, source, outputs, clock);
     spawn_reader(keyboard);
     runner.keyboard = lines;
-    runner.open_socket();
+    runner.open_socket().await;
     let over = async {
         play.await;
         // Text comes at the pace of the user.

@@ -103,7 +103,7 @@ async fn listen(args: Args) -> Result<io::Result<CommandStatus>, String> {
             runner.listener.note_phrase("ui-help", &[]);
         }
     }
-    runner.open_socket();
+    runner.open_socket().await;
     Ok(run_to_end(&mut runner).await)
 }
 

@@ -70,9 +70,8 @@ impl<S: EventSource> Runner<S> {
     }
 
     /// Lets other processes of the user list and answer questions. Without it everything else works.
-    pub(crate) fn open_socket(&mut self) {
-        let Some(directory) = super::socket::directory() else { return };
-        match super::socket::open(&directory) {
+    pub(crate) async fn open_socket(&mut self) {
+        match super::socket::open(&aaep_local::directory()).await {
             Ok((socket, control)) => {
                 self.control = control;
                 self.socket = Some(socket);

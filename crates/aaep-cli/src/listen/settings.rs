@@ -1,5 +1,6 @@
 //! The user's settings: the profile file, the directories, the time of day.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use aaep_announce::{Profile, TimeOfDay};
@@ -48,18 +49,33 @@ fn locale_languages(variable: impl Fn(&str) -> Option<String>) -> Option<Vec<Lan
 
 /// Returns the directory of this user's settings.
 pub(crate) fn config_directory() -> Option<PathBuf> {
-    directory("XDG_CONFIG_HOME", ".config")
+    directory(&environment, "XDG_CONFIG_HOME", HOMES[0])
 }
 
 /// Returns the directory where programs of this user keep their state.
 pub(crate) fn state_directory() -> Option<PathBuf> {
-    directory("XDG_STATE_HOME", ".local/state")
+    directory(&environment, "XDG_STATE_HOME", HOMES[1])
 }
 
-fn directory(variable: &str, below_home: &str) -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(below_home)));
-    base.map(|base| base.join("aaep"))
+/// A variable that names a directory of the user, and the path below it.
+type Below = (&'static str, &'static str);
+
+/// Where settings and state of this user are, unless a variable says otherwise.
+const HOMES: [Below; 2] = if cfg!(windows) {
+    [("APPDATA", "aaep"), ("LOCALAPPDATA", "aaep")]
+} else if cfg!(target_os = "macos") {
+    [("HOME", "Library/Application Support/AAEP"), ("HOME", "Library/Application Support/AAEP")]
+} else {
+    [("HOME", ".config/aaep"), ("HOME", ".local/state/aaep")]
+};
+
+fn environment(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+fn directory(value: &dyn Fn(&str) -> Option<OsString>, variable: &str, (base, path): Below) -> Option<PathBuf> {
+    let absolute = |name: &str| value(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute(variable).map(|set| set.join("aaep")).or_else(|| absolute(base).map(|base| base.join(path)))
 }
 
 /// Returns whether it is now within the quiet hours of the user, in local time.
@@ -124,6 +140,18 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             assert_eq!(read_profile(Some(&path)).unwrap().1, names_languages, "{text}");
         }
+    }
+
+    #[test]
+    fn directories_follow_their_variables_and_ignore_relative_ones() {
+        let root = std::env::temp_dir();
+        let below = ("HOME", "Library/Application Support/AAEP");
+        let only_home = |name: &str| (name == "HOME").then(|| root.clone().into_os_string());
+        let found = directory(&only_home, "XDG_CONFIG_HOME", below);
+        assert_eq!(found, Some(root.join("Library/Application Support/AAEP")));
+        let both = |name: &str| Some(root.join(name).into_os_string());
+        assert_eq!(directory(&both, "XDG_CONFIG_HOME", below), Some(root.join("XDG_CONFIG_HOME/aaep")));
+        assert_eq!(directory(&|_| Some("relative".into()), "XDG_CONFIG_HOME", below), None);
     }
 
     #[test]

@@ -1,16 +1,19 @@
 //! The control socket of a running listener, for other processes of the same user only.
 
+use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aaep_listen::{ControlRequest, ControlResponse};
+use aaep_local::{LocalListener, LocalStream};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+/// How the names of control sockets begin and end. The id of the process is in between.
+const PREFIX: &str = "listen-";
+const SUFFIX: &str = ".sock";
 /// The longest request.
 const MAX_REQUEST_BYTES: u64 = 64 * 1024;
 /// The longest response. It contains all open questions.
@@ -26,13 +29,9 @@ pub(crate) struct ControlCall {
     pub(crate) respond: oneshot::Sender<ControlResponse>,
 }
 
-/// Returns the directory of the user's sockets, or `None` if the environment names none.
-pub(crate) fn directory() -> Option<PathBuf> {
-    let base = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute())?;
-    Some(base.join("aaep"))
-}
-
-/// An open socket. Its file is removed on drop.
+/// An open control socket. Its file is removed on drop.
+///
+/// On Windows the socket is a pipe, which is in no directory; the file only tells other processes that the pipe exists.
 pub(crate) struct ControlSocket {
     path: PathBuf,
 }
@@ -44,34 +43,26 @@ impl Drop for ControlSocket {
 }
 
 /// Opens the socket of this process. Its requests come out of the receiver.
-pub(crate) fn open(directory: &Path) -> io::Result<(ControlSocket, mpsc::Receiver<ControlCall>)> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let metadata = std::fs::metadata(directory)?;
-    if metadata.uid() != rustix::process::getuid().as_raw() || metadata.permissions().mode() & 0o077 != 0 {
-        return Err(io::Error::other(format!(
-            "{} is accessible to other users; set its mode to 0700",
-            directory.display()
-        )));
+pub(crate) async fn open(directory: &Path) -> io::Result<(ControlSocket, mpsc::Receiver<ControlCall>)> {
+    aaep_local::private_directory(directory)?;
+    let name = format!("{PREFIX}{}", std::process::id());
+    let socket = ControlSocket { path: directory.join(format!("{name}{SUFFIX}")) };
+    let listener = LocalListener::bind(&aaep_local::endpoint(directory, &name)).await?;
+    if cfg!(windows) {
+        std::fs::write(&socket.path, "")?;
     }
-    let path = directory.join(format!("listen-{}.sock", std::process::id()));
-    // A file with the id of this process was left behind by an earlier one.
-    let _ = std::fs::remove_file(&path);
-    let listener = UnixListener::bind(&path)?;
-    let socket = ControlSocket { path };
-    std::fs::set_permissions(&socket.path, std::fs::Permissions::from_mode(0o600))?;
     let (sender, receiver) = mpsc::channel(MAX_WAITING_CALLS);
     tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
+        while let Ok(stream) = listener.accept().await {
             tokio::spawn(timeout(CALL_TIMEOUT, serve(stream, sender.clone())));
         }
     });
     Ok((socket, receiver))
 }
 
-async fn serve(stream: UnixStream, calls: mpsc::Sender<ControlCall>) -> io::Result<()> {
-    let (mine, theirs) = (rustix::process::getuid().as_raw(), stream.peer_cred()?.uid());
-    if mine != theirs {
-        tracing::warn!(uid = theirs, "connection of another user refused");
+async fn serve(stream: LocalStream, calls: mpsc::Sender<ControlCall>) -> io::Result<()> {
+    if !stream.peer_is_own_user()? {
+        tracing::warn!("connection of another user refused");
         return Ok(());
     }
     let (read, mut write) = stream.into_split();
@@ -93,8 +84,8 @@ async fn serve(stream: UnixStream, calls: mpsc::Sender<ControlCall>) -> io::Resu
 /// Sends a request to the listener behind this socket and waits for its response.
 pub(crate) async fn call(path: &Path, request: &ControlRequest) -> io::Result<ControlResponse> {
     let call = async {
-        let stream = UnixStream::connect(path).await?;
-        if stream.peer_cred()?.uid() != rustix::process::getuid().as_raw() {
+        let stream = LocalStream::connect(path).await?;
+        if !stream.peer_is_own_user()? {
             return Err(io::Error::other("it belongs to another user"));
         }
         let (read, mut write) = stream.into_split();
@@ -107,12 +98,13 @@ pub(crate) async fn call(path: &Path, request: &ControlRequest) -> io::Result<Co
     timeout(CALL_TIMEOUT, call).await.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))
 }
 
-/// Returns the sockets in a directory with the ids of their processes.
+/// Returns the control sockets of a directory with the ids of their processes.
 pub(crate) fn find(directory: &Path) -> Vec<(u32, PathBuf)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let pid = |path: &Path| path.file_name()?.to_str()?.strip_prefix("listen-")?.strip_suffix(".sock")?.parse().ok();
-    let mut found: Vec<(u32, PathBuf)> =
-        entries.map(|entry| entry.path()).filter_map(|path| Some((pid(&path)?, path))).collect();
+    let pid = |name: &OsStr| name.to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.parse::<u32>().ok();
+    let pids = entries.filter_map(|entry| pid(&entry.file_name()));
+    let endpoint = |pid| aaep_local::endpoint(directory, &format!("{PREFIX}{pid}"));
+    let mut found: Vec<(u32, PathBuf)> = pids.map(|pid| (pid, endpoint(pid))).collect();
     found.sort();
     found
 }
@@ -122,12 +114,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn request_gets_its_response_and_the_file_is_private() {
+    async fn request_gets_its_response_and_the_file_is_removed() {
         let base = tempfile::tempdir().unwrap();
         let directory = base.path().join("aaep");
-        let (socket, mut calls) = open(&directory).unwrap();
-        assert_eq!(std::fs::metadata(&socket.path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(std::fs::metadata(&directory).unwrap().permissions().mode() & 0o777, 0o700);
+        let (socket, mut calls) = open(&directory).await.unwrap();
         let [(_, path)] = &find(&directory)[..] else { panic!("one socket") };
         let request = ControlRequest::Answer { number: Some(3), text: "Lagos".into() };
         let listener = async {
@@ -142,17 +132,19 @@ mod tests {
     }
 
     #[tokio::test]
+    #[cfg(unix)]
     async fn directory_of_other_users_is_not_used() {
         let base = tempfile::tempdir().unwrap();
+        use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(base.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert!(open(base.path()).is_err());
+        assert!(open(base.path()).await.is_err());
     }
 
     #[tokio::test]
     async fn malformed_request_is_refused() {
         let base = tempfile::tempdir().unwrap();
-        let (socket, _calls) = open(&base.path().join("aaep")).unwrap();
-        let mut stream = UnixStream::connect(&socket.path).await.unwrap();
+        let (_socket, _calls) = open(&base.path().join("aaep")).await.unwrap();
+        let mut stream = LocalStream::connect(&find(&base.path().join("aaep"))[0].1).await.unwrap();
         stream.write_all(b"{\"do\":\"explode\"}\n").await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();

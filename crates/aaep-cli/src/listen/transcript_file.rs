@@ -1,14 +1,12 @@
 //! The transcript in a file: one line per entry, with time and kind. Only its owner may read it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use aaep_listen::{Escaped, Line};
 
-/// Readable and writable by the owner only.
-const PRIVATE_MODE: u32 = 0o600;
+use crate::private_file;
 
 /// An open transcript file.
 pub(crate) struct TranscriptFile {
@@ -18,8 +16,7 @@ pub(crate) struct TranscriptFile {
 impl TranscriptFile {
     /// Opens this file to append to it, and creates it if it is missing.
     pub(crate) fn open(path: &Path) -> io::Result<TranscriptFile> {
-        let file = OpenOptions::new().create(true).append(true).mode(PRIVATE_MODE).open(path)?;
-        Ok(TranscriptFile { file })
+        Ok(TranscriptFile { file: private_file::options().append(true).open(path)? })
     }
 
     /// Appends a line. Each is one write, so that two listeners can share a file.
@@ -34,7 +31,6 @@ impl TranscriptFile {
 mod tests {
     use super::*;
     use aaep_listen::LineKind;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn file_gets_one_line_per_entry_and_is_private() {
@@ -46,6 +42,6 @@ mod tests {
         TranscriptFile::open(&path).unwrap().write("2026-05-24T14:22:12Z", &line).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text, "2026-05-24T14:22:11Z question 3 Pay\\u{000A}now?\n2026-05-24T14:22:12Z end Done.\n");
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(private_file::check(&File::open(&path).unwrap(), &path), Ok(()));
     }
 }

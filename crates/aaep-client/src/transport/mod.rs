@@ -5,14 +5,14 @@
 pub(crate) mod grpc;
 #[cfg(feature = "sse")]
 pub(crate) mod level1;
+#[cfg(feature = "unix")]
+pub(crate) mod local;
 #[cfg(any(feature = "websocket", feature = "unix", feature = "grpc", feature = "stdio"))]
 mod message_loop;
 #[cfg(feature = "sse")]
 pub(crate) mod sse;
 #[cfg(feature = "stdio")]
 pub(crate) mod stdio;
-#[cfg(feature = "unix")]
-pub(crate) mod unix;
 #[cfg(feature = "websocket")]
 pub(crate) mod websocket;
 

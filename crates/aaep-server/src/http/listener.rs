@@ -240,11 +240,18 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
 /// process, where a critical event can still overtake it, rather than in the kernel.
 fn set_options(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    #[cfg(target_os = "linux")]
-    {
-        let socket = socket2::SockRef::from(stream);
-        socket.set_tcp_user_timeout(Some(limits.write_timeout()))?;
-        socket.set_tcp_notsent_lowat(MAX_UNSENT_BYTES)?;
-    }
+    set_system_options(stream, limits)
+}
+
+#[cfg(target_os = "linux")]
+fn set_system_options(stream: &TcpStream, limits: &Limits) -> io::Result<()> {
+    let socket = socket2::SockRef::from(stream);
+    socket.set_tcp_user_timeout(Some(limits.write_timeout()))?;
+    socket.set_tcp_notsent_lowat(MAX_UNSENT_BYTES)
+}
+
+/// Does nothing: these options are those of Linux. A peer that is gone is noticed by keepalive messages.
+#[cfg(not(target_os = "linux"))]
+fn set_system_options(_: &TcpStream, _: &Limits) -> io::Result<()> {
     Ok(())
 }

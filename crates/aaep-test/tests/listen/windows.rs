@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use aaep_test::aaep;
+use aaep_test::{Process, aaep};
 use serde_json::Value;
 
 use super::agents::{Demo, FakeProducer};
@@ -45,6 +45,26 @@ fn other_process_answers_by_number() {
     tmux.sees("exit code: 0");
     let nobody = run(&tmux.runtime(), &["pending"]);
     assert_eq!(nobody.status.code(), Some(2), "{}", out(&nobody));
+}
+
+#[test]
+fn other_process_answers_without_a_runtime_directory() {
+    let demo = Demo::start(&["banking", "--once", "--no-pauses"]);
+    let home = tempfile::tempdir().unwrap();
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(aaep());
+        command.args(arguments).env("HOME", home.path()).env_remove("XDG_RUNTIME_DIR");
+        command
+    };
+    let listener = Process::start(&mut command(&["listen", &demo.url]));
+    listener.find("the question", |line| line.contains("Answer yes or no.").then_some(()));
+    // Other listeners of this user may share the directory.
+    let id = listener.id().to_string();
+    let listed = command(&["pending", "--listener", &id]).output().unwrap();
+    assert_eq!(listed.status.code(), Some(0), "{}", out(&listed));
+    let accepted = command(&["accept", "1", "--listener", &id]).output().unwrap();
+    assert_eq!(accepted.status.code(), Some(0), "{}", out(&accepted));
+    listener.find("the transfer", |line| line.contains("Transferring 500 dollars").then_some(()));
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! A server with every transport, and the messages of agents and subscribers.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use aaep::message::Decision;
@@ -25,7 +24,9 @@ impl TestServer {
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> TestServer {
         let directory = private();
         let mut config = Config { listen: "127.0.0.1:0".parse().unwrap(), limits: limits(), ..Config::default() };
-        config.transports.unix_path = Some(directory.path().join("test.sock"));
+        // The pipes of Windows are in no directory: the name of this one is made unique by that of the directory.
+        let unique = directory.path().file_name().unwrap().to_str().unwrap().trim_start_matches('.');
+        config.transports.unix_path = Some(aaep_local::endpoint(directory.path(), unique));
         config.transports.grpc = Some("127.0.0.1:0".parse().unwrap());
         change(&mut config);
         let producer = Server::producer(&config);
@@ -53,7 +54,11 @@ impl TestServer {
 
 /// Creates a directory with mode 0700.
 pub(crate) fn private() -> tempfile::TempDir {
-    tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o700)).tempdir().unwrap()
+    #[cfg_attr(windows, allow(unused_mut, reason = "there are no modes"))]
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.tempdir().unwrap()
 }
 
 /// Limits that are not reached on a busy machine.

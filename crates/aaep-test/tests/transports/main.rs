@@ -1,21 +1,31 @@
 //! One suite for every transport: behaviour does not depend on the transport.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
+#![cfg_attr(not(unix), allow(dead_code, reason = "elsewhere only the suite is built"))]
 
 mod clients;
+#[cfg(unix)]
 mod grpc;
 mod harness;
+#[cfg(unix)]
 mod hostile;
+#[cfg(unix)]
 mod rpc;
 mod suite;
+#[cfg(unix)]
 mod together;
 
-use clients::{Grpc, LengthSocket, LineSocket, Sse, Stdio, WebSocket};
+#[cfg(unix)]
+use clients::Grpc;
+use clients::{LengthSocket, LineSocket, Sse, Stdio, WebSocket};
 
 /// Runs every part of the suite over every transport.
 macro_rules! over {
-    ($($wire:ident: $client:ty),+ $(,)? => $parts:tt) => { $( over!(@ $wire: $client => $parts); )+ };
-    (@ $wire:ident: $client:ty => [$($part:ident),+ $(,)?]) => {
+    ($($(#[$when:meta])? $wire:ident: $client:ty),+ $(,)? => $parts:tt) => {
+        $( over!(@ $(#[$when])? $wire: $client => $parts); )+
+    };
+    (@ $(#[$when:meta])? $wire:ident: $client:ty => [$($part:ident),+ $(,)?]) => {
+        $(#[$when])?
         mod $wire {
             $(
                 #[tokio::test]
@@ -32,6 +42,7 @@ over! {
     websocket: crate::WebSocket,
     socket_with_lengths: crate::LengthSocket,
     socket_with_lines: crate::LineSocket,
+    #[cfg(unix)]
     grpc_stream: crate::Grpc,
     stdio: crate::Stdio
     => [

@@ -106,7 +106,7 @@ fn every_rule_of_the_code_is_a_row_that_is_done() {
 }
 
 /// Rows that are not done. The table may not lose ground: a new row is done, or this number is changed in the open.
-const PLANNED_ROWS: usize = 41;
+const PLANNED_ROWS: usize = 38;
 
 #[test]
 fn number_of_planned_rows_is_as_recorded() {

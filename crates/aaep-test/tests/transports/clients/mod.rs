@@ -1,5 +1,6 @@
 //! Minimal clients, one for each transport, which expose the messages on the wire.
 
+#[cfg(unix)]
 mod grpc;
 mod socket;
 mod sse;
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use crate::harness::{TestServer, kind_of};
 
+#[cfg(unix)]
 pub(crate) use grpc::Grpc;
 pub(crate) use socket::{LengthSocket, LineSocket};
 pub(crate) use sse::Sse;

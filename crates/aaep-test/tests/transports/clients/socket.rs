@@ -1,18 +1,18 @@
-//! The Unix socket, in both framings.
+//! The Unix socket, in both framings; on Windows the named pipe.
 
+use aaep_local::LocalStream;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::UnixStream;
 
 use super::Client;
 use crate::harness::{TestServer, soon};
 
 /// Four bytes of length before each message.
-pub(crate) struct LengthSocket(UnixStream);
+pub(crate) struct LengthSocket(LocalStream);
 
 impl Client for LengthSocket {
     async fn connect(test: &TestServer) -> LengthSocket {
-        LengthSocket(UnixStream::connect(test.socket()).await.unwrap())
+        LengthSocket(LocalStream::connect(&test.socket()).await.unwrap())
     }
 
     async fn send_text(&mut self, _: &str, text: &str) {
@@ -33,11 +33,11 @@ impl Client for LengthSocket {
 }
 
 /// A line for each message.
-pub(crate) struct LineSocket(BufReader<UnixStream>);
+pub(crate) struct LineSocket(BufReader<LocalStream>);
 
 impl Client for LineSocket {
     async fn connect(test: &TestServer) -> LineSocket {
-        LineSocket(BufReader::new(UnixStream::connect(test.socket()).await.unwrap()))
+        LineSocket(BufReader::new(LocalStream::connect(&test.socket()).await.unwrap()))
     }
 
     async fn send_text(&mut self, _: &str, text: &str) {

@@ -1,15 +1,15 @@
-//! Unix sockets (appendix B.4): messages with a length prefix.
+//! Unix sockets and named pipes (appendix B.3 and B.4): messages with a length prefix.
 
 use std::io;
 use std::path::Path;
 
+use aaep_local::LocalStream;
 use aaep_proto::binding::{MessageFraming, TransportKind};
 use aaep_proto::limits;
 use aaep_proto::message::Message;
 use aaep_proto::subscriber::{DisconnectReason, HandshakeMode};
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::UnixStream;
 
 use super::message_loop::{MessageReader, MessageWriter, read_loop, write_loop};
 use super::{MAX_DISCARDED_BYTES, TransportConnection, TransportEvent, to_json};
@@ -18,32 +18,37 @@ use crate::options::ConnectOptions;
 /// Memory that is reserved for a message before its bytes arrive.
 const MAX_RESERVED_BYTES: usize = 16 * 1024;
 
-/// Connects to the socket, if its process runs as the same user.
+/// The name of the transport on this system.
+const KIND: TransportKind = if cfg!(windows) { TransportKind::NamedPipe } else { TransportKind::UnixSocket };
+
+/// Connects to a socket or pipe, if its process runs as the same user.
 pub(crate) async fn open(path: &Path, options: &ConnectOptions) -> Result<TransportConnection, DisconnectReason> {
-    let connecting = tokio::time::timeout(options.timeout, UnixStream::connect(path));
-    let stream = match connecting.await {
+    let broken = |error: io::Error| DisconnectReason::Broken(error.to_string());
+    let stream = match tokio::time::timeout(options.timeout, LocalStream::connect(path)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
-            return Err(DisconnectReason::Refused("the socket belongs to another user".to_owned()));
+            return Err(DisconnectReason::Refused("the address belongs to another user".to_owned()));
         }
-        Ok(Err(error)) => return Err(DisconnectReason::Broken(error.to_string())),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => {
+            return Err(DisconnectReason::Refused(error.to_string()));
+        }
+        Ok(Err(error)) => return Err(broken(error)),
         Err(_) => return Err(DisconnectReason::Broken("the producer does not respond".to_owned())),
     };
-    // Another user who put a socket at this path could ask for consent in the agent's name.
-    let owner = stream.peer_cred().map_err(|error| DisconnectReason::Broken(error.to_string()))?.uid();
-    if owner != rustix::process::getuid().as_raw() && !options.allow_other_user {
+    // Another user who took this path first could ask for consent in the agent's name.
+    if !options.allow_other_user && !stream.peer_is_own_user().map_err(broken)? {
         return Err(DisconnectReason::Refused("the producer runs as another user".to_owned()));
     }
     let (reader, writer) = stream.into_split();
-    let (mut connection, channels) = TransportConnection::new(TransportKind::UnixSocket, HandshakeMode::Full, false);
-    connection.tasks.spawn(read_loop(UnixReader(reader), channels.events.clone()));
-    connection.tasks.spawn(write_loop(UnixWriter(writer), channels.commands, channels.events, options.timeout));
+    let (mut connection, channels) = TransportConnection::new(KIND, HandshakeMode::Full, false);
+    connection.tasks.spawn(read_loop(LocalReader(reader), channels.events.clone()));
+    connection.tasks.spawn(write_loop(LocalWriter(writer), channels.commands, channels.events, options.timeout));
     Ok(connection)
 }
 
-struct UnixReader<R>(R);
+struct LocalReader<R>(R);
 
-impl<R: AsyncRead + Send + Unpin + 'static> MessageReader for UnixReader<R> {
+impl<R: AsyncRead + Send + Unpin + 'static> MessageReader for LocalReader<R> {
     async fn next(&mut self) -> Result<TransportEvent, DisconnectReason> {
         let closed = |error: io::Error| match error.kind() {
             io::ErrorKind::UnexpectedEof => DisconnectReason::Broken("the connection ended".to_owned()),
@@ -70,9 +75,9 @@ impl<R: AsyncRead + Send + Unpin + 'static> MessageReader for UnixReader<R> {
     }
 }
 
-struct UnixWriter<W>(W);
+struct LocalWriter<W>(W);
 
-impl<W: AsyncWrite + Send + Unpin + 'static> MessageWriter for UnixWriter<W> {
+impl<W: AsyncWrite + Send + Unpin + 'static> MessageWriter for LocalWriter<W> {
     async fn send(&mut self, message: &Message) -> io::Result<()> {
         let mut frame = BytesMut::new();
         MessageFraming::LengthPrefix.encode(&to_json(message), &mut frame).map_err(io::Error::other)?;

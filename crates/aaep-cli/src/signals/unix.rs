@@ -1,4 +1,4 @@
-//! Signals of the operating system: stopping a command, and forwarding signals to a child process.
+//! Unix: signals, and process groups that get them.
 
 /// Returns a future that completes on SIGTERM or SIGINT. Signals count from this call on, not from the first poll.
 pub(crate) fn shutdown_signal() -> impl Future<Output = ()> {
@@ -63,4 +63,17 @@ pub(crate) fn forward(child: &tokio::process::Child, signal: rustix::process::Si
         // The group may just have ended.
         let _ = rustix::process::kill_process_group(id, signal);
     }
+}
+
+/// Runs a command in a process group of its own. Then it gets the signals of the terminal from us only, not twice.
+pub(crate) fn separate_from_terminal(command: &mut tokio::process::Command) {
+    command.process_group(0);
+}
+
+/// Returns the exit code of a process; as in a shell, 128 and the number of the signal that ended it. Returns `None` if it
+/// has none that fits into a byte.
+pub(crate) fn exit_code(status: std::process::ExitStatus) -> Option<u8> {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok())
 }
