@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use aaep_client::{ConnectOptions, TlsOptions};
+use aaep_client::{ConnectOptions, TlsIdentity, TlsOptions};
 
 /// Flags of every command that connects to agents.
 #[derive(clap::Args, Debug, Default)]
@@ -36,7 +36,7 @@ impl ConnectFlags {
             tls.authorities = read(path)?;
         }
         if let (Some(cert), Some(key)) = (&self.cert, &self.key) {
-            tls.identity = Some((read(cert)?, secret(key)?.into_bytes()));
+            tls.identity = Some(TlsIdentity { chain: read(cert)?, key: secret(key)?.into_bytes() });
         }
         Ok(options.tls(tls))
     }

@@ -17,7 +17,6 @@ mod source;
 mod transcript_file;
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 
 use aaep_client::ConnectOptions;
 use aaep_proto::message::Capabilities;
@@ -139,4 +138,3 @@ fn options(args: &Args, mut capabilities: Capabilities) -> Result<ConnectOptions
     }
     Ok(options)
 }
-

@@ -180,10 +180,10 @@ fn message(name: &str, summary: &str, example: Option<Value>) -> (String, Value)
 fn to_draft_07(schema: Value) -> Value {
     match schema {
         Value::Object(mut fields) => {
-            if let Some(beginning) = fields.remove("prefixItems") {
-                if let Some(others) = fields.insert("items".to_owned(), beginning) {
-                    fields.insert("additionalItems".to_owned(), others);
-                }
+            if let Some(beginning) = fields.remove("prefixItems")
+                && let Some(others) = fields.insert("items".to_owned(), beginning)
+            {
+                fields.insert("additionalItems".to_owned(), others);
             }
             Value::Object(fields.into_iter().map(|(name, value)| (name, to_draft_07(value))).collect())
         }

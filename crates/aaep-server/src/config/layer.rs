@@ -65,7 +65,7 @@ impl Layer {
             }
             let path = name.to_lowercase().replace("__", ".");
             let Some(example) = known.get(&path) else {
-                let nearest = nearest(&path, known.keys()).map(variable_of);
+                let nearest = nearest(&path, known.keys()).map(|path| variable_of(path));
                 let hint = nearest.map(|name| format!("did you mean {name}?"));
                 let hint = hint.unwrap_or_else(|| "aaep serve --print-config lists the settings; unset it".to_owned());
                 return Err(ConfigError(format!("{variable} is not a setting; {hint}")));
@@ -203,7 +203,7 @@ fn expected(example: &Value) -> Option<&'static str> {
 }
 
 /// Returns the name of the environment variable of a setting.
-pub(super) fn variable_of(path: &String) -> String {
+pub(super) fn variable_of(path: &str) -> String {
     format!("AAEP_{}", path.to_uppercase().replace('.', "__"))
 }
 

@@ -126,14 +126,14 @@ impl TestSpeechd {
     }
 
     /// Returns the same with the time of each note, in seconds.
-    pub(crate) fn spoken_at(&self) -> Vec<(f64, String)> {
+    pub fn spoken_at(&self) -> Vec<(f64, String)> {
         let times = self.text("modules/times");
         let times = times.lines().map(|time| time.replace(',', ".").parse().unwrap());
         times.zip(self.spoken()).collect()
     }
 
     /// Makes each text last again until it is stopped or may go.
-    pub(crate) fn hold(&self) {
+    pub fn hold(&self) {
         std::fs::remove_file(self.path("modules/go")).unwrap();
     }
 

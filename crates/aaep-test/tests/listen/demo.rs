@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::agents::Demo;
 use super::said::heard;
-use super::speechd::TestSpeechd;
 use super::tmux::Tmux;
+use aaep_test::speechd::TestSpeechd;
 
 #[test]
 fn stop_signal_right_after_the_start_ends_the_demo_cleanly() {

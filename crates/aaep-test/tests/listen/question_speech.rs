@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::agents::FakeProducer;
 use super::speech::{ENGLISH, at, hears, speaking_at};
-use super::speechd::{TestSpeechd, until};
 use super::tmux::Tmux;
+use aaep_test::speechd::{TestSpeechd, until};
 
 /// So slow that a line that waits for its pace comes more than `LONGEST_GAP` late.
 const SLOW_PACE_WPM: u32 = 50;

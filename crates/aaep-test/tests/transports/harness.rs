@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use aaep::message::Decision;
 use aaep::{Confirmation, Producer};
 use aaep_server::{Config, Limits, RunningServer, Server};
-use aaep_test::now;
-pub(crate) use aaep_test::{soon, until};
+pub(crate) use aaep_test::{now, soon, until};
 use serde_json::{Value, json};
 
 /// A server with every transport.
