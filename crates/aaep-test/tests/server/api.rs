@@ -1,5 +1,7 @@
 //! The server does what its OpenAPI document says: the same paths and methods, and responses of the documented form.
 
+use std::net::SocketAddr;
+
 use aaep_server::{RunningServer, Server};
 use hyper::Method;
 use serde_json::{Value, json};
@@ -69,8 +71,28 @@ async fn documented_methods_are_the_ones_that_are_served() {
     }
 }
 
+/// A request and the status of its response.
+struct Case<'a>(Method, &'a str, &'a [(&'a str, &'a str)], &'a str, u16);
+
+/// Sends the requests and asserts that each response has its status and is documented.
+async fn assert_responses(address: SocketAddr, document: &Value, cases: Vec<Case<'_>>) {
+    for Case(method, path, headers, body, status) in cases {
+        let answer = call(address, build(method.clone(), path, headers, body.to_owned())).await;
+        assert_eq!(answer.status, status, "{method} {path} {headers:?}: {answer:?}");
+        assert_conforms(document, &method, path, &answer);
+    }
+}
+
+fn get<'a>(path: &'a str, headers: &'a [(&'a str, &'a str)], status: u16) -> Case<'a> {
+    Case(Method::GET, path, headers, "", status)
+}
+
+fn post<'a>(path: &'a str, body: &'a str, status: u16) -> Case<'a> {
+    Case(Method::POST, path, &[JSON], body, status)
+}
+
 #[tokio::test]
-async fn responses_conform_to_the_document() {
+async fn responses_to_subscribers_conform_to_the_document() {
     let files = TempDir::new().unwrap();
     let server = start_with_agents(&files, None).await;
     let address = server.address();
@@ -81,68 +103,75 @@ async fn responses_conform_to_the_document() {
     let responses = &document["paths"][EVENTS]["get"]["responses"];
     assert!(responses[stream.status().as_str()]["content"]["text/event-stream"].is_object());
 
-    let terms = json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {"pace_wpm": 200}})
-        .to_string();
-    let unknown =
-        json!({"type": "subscription.renegotiate", "subscription_id": "sub_0", "capabilities": {}}).to_string();
+    let renegotiate = |id: &str| {
+        json!({"type": "subscription.renegotiate", "subscription_id": id, "capabilities": {"pace_wpm": 200}})
+            .to_string()
+    };
+    let (terms, unknown) = (renegotiate(&id), renegotiate("sub_0"));
     let request = request().to_string();
     let late = reply(&id, "rpl_0", "accept").to_string();
     let old =
-        json!({"type": "subscription.request", "aaep_version": "9.0.0", "subscriber_id": "x", "capabilities": {}})
-            .to_string();
+        json!({"type": "subscription.request", "aaep_version": "9.0.0", "subscriber_id": "x", "capabilities": {}});
+    let old = old.to_string();
+    let large = "x".repeat(1024 * 1024 + 1);
+    let cases = vec![
+        post(SUBSCRIPTIONS, &request, 201),
+        post(SUBSCRIPTIONS, "{}", 400),
+        Case(Method::POST, SUBSCRIPTIONS, &[JSON, ("origin", "https://evil.example")], "{}", 403),
+        post(SUBSCRIPTIONS, &large, 413),
+        Case(Method::POST, SUBSCRIPTIONS, &[TEXT], "{}", 415),
+        Case(Method::POST, SUBSCRIPTIONS, &[JSON, ("host", "evil.example")], "{}", 421),
+        post(SUBSCRIPTIONS, &old, 422),
+        get(EVENTS, &[], 400),
+        get("/aaep/v1/events?subscription_id=sub_0", &[], 404),
+        get(EVENTS, &[("accept", "application/json")], 406),
+        get(EVENTS, &[("host", "evil.example")], 421),
+        post(REPLIES, &terms, 200),
+        post(REPLIES, &late, 204),
+        post(REPLIES, "[]", 400),
+        post(REPLIES, &request, 400),
+        post(REPLIES, &unknown, 404),
+        post(REPLIES, &large, 413),
+        Case(Method::POST, REPLIES, &[TEXT], "{}", 415),
+        get("/aaep/v1/ws", &[], 426),
+    ];
+    assert_responses(address, &document, cases).await;
+}
+
+#[tokio::test]
+async fn responses_to_agents_and_operators_conform_to_the_document() {
+    let files = TempDir::new().unwrap();
+    let server = start_with_agents(&files, None).await;
+    let address = server.address();
+    let document = aaep_server::api::openapi();
+    let id = subscribe(address, &request(), None).await;
     let started = r#"{"type":"session.started","summary_normal":"Tidying."}"#;
     let question =
         r#"{"type":"awaiting.confirmation","event_id":"q","action":"Delete it.","consequence":"It is gone."}"#;
+    let lines = "{\"type\":\"state.changed\",\"to_state\":\"thinking\"}\n{\"type\":7}\n";
     let large = "x".repeat(1024 * 1024 + 1);
-    let [get, post] = [Method::GET, Method::POST];
-    let cases: Vec<(&Method, &str, Vec<(&str, &str)>, &str, u16)> = vec![
-        (&post, SUBSCRIPTIONS, vec![JSON], &request, 201),
-        (&post, SUBSCRIPTIONS, vec![JSON], "{}", 400),
-        (&post, SUBSCRIPTIONS, vec![JSON, ("origin", "https://evil.example")], "{}", 403),
-        (&post, SUBSCRIPTIONS, vec![JSON], &large, 413),
-        (&post, SUBSCRIPTIONS, vec![TEXT], "{}", 415),
-        (&post, SUBSCRIPTIONS, vec![JSON, ("host", "evil.example")], "{}", 421),
-        (&post, SUBSCRIPTIONS, vec![JSON], &old, 422),
-        (&get, EVENTS, vec![], "", 400),
-        (&get, "/aaep/v1/events?subscription_id=sub_0", vec![], "", 404),
-        (&get, EVENTS, vec![("accept", "application/json")], "", 406),
-        (&get, EVENTS, vec![("host", "evil.example")], "", 421),
-        (&post, REPLIES, vec![JSON], &terms, 200),
-        (&post, REPLIES, vec![JSON], &late, 204),
-        (&post, REPLIES, vec![JSON], "[]", 400),
-        (&post, REPLIES, vec![JSON], &request, 400),
-        (&post, REPLIES, vec![JSON], &unknown, 404),
-        (&post, REPLIES, vec![JSON], &large, 413),
-        (&post, REPLIES, vec![TEXT], "{}", 415),
-        (&get, "/aaep/v1/ws", vec![], "", 426),
-        (&post, AGENT, vec![JSON], started, 200),
-        (&post, AGENT, vec![LINES], "{\"type\":\"state.changed\",\"to_state\":\"thinking\"}\n{\"type\":7}\n", 200),
-        (&post, "/aaep/v1/agent/events?wait=0", vec![JSON], question, 202),
-        (&post, "/aaep/v1/agent/events?agent=a~b", vec![JSON], started, 400),
-        (&post, AGENT, vec![JSON], &large, 413),
-        (&post, AGENT, vec![TEXT], "{}", 415),
-        (&post, AGENT, vec![JSON], "{\"type\":\"session.completed\"}", 422),
-        (&get, "/aaep/v1/agent/ws", vec![], "", 426),
-        (&get, MANIFEST, vec![], "", 200),
-        (&get, MANIFEST, vec![("accept", "application/jose")], "", 406),
-        (&get, "/.well-known/aaep-keys.json", vec![], "", 200),
-        (&get, "/healthz", vec![], "", 200),
-        (&get, "/healthz", vec![("origin", "https://evil.example")], "", 403),
-        (&get, "/readyz", vec![], "", 200),
-        (&get, "/metrics", vec![], "", 200),
-    ];
-    for (method, path, headers, body, status) in cases {
-        let answer = call(address, build(method.clone(), path, &headers, body.to_owned())).await;
-        assert_eq!(answer.status, status, "{method} {path} {headers:?}: {answer:?}");
-        assert_conforms(&document, method, path, &answer);
-    }
-    // The question is resolved when nobody can answer it any more.
     let close = json!({"type": "subscription.close", "subscription_id": id}).to_string();
-    for (path, body, status) in [(REPLIES, close.as_str(), 204), (AGENT, question, 200)] {
-        let answer = call(address, build(Method::POST, path, &[JSON], body.to_owned())).await;
-        assert_eq!(answer.status, status, "{path}: {answer:?}");
-        assert_conforms(&document, &Method::POST, path, &answer);
-    }
+    let cases = vec![
+        post(AGENT, started, 200),
+        Case(Method::POST, AGENT, &[LINES], lines, 200),
+        post("/aaep/v1/agent/events?wait=0", question, 202),
+        post("/aaep/v1/agent/events?agent=a~b", started, 400),
+        post(AGENT, &large, 413),
+        Case(Method::POST, AGENT, &[TEXT], "{}", 415),
+        post(AGENT, "{\"type\":\"session.completed\"}", 422),
+        get("/aaep/v1/agent/ws", &[], 426),
+        get(MANIFEST, &[], 200),
+        get(MANIFEST, &[("accept", "application/jose")], 406),
+        get("/.well-known/aaep-keys.json", &[], 200),
+        get("/healthz", &[], 200),
+        get("/healthz", &[("origin", "https://evil.example")], 403),
+        get("/readyz", &[], 200),
+        get("/metrics", &[], 200),
+        // The question is resolved when nobody can answer it any more.
+        post(REPLIES, &close, 204),
+        post(AGENT, question, 200),
+    ];
+    assert_responses(address, &document, cases).await;
 }
 
 #[tokio::test]
