@@ -14,7 +14,7 @@ use crate::runtime::runtime;
 
 /// Flags of all these commands.
 #[derive(clap::Args)]
-pub(crate) struct ListenerFlags {
+pub(crate) struct AnswerFlags {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -33,7 +33,7 @@ Examples:
   aaep pending --json")]
 pub(crate) struct PendingArgs {
     #[command(flatten)]
-    common: ListenerFlags,
+    common: AnswerFlags,
 }
 
 /// The arguments of `accept` and `reject`.
@@ -42,7 +42,7 @@ pub(crate) struct DecideArgs {
     /// Number of the question, required for an irreversible action; see: aaep pending
     number: Option<u32>,
     #[command(flatten)]
-    common: ListenerFlags,
+    common: AnswerFlags,
 }
 
 /// Answer a clarification with text or with the number of a choice.
@@ -59,7 +59,7 @@ pub(crate) struct AnswerArgs {
     #[arg(required = true, num_args = 1.., value_name = "[NUMBER] TEXT")]
     words: Vec<String>,
     #[command(flatten)]
-    common: ListenerFlags,
+    common: AnswerFlags,
 }
 
 pub(crate) fn pending(args: &PendingArgs) -> io::Result<CommandStatus> {
@@ -83,7 +83,7 @@ pub(crate) fn answer(args: &AnswerArgs) -> io::Result<CommandStatus> {
     ask(&args.common, &ControlRequest::Answer { number, text })
 }
 
-fn ask(common: &ListenerFlags, request: &ControlRequest) -> io::Result<CommandStatus> {
+fn ask(common: &AnswerFlags, request: &ControlRequest) -> io::Result<CommandStatus> {
     let asked = runtime()?.block_on(async {
         let found = listeners(common.listener).await;
         match found.as_slice() {
@@ -114,7 +114,7 @@ async fn listeners(wanted: Option<u32>) -> Vec<(u32, PathBuf)> {
     alive
 }
 
-fn report(common: &ListenerFlags, request: &ControlRequest, response: &ControlResponse) -> io::Result<CommandStatus> {
+fn report(common: &AnswerFlags, request: &ControlRequest, response: &ControlResponse) -> io::Result<CommandStatus> {
     let mut out = io::stdout();
     let listing = *request == ControlRequest::Pending;
     if common.json {

@@ -60,7 +60,7 @@ pub(crate) struct ServerFlags {
     #[arg(long = "origin", value_name = "ORIGIN")]
     origins: Vec<String>,
     /// Trusted proxy that terminates TLS: an address or network such as 10.0.0.2 or 10.0.0.0/24 (repeatable)
-    /// [default: none] [env: AAEP_BEHIND_PROXY, separated by commas]
+    /// [env: AAEP_BEHIND_PROXY, separated by commas]
     #[arg(long, value_name = "ADDRESS")]
     behind_proxy: Vec<String>,
     /// Data directory [default: none, so that nothing survives a restart] [env: AAEP_DATA__DIR]

@@ -532,8 +532,8 @@ mod tests {
     #[test]
     fn proxies_are_addresses_or_networks() {
         let config = |list: &str| {
-            Config::from_layers([Layer::from_toml(&format!("behind_proxy = {list}")).unwrap()])
-                .map_err(|e| e.to_string())
+            let layer = Layer::from_toml(&format!("behind_proxy = {list}"));
+            layer.and_then(|layer| Config::from_layers([layer])).map_err(|e| e.to_string())
         };
         let good = config(r#"["10.0.0.2", "10.1.2.3/16", "fd00::/8", "::ffff:192.0.2.1"]"#).unwrap();
         assert!(

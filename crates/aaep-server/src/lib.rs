@@ -53,5 +53,5 @@ pub use server::{RunningServer, Server, ServerManifest};
 
 /// Compiles the code in the README.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

@@ -68,7 +68,7 @@ fn languages_are_those_requested_that_can_be_served() {
         some.notes.as_deref(),
         Some("At most 20 events per second are sent. These languages are not available: ha.")
     );
-    let none = agree(json!({"languages": ["fr"]}));
+    let none = agree(replying(json!({"languages": ["fr"]})));
     assert_eq!(serde_json::to_value(none.terms.honored()).unwrap().get("languages"), None);
     assert!(none.notes.unwrap().ends_with("These languages are not available: fr. Events come in en-US."));
 }

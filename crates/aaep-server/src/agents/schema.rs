@@ -46,8 +46,10 @@ pub(crate) fn events() -> Vec<LinkMessage> {
         summary: "An event of an extension. It needs the vocabulary of the extension in `@context`.".to_owned(),
         schema: json!({
             "type": "object",
-            "required": ["type"],
+            "required": ["@context", "type"],
             "properties": {
+                "@context": {"type": "array", "minItems": 2, "items": {"type": "string"},
+                    "description": "The vocabulary of the protocol, then that of the extension."},
                 "type": {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9+._-]*:", "not": {"pattern": "^aaep:"}},
                 "event_id": id("The name of this event."),
                 "session_id": id("The session that the event belongs to."),
@@ -92,6 +94,10 @@ fn add_fields_of_agents(core: CoreType, properties: &mut Value) {
         properties["language"] = tag;
         properties["language"]["description"] = "The language of the texts of this event.".into();
     }
+    if core == CoreType::SessionStarted {
+        properties["takes_cancel"] =
+            json!({"type": "boolean", "description": "Whether the agent handles requests to stop (cancel_requested)."});
+    }
     if core == CoreType::AwaitingConfirmation {
         properties["tool"] = json!({"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_.-]{0,255}$",
             "description": "The tool whose call the user is asked about."});
@@ -107,20 +113,24 @@ fn id(description: &str) -> Value {
     json!({"type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS, "description": description})
 }
 
-/// Returns the responses that an agent receives. `published` and `pending` are responses to a POST only.
+/// Describes a message that an agent receives: an object with `fields` and its `type`.
+fn response(name: &str, summary: &str, required: &[&str], fields: Value, example: Value) -> LinkMessage {
+    let mut properties = fields;
+    properties["type"] = json!({"const": name});
+    LinkMessage {
+        name: format!("agent.{name}"),
+        summary: summary.to_owned(),
+        schema: json!({"type": "object", "required": required, "properties": properties,
+            "additionalProperties": false}),
+        example,
+    }
+}
+
+/// Returns what an agent receives. `published` and `pending` are responses to a POST only, and `cancel_requested` is sent
+/// over the WebSocket only.
 pub(crate) fn responses() -> Vec<LinkMessage> {
     let text = || json!({"type": "string"});
-    let response = |name: &str, summary: &str, required: &[&str], fields: Value, example: Value| {
-        let mut properties = fields;
-        properties["type"] = json!({"const": name});
-        LinkMessage {
-            name: format!("agent.{name}"),
-            summary: summary.to_owned(),
-            schema: json!({"type": "object", "required": required, "properties": properties,
-                "additionalProperties": false}),
-            example,
-        }
-    };
+    let cancel_requested = || json!({"const": true, "description": "A user asks the agent to stop this session."});
     let problem = json!({
         "type": "object",
         "required": ["message"],
@@ -132,7 +142,7 @@ pub(crate) fn responses() -> Vec<LinkMessage> {
             "published",
             "The event was emitted.",
             &["type", "event_id", "session_id"],
-            json!({"event_id": text(), "session_id": text()}),
+            json!({"event_id": text(), "session_id": text(), "cancel_requested": cancel_requested()}),
             json!({"type": "published", "event_id": "evt_1", "session_id": "sess_7f21"}),
         ),
         response(
@@ -142,7 +152,7 @@ pub(crate) fn responses() -> Vec<LinkMessage> {
             json!({
                 "event_id": text(), "session_id": text(), "verdict": {"enum": Resolution::ALL.map(Resolution::as_str)},
                 "decision": {"enum": ["accept", "reject"]}, "modified_action": {"type": "object"},
-                "response": {"type": ["string", "number", "boolean", "null"]},
+                "response": {"type": ["string", "number", "boolean", "null"]}, "cancel_requested": cancel_requested(),
             }),
             json!({"type": "outcome", "event_id": "evt_1", "session_id": "sess_7f21", "decision": "accept",
                 "verdict": "accepted"}),
@@ -163,6 +173,13 @@ pub(crate) fn responses() -> Vec<LinkMessage> {
             &["type", "event_id"],
             json!({"event_id": text()}),
             json!({"type": "pending", "event_id": "evt_1"}),
+        ),
+        response(
+            "cancel_requested",
+            "A user asks the agent to stop. The agent decides.",
+            &["type", "session_id"],
+            json!({"session_id": text(), "requested_by": text(), "reason": text()}),
+            json!({"type": "cancel_requested", "session_id": "sess_7f21", "reason": "It takes too long."}),
         ),
     ]
 }

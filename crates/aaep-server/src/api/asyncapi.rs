@@ -14,17 +14,22 @@ Event Protocol (https://aaep-protocol.org) for subscribers, and the link of agen
 are described in openapi.json.";
 
 /// Messages that a subscriber sends over the WebSocket.
-const FROM_SUBSCRIBER: [MessageType; 5] = [
+const FROM_SUBSCRIBER: [MessageType; 6] = [
     MessageType::SubscriptionRequest,
     MessageType::SubscriptionRenegotiate,
     MessageType::SubscriptionClose,
     MessageType::ConfirmationReply,
     MessageType::ClarificationReply,
+    MessageType::CancellationRequest,
 ];
 
 /// Messages besides events that a producer sends over the WebSocket.
-const FROM_PRODUCER: [MessageType; 3] =
-    [MessageType::SubscriptionAccepted, MessageType::SubscriptionRejected, MessageType::SubscriptionClose];
+const FROM_PRODUCER: [MessageType; 4] = [
+    MessageType::SubscriptionAccepted,
+    MessageType::SubscriptionRejected,
+    MessageType::SubscriptionClose,
+    MessageType::CancellationRefused,
+];
 
 /// Responses that only a POST of an agent gets.
 const POST_ONLY: [&str; 2] = ["agent.published", "agent.pending"];
@@ -98,11 +103,11 @@ fn event_names() -> Vec<String> {
 }
 
 fn names(messages: &[MessageType]) -> Vec<String> {
-    messages.iter().map(|message| message.as_str().to_owned()).collect()
+    messages.iter().filter_map(|message| Some(schema::find(message.as_str())?.name)).collect()
 }
 
 const AGENT_SOCKET: &str = "The WebSocket of an agent. Each text message of the agent is one event. The server sends \
-outcomes and refusals. The role produce is needed.";
+outcomes, refusals and requests to stop. The role produce is needed.";
 
 fn subscriber_socket() -> String {
     let codes = CloseCode::ALL.map(|code| format!("{code} ({code:?})")).join(", ");

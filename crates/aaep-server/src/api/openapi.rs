@@ -319,6 +319,7 @@ fn event_stream() -> Operation {
 
 fn replies() -> Operation {
     let accepted = ("application/json", reference("schemas", "subscription.accepted"));
+    let refused = ("application/json", reference("schemas", "cancellation.refused"));
     let handled = "The message was handled. The events say whether a reply was accepted.";
     Operation {
         body: Some(messages(&[
@@ -326,15 +327,17 @@ fn replies() -> Operation {
             "clarification.reply",
             "subscription.renegotiate",
             "subscription.close",
+            "cancellation.request",
         ])),
         responses: vec![
             (200, response("The new terms, after a renegotiation.", &[accepted])),
             (204, response(handled, &[])),
+            (409, response("The agent was not asked to stop.", &[refused])),
         ],
         errors: &[401, 404, 408, 413, 415, 422, 429, 503],
         error_body: ErrorBody::Either,
         needs_credentials: true,
-        ..open("reply", "subscribers", "Sends a reply, a renegotiation or a close.", Value::Null)
+        ..open("reply", "subscribers", "Sends a reply, a renegotiation, a close or a request to stop.", Value::Null)
     }
 }
 

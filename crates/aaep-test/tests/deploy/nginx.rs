@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use aaep_test::{Process, Serving, aaep, now, root, soon, until};
 use futures_util::{SinkExt, StreamExt};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -32,6 +32,8 @@ struct Site {
 /// Writes a certificate for [`HOST`], its key, and the certificate of its authority.
 fn write_certificates(directory: &Path) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
+    // Not the default name: that of the certificate would be the same, as if it were self-signed.
+    params.distinguished_name.push(DnType::CommonName, "test authority");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();

@@ -10,7 +10,7 @@ use super::tmux::Tmux;
 use aaep_test::speechd::{TestSpeechd, until};
 
 /// So slow that a line that waits for its pace comes more than `LONGEST_GAP` late.
-const SLOW_PACE_WPM: u32 = 50;
+const SLOW_PACE_WPM: u32 = 60;
 /// The longest silence within a block of speech, in seconds, on a busy machine.
 const LONGEST_GAP: f64 = 8.0;
 

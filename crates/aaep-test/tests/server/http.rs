@@ -85,7 +85,7 @@ async fn invalid_requests_get_the_right_status() {
         (post.clone(), REPLIES, vec![JSON], "[]", 400),
         (post.clone(), REPLIES, vec![JSON], "{\"type\":\"confirmation.reply\",\"reply_token\":\"rpl_1\"}", 400),
         (get.clone(), "/aaep/v1/ws", vec![], "", 426),
-        (get.clone(), "/healthz", vec![("host", "evil.example")], "", 421),
+        (get.clone(), "/metrics", vec![("host", "evil.example")], "", 421),
         (get.clone(), "/healthz", vec![("origin", "https://evil.example")], "", 403),
         (get.clone(), "/.well-known/aaep-manifest.json", vec![("accept", "application/jose")], "", 406),
     ];

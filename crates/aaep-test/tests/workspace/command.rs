@@ -252,7 +252,7 @@ fn invalid_event_does_not_make_later_events_invalid() {
 #[test]
 fn schemas_and_api_documents_are_printed() {
     let names = see(&["schema"], b"");
-    assert_eq!((names.code, names.out.lines().count()), (0, 23));
+    assert_eq!((names.code, names.out.lines().count()), (0, 25));
     for name in names.out.lines() {
         let seen = see(&["schema", name], b"");
         let document: Value = serde_json::from_str(&seen.out).unwrap();

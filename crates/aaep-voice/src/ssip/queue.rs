@@ -1,11 +1,14 @@
 //! The queue of a voice: it selects the next utterance, decides what is canceled, and produces events. It does no I/O.
 
+mod item;
+
 use std::collections::VecDeque;
 
 use aaep_announce::{Priority, Turn, Utterance};
 
 use super::error::{SayError, VoiceError};
 use super::wire::{SpeechEvent, clean};
+use item::{Item, makes_obsolete};
 
 /// The longest text: about an hour of speech.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -54,33 +57,6 @@ pub enum VoiceEvent {
     Lost(VoiceError),
     /// The connection to the server is back.
     Back,
-}
-
-#[derive(Clone, Debug)]
-struct Item {
-    id: SpeechId,
-    utterance: Utterance,
-    /// Whether it was already sent on a connection that was lost.
-    again: bool,
-}
-
-impl Item {
-    fn matters(&self) -> bool {
-        self.utterance.priority >= Priority::Message
-    }
-
-    /// Returns whether it is spoken again from its start after a question interrupted it.
-    fn comes_again(&self) -> bool {
-        self.utterance.turn == Turn::Normal && self.matters()
-    }
-
-    fn is_first(&self) -> bool {
-        self.utterance.turn == Turn::First
-    }
-
-    fn is_about(&self, about: &str) -> bool {
-        self.utterance.about.as_deref() == Some(about)
-    }
 }
 
 /// What should happen with the message that the server has.
@@ -169,7 +145,7 @@ impl Queue {
             self.canceled(&item);
             return Ok(item.id);
         }
-        self.drop_waiting(|item| outdates(&utterance, &item.utterance));
+        self.drop_waiting(|item| makes_obsolete(&utterance, &item.utterance));
         self.make_room(&utterance)?;
         self.make_way(&utterance);
         let item = self.item(utterance);
@@ -224,7 +200,8 @@ impl Queue {
         let server_interrupts = priority == Priority::Important && less < Priority::Important && !first_waits;
         if passes && !current.begun {
             // It waits for the speech of other clients.
-            current.fate = if outdates(new, &current.item.utterance) { Disposition::Cut } else { Disposition::Later };
+            current.fate =
+                if makes_obsolete(new, &current.item.utterance) { Disposition::Cut } else { Disposition::Later };
         } else if passes && new.turn == Turn::First {
             if interrupts && !server_interrupts {
                 current.fate = if current.item.comes_again() { Disposition::Later } else { Disposition::Cut };
@@ -490,18 +467,6 @@ impl Queue {
     fn canceled(&mut self, item: &Item) {
         let (id, about) = name(item);
         self.out.push(VoiceEvent::Canceled { id, about });
-    }
-}
-
-/// Returns whether a new utterance makes a queued one obsolete: a notification, which needs silence, progress about the
-/// same subject, which would be spoken after newer information, or passing news before a question.
-fn outdates(new: &Utterance, old: &Utterance) -> bool {
-    match old.priority {
-        _ if old.turn == Turn::Passing && new.turn == Turn::First && new.interrupts => true,
-        Priority::Notification => true,
-        Priority::Progress if new.priority == Priority::Progress => new.about == old.about,
-        Priority::Progress => new.about.is_some() && new.about == old.about,
-        Priority::Message | Priority::Important => false,
     }
 }
 
