@@ -1,6 +1,6 @@
 //! The OpenAPI document of the HTTP endpoints.
 
-use aaep_proto::schema;
+use aaep_proto::schema::{self, SchemaFile};
 use serde_json::{Map, Value, json};
 
 use super::{DEFAULT_ADDRESS, embedded_file, embedded_link_message, info, reference, security_schemes};
@@ -11,6 +11,9 @@ const DESCRIPTION: &str = "The HTTP binding of the Agent Accessibility Event Pro
 `aaep serve` serves it. A subscriber posts a subscription.request, reads the event stream at the Location of the response, \
 and posts its replies. What is sent over event streams and WebSockets is described in asyncapi.json. Every path responds to \
 other methods with 405 and an Allow header. Requests of web pages need an allowed origin; a preflight request gets 204.";
+
+/// What an agent receives over its WebSocket only. The response to a POST has a field of that name instead.
+const CANCEL_REQUESTED: &str = "agent.cancel_requested";
 
 /// Returns the OpenAPI 3.1 document of all HTTP endpoints.
 ///
@@ -40,9 +43,14 @@ pub fn openapi() -> Value {
 /// Returns the schemas that the operations refer to.
 fn schemas() -> Map<String, Value> {
     let files = schema::all();
-    let messages = files.iter().filter(|file| file.path.starts_with("handshake/") || file.name == "manifest");
+    let is_sent_over_http = |file: &&SchemaFile| {
+        ["handshake/", "extensions/"].iter().any(|directory| file.path.starts_with(directory))
+            || file.name == "manifest"
+    };
+    let messages = files.iter().filter(is_sent_over_http);
     let mut schemas: Map<String, Value> = messages.map(embedded_file).collect();
-    let (events, responses) = (events(), responses());
+    let (events, mut responses) = (events(), responses());
+    responses.retain(|response| response.name != CANCEL_REQUESTED);
     let any: Vec<Value> = events.iter().map(|event| reference("schemas", &event.name)).collect();
     schemas.insert("agent.event".to_owned(), json!({"anyOf": any}));
     schemas.extend(events.iter().chain(&responses).map(embedded_link_message));

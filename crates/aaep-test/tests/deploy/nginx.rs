@@ -164,11 +164,11 @@ fn decision(mut asking: Process) -> String {
 #[test]
 fn events_and_replies_pass_through_nginx() {
     let site = Site::start();
-    let (status, body) = site.post("/aaep/v1/subscriptions", &request());
-    assert_eq!(status, "201", "{body}");
-    let accepted: Value = serde_json::from_str(&body).unwrap();
-    let subscription = accepted["subscription_id"].as_str().unwrap();
     for version in ["--http1.1", "--http2"] {
+        let (status, body) = site.post("/aaep/v1/subscriptions", &request());
+        assert_eq!(status, "201", "{body}");
+        let accepted: Value = serde_json::from_str(&body).unwrap();
+        let subscription = accepted["subscription_id"].as_str().unwrap();
         let mut curl = site.curl(&format!("/aaep/v1/events?subscription_id={subscription}"), TOKEN);
         let stream = Process::start(curl.arg(version));
         let asking = ask(&site);
