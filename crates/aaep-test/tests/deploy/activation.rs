@@ -9,16 +9,20 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::{free_port, run, wait_for_port};
+use crate::{free_port, run, wait_until};
 
-/// Starts `aaep serve` on the first connection to one of these sockets.
-fn activate(sockets: &[&str], names: &str, runtime: &Path, arguments: &[&str]) -> Process {
+/// Starts `aaep serve` with these sockets, by a connection to `port`, which is one of them.
+fn activate(port: u16, sockets: &[&str], names: &str, runtime: &Path, arguments: &[&str]) -> Process {
     let mut command = Command::new("systemd-socket-activate");
     for socket in sockets {
         command.arg(format!("--listen={socket}"));
     }
     command.arg(format!("--fdname={names}")).arg(format!("--setenv=XDG_RUNTIME_DIR={}", runtime.display()));
-    Process::start(command.arg(aaep()).arg("serve").args(arguments))
+    let mut process = Process::start(command.arg(aaep()).arg("serve").args(arguments));
+    let is_listening = wait_until(|| process.errors().matches("Listening on").count() == sockets.len());
+    assert!(is_listening, "{}", process.errors());
+    std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    process
 }
 
 async fn get(port: u16, path: &str) -> String {
@@ -37,8 +41,7 @@ async fn server_takes_the_sockets_of_its_service_manager() {
     let (http, grpc) = (free_port(), free_port());
     let addresses = [http, grpc].map(|port| format!("127.0.0.1:{port}"));
     let sockets: [&str; 3] = [&addresses[0], path.to_str().unwrap(), &addresses[1]];
-    let mut process = activate(&sockets, "http:local:grpc", runtime.path(), &[]);
-    assert!(wait_for_port(http, || true));
+    let mut process = activate(http, &sockets, "http:local:grpc", runtime.path(), &[]);
     let line = process.line().unwrap();
     assert_eq!(line, format!("Serving at http://127.0.0.1:{http}"));
     assert!(get(http, "/readyz").await.starts_with("HTTP/1.1 200"));
@@ -64,8 +67,7 @@ async fn server_takes_the_sockets_of_its_service_manager() {
 fn inherited_public_socket_needs_tls_and_credentials() {
     let runtime = tempfile::tempdir().unwrap();
     let port = free_port();
-    let mut process = activate(&[&format!("0.0.0.0:{port}")], "http", runtime.path(), &["--no-unix"]);
-    assert!(wait_for_port(port, || true));
+    let mut process = activate(port, &[&format!("0.0.0.0:{port}")], "http", runtime.path(), &["--no-unix"]);
     assert_eq!(process.wait().code(), Some(2));
     let errors = process.errors();
     assert!(errors.contains("refusing to listen on 0.0.0.0") && errors.contains("--tls-cert"), "{errors}");
@@ -76,8 +78,7 @@ fn socket_that_cannot_be_served_is_reported() {
     let runtime = tempfile::tempdir().unwrap();
     let ports = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
     let port = ports[0].rsplit(':').next().unwrap().parse().unwrap();
-    let mut process = activate(&[&ports[0], &ports[1]], "a:b", runtime.path(), &["--no-unix"]);
-    assert!(wait_for_port(port, || true));
+    let mut process = activate(port, &[&ports[0], &ports[1]], "a:b", runtime.path(), &["--no-unix"]);
     assert_eq!(process.wait().code(), Some(2));
     assert!(process.errors().contains("name one of them grpc"), "{}", process.errors());
     // Descriptor 3 is not a socket here.

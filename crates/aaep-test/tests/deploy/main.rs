@@ -8,18 +8,30 @@ mod nginx;
 mod units;
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
 
 use aaep_test::{PATIENCE, Process};
+use tokio::net::TcpSocket;
 
 const TOKEN: &str = "ada-secret-ada-secret-ada-secret";
 
-/// Returns a port that was free a moment ago.
+/// Returns a free port of this machine. It is below the ports that the system gives out by itself, so that no other
+/// connection takes it, and it is never listened on here: a child process of another test may still have a copy of the
+/// socket, and would accept the first connection.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = u16::try_from(std::process::id() % 10_000).unwrap();
+    let ports = std::iter::repeat_with(|| 20_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000).take(1000);
+    let is_free = |port: &u16| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind(([127, 0, 0, 1], *port).into()).is_ok()
+    };
+    ports.into_iter().find(is_free).expect("some port is free")
 }
 
 /// Writes a file of tokens and returns its path.
@@ -37,14 +49,14 @@ fn run(command: &mut Command) -> (Option<i32>, String, String) {
     (process.wait().code(), output, process.errors())
 }
 
-/// Waits until something accepts connections on a local port. Returns whether it did while `is_alive` held.
-fn wait_for_port(port: u16, mut is_alive: impl FnMut() -> bool) -> bool {
-    let deadline = std::time::Instant::now() + PATIENCE;
-    while std::time::Instant::now() < deadline && is_alive() {
-        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+/// Waits until a condition holds. Returns whether it did in time.
+fn wait_until(mut condition: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if condition() {
             return true;
         }
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
     false
 }

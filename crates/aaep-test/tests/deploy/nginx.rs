@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::{TOKEN, free_port, run, wait_for_port, write_tokens};
+use crate::{TOKEN, free_port, run, wait_until, write_tokens};
 
 const HOST: &str = "agents.example";
 
@@ -70,18 +70,17 @@ fn write_nginx_configuration(directory: &Path, upstream: &str, port: u16) -> Pat
 }
 
 fn start_nginx(directory: &Path, upstream: &str) -> (Process, u16) {
-    // Another process may take the port between the choice and the start.
-    for _ in 0..5 {
-        let port = free_port();
-        let file = write_nginx_configuration(directory, upstream, port);
-        let mut command = Command::new("nginx");
-        command.arg("-p").arg(directory).arg("-c").arg(&file).args(["-e", "stderr"]);
-        let mut nginx = Process::start(&mut command);
-        if wait_for_port(port, || !nginx.errors().contains("[emerg]")) {
-            return (nginx, port);
-        }
-    }
-    panic!("nginx does not start");
+    let port = free_port();
+    let file = write_nginx_configuration(directory, upstream, port);
+    let mut command = Command::new("nginx");
+    command.arg("-p").arg(directory).arg("-c").arg(&file).args(["-e", "stderr"]);
+    let mut nginx = Process::start(&mut command);
+    let has_started = wait_until(|| {
+        assert!(!nginx.errors().contains("[emerg]"), "{}", nginx.errors());
+        std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
+    assert!(has_started, "nginx does not start: {}", nginx.errors());
+    (nginx, port)
 }
 
 impl Site {
