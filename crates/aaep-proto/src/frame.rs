@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
+use crate::confirm::reported_outcome;
 use crate::id::{OutputId, SessionId};
 use crate::message::{Boundary, CoreType, Event, Payload, Urgency};
 use crate::shaping::segment::BoundaryLevel;
@@ -20,6 +21,9 @@ pub(crate) enum FrameClass {
     Text,
     /// A state change: folds into one transition.
     State,
+    /// A state change that reports the resolution of a question: never folded or dropped, and never overtaken by the next
+    /// question.
+    Outcome,
     /// Progress: only the newest counts.
     Progress,
     /// Everything else: waits for its turn.
@@ -243,6 +247,7 @@ fn class_of(event: &Event) -> FrameClass {
     match event.core_type() {
         Some(CoreType::SessionStarted) => FrameClass::Started,
         Some(CoreType::OutputStreaming) => FrameClass::Text,
+        Some(CoreType::StateChanged) if reported_outcome(event).is_some() => FrameClass::Outcome,
         Some(CoreType::StateChanged) => FrameClass::State,
         Some(CoreType::ProgressUpdated) => FrameClass::Progress,
         _ => FrameClass::Other,

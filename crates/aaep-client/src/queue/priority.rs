@@ -1,14 +1,16 @@
 //! Which events come first, and which are dropped first.
 
+use aaep_proto::confirm::reported_outcome;
 use aaep_proto::message::{CoreType, Payload, Urgency};
 use aaep_proto::subscriber::NoticeKind;
 
 use super::SubscriberEvent;
 
-/// Returns whether an event overtakes those that are not critical. It is never dropped.
+/// Returns whether an event overtakes those that are not critical. It is never dropped. The outcome of a question is
+/// such an event: after the next question it would be understood as the outcome of that one.
 pub(super) fn is_critical(event: &SubscriberEvent) -> bool {
     match event {
-        SubscriberEvent::Event(event) => event.is_critical(),
+        SubscriberEvent::Event(event) => event.is_critical() || reported_outcome(event).is_some(),
         SubscriberEvent::PromptOpened(..) | SubscriberEvent::PromptMoved(..) | SubscriberEvent::PromptEnded(..) => true,
         SubscriberEvent::Notice(notice) => matches!(
             notice.kind(),

@@ -89,6 +89,20 @@ async fn a_critical_end_overtakes_other_sessions_but_not_its_own() {
 }
 
 #[tokio::test]
+async fn the_next_question_does_not_overtake_the_outcome_of_the_one_before() {
+    let queue = Arc::<EventQueue>::default();
+    let sender = queue.add_producer(1, false);
+    let outcome = json!({"from_state": "awaiting_input", "to_state": "thinking",
+        "extensions": {"consent": {"reply_token": "rpl_1", "outcome": "rejected"}}});
+    let at = tokio::time::sleep(std::time::Duration::ZERO).deadline();
+    sender.send(tool(1, 1));
+    sender.send(parse(event(2, "state.changed", 1, outcome)));
+    sender.send(SubscriberEvent::PromptOpened(opened(), at));
+    drop(sender);
+    assert_eq!(ids(&queue).await, ["1 evt_2", "1 opened", "1 evt_1"]);
+}
+
+#[tokio::test]
 async fn a_question_that_ends_before_it_is_received_is_not_reported() {
     let queue = Arc::<EventQueue>::default();
     let sender = queue.add_producer(1, false);

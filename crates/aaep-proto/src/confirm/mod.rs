@@ -6,7 +6,7 @@ mod permit;
 mod question;
 
 pub use clarification::{Clarification, UnanswerableError};
-pub use outcome::{AuditRecord, ClarificationOutcome, ConfirmationOutcome, Resolution};
+pub use outcome::{AuditRecord, ClarificationOutcome, ConfirmationOutcome, Resolution, reported_outcome};
 pub(crate) use permit::Grant;
 pub use permit::{Acceptance, CallDigest, ParseDigestError, Permit, PermitError};
 pub(crate) use question::BoundCall;

@@ -4,9 +4,29 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::permit::Permit;
+use super::question::CONSENT_PREFIX;
 use crate::id::{ReplyToken, SessionId, SubscriptionId};
-use crate::message::{Decision, Response};
+use crate::message::{Decision, Event, Payload, Response};
 use crate::time::Timestamp;
+
+/// Returns the token of the question that a state change resolves, and its resolution as a word, if the consent extension
+/// reports them.
+///
+/// ```
+/// use aaep_proto::confirm::reported_outcome;
+/// let event = serde_json::from_str(r#"{"@context":["https://aaep-protocol.org/context/v1","urn:aaep:extension:consent:1"],
+///   "type":"aaep:agent.state.changed","event_id":"evt_1","session_id":"sess_1","timestamp":"2026-05-24T14:22:13Z",
+///   "producer":{"agent_id":"a"},"from_state":"awaiting_input","to_state":"thinking",
+///   "extensions":{"consent":{"reply_token":"rpl_1","outcome":"rejected"}}}"#)?;
+/// let (token, word) = reported_outcome(&event).expect("it names both");
+/// assert_eq!((token.as_str(), word), ("rpl_1", "rejected"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn reported_outcome(event: &Event) -> Option<(ReplyToken, &str)> {
+    let Payload::StateChanged(_) = event.payload else { return None };
+    let consent = event.envelope.extensions.as_ref()?.get(CONSENT_PREFIX)?;
+    Some((consent.get("reply_token")?.as_str()?.parse().ok()?, consent.get("outcome")?.as_str()?))
+}
 
 /// How a question was resolved. A timeout is distinct from a rejection by the user.
 ///

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::SequenceView;
 use super::questions::{Permission, Questions};
 use super::recent::Recent;
-use crate::confirm::CONSENT_PREFIX;
+use crate::confirm::{CONSENT_PREFIX, reported_outcome};
 use crate::id::{OutputId, ReplyToken, ToolCallId};
 use crate::limits;
 use crate::message::{CoreType, Event, OutputStreaming, Payload, StateChanged, ToolCompleted, ToolInvoked, state};
@@ -128,7 +128,7 @@ impl SessionOrder {
         match &event.payload {
             Payload::SessionStarted(_) => self.started = true,
             Payload::StateChanged(change) => {
-                match outcome_of(event) {
+                match reported_outcome(event) {
                     Some((token, outcome)) => self.questions.settle_by_outcome(&token, outcome, scope.replies),
                     None if change.from_state == state::AWAITING_INPUT => {
                         self.questions.settle_by_state(&change.to_state, scope.replies);
@@ -412,12 +412,6 @@ fn consent(event: &Event) -> Option<&Value> {
 /// Returns the tool of a confirmation, if the consent extension names it.
 fn tool_asked_about(event: &Event) -> Option<&str> {
     consent(event)?.get("tool")?.as_str()
-}
-
-/// Returns the token of the question that a state change resolves and its outcome, if the consent extension has them.
-fn outcome_of(event: &Event) -> Option<(ReplyToken, &str)> {
-    let consent = consent(event)?;
-    Some((consent.get("reply_token")?.as_str()?.parse().ok()?, consent.get("outcome")?.as_str()?))
 }
 
 /// Returns the state that an event of this type implies for its session (see the example in 4.6).

@@ -90,7 +90,7 @@ impl FoldKey {
             FrameClass::Text => FoldKind::Text(frame.output().cloned()),
             FrameClass::State => FoldKind::State,
             FrameClass::Progress => FoldKind::Progress,
-            FrameClass::Critical | FrameClass::Started | FrameClass::Other => return None,
+            FrameClass::Critical | FrameClass::Started | FrameClass::Outcome | FrameClass::Other => return None,
         };
         Some(FoldKey { session: frame.session().clone(), kind })
     }
@@ -108,7 +108,9 @@ impl QueuedContent {
     fn new(frame: &Arc<Frame>) -> QueuedContent {
         match frame.class() {
             FrameClass::Text => QueuedContent::Text(QueuedText::new(frame)),
-            FrameClass::State => QueuedContent::State(frame.clone(), frame.from_state().unwrap_or_default().to_owned()),
+            FrameClass::State | FrameClass::Outcome => {
+                QueuedContent::State(frame.clone(), frame.from_state().unwrap_or_default().to_owned())
+            }
             _ => QueuedContent::Other(frame.clone()),
         }
     }
@@ -299,8 +301,9 @@ impl Outbox {
         Some(if matches!(front.content, QueuedContent::Text(_)) { by_budget.max(self.text_ready) } else { by_budget })
     }
 
-    /// Sends a critical event ahead of the queue. It supersedes waiting states and progress of its session; if it ends
-    /// the session, the other waiting events of the session are sent first, as nothing may follow the end.
+    /// Sends a critical event ahead of the queue. It supersedes waiting states and progress of its session. Waiting outcomes
+    /// of questions are sent first: after the next question they would be understood as its outcome. If the event ends the
+    /// session, all waiting events of the session are sent first, as nothing may follow the end.
     fn push_critical(&mut self, frame: &Arc<Frame>, now: Moment, out: &mut impl FnMut(ReleasedFrame)) {
         let session = frame.session().clone();
         let ends = frame.is_terminal();
@@ -311,7 +314,7 @@ impl Outbox {
         let mut left = false;
         for (place, class) in waiting {
             let stale = matches!(class, FrameClass::State | FrameClass::Progress);
-            if !stale && !ends && class != FrameClass::Started {
+            if !stale && !ends && !matches!(class, FrameClass::Started | FrameClass::Outcome) {
                 left = true;
                 continue;
             }
@@ -375,7 +378,7 @@ impl Outbox {
 
     fn release_frame(&mut self, frame: &Arc<Frame>, now: Moment, out: &mut impl FnMut(ReleasedFrame)) {
         match frame.class() {
-            FrameClass::State if !self.last_sent_state.is_empty() => {
+            FrameClass::State | FrameClass::Outcome if !self.last_sent_state.is_empty() => {
                 let from = frame.from_state().unwrap_or_default().to_owned();
                 self.release_state(frame.clone(), from, out);
             }
@@ -429,6 +432,9 @@ impl Outbox {
     }
 
     fn enqueue(&mut self, frame: &Arc<Frame>) {
+        if frame.class() == FrameClass::Outcome {
+            self.drop_waiting_state(frame.session());
+        }
         let arrival = self.arrived;
         self.arrived += 1;
         let reserved = FoldKey::of(frame).and_then(|key| self.places.get(&key).copied());
@@ -461,6 +467,14 @@ impl Outbox {
             && change.summary_normal.is_none()
             && frame.event().envelope.extensions.is_none()
             && change.to_state == *believed
+    }
+
+    /// Drops a waiting state change, since a newer one follows that is not folded with it.
+    fn drop_waiting_state(&mut self, session: &SessionId) {
+        let key = FoldKey { session: session.clone(), kind: FoldKind::State };
+        if let Some(held) = self.places.get(&key).copied().and_then(|place| self.remove(place)) {
+            self.drop_unsent(held.content);
+        }
     }
 
     /// Records a dropped state change: the next one then starts from the state before it.

@@ -1,9 +1,10 @@
 //! Protects the user from a producer that exceeds the rate: events above it are queued, coalesced, and in the end
-//! dropped, the least important first. Critical events are always delivered at once.
+//! dropped, the least important first. Critical events and the outcomes of questions are always delivered at once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::receive::is_urgent;
 use crate::limits;
 use crate::message::{Event, Payload, Urgency};
 use crate::shaping::budget::RateBudget;
@@ -74,9 +75,11 @@ impl FloodGuard {
         now: Moment,
         out: &mut Vec<Arc<Event>>,
     ) -> FloodEffect {
-        if event.is_critical() {
+        if is_urgent(&event) {
             if event.core_type().is_some_and(|core| core.is_terminal()) {
                 self.release_session(&event, now, out);
+            } else if matches!(event.payload, Payload::StateChanged(_)) {
+                self.drop_states(&event);
             }
             out.push(event);
             return FloodEffect { critical_flood: !self.critical.take(now), ..FloodEffect::default() };
@@ -121,6 +124,14 @@ impl FloodGuard {
             } else {
                 index += 1;
             }
+        }
+    }
+
+    /// Drops queued state changes of a session, since a newer one is delivered before them.
+    fn drop_states(&mut self, newer: &Event) {
+        let is_old = |event: &Event| matches!(event.payload, Payload::StateChanged(_)) && same_session(event, newer);
+        while let Some(index) = self.held.iter().position(|held| is_old(&held.event)) {
+            self.pop(index);
         }
     }
 

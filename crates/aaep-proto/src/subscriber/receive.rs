@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::order::{NumberOrder, Ordered};
 use super::{ConnectionPhase, Cx, Gap, Notice, Subscriber, SubscriberEffect, SubscriberEvent};
+use crate::confirm::reported_outcome;
 use crate::id::SessionId;
 use crate::json::Json;
 use crate::limits;
@@ -22,6 +23,12 @@ pub(super) struct FollowedSession {
     last_seen: u64,
     /// The producer names the question that a state change ends, so the change does not end others.
     pub(super) names_outcomes: bool,
+}
+
+/// Returns whether an event is delivered before those that wait. The outcome of a question is: after the next question it
+/// would be understood as the outcome of that one.
+pub(super) fn is_urgent(event: &Event) -> bool {
+    event.is_critical() || reported_outcome(event).is_some()
 }
 
 pub(super) fn session_key(event: &Event) -> SessionKey {
@@ -107,7 +114,7 @@ impl Subscriber {
         let mut ordered = Vec::new();
         if let Some(session) = self.sessions.get_mut(&key) {
             session.last_seen = self.clock;
-            session.order.push(event.clone(), event.is_critical(), cx.now.moment, &mut ordered);
+            session.order.push(event.clone(), is_urgent(&event), cx.now.moment, &mut ordered);
         }
         self.deliver_ordered(cx, &key, ordered);
         let waiting = self.sessions.values().map(|s| s.order.waiting()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Outbox, OutboxTerms, OutgoingFrame, ReleasedFrame};
 use crate::frame::{Frame, FrameClass};
@@ -29,6 +29,7 @@ enum Step {
 enum Kind {
     Text(u8, &'static str),
     State(u8),
+    Outcome(u8),
     Progress(u8),
     Tool,
     Critical,
@@ -47,6 +48,11 @@ struct Maker {
 }
 
 impl Maker {
+    fn state_to(&mut self, to: u8) -> Value {
+        let from = std::mem::replace(&mut self.state, to % 4);
+        json!({"from_state": format!("s{from}"), "to_state": format!("s{}", self.state)})
+    }
+
     fn frame(&mut self, kind: &Kind) -> Arc<Frame> {
         self.count += 1;
         let (name, urgency, payload) = match kind {
@@ -60,14 +66,11 @@ impl Maker {
                     json!({"chunk": text, "position": position, "complete": false, "output_id": format!("out_{output}")}),
                 )
             }
-            Kind::State(to) => {
-                let from = self.state;
-                self.state = *to % 4;
-                (
-                    "state.changed",
-                    "background",
-                    json!({"from_state": format!("s{from}"), "to_state": format!("s{}", self.state)}),
-                )
+            Kind::State(to) => ("state.changed", "background", self.state_to(*to)),
+            Kind::Outcome(to) => {
+                let mut change = self.state_to(*to);
+                change["extensions"] = json!({"consent": {"reply_token": "rpl_1", "outcome": "rejected"}});
+                ("state.changed", "normal", change)
             }
             Kind::Progress(percent) => {
                 ("progress.updated", "background", json!({"progress": {"percent": percent % 101}}))
@@ -94,7 +97,7 @@ fn said(release: &ReleasedFrame) -> String {
         OutgoingFrame::State(frame, from) => state(frame, from),
         OutgoingFrame::Frame(frame) => match frame.class() {
             FrameClass::Text => text_said(frame.position().unwrap(), frame.chunk()),
-            FrameClass::State => state(frame, frame.from_state().unwrap()),
+            FrameClass::State | FrameClass::Outcome => state(frame, frame.from_state().unwrap()),
             _ => frame.event().envelope.event_id.to_string(),
         },
     }
@@ -145,30 +148,38 @@ struct Model {
 
 impl Model {
     /// Tokens in millionths, from the whole history.
-    fn tokens(&self) -> u64 {
-        let Some(rate) = self.rate.map(u64::from) else { return u64::MAX };
+    fn tokens(&self) -> i64 {
+        let Some(rate) = self.rate.map(i64::from) else { return i64::MAX };
         let full = rate * 1_000_000;
         let (mut level, mut last) = (full, 0);
+        let gain = |micros: u64| i64::try_from(micros).unwrap() * rate;
         for at in &self.taken {
-            level = full.min(level + (at - last) * rate) - 1_000_000;
+            level = full.min(level + gain(at - last)) - 1_000_000;
             last = *at;
         }
-        full.min(level + (self.now - last) * rate)
+        full.min(level + gain(self.now - last))
     }
 
     fn push(&mut self, frame: Arc<Frame>) {
         if frame.class() == FrameClass::Critical {
-            if let Some(stale) = self.waiting.iter().find(|w| w.frame.class() == FrameClass::State) {
-                self.believed.get_or_insert(stale.frame.from_state().unwrap().to_owned());
+            // Outcomes come first. A state before an outcome was dropped when that came.
+            while let Some(index) = self.waiting.iter().position(|w| w.frame.class() == FrameClass::Outcome) {
+                let outcome = self.waiting.remove(index).frame;
+                let word = self.state_word(&outcome, &outcome);
+                if self.rate.is_some() {
+                    self.taken.push(self.now);
+                }
+                self.believe(&outcome);
+                self.say_now(word);
             }
-            self.waiting.retain(|w| !matches!(w.frame.class(), FrameClass::State | FrameClass::Progress));
+            self.drop_states();
+            self.waiting.retain(|w| w.frame.class() != FrameClass::Progress);
             let word = frame.event().envelope.event_id.to_string();
-            if self.blocked {
-                self.urgent.push(word)
-            } else {
-                self.said.push((self.now, word))
-            }
+            self.say_now(word);
             return;
+        }
+        if frame.class() == FrameClass::Outcome {
+            self.drop_states();
         }
         let waiting = Waiting { arrival: self.arrived, released: self.released, frame };
         self.arrived += 1;
@@ -178,6 +189,33 @@ impl Model {
         }
         self.waiting.push(waiting);
         self.send_what_may_go();
+    }
+
+    /// Drops waiting states. The next one starts from the last that was sent.
+    fn drop_states(&mut self) {
+        if let Some(stale) = self.waiting.iter().find(|w| w.frame.class() == FrameClass::State) {
+            self.believed.get_or_insert(stale.frame.from_state().unwrap().to_owned());
+        }
+        self.waiting.retain(|w| w.frame.class() != FrameClass::State);
+    }
+
+    fn state_word(&self, first: &Frame, last: &Frame) -> String {
+        let from = self.believed.as_deref().or(first.from_state()).unwrap();
+        format!("state {from}>{}", last.to_state().unwrap())
+    }
+
+    fn believe(&mut self, sent: &Frame) {
+        if let (Some(believed), Some(to)) = (&mut self.believed, sent.to_state()) {
+            *believed = to.to_owned();
+        }
+    }
+
+    fn say_now(&mut self, word: String) {
+        if self.blocked {
+            self.urgent.push(word);
+        } else {
+            self.said.push((self.now, word));
+        }
     }
 
     fn send_what_may_go(&mut self) {
@@ -204,10 +242,8 @@ impl Model {
                 self.taken.push(self.now);
             }
             let last = &self.waiting[*used.last().unwrap()];
-            let group = group_of(last);
-            if let (Some(believed), Some(to)) = (&mut self.believed, last.frame.to_state()) {
-                *believed = to.to_owned();
-            }
+            let (group, frame) = (group_of(last), last.frame.clone());
+            self.believe(&frame);
             for index in used.into_iter().rev() {
                 self.waiting.remove(index);
             }
@@ -256,10 +292,7 @@ impl Model {
                 let words = spoken_words(&text);
                 Some((used, text_said(first.position().unwrap(), &text), Some(words)))
             }
-            FrameClass::State => {
-                let from = self.believed.as_deref().or(first.from_state()).unwrap();
-                Some((used, format!("state {from}>{}", last.to_state().unwrap()), None))
-            }
+            FrameClass::State | FrameClass::Outcome => Some((used, self.state_word(&first, &last), None)),
             _ => Some((used, last.event().envelope.event_id.to_string(), None)),
         }
     }
@@ -337,6 +370,7 @@ fn step() -> impl Strategy<Value = Step> {
     let kind = prop_oneof![
         4 => (0u8..2, proptest::sample::select(WORDS.to_vec())).prop_map(|(o, w)| Kind::Text(o, w)),
         3 => (0u8..4).prop_map(Kind::State),
+        2 => (0u8..4).prop_map(Kind::Outcome),
         2 => any::<u8>().prop_map(Kind::Progress),
         2 => Just(Kind::Tool),
         1 => Just(Kind::Critical),
