@@ -248,15 +248,18 @@ impl Outbox {
 
     /// Records a state change that is not sent: the next one then starts from the state before it.
     pub(crate) fn skip_state(&mut self, frame: &Frame) {
-        let session = frame.session();
-        let key = FoldKey { session: session.clone(), kind: FoldKind::State };
-        let waiting = self.places.get(&key).and_then(|place| match &self.queued.get(place)?.content {
-            QueuedContent::State(_, from) => Some(from.as_str()),
-            _ => None,
-        });
-        if let Some(from) = waiting.or(frame.from_state()).map(str::to_owned) {
-            self.last_sent_state.entry(session.clone()).or_insert(from);
+        let waiting = self.first_waiting_from_state(frame.session());
+        if let Some(from) = waiting.or_else(|| frame.from_state()).map(str::to_owned) {
+            self.last_sent_state.entry(frame.session().clone()).or_insert(from);
         }
+    }
+
+    /// Returns the state from which the first waiting state change of a session starts: the last state that was sent.
+    fn first_waiting_from_state(&self, session: &SessionId) -> Option<&str> {
+        self.queued.values().find_map(|held| match &held.content {
+            QueuedContent::State(frame, from) if frame.session() == session => Some(from.as_str()),
+            _ => None,
+        })
     }
 
     /// Forgets a session that has ended.
@@ -318,10 +321,9 @@ impl Outbox {
                 left = true;
                 continue;
             }
-            let Some(held) = self.remove(place) else { continue };
             if stale {
-                self.drop_unsent(held.content);
-            } else {
+                self.drop_unsent(place);
+            } else if let Some(held) = self.remove(place) {
                 self.release_out_of_turn(held.content, now, &mut |release| urgent.push(release));
             }
         }
@@ -472,16 +474,22 @@ impl Outbox {
     /// Drops a waiting state change, since a newer one follows that is not folded with it.
     fn drop_waiting_state(&mut self, session: &SessionId) {
         let key = FoldKey { session: session.clone(), kind: FoldKind::State };
-        if let Some(held) = self.places.get(&key).copied().and_then(|place| self.remove(place)) {
-            self.drop_unsent(held.content);
+        if let Some(place) = self.places.get(&key).copied() {
+            self.drop_unsent(place);
         }
     }
 
-    /// Records a dropped state change: the next one then starts from the state before it.
-    fn drop_unsent(&mut self, content: QueuedContent) {
-        if let QueuedContent::State(frame, from) = content {
-            self.last_sent_state.entry(frame.session().clone()).or_insert(from);
+    /// Drops a waiting event. After a state change that is dropped, the next one starts from the last state that was sent.
+    fn drop_unsent(&mut self, place: u64) {
+        let Some(QueuedContent::State(frame, _)) = self.queued.get(&place).map(|held| &held.content) else {
+            self.remove(place);
+            return;
+        };
+        let session = frame.session().clone();
+        if let Some(from) = self.first_waiting_from_state(&session).map(str::to_owned) {
+            self.last_sent_state.entry(session).or_insert(from);
         }
+        self.remove(place);
     }
 
     fn insert(&mut self, place: u64, held: QueuedFrame) {

@@ -55,9 +55,7 @@ impl Outbox {
             }
         }
         for place in unwanted {
-            if let Some(held) = self.remove(place) {
-                self.drop_unsent(held.content);
-            }
+            self.drop_unsent(place);
         }
     }
 

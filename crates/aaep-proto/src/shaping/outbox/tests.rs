@@ -193,8 +193,10 @@ impl Model {
 
     /// Drops waiting states. The next one starts from the last that was sent.
     fn drop_states(&mut self) {
-        if let Some(stale) = self.waiting.iter().find(|w| w.frame.class() == FrameClass::State) {
-            self.believed.get_or_insert(stale.frame.from_state().unwrap().to_owned());
+        if self.waiting.iter().any(|w| w.frame.class() == FrameClass::State) {
+            let is_change = |w: &&Waiting| matches!(w.frame.class(), FrameClass::State | FrameClass::Outcome);
+            let first = self.waiting.iter().find(is_change).unwrap();
+            self.believed.get_or_insert(first.frame.from_state().unwrap().to_owned());
         }
         self.waiting.retain(|w| w.frame.class() != FrameClass::State);
     }
