@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use aaep_keys::{Identity, NewToken, Role, SigningKey, StaticToken, StaticTokens};
+use aaep_keys::{Identity, NamedUsers, NewToken, Role, SigningKey, StaticToken, StaticTokens};
 use aaep_proto::time::Timestamp;
 use aaep_runtime::system_time;
 use serde_json::json;
@@ -24,6 +24,7 @@ const MAX_LIFETIME_SECS: u32 = 366 * 24 * 3600;
 #[command(after_long_help = "\
 Examples:
   aaep token new --key signer.pem --subject ada
+  aaep token new --key signer.pem --subject bank --role produce --users '*'
   aaep token static --subject kitchen")]
 pub(crate) struct TokenArgs {
     #[command(subcommand)]
@@ -57,6 +58,10 @@ struct NewTokenArgs {
     /// Comma-separated roles: subscribe, reply, audit, admin, produce
     #[arg(long, default_value = "subscribe,reply", value_parser = Role::parse_list)]
     role: BTreeSet<Role>,
+    /// Users to act for besides the subject: names separated by commas, each with the roles for that user if these are
+    /// fewer, such as ada:subscribe+reply,ben; for an agent of all users *
+    #[arg(long, value_name = "USERS")]
+    users: Option<NamedUsers>,
     /// Audience (aud), as configured on the server
     #[arg(long, default_value = "aaep")]
     audience: String,
@@ -79,6 +84,10 @@ struct StaticTokenArgs {
     /// Comma-separated roles: subscribe, reply, audit, admin, produce
     #[arg(long, default_value = "subscribe,reply", value_parser = Role::parse_list)]
     role: BTreeSet<Role>,
+    /// Users to act for besides the subject: names separated by commas, each with the roles for that user if these are
+    /// fewer, such as ada:subscribe+reply,ben; for an agent of all users *
+    #[arg(long, value_name = "USERS")]
+    users: Option<NamedUsers>,
     /// Print the token and the line as a JSON object
     #[arg(long)]
     json: bool,
@@ -126,6 +135,7 @@ fn new(args: &NewTokenArgs) -> io::Result<CommandStatus> {
         issuer: args.issuer.clone(),
         audience: args.audience.clone(),
         roles: args.role.clone(),
+        users: args.users.clone().unwrap_or_default(),
         issued_at,
         lifetime_seconds: args.expires,
     };
@@ -149,7 +159,7 @@ fn new_static(args: &StaticTokenArgs) -> io::Result<CommandStatus> {
         Ok(token) => token,
         Err(error) => return Ok(fail(format_args!("a new token {error}"))),
     };
-    let line = token.line(&args.subject, &args.role);
+    let line = token.line(&args.subject, &args.role, &args.users.clone().unwrap_or_default());
     // A line that the server would refuse is not printed.
     if StaticTokens::parse(&line).is_err() {
         return Ok(fail("--subject must be one word; use letters, digits and hyphens"));

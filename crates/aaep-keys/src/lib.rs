@@ -18,7 +18,8 @@
 //! let now = Timestamp::from_millis(1_779_632_531_000);
 //! let token = NewToken {
 //!     subject: "reader-7".into(), issuer: "https://id.example".into(), audience: "aaep".into(),
-//!     roles: [Role::Subscribe, Role::Reply].into(), issued_at: now, lifetime_seconds: 3600,
+//!     roles: [Role::Subscribe, Role::Reply].into(), users: Default::default(), issued_at: now,
+//!     lifetime_seconds: 3600,
 //! };
 //! let verifier = TokenVerifier::new(KeySet::from_iter([key.public().clone()]), "https://id.example", "aaep");
 //! let identity = verifier.verify(&token.sign(&key)?, now).expect("it is fresh");
@@ -39,6 +40,7 @@ mod set;
 mod signing_key;
 pub mod static_tokens;
 pub mod token;
+mod user;
 
 pub use algorithm::{Algorithm, ParseAlgorithmError};
 pub use error::KeyError;
@@ -53,3 +55,4 @@ pub use set::KeySet;
 pub use signing_key::SigningKey;
 pub use static_tokens::{StaticToken, StaticTokens, TokenFileError};
 pub use token::{NewToken, TokenError, TokenVerifier};
+pub use user::{MAX_NAMED_USERS, NamedUsers, ParseUserIdError, ParseUsersError, UserId};

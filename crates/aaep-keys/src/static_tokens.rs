@@ -1,18 +1,19 @@
-//! Static tokens from a file, for small installations: `TOKEN PRINCIPAL ROLE,ROLE` on each line.
+//! Static tokens from a file, for small installations: `TOKEN PRINCIPAL ROLE,ROLE` on each line, and optionally the users
+//! that the principal may act for: `users=ada,ben:subscribe` or `users=*` (see [`NamedUsers`]).
 //!
 //! The file has the hash of a token, as `sha256:` and 64 hex digits or the digits alone, or the token itself. In memory
-//! tokens are kept as hashes only, and compared in constant time.
+//! tokens are kept as hashes only. They are found by their hash, so the time that it takes says nothing about a token.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::path::Path;
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, digest};
 
-use crate::{Identity, KeyError, KeyFileError, ParseRoleError, Role, base64url, file};
+use crate::{Identity, KeyError, KeyFileError, NamedUsers, ParseRoleError, ParseUsersError, Role, base64url, file};
 
-/// The most tokens in a file: each request is compared with all of them.
+/// The most tokens in a file. A larger installation issues signed tokens, which need no list.
 pub const TOKENS: usize = 10_000;
 /// The shortest token that may be in the file without a hash, in characters.
 pub const PLAIN_CHARACTERS: usize = 16;
@@ -46,7 +47,7 @@ pub enum TokenFileError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LineProblem {
-    /// It does not have three words.
+    /// It does not have three words, or four of which the last begins with `users=`.
     Form,
     /// The token is too short to be secure, or too long.
     Token,
@@ -58,6 +59,8 @@ pub enum LineProblem {
     Principal,
     /// There is no such role.
     Role(ParseRoleError),
+    /// The users are not valid.
+    Users(ParseUsersError),
 }
 
 impl fmt::Display for TokenFileError {
@@ -73,7 +76,9 @@ impl fmt::Display for TokenFileError {
 impl fmt::Display for LineProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LineProblem::Form => f.write_str("write TOKEN PRINCIPAL ROLE,ROLE, separated by spaces"),
+            LineProblem::Form => {
+                f.write_str("write TOKEN PRINCIPAL ROLE,ROLE, separated by spaces; users=NAME,NAME may follow")
+            }
             LineProblem::Token => write!(f, "a token has {PLAIN_CHARACTERS} to {TOKEN_BYTES} characters"),
             LineProblem::Hash => f.write_str("sha256: must be followed by 64 hex digits"),
             LineProblem::Duplicate => f.write_str("the same token is on an earlier line; remove one"),
@@ -81,6 +86,7 @@ impl fmt::Display for LineProblem {
                 f.write_str("the name is reserved (local, cert:), too long, or has control characters; use another")
             }
             LineProblem::Role(role) => role.fmt(f),
+            LineProblem::Users(users) => users.fmt(f),
         }
     }
 }
@@ -98,7 +104,7 @@ impl From<KeyFileError> for TokenFileError {
 /// ```
 /// use aaep_keys::{Role, StaticToken, StaticTokens};
 /// let new = StaticToken::generate()?;
-/// let text = format!("# the reader in the kitchen\n{}\n", new.line("kitchen", &[Role::Subscribe].into()));
+/// let text = format!("# the reader in the kitchen\n{}\n", new.line("kitchen", &[Role::Subscribe].into(), &Default::default()));
 /// let tokens = StaticTokens::parse(&text).expect("lines as they should be");
 /// assert_eq!(tokens.find(new.secret()).expect("it is there").principal, "kitchen");
 /// assert!(tokens.find("something else").is_none());
@@ -106,25 +112,23 @@ impl From<KeyFileError> for TokenFileError {
 /// ```
 #[derive(Clone, Default)]
 pub struct StaticTokens {
-    entries: Vec<(TokenHash, Identity)>,
+    entries: BTreeMap<TokenHash, Identity>,
 }
 
 impl StaticTokens {
     /// Parses lines. Blank lines and those that begin with `#` are ignored.
     pub fn parse(text: &str) -> Result<StaticTokens, TokenFileError> {
-        let mut seen = BTreeSet::new();
-        let mut entries = Vec::new();
+        let mut entries = BTreeMap::new();
         let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
         for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
             let at_line = |problem| TokenFileError::Line { number, problem };
             let (hash, identity) = parse_line(line).map_err(at_line)?;
-            if !seen.insert(hash) {
+            if entries.insert(hash, identity).is_some() {
                 return Err(at_line(LineProblem::Duplicate));
             }
-            if entries.len() == TOKENS {
+            if entries.len() > TOKENS {
                 return Err(TokenFileError::TooMany);
             }
-            entries.push((hash, identity));
         }
         Ok(StaticTokens { entries })
     }
@@ -134,20 +138,10 @@ impl StaticTokens {
         StaticTokens::parse(&file::read_secret(path)?)
     }
 
-    /// Returns the identity of a token, or `None` if it is unknown. The time that it takes does not depend on which token
-    /// matches, or on how much of one does.
+    /// Returns the identity of a token, or `None` if it is unknown. The time that it takes depends on how much of a hash
+    /// matches, which tells nothing about the token.
     pub fn find(&self, token: &str) -> Option<&Identity> {
-        if token.len() > TOKEN_BYTES {
-            return None;
-        }
-        let hash = hash(token);
-        let mut found = None;
-        for (known, identity) in &self.entries {
-            if verify_slices_are_equal(known, &hash).is_ok() {
-                found = Some(identity);
-            }
-        }
-        found
+        if token.len() > TOKEN_BYTES { None } else { self.entries.get(&hash(token)) }
     }
 
     /// Returns the number of tokens.
@@ -164,15 +158,19 @@ impl StaticTokens {
 /// Shows the identities, not even the hashes of the tokens.
 impl fmt::Debug for StaticTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.entries.iter().map(|(_, identity)| identity)).finish()
+        f.debug_list().entries(self.entries.values()).finish()
     }
 }
 
 fn parse_line(line: &str) -> Result<(TokenHash, Identity), LineProblem> {
     let mut words = line.split_whitespace();
-    let (Some(token), Some(principal), Some(roles), None) = (words.next(), words.next(), words.next(), words.next())
-    else {
+    let (Some(token), Some(principal), Some(roles)) = (words.next(), words.next(), words.next()) else {
         return Err(LineProblem::Form);
+    };
+    let users = match (words.next().map(|word| word.strip_prefix("users=")), words.next()) {
+        (None, _) => NamedUsers::Nobody,
+        (Some(Some(users)), None) => users.parse().map_err(LineProblem::Users)?,
+        _ => return Err(LineProblem::Form),
     };
     let hash = match token.strip_prefix("sha256:") {
         Some(digits) => from_hex(digits).ok_or(LineProblem::Hash)?,
@@ -186,7 +184,7 @@ fn parse_line(line: &str) -> Result<(TokenHash, Identity), LineProblem> {
         return Err(LineProblem::Principal);
     }
     let roles = Role::parse_list(roles).map_err(LineProblem::Role)?;
-    Ok((hash, Identity { principal: principal.to_owned(), roles, expires: None }))
+    Ok((hash, Identity::new(principal, roles).with_users(users)))
 }
 
 fn from_hex(text: &str) -> Option<TokenHash> {
@@ -221,14 +219,15 @@ impl StaticToken {
         &self.secret
     }
 
-    /// Returns the line for the file. The principal must be one word.
-    pub fn line(&self, principal: &str, roles: &BTreeSet<Role>) -> String {
+    /// Returns the line for the file. The principal and the ids of the users must be one word each.
+    pub fn line(&self, principal: &str, roles: &BTreeSet<Role>, users: &NamedUsers) -> String {
         let mut line = "sha256:".to_owned();
         for byte in hash(&self.secret) {
             write!(line, "{byte:02x}").expect("writing to a string does not fail");
         }
         let roles: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
-        format!("{line} {principal} {}", roles.join(","))
+        let users = if *users == NamedUsers::Nobody { String::new() } else { format!(" users={users}") };
+        format!("{line} {principal} {}{users}", roles.join(","))
     }
 }
 

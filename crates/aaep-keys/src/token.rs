@@ -1,12 +1,12 @@
 //! Signed bearer tokens (RFC 7519): created for clients, verified by servers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use aaep_proto::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Identity, JwsError, KeyError, KeySet, Role, SigningKey};
+use crate::{Identity, JwsError, KeyError, KeySet, NamedUsers, ParseUsersError, Role, SigningKey, UserId};
 
 /// The longest token in bytes: what common servers accept in one header.
 pub const TOKEN_BYTES: usize = 16 * 1024;
@@ -133,7 +133,9 @@ impl TokenVerifier {
         let names = claims.roles.iter().flat_map(OneOrMany::iter).map(String::as_str);
         let scopes = claims.scope.iter().flat_map(|scope| scope.split_ascii_whitespace());
         let roles = names.chain(scopes).filter_map(|name| name.parse().ok()).collect();
-        Ok(Identity { principal, roles, expires: Some(expires) })
+        let users =
+            claims.users.map_or(Ok(NamedUsers::Nobody), UsersClaim::parse).map_err(|_| TokenError::Malformed)?;
+        Ok(Identity { principal, roles, users, expires: Some(expires) })
     }
 
     /// Returns when connections that are opened with the token now must end: at its expiry, or at the end of the allowed
@@ -168,6 +170,51 @@ struct Claims {
     aud: Option<OneOrMany>,
     roles: Option<OneOrMany>,
     scope: Option<String>,
+    users: Option<UsersClaim>,
+}
+
+/// The claim `users`: `"*"`, a list of names, or an object with the roles for each name.
+#[derive(Deserialize, Serialize)]
+#[serde(untagged)]
+enum UsersClaim {
+    One(String),
+    Names(Vec<String>),
+    Roles(BTreeMap<String, Vec<String>>),
+}
+
+impl UsersClaim {
+    fn parse(self) -> Result<NamedUsers, ParseUsersError> {
+        let user = |name: &str| name.parse::<UserId>().map_err(ParseUsersError::User);
+        match self {
+            UsersClaim::One(everybody) if everybody == "*" => Ok(NamedUsers::Everybody),
+            UsersClaim::One(name) => NamedUsers::listed([(user(&name)?, None)]),
+            UsersClaim::Names(names) => {
+                let named = names.iter().map(|name| Ok((user(name)?, None)));
+                NamedUsers::listed(named.collect::<Result<Vec<_>, _>>()?)
+            }
+            UsersClaim::Roles(named) => {
+                let named = named.iter().map(|(name, roles)| {
+                    let roles = roles.iter().map(|role| role.parse()).collect::<Result<BTreeSet<Role>, _>>();
+                    Ok((user(name)?, Some(roles.map_err(ParseUsersError::Role)?)))
+                });
+                NamedUsers::listed(named.collect::<Result<Vec<_>, _>>()?)
+            }
+        }
+    }
+
+    fn of(users: &NamedUsers, all: &BTreeSet<Role>) -> Option<UsersClaim> {
+        let NamedUsers::Listed(listed) = users else {
+            return (*users == NamedUsers::Everybody).then(|| UsersClaim::One("*".to_owned()));
+        };
+        if listed.values().all(Option::is_none) {
+            return Some(UsersClaim::Names(listed.keys().map(UserId::to_string).collect()));
+        }
+        let names = |roles: &BTreeSet<Role>| roles.iter().map(Role::to_string).collect();
+        let entry = |(user, roles): (&UserId, &Option<BTreeSet<Role>>)| {
+            (user.to_string(), names(roles.as_ref().unwrap_or(all)))
+        };
+        Some(UsersClaim::Roles(listed.iter().map(entry).collect()))
+    }
 }
 
 #[derive(Deserialize)]
@@ -197,7 +244,8 @@ impl OneOrMany {
 /// use aaep_proto::time::Timestamp;
 /// let token = NewToken {
 ///     subject: "reader".into(), issuer: "me".into(), audience: "aaep".into(), roles: [Role::Subscribe].into(),
-///     issued_at: Timestamp::from_millis(1_779_632_531_000), lifetime_seconds: 60,
+///     users: "ada".parse().expect("one user"), issued_at: Timestamp::from_millis(1_779_632_531_000),
+///     lifetime_seconds: 60,
 /// };
 /// assert_eq!(token.sign(&SigningKey::generate(Algorithm::EdDsa)?)?.split('.').count(), 3);
 /// # Ok::<(), aaep_keys::KeyError>(())
@@ -212,6 +260,8 @@ pub struct NewToken {
     pub audience: String,
     /// The roles of the subject.
     pub roles: BTreeSet<Role>,
+    /// The users that the subject may act for, besides itself (`users`).
+    pub users: NamedUsers,
     /// When it was issued (`iat`).
     pub issued_at: Timestamp,
     /// Its lifetime in seconds, which gives the expiry (`exp`).
@@ -226,6 +276,8 @@ struct NewClaims<'a> {
     iat: i64,
     exp: i64,
     roles: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    users: Option<UsersClaim>,
 }
 
 impl NewToken {
@@ -239,6 +291,7 @@ impl NewToken {
             iat,
             exp: iat.saturating_add(i64::from(self.lifetime_seconds)),
             roles: self.roles.iter().map(|role| role.as_str()).collect(),
+            users: UsersClaim::of(&self.users, &self.roles),
         };
         key.sign("JWT", &serde_json::to_vec(&claims).expect("claims are strings and numbers"))
     }

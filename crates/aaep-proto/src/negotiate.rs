@@ -6,8 +6,11 @@ mod extensions;
 
 use serde_json::Map;
 
-pub use extensions::{CANCELLATION_PREFIX, CANCELLATION_URI, MORE_TIME_PREFIX, MORE_TIME_URI, MoreTime};
-use extensions::{agree_cancellation, agree_more_time, more_time_object, note_missing_replies};
+pub use extensions::{
+    CANCELLATION_PREFIX, CANCELLATION_URI, MORE_TIME_PREFIX, MORE_TIME_URI, MoreTime, USERS_PREFIX, USERS_URI,
+    requested_user,
+};
+use extensions::{agree_cancellation, agree_more_time, check_same_user, more_time_object, note_missing_replies};
 
 use crate::filter::EventFilter;
 use crate::language::LanguageTag;
@@ -151,7 +154,14 @@ pub fn negotiate(request: &SubscriptionRequest, offer: &Offer, open: usize) -> R
 
 /// Decides about a change of terms; what the change does not name stays (5.7.1).
 pub fn renegotiate(terms: &Terms, changes: &Capabilities, offer: &Offer) -> Result<Agreement, Rejection> {
+    if offers_users(offer) {
+        check_same_user(&terms.requested, changes)?;
+    }
     agree(merge(terms.requested.clone(), changes), offer)
+}
+
+fn offers_users(offer: &Offer) -> bool {
+    offer.extensions.iter().any(|(prefix, _)| prefix == USERS_PREFIX)
 }
 
 /// Decides again about what was asked for before, by what is offered now.
@@ -225,6 +235,11 @@ fn agree(requested: Capabilities, offer: &Offer) -> Result<Agreement, Rejection>
     if agree_cancellation(&requested, &mut notes) {
         honored.extensions.insert(CANCELLATION_PREFIX.into(), Map::new());
     }
+    if let Some(user) = requested_user(&requested)? {
+        // Whether the subscriber may is decided by its credentials, before this.
+        let user = Map::from_iter([("user".to_owned(), user.into())]);
+        honored.extensions.insert(USERS_PREFIX.into(), user);
+    }
     note_missing_replies(asked, &mut notes);
     let filter = EventFilter::new(honored.fields.event_filters.as_ref());
     let terms = Terms { requested, honored, filter, more_time: more_time.unwrap_or(MoreTime::NONE) };
@@ -254,6 +269,9 @@ fn without_unknown_extensions(mut requested: Capabilities, offer: &Offer) -> Cap
     requested.extensions.retain(|prefix, _| offer.extensions.iter().any(|(known, _)| known == prefix));
     if let Some(cancellation) = requested.extensions.get_mut(CANCELLATION_PREFIX) {
         cancellation.clear();
+    }
+    if let Some(users) = requested.extensions.get_mut(USERS_PREFIX) {
+        users.retain(|name, _| name == "user");
     }
     if let Some(more_time) = requested.extensions.get_mut(MORE_TIME_PREFIX) {
         more_time.retain(|name, value| ["factor", "minimum_seconds"].contains(&name.as_str()) && value.is_number());

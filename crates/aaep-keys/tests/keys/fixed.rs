@@ -1,7 +1,7 @@
 //! Tokens from a file.
 
 use aaep_keys::static_tokens::{LineProblem, TOKENS};
-use aaep_keys::{ParseRoleError, Role, StaticToken, StaticTokens, TokenFileError};
+use aaep_keys::{NamedUsers, ParseRoleError, Role, StaticToken, StaticTokens, TokenFileError};
 
 fn line_fault(text: &str) -> (usize, LineProblem) {
     match StaticTokens::parse(text) {
@@ -34,7 +34,7 @@ fn new_token_is_valid_and_its_line_does_not_contain_it() {
     let (one, two) = (StaticToken::generate().unwrap(), StaticToken::generate().unwrap());
     assert_ne!(one.secret(), two.secret());
     assert!(one.secret().len() >= 43);
-    let line = one.line("hall", &[Role::Reply, Role::Subscribe].into());
+    let line = one.line("hall", &[Role::Reply, Role::Subscribe].into(), &NamedUsers::Nobody);
     assert!(!line.contains(one.secret()) && line.ends_with(" hall subscribe,reply"), "{line}");
     let tokens = StaticTokens::parse(&line).unwrap();
     assert_eq!(tokens.find(one.secret()).unwrap().principal, "hall");

@@ -1,7 +1,7 @@
 //! Signed tokens: the identity they give, and every reason to reject them.
 
 use aaep_keys::token::{MAX_LEEWAY_SECONDS, TOKEN_BYTES};
-use aaep_keys::{Algorithm, Identity, JwsError, NewToken, Role, SigningKey, TokenError, TokenVerifier};
+use aaep_keys::{Algorithm, Identity, JwsError, NamedUsers, NewToken, Role, SigningKey, TokenError, TokenVerifier};
 use jsonwebtoken::{EncodingKey, Header};
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn code(claims: &Value) -> &'static str {
 #[test]
 fn valid_token_gives_the_identity() {
     let expires = claims()["exp"].as_i64().map(at);
-    let expected = Identity { principal: "reader-7".into(), roles: [Role::Subscribe, Role::Reply].into(), expires };
+    let expected = Identity { expires, ..Identity::new("reader-7", [Role::Subscribe, Role::Reply]) };
     for algorithm in Algorithm::ALL {
         let token = other(key(algorithm), &header(key(algorithm)), &claims());
         assert_eq!(verifier().verify(&token, at(NOW)), Ok(expected.clone()));
@@ -59,6 +59,7 @@ fn created_tokens_are_accepted_until_they_expire() {
         issuer: "https://id.example".into(),
         audience: "aaep".into(),
         roles: [Role::Produce].into(),
+        users: NamedUsers::Nobody,
         issued_at: at(NOW),
         lifetime_seconds: 60,
     };
@@ -238,4 +239,31 @@ fn signature_is_checked_before_the_claims() {
     let thief = SigningKey::generate(Algorithm::Es256).unwrap();
     let token = other(&thief, &header(key(Algorithm::Es256)), &json!({"exp": 0}));
     assert_eq!(verifier().verify(&token, at(NOW)), Err(TokenError::Signature(JwsError::BadSignature)));
+}
+
+#[test]
+fn users_of_created_tokens_are_read_back() {
+    for users in ["", "*", "ada,ben", "ada:subscribe,ben:reply+subscribe"] {
+        let users: NamedUsers = if users.is_empty() { NamedUsers::Nobody } else { users.parse().unwrap() };
+        let token = NewToken {
+            subject: "carol".into(),
+            issuer: "https://id.example".into(),
+            audience: "aaep".into(),
+            roles: [Role::Subscribe, Role::Reply].into(),
+            users: users.clone(),
+            issued_at: at(NOW),
+            lifetime_seconds: 60,
+        };
+        let identity = verifier().verify(&token.sign(key(Algorithm::Es256)).unwrap(), at(NOW)).unwrap();
+        assert_eq!(identity.users, users);
+    }
+}
+
+#[test]
+fn token_with_users_that_cannot_be_read_is_rejected() {
+    for users in [json!(7), json!([]), json!(["*"]), json!([""]), json!({"ada": ["owner"]}), json!({"ada": "reply"})] {
+        let mut claims = claims();
+        claims["users"] = users.clone();
+        assert_eq!(code(&claims), "malformed-claims", "{users}");
+    }
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::message::{Capabilities, CapabilityFields};
+use super::Rejection;
+use crate::message::{Capabilities, CapabilityFields, ReasonCode};
 
 /// The extension capability by which a subscriber asks for more time to answer; see `docs/reference/more-time.md`.
 pub const MORE_TIME_PREFIX: &str = "more_time";
@@ -14,6 +15,43 @@ pub const MORE_TIME_URI: &str = "urn:aaep:extension:more-time:1";
 pub const CANCELLATION_PREFIX: &str = "cancellation";
 /// Its vocabulary.
 pub const CANCELLATION_URI: &str = "urn:aaep:extension:cancellation:1";
+
+/// The extension capability that names the user whom a subscription is for, if it is not the subscriber's own; see
+/// `docs/reference/users.md`.
+pub const USERS_PREFIX: &str = "users";
+/// Its vocabulary.
+pub const USERS_URI: &str = "urn:aaep:extension:users:1";
+
+/// Returns the user whom a subscription should be for, or `None` if the capabilities name none.
+///
+/// ```
+/// use aaep_proto::message::Capabilities;
+/// use aaep_proto::negotiate::requested_user;
+/// let capabilities: Capabilities = serde_json::from_str(r#"{"users": {"user": "ada"}}"#)?;
+/// assert_eq!(requested_user(&capabilities), Ok(Some("ada")));
+/// let malformed: Capabilities = serde_json::from_str(r#"{"users": {}}"#)?;
+/// assert!(requested_user(&malformed).is_err());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn requested_user(capabilities: &Capabilities) -> Result<Option<&str>, Rejection> {
+    let Some(users) = capabilities.extensions.get(USERS_PREFIX) else { return Ok(None) };
+    match users.get("user").and_then(Value::as_str) {
+        Some(user) => Ok(Some(user)),
+        None => Err(Rejection::new(
+            ReasonCode::CapabilitiesIncompatible,
+            r#"users: name one user, such as {"user": "ada"}, or leave it out."#,
+        )),
+    }
+}
+
+/// Rejects a change of terms that names another user: a subscription belongs to one user.
+pub(super) fn check_same_user(requested: &Capabilities, changes: &Capabilities) -> Result<(), Rejection> {
+    if !changes.extensions.contains_key(USERS_PREFIX) || requested_user(requested)? == requested_user(changes)? {
+        return Ok(());
+    }
+    let message = "users: a subscription stays with its user. Open another subscription for another user.";
+    Err(Rejection::new(ReasonCode::CapabilitiesIncompatible, message))
+}
 
 /// Extends timeouts for users who need more time (6.4.2, WCAG 2.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,8 +48,8 @@ impl ClientCertificate {
     fn of(chain: &[CertificateDer<'_>]) -> Option<Arc<ClientCertificate>> {
         let print = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, chain.first()?);
         let hex: String = print.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        let roles = [Role::Subscribe, Role::Reply, Role::Produce].into();
-        let identity = Arc::new(Identity { principal: format!("cert:{hex}"), roles, expires: None });
+        let roles = [Role::Subscribe, Role::Reply, Role::Produce];
+        let identity = Arc::new(Identity::new(format!("cert:{hex}"), roles));
         let chain = chain.iter().cloned().map(CertificateDer::into_owned).collect();
         Some(Arc::new(ClientCertificate { identity, chain }))
     }

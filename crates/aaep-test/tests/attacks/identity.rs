@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use aaep_keys::{Algorithm, KeySet, NewToken, Role, SigningKey};
+use aaep_keys::{Algorithm, KeySet, NamedUsers, NewToken, Role, SigningKey};
 use aaep_proto::time::Timestamp;
 use aaep_test::{Serving, aaep, soon, until};
 use futures_util::{SinkExt, StreamExt};
@@ -62,6 +62,7 @@ impl TestServer {
             issuer: "aaep".into(),
             audience: "aaep".into(),
             roles: [Role::Subscribe, Role::Reply, Role::Produce].into(),
+            users: NamedUsers::Nobody,
             issued_at: Timestamp::from_millis(millis()),
             lifetime_seconds,
         };

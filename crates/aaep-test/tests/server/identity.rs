@@ -1,7 +1,7 @@
 //! Authentication and authorization: tokens, roles, and forged replies.
 
 use aaep::transport::ReplyRejection;
-use aaep_keys::{Algorithm, KeySet, NewToken, Role, SigningKey};
+use aaep_keys::{Algorithm, KeySet, NamedUsers, NewToken, Role, SigningKey};
 use aaep_proto::time::Timestamp;
 use aaep_server::{Config, RunningServer};
 use hyper::{Method, StatusCode};
@@ -59,6 +59,7 @@ fn token(issued_at: Timestamp) -> NewToken {
         issuer: ISSUER.into(),
         audience: "aaep".into(),
         roles: [Role::Subscribe, Role::Reply].into(),
+        users: NamedUsers::Nobody,
         issued_at,
         lifetime_seconds: 3600,
     }
