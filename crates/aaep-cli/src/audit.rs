@@ -3,10 +3,10 @@
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use aaep::AuditRecord;
+use aaep_keys::Identity;
 use aaep_proto::id::SessionId;
 use aaep_proto::time::Timestamp;
-use aaep_store::{Audit, AuditQuery, PermitUse};
+use aaep_store::{Audit, AuditQuery, Decided, PermitUse};
 use serde_json::json;
 
 use crate::CommandStatus;
@@ -21,6 +21,7 @@ use crate::output::fail;
 #[command(after_long_help = "\
 Examples:
   aaep audit --data /var/lib/aaep
+  aaep audit --data /var/lib/aaep --user ada
   aaep audit --data /var/lib/aaep --since 2026-05-24T00:00:00Z --csv > decisions.csv")]
 pub(crate) struct AuditArgs {
     /// Data directory of the server
@@ -32,6 +33,9 @@ pub(crate) struct AuditArgs {
     /// Only decisions of this session
     #[arg(long, value_name = "ID")]
     session: Option<SessionId>,
+    /// Only decisions for this user
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
     /// Print one JSON object per line
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -40,7 +44,7 @@ pub(crate) struct AuditArgs {
     csv: bool,
 }
 
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 15] = [
     "decided_at",
     "verdict",
     "decision",
@@ -55,10 +59,11 @@ const COLUMNS: [&str; 14] = [
     "call",
     "permit_used",
     "tool_status",
+    "user",
 ];
 
 pub(crate) fn run(args: &AuditArgs) -> io::Result<CommandStatus> {
-    let query = AuditQuery { since: args.since, session: args.session.clone() };
+    let query = AuditQuery { since: args.since, session: args.session.clone(), user: args.user.clone() };
     let audit = match Audit::open(&args.data) {
         Ok(audit) => audit,
         Err(error) => return Ok(fail(error)),
@@ -69,13 +74,13 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<CommandStatus> {
     }
     let mut written = Ok(());
     let mut count = 0u64;
-    let read = audit.read(&query, |record, used| {
+    let read = audit.read(&query, |decided| {
         count += 1;
         if written.is_ok() {
             written = match (args.json, args.csv) {
-                (true, _) => writeln!(out, "{}", as_json(&record, &used)),
-                (_, true) => writeln!(out, "{}", as_csv(&record, &used)),
-                _ => writeln!(out, "{}", as_line(&record, &used)),
+                (true, _) => writeln!(out, "{}", as_json(&decided)),
+                (_, true) => writeln!(out, "{}", as_csv(&decided)),
+                _ => writeln!(out, "{}", as_line(&decided)),
             };
         }
     });
@@ -91,7 +96,9 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<CommandStatus> {
 }
 
 /// Formats a decision as one line that reads like a sentence; columns are hard to follow with a screen reader.
-fn as_line(record: &AuditRecord, used: &PermitUse) -> String {
+fn as_line(decided: &Decided<'_>) -> String {
+    let Decided { user, record, permit: used } = decided;
+    let user = if *user == Identity::LOCAL { String::new() } else { format!(" for {}", without_controls(user)) };
     let who = record.principal.as_deref().map(|who| format!(" by {}", without_controls(who))).unwrap_or_default();
     let used = match used {
         PermitUse::Unused => String::new(),
@@ -100,11 +107,13 @@ fn as_line(record: &AuditRecord, used: &PermitUse) -> String {
         PermitUse::Completed(status) => format!(", permission used, the tool ended with {}", without_controls(status)),
     };
     let what = without_controls(&record.shown);
-    format!("{}  {}{who}{used}  {what}  {}", record.decided_at, record.resolution.as_str(), record.session_id)
+    format!("{}  {}{user}{who}{used}  {what}  {}", record.decided_at, record.resolution.as_str(), record.session_id)
 }
 
-fn as_json(record: &AuditRecord, used: &PermitUse) -> serde_json::Value {
+fn as_json(decided: &Decided<'_>) -> serde_json::Value {
+    let Decided { user, record, permit: used } = decided;
     let mut value = serde_json::to_value(record).unwrap_or_default();
+    value["user"] = json!(user);
     value["permit_used"] = json!(*used != PermitUse::Unused);
     value["tool_status"] = match used {
         PermitUse::Completed(status) => json!(status),
@@ -113,8 +122,8 @@ fn as_json(record: &AuditRecord, used: &PermitUse) -> serde_json::Value {
     value
 }
 
-fn as_csv(record: &AuditRecord, used: &PermitUse) -> String {
-    let value = as_json(record, used);
+fn as_csv(decided: &Decided<'_>) -> String {
+    let value = as_json(decided);
     let cell = |name: &&str| match &value[*name] {
         serde_json::Value::Null => String::new(),
         serde_json::Value::String(text) => quote_cell(text),
@@ -139,7 +148,11 @@ fn quote_cell(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn record() -> AuditRecord {
+    fn decided(user: &str, permit: PermitUse) -> Decided<'_> {
+        Decided { user, record: record(), permit }
+    }
+
+    fn record() -> aaep::AuditRecord {
         serde_json::from_value(json!({"reply_token": "rpl_1", "session_id": "sess_1",
             "asked_at": "2026-05-24T14:00:00Z", "decided_at": "2026-05-24T14:01:00Z", "verdict": "accepted",
             "decision": "accept", "principal": "user", "decided_by": null, "subscription_id": "sub_1",
@@ -157,16 +170,16 @@ mod tests {
             (completed("error"), ", permission used, the tool ended with error"),
         ] {
             let expected = format!("2026-05-24T14:01:00Z  accepted by user{says}  =Send \"500\", now  sess_1");
-            assert_eq!(as_line(&record(), &used), expected);
+            assert_eq!(as_line(&decided("local", used)), expected);
         }
-        assert_eq!(as_json(&record(), &PermitUse::Unused)["permit_used"], json!(false));
-        let used = as_json(&record(), &PermitUse::Used);
+        assert_eq!(as_json(&decided("local", PermitUse::Unused))["permit_used"], json!(false));
+        let used = as_json(&decided("local", PermitUse::Used));
         assert_eq!((&used["permit_used"], &used["tool_status"]), (&json!(true), &json!(null)));
-        let csv = as_csv(&record(), &completed("success"));
+        let csv = as_csv(&decided("local", completed("success")));
         assert!(
             csv.starts_with("\"2026-05-24T14:01:00Z\",\"accepted\",\"accept\",\"'=Send \"\"500\"\", now\","),
             "{csv}"
         );
-        assert!(csv.ends_with(",true,\"success\"") && csv.lines().count() == 1, "{csv}");
+        assert!(csv.ends_with(",true,\"success\",\"local\"") && csv.lines().count() == 1, "{csv}");
     }
 }

@@ -62,6 +62,5 @@ pub(crate) fn run(args: ServeArgs) -> io::Result<CommandStatus> {
 
 /// Starts a server with the agent endpoints.
 async fn open(config: Config, inherited: InheritedListeners) -> Result<RunningServer, ConfigError> {
-    let producer = Server::durable_producer(&config)?;
-    Server::new(config, producer).with_agents().with_listeners(inherited).start().await
+    Server::for_users(config)?.with_listeners(inherited).start().await
 }

@@ -47,20 +47,42 @@ pub(crate) enum FrameClass {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct FrameMeter(Arc<AtomicUsize>);
+pub struct FrameMeter(Arc<MeterState>);
+
+#[derive(Debug, Default)]
+struct MeterState {
+    bytes: AtomicUsize,
+    /// Counts the same bytes, and those of other meters.
+    total: Option<FrameMeter>,
+}
 
 impl FrameMeter {
+    /// Creates a meter whose bytes count in this one too.
+    ///
+    /// ```
+    /// let total = aaep_proto::frame::FrameMeter::default();
+    /// let one = total.part();
+    /// assert_eq!((one.bytes(), total.bytes()), (0, 0));
+    /// ```
+    #[must_use]
+    pub fn part(&self) -> FrameMeter {
+        FrameMeter(Arc::new(MeterState { bytes: AtomicUsize::new(0), total: Some(self.clone()) }))
+    }
+
     /// About how many bytes frames and text occupy.
     pub fn bytes(&self) -> usize {
-        self.0.load(Relaxed)
+        self.0.bytes.load(Relaxed)
     }
 
     /// Records that the text that waits for a subscription has changed its size, in bytes.
     pub(crate) fn resize(&self, before: usize, after: usize) {
         if after >= before {
-            self.0.fetch_add(after - before, Relaxed);
+            self.0.bytes.fetch_add(after - before, Relaxed);
         } else {
-            self.0.fetch_sub(before - after, Relaxed);
+            self.0.bytes.fetch_sub(before - after, Relaxed);
+        }
+        if let Some(total) = &self.0.total {
+            total.resize(before, after);
         }
     }
 }

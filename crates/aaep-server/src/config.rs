@@ -3,6 +3,7 @@
 mod layer;
 mod value;
 
+use aaep_keys::UserId;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,6 +45,9 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Web origins whose pages may use the server.
     pub origins: Vec<String>,
+    /// The user of peers that need no credentials because only the owner of the server can reach it: the local socket. Set it
+    /// to your own user if the server asks for credentials elsewhere.
+    pub local_user: String,
     /// Trusted proxies that terminate TLS for the server: addresses or networks. Their forwarding headers name the client
     /// of a request. Plain HTTP is then served to them on any address.
     pub behind_proxy: Vec<ProxyNetwork>,
@@ -73,6 +77,7 @@ impl Default for Config {
             languages: Vec::new(),
             hosts: Vec::new(),
             origins: Vec::new(),
+            local_user: aaep_keys::Identity::LOCAL.to_owned(),
             behind_proxy: Vec::new(),
             tls: None,
             auth: AuthConfig::default(),
@@ -178,12 +183,24 @@ pub struct Limits {
     pub subscriptions: usize,
     /// Concurrent subscriptions of one principal, if credentials are required.
     pub subscriptions_per_principal: usize,
+    /// Concurrent subscriptions for one user, whoever subscribes.
+    pub subscriptions_per_user: usize,
+    /// Concurrent agents.
+    pub agents: usize,
     /// Concurrent agents of one principal, if credentials are required.
     pub agents_per_principal: usize,
+    /// Concurrent sessions of all agents.
+    pub sessions: usize,
     /// Concurrent sessions of the agents of one principal; without credentials, of one agent.
     pub sessions_per_principal: usize,
+    /// Concurrent sessions for one user, whoever their agents are.
+    pub sessions_per_user: usize,
     /// Open questions of the agents of one principal; without credentials, of one agent.
     pub questions_per_principal: usize,
+    /// Open questions to one user, whoever asks.
+    pub questions_per_user: usize,
+    /// How long the state of a user stays in memory after the user's last session and subscription have ended.
+    pub idle_user_seconds: u64,
     /// Memory that peers can make the server use: one half for events that wait for readers, the other for subscriptions,
     /// sessions and incomplete messages.
     pub memory_bytes: usize,
@@ -215,9 +232,15 @@ impl Default for Limits {
             unauthenticated_per_address: None,
             subscriptions: 10_000,
             subscriptions_per_principal: 5_000,
+            subscriptions_per_user: 5_000,
+            agents: 10_000,
             agents_per_principal: 256,
+            sessions: 20_000,
             sessions_per_principal: 1024,
+            sessions_per_user: 1024,
             questions_per_principal: 1024,
+            questions_per_user: 1024,
+            idle_user_seconds: 60,
             memory_bytes: 192 << 20,
             memory_bytes_per_principal: 48 << 20,
             requests_per_second: 200,
@@ -398,6 +421,16 @@ impl Config {
         !self.behind_proxy.is_empty()
     }
 
+    /// Returns the user of the local socket.
+    pub(crate) fn local_user(&self) -> Result<UserId, ConfigError> {
+        self.local_user.parse().map_err(|error| ConfigError(format!("local_user: {error}")))
+    }
+
+    /// Returns whether peers need credentials.
+    pub(crate) fn requires_credentials(&self) -> bool {
+        self.auth.is_set() || self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some())
+    }
+
     /// Rejects a server behind a proxy that does not require tokens, even on a loopback address: the proxy lets other
     /// machines reach it, and their client certificates end at the proxy.
     fn check_proxy(&self) -> Result<(), ConfigError> {
@@ -440,6 +473,7 @@ impl Config {
                 "refusing to listen on {address}, which other machines can reach: add {missing}, or listen on 127.0.0.1"
             )));
         }
+        self.local_user()?;
         if self.auth.jwks.is_some() && (self.auth.issuer.is_empty() || self.auth.audience.is_empty()) {
             return Err(ConfigError(
                 "signed tokens need an issuer and an audience: set auth.issuer and auth.audience".into(),

@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 use crate::admission::throttle::{MessageThrottle, PacedSource};
 use crate::close::{Close, Violation};
-use crate::context::{ServerContext, stopped};
+use crate::context::{ServerContext, Subscribed, stopped};
 use crate::peer::Peer;
 
 /// Messages written at once. More would make a critical event wait behind them.
@@ -66,7 +66,7 @@ pub enum SubscribeMode {
     /// The first message requests a new subscription. The policy decides whether it survives a lost connection.
     New(ResumePolicy),
     /// The connection continues an existing subscription.
-    Resume(Link),
+    Resume(Subscribed),
 }
 
 /// Serves one connection until either side closes it, and returns the reason.
@@ -81,7 +81,7 @@ pub async fn serve_connection(
     let _open = context.metrics.connection(peer.transport);
     let subscribed = match mode {
         SubscribeMode::New(resume_policy) => handshake(context, peer, resume_policy, &mut source).await,
-        SubscribeMode::Resume(link) => Ok(link),
+        SubscribeMode::Resume(subscribed) => Ok(subscribed),
     };
     let close = match subscribed {
         Err(HandshakeFailure { rejection, close }) => {
@@ -92,7 +92,8 @@ pub async fn serve_connection(
             }
             close
         }
-        Ok(mut link) => {
+        Ok(Subscribed { mut link, peer, engine: _engine }) => {
+            let peer = &peer;
             let _held = peer.hold();
             let sender = link.sender();
             let close = tokio::select! {
@@ -135,7 +136,7 @@ async fn handshake(
     peer: &Peer,
     resume_policy: ResumePolicy,
     source: &mut impl Source,
-) -> Result<Link, HandshakeFailure> {
+) -> Result<Subscribed, HandshakeFailure> {
     let mut stopping = context.stopping.clone();
     let first = tokio::select! {
         first = tokio::time::timeout(context.limits.request(), first_message(source)) => first,

@@ -3,24 +3,27 @@
 use std::sync::Arc;
 
 use aaep::Producer;
+use aaep::id::SubscriptionId;
 use aaep::transport::{Link, Rejection, ResumePolicy};
-use aaep_keys::Role;
+use aaep_keys::{Role, UserId};
 use aaep_proto::message::{ReasonCode, SubscriptionRequest};
+use aaep_proto::negotiate::requested_user;
 use tokio::sync::watch;
 
 use crate::admission::Admission;
 use crate::admission::rate::RateLimiter;
 use crate::auth::Authenticator;
 use crate::config::Limits;
+use crate::engines::{EngineRef, Engines};
 use crate::metrics::Metrics;
 use crate::peer::Peer;
 use crate::proxy::TrustedProxies;
 use crate::published_manifest::PublishedManifest;
 
-/// State that all transports of one server share: the producer, the limits and the metrics.
+/// State that all transports of one server share: the engines of the users, the limits and the metrics.
 #[derive(Debug)]
 pub struct ServerContext {
-    pub(crate) producer: Producer,
+    pub(crate) engines: Arc<Engines>,
     pub(crate) limits: Limits,
     pub(crate) metrics: Metrics,
     pub(crate) rates: RateLimiter,
@@ -36,7 +39,10 @@ impl ServerContext {
     /// default limits.
     pub fn standalone(producer: Producer) -> ServerContext {
         let (stop, stopping) = watch::channel(false);
-        ServerContext { _stop: Some(stop), ..ServerContext::new(producer, Limits::default(), stopping) }
+        ServerContext {
+            _stop: Some(stop),
+            ..ServerContext::new(Engines::shared(producer), Limits::default(), stopping)
+        }
     }
 
     /// Replaces the limits.
@@ -48,10 +54,10 @@ impl ServerContext {
         self
     }
 
-    pub(crate) fn new(producer: Producer, limits: Limits, stopping: watch::Receiver<bool>) -> ServerContext {
+    pub(crate) fn new(engines: Arc<Engines>, limits: Limits, stopping: watch::Receiver<bool>) -> ServerContext {
         let rates = RateLimiter::new(limits.requests_per_second);
         let admission = Admission::shared(&limits);
-        ServerContext { producer, limits, metrics: Metrics::default(), rates, admission, stopping, _stop: None }
+        ServerContext { engines, limits, metrics: Metrics::default(), rates, admission, stopping, _stop: None }
     }
 
     /// Limits every principal separately, for a server whose peers authenticate.
@@ -60,13 +66,34 @@ impl ServerContext {
         self
     }
 
+    /// Returns the user whom a request is for: the one that it names, or the peer's own. The rejection is the same whether a
+    /// user does not exist or the peer may not subscribe for them.
+    fn user_of_request(&self, peer: &Peer, request: &SubscriptionRequest) -> Result<UserId, Rejection> {
+        let local = self.engines.local().user();
+        if !self.engines.is_per_user() {
+            return Ok(local.clone());
+        }
+        let own = if peer.is_local() { Some(local.clone()) } else { peer.identity.own_user() };
+        let user = match requested_user(&request.capabilities)? {
+            None => own.clone(),
+            Some(name) => name.parse().ok(),
+        };
+        let may = |user: &UserId| Some(user) == own.as_ref() || peer.identity.may_for(Role::Subscribe, user);
+        user.filter(may).ok_or_else(|| {
+            let message = "users: these credentials are for no such user. Name one that they are for, or leave it out.";
+            Rejection::new(ReasonCode::AuthorizationDenied, message)
+        })
+    }
+
     /// Opens a subscription for a peer on any transport, if its roles and quotas allow it.
     pub(crate) async fn admit(
         &self,
         peer: &Peer,
         request: SubscriptionRequest,
         resume_policy: ResumePolicy,
-    ) -> Result<Link, Rejection> {
+    ) -> Result<Subscribed, Rejection> {
+        let user = self.user_of_request(peer, &request)?;
+        let peer = &peer.for_user(&user);
         let denied = |message: &str| Err(Rejection::new(ReasonCode::AuthorizationDenied, message));
         if !peer.may(Role::Subscribe) {
             return denied("These credentials do not permit subscribing. Use others.");
@@ -77,8 +104,34 @@ impl ServerContext {
             return denied("supported_conformance_levels: these credentials do not permit replies. Ask for level 1.");
         }
         let request = peer.narrow_request(request);
-        self.subscribe(&request, peer, resume_policy).await
+        let engine = self.engines.get(&user).await.map_err(|_| {
+            let message = "The records of this user cannot be read at the moment. Try again later.";
+            Rejection::new(ReasonCode::TransportUnavailable, message)
+        })?;
+        let link = self.subscribe(&request, peer, &engine, resume_policy).await?;
+        Ok(Subscribed { link, peer: peer.clone(), engine })
     }
+
+    /// Resumes a subscription of a peer. Returns `None` if the peer has no such subscription.
+    pub(crate) async fn resume(&self, peer: &Peer, id: &SubscriptionId, last: Option<&str>) -> Option<Subscribed> {
+        let engine = self.engines.find_subscription(peer, id).await?;
+        let peer = peer.for_user(engine.user());
+        if !peer.may(Role::Subscribe) {
+            return None;
+        }
+        let link = engine.resume(id, peer.principal(), last).await?;
+        Some(Subscribed { link, peer, engine })
+    }
+}
+
+/// A subscription of a peer that was opened or resumed.
+#[derive(Debug)]
+pub struct Subscribed {
+    pub(crate) link: Link,
+    /// The peer, with the roles that it has for the user of the subscription.
+    pub(crate) peer: Peer,
+    /// The engine of that user, held for as long as the subscription has a connection.
+    pub(crate) engine: EngineRef,
 }
 
 /// State of the HTTP and gRPC handlers: the shared context, authentication and the published manifest.

@@ -167,11 +167,7 @@ impl GrpcService {
         };
         let last =
             metadata.get(metadata::LAST_EVENT_ID).and_then(|last| last.to_str().ok()).filter(|last| !last.is_empty());
-        let may = if peer.may(Role::Subscribe) {
-            self.0.context.producer.resume(&id, peer.principal(), last).await
-        } else {
-            None
-        };
+        let may = if peer.may(Role::Subscribe) { self.0.context.resume(peer, &id, last).await } else { None };
         // The status does not reveal whether the subscription exists and belongs to another principal.
         may.map(SubscribeMode::Resume).ok_or_else(|| Status::not_found("no such subscription; subscribe again"))
     }

@@ -27,6 +27,7 @@ mod close;
 mod config;
 pub mod connection;
 mod context;
+mod engines;
 mod forwarded;
 #[cfg(feature = "grpc")]
 mod grpc;
@@ -44,7 +45,7 @@ pub use close::{Close, Violation};
 pub use config::{
     AuthConfig, Config, ConfigError, DataConfig, Layer, Limits, LogConfig, SigningConfig, TlsConfig, Transports,
 };
-pub use context::ServerContext;
+pub use context::{ServerContext, Subscribed};
 pub use listeners::InheritedListeners;
 pub use metrics::Transport;
 pub use peer::Peer;

@@ -174,9 +174,16 @@ impl Metrics {
     }
 
     /// Returns all metrics as text.
-    pub(crate) fn render(&self, stats: &ProducerStats, replies: &ReplyStats, memory: &MemoryBudget) -> String {
+    pub(crate) fn render(
+        &self,
+        stats: &ProducerStats,
+        replies: &ReplyStats,
+        memory: &MemoryBudget,
+        users: usize,
+    ) -> String {
         let mut page = MetricsPage::default();
         let counts = &stats.counts;
+        page.gauge("aaep_users", "Users whose state is in memory.", users as u64);
         page.gauge("aaep_subscriptions", "Open subscriptions.", stats.subscribers.subscriptions as u64);
         let able = stats.subscribers.can_confirm as u64;
         page.gauge("aaep_subscriptions_that_can_confirm", "Subscriptions that can answer a confirmation.", able);

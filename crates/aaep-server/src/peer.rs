@@ -1,8 +1,9 @@
 //! The peer at the other end of a connection.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use aaep_keys::{Identity, Role};
+use aaep_keys::{Identity, Role, UserId};
 use aaep_proto::message::{Capabilities, Message, SubscriptionRequest};
 
 use crate::admission::connection_slots::{ConnectionSlot, SlotHold};
@@ -25,9 +26,25 @@ pub struct Peer {
 impl Peer {
     /// Creates the peer for endpoints that only this machine or this user can reach. It has every role.
     pub fn local(transport: Transport) -> Peer {
-        let roles = [Role::Subscribe, Role::Reply, Role::Audit, Role::Admin, Role::Produce].into();
-        let identity = Identity { principal: Identity::LOCAL.to_owned(), roles, expires: None };
+        let identity = Identity::new(Identity::LOCAL, Role::ALL);
         Peer { identity: Arc::new(identity), transport, credentials: None, slot: None }
+    }
+
+    /// Returns whether it needed no credentials.
+    pub(crate) fn is_local(&self) -> bool {
+        self.credentials.is_none()
+    }
+
+    /// Returns the peer with the roles that it has for a user. Peers without credentials have all of them.
+    pub(crate) fn for_user(&self, user: &UserId) -> Peer {
+        if self.is_local() {
+            return self.clone();
+        }
+        let roles: BTreeSet<Role> = Role::ALL.into_iter().filter(|role| self.identity.may_for(*role, user)).collect();
+        if roles == self.identity.roles {
+            return self.clone();
+        }
+        Peer { identity: Arc::new(Identity { roles, ..(*self.identity).clone() }), ..self.clone() }
     }
 
     /// Sets the slot of its connection.

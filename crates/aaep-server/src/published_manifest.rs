@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use aaep::Producer;
 use aaep_keys::{KeySet, SigningKey, sign_manifest};
 use aaep_proto::message::Manifest;
 use aaep_runtime::system_time;
 use tokio::time::Instant;
 
 use crate::config::{ConfigError, SigningConfig};
+use crate::engines::Engines;
 
 /// How long keys stay published after a rotation: a subscriber may request the keys after the rotation for a manifest that
 /// it received before.
@@ -61,8 +61,8 @@ impl PublishedManifest {
         signed.keys.iter().chain(others).cloned().collect::<KeySet>().to_jwks()
     }
 
-    /// Signs the manifest again if a key file has changed, and updates the producer.
-    pub(crate) async fn refresh(&self, producer: &Producer) {
+    /// Signs the manifest again if a key file has changed, and updates the engines.
+    pub(crate) async fn refresh(&self, engines: &Engines) {
         if self.lock().modified == self.modified() {
             return;
         }
@@ -75,8 +75,7 @@ impl PublishedManifest {
                     *current = signed;
                 }
                 tracing::info!("signed the manifest with a changed key");
-                // Fails only if the producer has ended.
-                let _ = producer.set_signed_manifest(jws).await;
+                engines.set_signed_manifest(jws).await;
             }
             Err(error) => {
                 // The previous signature stays in use.
@@ -125,7 +124,7 @@ mod tests {
         let (old, new) =
             (SigningKey::generate(Algorithm::Es256).unwrap(), SigningKey::generate(Algorithm::Es256).unwrap());
         old.write_new(&path).unwrap();
-        let producer = Producer::builder("banker").build();
+        let producer = aaep::Producer::builder("banker").build();
         let config = SigningConfig { key: Some(path.clone()), ..SigningConfig::default() };
         let published =
             PublishedManifest::new(producer.manifest(vec!["sse".to_owned()]).await.unwrap(), config).unwrap();
@@ -133,7 +132,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         new.write_new(&path).unwrap();
         published.lock().modified.clear();
-        published.refresh(&producer).await;
+        published.refresh(&Engines::shared(producer.clone())).await;
         let kids = || published.keys();
         assert!(kids().contains(old.kid()) && kids().contains(new.kid()), "{}", kids());
         let keys = KeySet::from_jwks(&kids()).unwrap();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use aaep::Producer;
 use aaep_proto::binding::{TransportKind, path};
 use aaep_proto::message::Manifest;
+use aaep_proto::negotiate::{USERS_PREFIX, USERS_URI};
 use axum::Router;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -17,6 +18,7 @@ use crate::auth::Authenticator;
 use crate::auth::tls::Certificates;
 use crate::config::{Config, ConfigError};
 use crate::context::{AppState, ServerContext, stopped};
+use crate::engines::{EngineFactory, Engines};
 use crate::http;
 use crate::http::listener::HttpListener;
 use crate::listeners::{BoundAddresses, ExtraListeners, InheritedListeners, listen_tcp};
@@ -52,12 +54,56 @@ pub struct ServerManifest {
 /// ```
 pub struct Server {
     config: Config,
-    producer: Producer,
+    engines: EngineSource,
     more: Router,
     agents: bool,
     fast_path: bool,
     free_port_if_taken: bool,
     inherited: InheritedListeners,
+}
+
+/// Where a server gets the engines of its users.
+enum EngineSource {
+    /// One producer, which belongs to one user.
+    Shared(Producer),
+    /// One for each user.
+    PerUser(EngineFactory),
+}
+
+impl EngineSource {
+    async fn open(self, config: &Config) -> Result<Arc<Engines>, ConfigError> {
+        match self {
+            EngineSource::Shared(producer) => Ok(Engines::shared(producer)),
+            EngineSource::PerUser(factory) => Engines::per_user(factory, &config.local_user()?)
+                .await
+                .map_err(|_| ConfigError("the store cannot be read; see the log".to_owned())),
+        }
+    }
+}
+
+/// Returns the builder of a user's producer on a server for many users.
+pub(crate) fn user_builder(config: &Config) -> aaep::Builder {
+    let mut offer = offer(config);
+    offer.max_subscriptions = config.limits.subscriptions_per_user.min(config.limits.subscriptions);
+    offer.extensions.push((USERS_PREFIX.to_owned(), USERS_URI.to_owned()));
+    Server::builder(config).offer(offer)
+}
+
+fn offer(config: &Config) -> aaep::Offer {
+    aaep::Offer {
+        max_subscriptions: config.limits.subscriptions,
+        signed_manifest: config.manifest.key.is_some(),
+        languages: config.languages.clone(),
+        ..aaep::Offer::default()
+    }
+}
+
+/// Opens the store of a configuration, if it has one. Reads files.
+#[cfg(feature = "store")]
+pub(crate) fn open_store(config: &Config) -> Result<Option<aaep_store::Store>, ConfigError> {
+    let Some(dir) = &config.data.dir else { return Ok(None) };
+    let retention = aaep_store::Retention { days: config.data.days, bytes: config.data.bytes };
+    aaep_store::Store::open(dir, retention).map(Some).map_err(|error| ConfigError(error.to_string()))
 }
 
 impl Server {
@@ -83,22 +129,17 @@ impl Server {
 
     #[cfg(feature = "store")]
     fn stored_producer(config: &Config, dir: &Path) -> Result<Producer, ConfigError> {
-        let retention = aaep_store::Retention { days: config.data.days, bytes: config.data.bytes };
-        let (store, restored) =
-            aaep_store::Store::open(dir, retention).map_err(|error| ConfigError(error.to_string()))?;
+        let Some(store) = open_store(config)? else { return Ok(Server::producer(config)) };
+        let opened = Arc::new(store).open_user(aaep_keys::Identity::LOCAL);
+        let (journal, restored) = opened.map_err(|error| ConfigError(error.to_string()))?;
         tracing::info!(dir = %dir.display(), sessions = restored.sessions.len(), questions = restored.questions.len(),
             subscriptions = restored.subscriptions.len(), "recovering from the journal");
-        Ok(Server::builder(config).journal(store, restored).build())
+        Ok(Server::builder(config).journal(journal, restored).build())
     }
 
     fn builder(config: &Config) -> aaep::Builder {
-        let offer = aaep::Offer {
-            max_subscriptions: config.limits.subscriptions,
-            signed_manifest: config.manifest.key.is_some(),
-            languages: config.languages.clone(),
-            ..aaep::Offer::default()
-        };
-        let builder = Producer::builder(&config.agent_id).offer(offer).max_queued_bytes(config.limits.memory_bytes / 2);
+        let builder =
+            Producer::builder(&config.agent_id).offer(offer(config)).max_queued_bytes(config.limits.memory_bytes / 2);
         match &config.agent_name {
             Some(name) => builder.name(name),
             None => builder,
@@ -122,11 +163,27 @@ impl Server {
         Ok(ServerManifest { manifest, signed })
     }
 
-    /// Creates a server for a producer.
+    /// Creates a server for a producer, which belongs to one user: everybody whose credentials the server accepts is, or acts
+    /// for, that user.
     pub fn new(config: Config, producer: Producer) -> Server {
+        Server::with_engines(config, EngineSource::Shared(producer))
+    }
+
+    /// Creates a server for many users. Its agents name the user of each session, and subscribers get the sessions of their
+    /// own user only. If the configuration requires no credentials, there is one user. Reads files.
+    pub fn for_users(config: Config) -> Result<Server, ConfigError> {
+        if !config.requires_credentials() {
+            let producer = Server::durable_producer(&config)?;
+            return Ok(Server::new(config, producer).with_agents());
+        }
+        let factory = EngineFactory::open(&config)?;
+        Ok(Server::with_engines(config, EngineSource::PerUser(factory)).with_agents())
+    }
+
+    fn with_engines(config: Config, engines: EngineSource) -> Server {
         Server {
             config,
-            producer,
+            engines,
             more: Router::new(),
             agents: false,
             fast_path: true,
@@ -168,7 +225,7 @@ impl Server {
 
     /// Opens all transports.
     pub async fn start(self) -> Result<RunningServer, ConfigError> {
-        let Server { mut config, producer, more, agents, fast_path, free_port_if_taken, mut inherited } = self;
+        let Server { mut config, engines, more, agents, fast_path, free_port_if_taken, mut inherited } = self;
         inherited.configure(&mut config)?;
         config.check()?;
         let authenticator = Arc::new(Authenticator::new(&config)?);
@@ -187,12 +244,13 @@ impl Server {
         let extra = ExtraListeners::open(&config, inherited).await?;
         let extra_addresses = extra.addresses.clone();
         let (stop, stopping) = watch::channel(false);
-        let context = ServerContext::new(producer.clone(), config.limits.clone(), stopping);
+        let engines = engines.open(&config).await?;
+        let context = ServerContext::new(engines.clone(), config.limits.clone(), stopping);
         let context = Arc::new(if authenticator.is_open() { context } else { context.with_principals() });
-        let manifest = producer.manifest(transport_names(&config, &extra)).await.map_err(producer_ended)?;
+        let manifest = engines.local().manifest(transport_names(&config, &extra)).await.map_err(producer_ended)?;
         let published = Arc::new(PublishedManifest::new(manifest, config.manifest.clone())?);
-        producer.set_signed_manifest(published.signed()).await.map_err(producer_ended)?;
-        producer.set_manifest_uri(manifest_uri(&config, address)).await.map_err(producer_ended)?;
+        engines.set_signed_manifest(published.signed()).await;
+        engines.set_manifest_uri(&manifest_uri(&config, address)).await;
         if authenticator.is_open() {
             tracing::info!("no credentials configured: every user of this machine may subscribe and reply");
         }
@@ -200,7 +258,7 @@ impl Server {
         let app = AppState { context: context.clone(), authenticator, published, proxies: proxies.clone() };
         tokio::spawn(reload_files(app.clone(), certificates.clone()));
         let mut tasks = extra.serve(&app, certificates.as_ref()).await?;
-        let agents = agents.then(|| AgentRegistry::new(producer.clone(), &config, &context.admission));
+        let agents = agents.then(|| AgentRegistry::new(engines, &config, &context.admission));
         let router = http::router(app, &config.transports, agents, more);
         let http = HttpListener { context: context.clone(), router, tls, proxies, fast_path };
         tasks.push(tokio::spawn(http.run(listener)));
@@ -248,7 +306,7 @@ async fn reload_files(app: AppState, certificates: Option<Arc<Certificates>>) {
             _ = interval.tick() => {}
             () = stopped(&mut stopping) => return,
         }
-        app.published.refresh(&app.context.producer).await;
+        app.published.refresh(&app.context.engines).await;
         app.authenticator.credentials().refresh();
         if let Some(certificates) = &certificates {
             certificates.refresh();
@@ -289,16 +347,16 @@ impl RunningServer {
         format!("{scheme}://{}", self.address)
     }
 
-    /// The producer that is served.
+    /// The producer that is served; on a server for many users, that of the local user.
     pub fn producer(&self) -> &Producer {
-        &self.context.producer
+        self.context.engines.local()
     }
 
     /// Shuts down gracefully: ends sessions, then subscriptions, then connections, each with its reason, within
     /// `limits.shutdown_seconds`.
     pub async fn stop(self, summary: &str) {
         let grace = self.config.limits.shutdown();
-        self.context.producer.shut_down(grace, summary).await;
+        self.context.engines.shut_down(grace, summary).await;
         // An error means that no task is left to notify.
         let _ = self.stop.send(true);
         for task in self.tasks {

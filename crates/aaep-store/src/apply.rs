@@ -12,8 +12,8 @@ use aaep_proto::message::{CoreType, Decision, Event};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::calls;
-use crate::checksum;
 use crate::schema::{ENDING, EVENT, FINISHED, OPEN, PERMITTED, SETTLED, SPENT, TEXT};
+use crate::users;
 
 /// An error while rows are written.
 pub(crate) type WriteError = Box<dyn std::error::Error + Send + Sync>;
@@ -23,15 +23,27 @@ pub(crate) type WriteError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) struct LogWriter {
     /// The number of the last record.
     pub(crate) last: i64,
-    /// Sessions that go on, with the number of their first record.
-    pub(crate) live: BTreeMap<SessionId, (i64, SessionSnapshot)>,
+    /// Sessions that go on.
+    pub(crate) live: BTreeMap<SessionId, LiveSession>,
     /// Checksums of all active rows, by table and key.
-    pub(crate) sums: BTreeMap<(char, String), i64>,
+    sums: BTreeMap<(char, String), i64>,
+    /// The sum of these checksums.
+    total: i64,
     dirty: BTreeSet<SessionId>,
+}
+
+/// A session that goes on.
+#[derive(Debug)]
+pub(crate) struct LiveSession {
+    pub(crate) user: i64,
+    /// The number of its first record.
+    pub(crate) first: i64,
+    pub(crate) state: SessionSnapshot,
 }
 
 /// A record of the log that has no number yet.
 struct NewRecord<'a> {
+    user: i64,
     at: i64,
     kind: i64,
     session: &'a SessionId,
@@ -43,7 +55,19 @@ struct NewRecord<'a> {
 impl LogWriter {
     /// Returns the sum of the checksums of all active rows.
     pub(crate) fn total(&self) -> i64 {
-        self.sums.values().fold(0, |total, sum| total.wrapping_add(*sum))
+        self.total
+    }
+
+    /// Sets the checksum of an active row.
+    pub(crate) fn set_sum(&mut self, table: char, key: String, sum: i64) {
+        let before = self.sums.insert((table, key), sum).unwrap_or(0);
+        self.total = self.total.wrapping_sub(before).wrapping_add(sum);
+    }
+
+    /// Removes the checksum of a row that is no longer active.
+    fn remove_sum(&mut self, table: char, key: String) {
+        let before = self.sums.remove(&(table, key)).unwrap_or(0);
+        self.total = self.total.wrapping_sub(before);
     }
 
     /// Returns the number of the next record.
@@ -52,9 +76,15 @@ impl LogWriter {
         self.last
     }
 
-    pub(crate) fn apply(&mut self, to: &Connection, entry: &JournalEntry, at: i64) -> Result<(), WriteError> {
+    pub(crate) fn apply(
+        &mut self,
+        to: &Connection,
+        user: i64,
+        entry: &JournalEntry,
+        at: i64,
+    ) -> Result<(), WriteError> {
         match entry {
-            JournalEntry::Event(event) => self.event(to, event, at),
+            JournalEntry::Event(event) => self.event(to, user, event, at),
             JournalEntry::Named(session, origin) => {
                 self.change(session, |state| state.origin = Some(origin.clone()));
                 Ok(())
@@ -65,38 +95,38 @@ impl LogWriter {
             }
             JournalEntry::Text(session, output, position, text) => {
                 let position = i64::try_from(*position)?;
-                let record = NewRecord { at, kind: TEXT, session, output: Some(output), position, body: text };
+                let record = NewRecord { user, at, kind: TEXT, session, output: Some(output), position, body: text };
                 Ok(self.append(to, &record)?)
             }
-            JournalEntry::Finished(session, output) => self.finish(to, at, session, output),
-            JournalEntry::Asked(asked) => self.ask(to, asked),
-            JournalEntry::Decided(decided) => self.decide(to, decided),
+            JournalEntry::Finished(session, output) => self.finish(to, user, at, session, output),
+            JournalEntry::Asked(asked) => self.ask(to, user, asked),
+            JournalEntry::Decided(decided) => self.decide(to, user, decided),
             JournalEntry::Spent(token, call) => {
-                self.event(to, call, at)?;
+                self.event(to, user, call, at)?;
                 calls::begin(to, token, call)?;
                 self.spend(to, token)
             }
-            JournalEntry::Subscribed(subscriber) => self.subscribe(to, subscriber),
+            JournalEntry::Subscribed(subscriber) => self.subscribe(to, user, subscriber),
             JournalEntry::Held(id, held) => self.hold(to, id.as_str(), *held),
             JournalEntry::Unsubscribed(id) => {
                 to.prepare_cached("DELETE FROM subscriptions WHERE id = ?")?.execute([id.as_str()])?;
-                self.sums.remove(&('u', id.to_string()));
+                self.remove_sum('u', id.to_string());
                 Ok(())
             }
-            JournalEntry::Sent(event, reached) => self.sent(to, event, reached.as_ref()),
+            JournalEntry::Sent(event, reached) => self.sent(to, user, event, reached.as_ref()),
         }
     }
 
     /// Writes the sessions that the entries of a transaction changed, and the total checksum.
     pub(crate) fn write_checksums(&mut self, to: &Connection) -> Result<(), WriteError> {
-        let sql = "INSERT INTO sessions VALUES(?, ?, ?, ?)
+        let sql = "INSERT INTO sessions(id, first, body, sum, user) VALUES(?, ?, ?, ?, ?)
             ON CONFLICT(id) DO UPDATE SET first = excluded.first, body = excluded.body, sum = excluded.sum";
         for id in std::mem::take(&mut self.dirty) {
-            let Some((first, state)) = self.live.get(&id) else { continue };
+            let Some(LiveSession { user, first, state }) = self.live.get(&id) else { continue };
             let body = serde_json::to_string(state)?;
-            let sum = checksum::row(&[*first], &[id.as_str(), &body]);
-            to.prepare_cached(sql)?.execute(params![id.as_str(), first, body, sum])?;
-            self.sums.insert(('s', id.to_string()), sum);
+            let sum = users::checksum_of(*user, &[*first], &[id.as_str(), &body]);
+            to.prepare_cached(sql)?.execute(params![id.as_str(), first, body, sum, user])?;
+            self.set_sum('s', id.to_string(), sum);
         }
         let mut meta = to.prepare_cached("UPDATE meta SET value = ? WHERE key = ?")?;
         meta.execute(params![self.last, "last"])?;
@@ -113,44 +143,46 @@ impl LogWriter {
 
     /// Finishes the outputs that were open when the process ended.
     pub(crate) fn finish_outputs(&mut self, to: &Connection, at: i64) -> Result<(), WriteError> {
-        let open: Vec<(SessionId, OutputId)> = self
+        let open: Vec<(i64, SessionId, OutputId)> = self
             .live
             .iter()
-            .flat_map(|(id, (_, state))| state.outputs.keys().map(|output| (id.clone(), output.clone())))
+            .flat_map(|(id, live)| live.state.outputs.keys().map(|output| (live.user, id.clone(), output.clone())))
             .collect();
-        open.iter().try_for_each(|(session, output)| self.finish(to, at, session, output))
+        open.iter().try_for_each(|(user, session, output)| self.finish(to, *user, at, session, output))
     }
 
     fn change(&mut self, session: &SessionId, change: impl FnOnce(&mut SessionSnapshot)) {
-        if let Some((_, state)) = self.live.get_mut(session) {
-            change(state);
+        if let Some(live) = self.live.get_mut(session) {
+            change(&mut live.state);
             self.dirty.insert(session.clone());
         }
     }
 
     fn append(&mut self, to: &Connection, record: &NewRecord<'_>) -> rusqlite::Result<()> {
-        let NewRecord { at, kind, session, output, position, body } = *record;
+        let NewRecord { user, at, kind, session, output, position, body } = *record;
         let (seq, output) = (self.next(), output.map_or("", OutputId::as_str));
-        let sum = checksum::row(&[seq, at, kind, position], &[session.as_str(), output, body]);
-        let mut insert = to.prepare_cached("INSERT INTO log VALUES(?, ?, ?, ?, ?, ?, ?, ?)")?;
-        insert.execute(params![seq, at, kind, session.as_str(), output, position, body, sum])?;
+        let sum = users::checksum_of(user, &[seq, at, kind, position], &[session.as_str(), output, body]);
+        let sql = "INSERT INTO log(seq, at, kind, session, output, position, body, sum, user)
+            VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        let mut insert = to.prepare_cached(sql)?;
+        insert.execute(params![seq, at, kind, session.as_str(), output, position, body, sum, user])?;
         Ok(())
     }
 
-    fn event(&mut self, to: &Connection, event: &Event, at: i64) -> Result<(), WriteError> {
+    fn event(&mut self, to: &Connection, user: i64, event: &Event, at: i64) -> Result<(), WriteError> {
         calls::end(to, event)?;
         let session = &event.envelope.session_id;
         let ends = event.core_type().is_some_and(CoreType::is_terminal);
         let body = serde_json::to_string(event)?;
         let kind = if ends { ENDING } else { EVENT };
-        self.append(to, &NewRecord { at, kind, session, output: None, position: 0, body: &body })?;
+        self.append(to, &NewRecord { user, at, kind, session, output: None, position: 0, body: &body })?;
         if ends {
             self.end_permits(to, session)?;
             self.live.remove(session);
             to.prepare_cached("DELETE FROM sessions WHERE id = ?")?.execute([session.as_str()])?;
-            self.sums.remove(&('s', session.to_string()));
+            self.remove_sum('s', session.to_string());
         } else if let Some(state) = SessionSnapshot::begin(event) {
-            self.live.insert(session.clone(), (self.last, state));
+            self.live.insert(session.clone(), LiveSession { user, first: self.last, state });
             self.dirty.insert(session.clone());
         } else {
             self.change(session, |state| state.observe(event));
@@ -158,27 +190,41 @@ impl LogWriter {
         Ok(())
     }
 
-    fn finish(&mut self, to: &Connection, at: i64, session: &SessionId, output: &OutputId) -> Result<(), WriteError> {
+    fn finish(
+        &mut self,
+        to: &Connection,
+        user: i64,
+        at: i64,
+        session: &SessionId,
+        output: &OutputId,
+    ) -> Result<(), WriteError> {
         let mut kind = None;
         self.change(session, |state| kind = state.outputs.remove(output));
         let kind = kind.unwrap_or_else(|| OutputFormat { content_type: "text/plain".to_owned(), language: None });
         let body = serde_json::to_string(&kind)?;
-        let record = NewRecord { at, kind: FINISHED, session, output: Some(output), position: 0, body: &body };
+        let record = NewRecord { user, at, kind: FINISHED, session, output: Some(output), position: 0, body: &body };
         Ok(self.append(to, &record)?)
     }
 
-    fn sent(&mut self, to: &Connection, event: &EventId, reached: Option<&(OutputId, u64)>) -> Result<(), WriteError> {
+    fn sent(
+        &mut self,
+        to: &Connection,
+        user: i64,
+        event: &EventId,
+        reached: Option<&(OutputId, u64)>,
+    ) -> Result<(), WriteError> {
         let seq = self.next();
         let (output, reached) = reached.map_or(("", 0), |(output, reached)| (output.as_str(), *reached));
         let reached = i64::try_from(reached)?;
-        let sum = checksum::row(&[seq, reached], &[event.as_str(), output]);
-        let mut insert = to.prepare_cached("INSERT INTO sent VALUES(?, ?, ?, ?, ?)")?;
-        insert.execute(params![seq, event.as_str(), output, reached, sum])?;
+        let sum = users::checksum_of(user, &[seq, reached], &[event.as_str(), output]);
+        let sql = "INSERT INTO sent(seq, event, output, reached, sum, user) VALUES(?, ?, ?, ?, ?, ?)";
+        to.prepare_cached(sql)?.execute(params![seq, event.as_str(), output, reached, sum, user])?;
         Ok(())
     }
 
-    fn ask(&mut self, to: &Connection, asked: &AskedQuestion) -> Result<(), WriteError> {
+    fn ask(&mut self, to: &Connection, user: i64, asked: &AskedQuestion) -> Result<(), WriteError> {
         let row = QuestionRow {
+            user,
             token: asked.token.to_string(),
             session: asked.event.envelope.session_id.to_string(),
             state: OPEN,
@@ -190,10 +236,11 @@ impl LogWriter {
         self.put(to, &row)
     }
 
-    fn decide(&mut self, to: &Connection, decided: &ResolvedQuestion) -> Result<(), WriteError> {
+    fn decide(&mut self, to: &Connection, user: i64, decided: &ResolvedQuestion) -> Result<(), WriteError> {
         let AuditRecord { reply_token, session_id, decided_at, decision, .. } = &decided.record;
         let known = QuestionRow::get(to, reply_token.as_str())?;
         let row = QuestionRow {
+            user,
             token: reply_token.to_string(),
             session: session_id.to_string(),
             state: if *decision == Some(Decision::Accept) { PERMITTED } else { SETTLED },
@@ -223,24 +270,25 @@ impl LogWriter {
     }
 
     fn put(&mut self, to: &Connection, row: &QuestionRow) -> Result<(), WriteError> {
-        let sql = "INSERT INTO questions VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT(token) DO UPDATE SET
+        let sql = "INSERT INTO questions(token, session, state, decided_at, asked, decided, sum, user)
+            VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(token) DO UPDATE SET
             state = excluded.state, decided_at = excluded.decided_at, asked = excluded.asked,
             decided = excluded.decided, sum = excluded.sum";
-        let QuestionRow { token, session, state, decided_at, asked, decided } = row;
+        let QuestionRow { user, token, session, state, decided_at, asked, decided } = row;
         let sum = row.sum();
-        to.prepare_cached(sql)?.execute(params![token, session, state, decided_at, asked, decided, sum])?;
-        let key = ('q', token.clone());
+        to.prepare_cached(sql)?.execute(params![token, session, state, decided_at, asked, decided, sum, user])?;
         if matches!(row.state, OPEN | PERMITTED) {
-            self.sums.insert(key, sum);
+            self.set_sum('q', token.clone(), sum);
         } else {
-            self.sums.remove(&key);
+            self.remove_sum('q', token.clone());
         }
         Ok(())
     }
 
-    fn subscribe(&mut self, to: &Connection, subscriber: &SubscriptionRecord) -> Result<(), WriteError> {
+    fn subscribe(&mut self, to: &Connection, user: i64, subscriber: &SubscriptionRecord) -> Result<(), WriteError> {
         let known = SubscriptionRow::get(to, subscriber.id.as_str())?;
         let row = SubscriptionRow {
+            user,
             id: subscriber.id.to_string(),
             opened: known.as_ref().map_or(self.last, |row| row.opened),
             held: known.as_ref().is_some_and(|row| row.held),
@@ -258,12 +306,13 @@ impl LogWriter {
     }
 
     fn put_subscription(&mut self, to: &Connection, row: &SubscriptionRow) -> Result<(), WriteError> {
-        let sql = "INSERT INTO subscriptions VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET
+        let sql = "INSERT INTO subscriptions(id, opened, held, changed, body, sum, user)
+            VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET
             held = excluded.held, changed = excluded.changed, body = excluded.body, sum = excluded.sum";
-        let SubscriptionRow { id, opened, held, changed, body } = row;
+        let SubscriptionRow { user, id, opened, held, changed, body } = row;
         let sum = row.sum();
-        to.prepare_cached(sql)?.execute(params![id, opened, held, changed, body, sum])?;
-        self.sums.insert(('u', id.clone()), sum);
+        to.prepare_cached(sql)?.execute(params![id, opened, held, changed, body, sum, user])?;
+        self.set_sum('u', id.clone(), sum);
         Ok(())
     }
 }
@@ -271,6 +320,7 @@ impl LogWriter {
 /// A row of the table of questions.
 #[derive(Debug)]
 pub(crate) struct QuestionRow {
+    pub(crate) user: i64,
     pub(crate) token: String,
     pub(crate) session: String,
     pub(crate) state: i64,
@@ -280,16 +330,17 @@ pub(crate) struct QuestionRow {
 }
 
 impl QuestionRow {
-    pub(crate) const COLUMNS: &str = "token, session, state, decided_at, asked, decided, sum";
+    pub(crate) const COLUMNS: &str = "token, session, state, decided_at, asked, decided, sum, user";
 
     pub(crate) fn sum(&self) -> i64 {
         let numbers = [self.state, self.decided_at];
-        checksum::row(&numbers, &[&self.token, &self.session, &self.asked, &self.decided])
+        users::checksum_of(self.user, &numbers, &[&self.token, &self.session, &self.asked, &self.decided])
     }
 
     /// Reads a row. Returns `None` if its checksum is wrong.
     pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<QuestionRow>> {
         let found = QuestionRow {
+            user: row.get(7)?,
             token: row.get(0)?,
             session: row.get(1)?,
             state: row.get(2)?,
@@ -313,6 +364,7 @@ impl QuestionRow {
 /// A row of the table of subscriptions.
 #[derive(Debug)]
 pub(crate) struct SubscriptionRow {
+    pub(crate) user: i64,
     pub(crate) id: String,
     /// The last record when it began.
     pub(crate) opened: i64,
@@ -324,12 +376,16 @@ pub(crate) struct SubscriptionRow {
 }
 
 impl SubscriptionRow {
+    pub(crate) const COLUMNS: &str = "id, opened, held, changed, body, sum, user";
+
     pub(crate) fn sum(&self) -> i64 {
-        checksum::row(&[self.opened, i64::from(self.held), self.changed], &[&self.id, &self.body])
+        let numbers = [self.opened, i64::from(self.held), self.changed];
+        users::checksum_of(self.user, &numbers, &[&self.id, &self.body])
     }
 
     pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(SubscriptionRow, i64)> {
         let found = SubscriptionRow {
+            user: row.get(6)?,
             id: row.get(0)?,
             opened: row.get(1)?,
             held: row.get(2)?,
@@ -340,7 +396,8 @@ impl SubscriptionRow {
     }
 
     fn get(from: &Connection, id: &str) -> rusqlite::Result<Option<SubscriptionRow>> {
-        let mut select = from.prepare_cached("SELECT * FROM subscriptions WHERE id = ?")?;
+        let sql = format!("SELECT {} FROM subscriptions WHERE id = ?", SubscriptionRow::COLUMNS);
+        let mut select = from.prepare_cached(&sql)?;
         Ok(select.query_row([id], SubscriptionRow::read).optional()?.map(|(row, _)| row))
     }
 }

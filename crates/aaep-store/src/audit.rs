@@ -13,6 +13,7 @@ use crate::backup;
 use crate::calls;
 use crate::error::StoreError;
 use crate::schema::{OPEN, SPENT};
+use crate::users::UserNumbers;
 
 /// Selects the decisions to read. The default selects all of them.
 ///
@@ -26,6 +27,19 @@ pub struct AuditQuery {
     pub since: Option<Timestamp>,
     /// Selects decisions of this session.
     pub session: Option<SessionId>,
+    /// Selects decisions that were made for this user.
+    pub user: Option<String>,
+}
+
+/// A recorded decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decided<'a> {
+    /// The user whom it was made for.
+    pub user: &'a str,
+    /// The decision.
+    pub record: AuditRecord,
+    /// What became of the permit that it gave.
+    pub permit: PermitUse,
 }
 
 /// What became of the permission that a decision gave.
@@ -51,7 +65,7 @@ pub enum PermitUse {
 /// # drop(Store::open(dir.path(), Retention::default())?);
 /// let audit = Audit::open(dir.path())?;
 /// let mut count = 0;
-/// audit.read(&AuditQuery::default(), |_record, _used| count += 1)?;
+/// audit.read(&AuditQuery::default(), |_decided| count += 1)?;
 /// assert_eq!(count, 0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -67,25 +81,35 @@ impl Audit {
         Ok(Audit { dir: dir.to_owned(), connection: backup::open_complete(dir)? })
     }
 
-    /// Calls `visit` for each selected decision, oldest first, with what became of its permit. Skips damaged records and
+    /// Calls `visit` for each selected decision, oldest first, with the user, and with what became of its permit. Skips damaged records and
     /// returns [`StoreError::Damaged`] after the last one if there were any.
-    pub fn read(&self, query: &AuditQuery, mut visit: impl FnMut(AuditRecord, PermitUse)) -> Result<(), StoreError> {
+    pub fn read(&self, query: &AuditQuery, mut visit: impl FnMut(Decided<'_>)) -> Result<(), StoreError> {
         let sql = format!(
             "SELECT {} FROM questions WHERE state <> {OPEN} AND decided_at >= ?1 AND (?2 = '' OR session = ?2)
-             ORDER BY decided_at, token",
+             AND (?3 = 0 OR user = ?3) ORDER BY decided_at, token",
             QuestionRow::COLUMNS
         );
         let wrong = |e: rusqlite::Error| StoreError::sql(&self.dir, &e);
         let mut select = self.connection.prepare(&sql).map_err(wrong)?;
         let since = query.since.map_or(i64::MIN, Timestamp::millis);
         let session = query.session.as_ref().map_or("", SessionId::as_str);
-        let rows = select.query_map(params![since, session], QuestionRow::read).map_err(wrong)?;
+        let users = UserNumbers::read(&self.connection).map_err(wrong)?;
+        let user = match &query.user {
+            None => 0,
+            // Numbers begin at 1, so a user that the store does not know has no decisions.
+            Some(name) => users.find(name).unwrap_or(-1),
+        };
+        let rows = select.query_map(params![since, session, user], QuestionRow::read).map_err(wrong)?;
         let mut damaged = 0;
         for row in rows {
             let row = row.map_err(wrong)?;
             let decided = row.as_ref().and_then(|row| serde_json::from_str::<ResolvedQuestion>(&row.decided).ok());
             match (row, decided) {
-                (Some(row), Some(decided)) => visit(decided.record, self.permit_use(&row).map_err(wrong)?),
+                (Some(row), Some(decided)) => visit(Decided {
+                    user: users.name(row.user).unwrap_or_default(),
+                    record: decided.record,
+                    permit: self.permit_use(&row).map_err(wrong)?,
+                }),
                 _ => damaged += 1,
             }
         }

@@ -16,7 +16,7 @@ use crate::{check, permissions, read};
 /// use aaep_store::{Retention, Store, backup};
 /// # let work = tempfile::tempdir()?;
 /// # let (dir, copy) = (work.path().join("data"), work.path().join("copy"));
-/// let (store, _) = Store::open(&dir, Retention::default())?;
+/// let (store, _) = Store::open_single(&dir, Retention::default())?;
 /// assert_eq!(backup(&dir, &copy)?.decisions, 0);
 /// # drop(store);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -17,6 +17,8 @@ pub enum StoreError {
     InUse(PathBuf),
     /// The store was written by a later version of this program.
     Newer(PathBuf),
+    /// The store was written by an earlier version of this program, and no server has opened it since.
+    Outdated(PathBuf),
     /// The directory holds the database of another program.
     Foreign(PathBuf),
     /// The store is damaged. The text says how.
@@ -46,6 +48,13 @@ impl fmt::Display for StoreError {
             }
             StoreError::Newer(dir) => {
                 write!(f, "{} was written by a later version of this program: use that version", dir.display())
+            }
+            StoreError::Outdated(dir) => {
+                let dir = dir.display();
+                write!(
+                    f,
+                    "{dir} was written by an earlier version: start a server once with --data {dir}, then try again"
+                )
             }
             StoreError::Foreign(dir) => {
                 write!(f, "{} holds another program's data: use another directory", dir.display())

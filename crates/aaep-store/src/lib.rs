@@ -12,8 +12,8 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let dir = tempfile::tempdir()?;
 //! # let dir = dir.path();
-//! let (store, restored) = Store::open(dir, Retention::default())?;
-//! let producer = Producer::builder("gardener").journal(store, restored).build();
+//! let (journal, restored) = Store::open_single(dir, Retention::default())?;
+//! let producer = Producer::builder("gardener").journal(journal, restored).build();
 //! let session = producer.session("Planning your garden.").await?;
 //! session.complete("The plan is ready.").await?;
 //! # Ok(())
@@ -36,10 +36,11 @@ mod retention;
 mod schema;
 mod seen;
 mod store;
+mod users;
 mod writer;
 
-pub use audit::{Audit, AuditQuery, PermitUse};
+pub use audit::{Audit, AuditQuery, Decided, PermitUse};
 pub use backup::{Backup, backup};
 pub use error::StoreError;
 pub use retention::Retention;
-pub use store::Store;
+pub use store::{Store, UserJournal};

@@ -99,7 +99,7 @@ mod tests {
     fn directory_and_every_file_in_it_are_for_their_owner_only() {
         let work = tempfile::tempdir().unwrap();
         let dir = work.path().join("new/data");
-        let (store, _) = Store::open(&dir, Retention::default()).unwrap();
+        let (store, _) = Store::open_single(&dir, Retention::default()).unwrap();
         assert_eq!(mode(&dir), 0o700);
         let files: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert!(files.iter().any(|path| path.ends_with("aaep.db-wal")), "{files:?}");

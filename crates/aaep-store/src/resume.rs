@@ -8,9 +8,9 @@ use aaep_proto::engine::OutputFormat;
 use aaep_proto::id::{EventId, OutputId, SessionId};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::checksum;
 use crate::read::DeliveryPoint;
 use crate::schema::{ENDING, FINISHED, TEXT};
+use crate::users;
 
 /// With more missed records than this, a gap is reported.
 const MAX_REPLAYED_RECORDS: i64 = 1024;
@@ -36,18 +36,25 @@ pub(crate) fn missed(from: &Connection, point: DeliveryPoint, last: Option<&Even
     }
 }
 
+/// Returns the condition that selects records of one user. The index of records by user leaves out the local user, who has
+/// all records where there are no others.
+fn of_user(user: i64) -> String {
+    if user == users::LOCAL { format!("user = {user}") } else { format!("user = {user} AND user <> {}", users::LOCAL) }
+}
+
 fn exact_events(
     from: &Connection,
     point: DeliveryPoint,
     last: &EventId,
     until: i64,
 ) -> rusqlite::Result<Option<Vec<ReplayItem>>> {
-    let sql = "SELECT seq, output, reached, sum FROM sent WHERE event = ? AND seq <= ? ORDER BY seq LIMIT 1";
-    let sent = from.prepare_cached(sql)?.query_row(params![last.as_str(), until], |row| {
+    let sql =
+        "SELECT seq, output, reached, sum FROM sent WHERE event = ? AND seq <= ? AND user = ? ORDER BY seq LIMIT 1";
+    let sent = from.prepare_cached(sql)?.query_row(params![last.as_str(), until, point.user], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?, row.get::<_, i64>(3)?))
     });
     let Some((seq, output, reached, check)) = sent.optional()? else { return Ok(None) };
-    let sound = checksum::row(&[seq, reached], &[last.as_str(), &output]) == check;
+    let sound = users::checksum_of(point.user, &[seq, reached], &[last.as_str(), &output]) == check;
     // Events may have waited for the subscription when this one was sent.
     let all_before = !point.held && seq >= point.changed;
     let holes: bool =
@@ -55,10 +62,10 @@ fn exact_events(
     if !sound || !all_before || holes {
         return Ok(None);
     }
-    let Some(records) = records(from, seq, until)? else { return Ok(None) };
+    let Some(records) = records(from, point.user, seq, until)? else { return Ok(None) };
     let mut texts = OpenOutputs::default();
     if !output.is_empty() {
-        let Some(rest) = unsent_text(from, &output, reached, seq)? else { return Ok(None) };
+        let Some(rest) = unsent_text(from, point.user, &output, (reached, seq))? else { return Ok(None) };
         texts.known.insert(output, (reached, rest));
     }
     Ok(records
@@ -69,31 +76,40 @@ fn exact_events(
 }
 
 /// Returns the records after this one, or `None` if there are too many or one is damaged.
-fn records(from: &Connection, after: i64, until: i64) -> rusqlite::Result<Option<Vec<LogRecord>>> {
-    let sql = "SELECT seq, at, kind, session, output, position, body, sum FROM log
-        WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?";
-    let mut select = from.prepare_cached(sql)?;
+fn records(from: &Connection, user: i64, after: i64, until: i64) -> rusqlite::Result<Option<Vec<LogRecord>>> {
+    let sql =
+        format!("SELECT {LOG_COLUMNS} FROM log WHERE {} AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?", of_user(user));
+    let mut select = from.prepare(&sql)?;
     let rows = select.query_map(params![after, until, MAX_REPLAYED_RECORDS + 1], record)?;
     let records: Option<Vec<LogRecord>> = rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().collect();
     Ok(records.filter(|records| records.len() as i64 <= MAX_REPLAYED_RECORDS))
 }
 
+const LOG_COLUMNS: &str = "seq, at, kind, session, output, position, body, sum, user";
+
 fn record(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<LogRecord>> {
     let (seq, at, kind): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
     let (session, output, position): (String, String, i64) = (row.get(3)?, row.get(4)?, row.get(5)?);
     let (body, check): (String, i64) = (row.get(6)?, row.get(7)?);
-    if checksum::row(&[seq, at, kind, position], &[&session, &output, &body]) != check {
+    if users::checksum_of(row.get(8)?, &[seq, at, kind, position], &[&session, &output, &body]) != check {
         return Ok(None);
     }
     Ok(session.parse().ok().map(|session| LogRecord { kind, session, output, position, body }))
 }
 
-/// Returns the text of an output after position `reached` that was written before a record. Returns `None` if it cannot
-/// be determined.
-fn unsent_text(from: &Connection, output: &str, reached: i64, before: i64) -> rusqlite::Result<Option<String>> {
-    let sql = "SELECT seq, at, kind, session, output, position, body, sum FROM log
-        WHERE seq < ? AND seq > ? AND kind = ? AND output = ? ORDER BY seq DESC";
-    let mut select = from.prepare_cached(sql)?;
+/// Returns the text of an output after position `reached` that was written before record `before`. Returns `None` if it
+/// cannot be determined.
+fn unsent_text(
+    from: &Connection,
+    user: i64,
+    output: &str,
+    (reached, before): (i64, i64),
+) -> rusqlite::Result<Option<String>> {
+    let sql = format!(
+        "SELECT {LOG_COLUMNS} FROM log WHERE {} AND seq < ? AND seq > ? AND kind = ? AND output = ? ORDER BY seq DESC",
+        of_user(user)
+    );
+    let mut select = from.prepare(&sql)?;
     let mut rows = select.query(params![before, before - 8 * MAX_REPLAYED_RECORDS, TEXT, output])?;
     let mut pieces: Vec<(i64, String)> = Vec::new();
     while let Some(row) = rows.next()? {
@@ -151,10 +167,12 @@ impl OpenOutputs {
 }
 
 fn endings(from: &Connection, point: DeliveryPoint, until: i64) -> rusqlite::Result<Vec<ReplayItem>> {
-    let sql = "SELECT seq, at, kind, session, output, position, body, sum FROM log
-        WHERE kind = 3 AND seq > ? AND seq <= ? ORDER BY seq DESC LIMIT ?";
+    let sql = format!(
+        "SELECT {LOG_COLUMNS} FROM log WHERE kind = 3 AND {} AND seq > ? AND seq <= ? ORDER BY seq DESC LIMIT ?",
+        of_user(point.user)
+    );
     debug_assert_eq!(ENDING, 3, "the index is on this");
-    let mut select = from.prepare_cached(sql)?;
+    let mut select = from.prepare(&sql)?;
     let rows = select.query_map(params![point.opened, until, MAX_REPLAYED_ENDINGS], record)?;
     let mut past: Vec<ReplayItem> = rows
         .filter_map(|row| serde_json::from_str(&row.ok()??.body).ok())

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::apply::LogWriter;
     use crate::read::{self, DeliveryPoint};
-    use crate::{resume, schema};
+    use crate::{resume, schema, users};
 
     /// A store with a clock that the test sets.
     struct World {
@@ -114,7 +114,7 @@ mod tests {
         }
 
         fn keep(&mut self, day: i64, entry: &JournalEntry) {
-            self.log_writer.apply(&self.connection, entry, day * DAY_MILLIS).unwrap();
+            self.log_writer.apply(&self.connection, users::LOCAL, entry, day * DAY_MILLIS).unwrap();
             self.log_writer.write_checksums(&self.connection).unwrap();
         }
 
@@ -185,7 +185,7 @@ mod tests {
         /// Returns whether a subscription that is as old as the store, and received this event last, can be sent everything
         /// after it.
         fn knows_all_since(&self, last: &EventId) -> bool {
-            let point = DeliveryPoint { opened: 0, held: false, changed: 0 };
+            let point = DeliveryPoint { user: users::LOCAL, opened: 0, held: false, changed: 0 };
             !resume::missed(&self.connection, point, Some(last), self.log_writer.last).gap
         }
 
@@ -222,7 +222,7 @@ mod tests {
         // A live session does not need its history to continue.
         world.run_retention(90, MONTH);
         assert!(world.sessions_in_log().is_empty() && !world.knows_all_since(&late));
-        let live = read::load(world.dir.path(), &world.connection).unwrap().restored.sessions;
+        let live = read::load_user(world.dir.path(), &world.connection, users::LOCAL).unwrap().restored.sessions;
         assert_eq!(live.len(), 2);
         world.is_sound();
     }

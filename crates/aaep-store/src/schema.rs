@@ -6,7 +6,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::completeness::DirectoryContents;
 use crate::error::StoreError;
-use crate::{calls, permissions, seen};
+use crate::{calls, permissions, seen, users};
 
 pub(crate) const FILE: &str = "aaep.db";
 
@@ -14,7 +14,10 @@ pub(crate) const FILE: &str = "aaep.db";
 const APPLICATION: i64 = 0x6161_6570;
 
 /// The version of the tables, kept as `user_version`.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
+
+/// The version of stores from before there were users.
+const WITHOUT_USERS: i64 = 1;
 
 // States of a question.
 pub(crate) const OPEN: i64 = 0;
@@ -63,13 +66,12 @@ pub(crate) fn open(dir: &Path, contents: DirectoryContents) -> Result<Connection
         (true, ..) if contents != DirectoryContents::Nothing => return Err(no_tables(dir)),
         (true, ..) => create(&connection).map_err(|e| wrong(&e))?,
         (false, true, VERSION) => {}
+        (false, true, WITHOUT_USERS) => add_users(&connection).map_err(|e| wrong(&e))?,
         (false, true, version) if version > VERSION => return Err(StoreError::Newer(dir.to_owned())),
         (false, true, _) => return Err(StoreError::Damaged(dir.to_owned(), "its version makes no sense".to_owned())),
         (false, false, _) => return Err(StoreError::Foreign(dir.to_owned())),
     }
     tune(&connection).map_err(|e| wrong(&e))?;
-    connection.execute_batch(seen::TABLE).map_err(|e| wrong(&e))?;
-    connection.execute_batch(calls::TABLE).map_err(|e| wrong(&e))?;
     Ok(connection)
 }
 
@@ -91,7 +93,20 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.execute_batch(&format!(
-        "BEGIN; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
+        "BEGIN; {TABLES} {} {} {} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;",
+        seen::TABLE,
+        calls::TABLE,
+        users::add_to_schema(),
+    ))
+}
+
+/// Adds users to a store from before there were any. Everything in it is of the local user.
+fn add_users(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!(
+        "BEGIN IMMEDIATE; {} {} {} PRAGMA user_version = {VERSION}; COMMIT;",
+        seen::TABLE,
+        calls::TABLE,
+        users::add_to_schema(),
     ))
 }
 
@@ -105,6 +120,7 @@ pub(crate) fn open_to_read(dir: &Path) -> Result<Connection, StoreError> {
     let application = number("application_id").map_err(|e| wrong(&e))?;
     match (application == APPLICATION, number("user_version").map_err(|e| wrong(&e))?) {
         (true, VERSION) => {}
+        (true, WITHOUT_USERS) => return Err(StoreError::Outdated(dir.to_owned())),
         (true, version) if version > VERSION => return Err(StoreError::Newer(dir.to_owned())),
         (false, 0) if number("schema_version").map_err(|e| wrong(&e))? == 0 => return Err(no_tables(dir)),
         _ => return Err(StoreError::Foreign(dir.to_owned())),

@@ -4,7 +4,7 @@ use aaep::journal::SeenEvent;
 use rusqlite::{Connection, params};
 
 use crate::apply::LogWriter;
-use crate::checksum;
+use crate::users;
 
 pub(crate) const TABLE: &str = "
 CREATE TABLE IF NOT EXISTS heard(seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, agent TEXT NOT NULL, event TEXT NOT NULL,
@@ -24,25 +24,32 @@ const MAX_IDS_PER_AGENT: i64 = 8192;
 const MAX_DELETED_IDS: i64 = 2000;
 
 /// Records an id. The records of its event must come first.
-pub(crate) fn record(log_writer: &mut LogWriter, to: &Connection, seen: &SeenEvent, at: i64) -> rusqlite::Result<()> {
+pub(crate) fn record(
+    log_writer: &mut LogWriter,
+    to: &Connection,
+    user: i64,
+    seen: &SeenEvent,
+    at: i64,
+) -> rusqlite::Result<()> {
     let seq = log_writer.next();
     let SeenEvent { agent, event_id, content, session_id } = seen;
-    let sum = checksum::row(&[seq, at], &[agent, event_id, content, session_id]);
-    let mut insert = to.prepare_cached("INSERT INTO heard VALUES(?, ?, ?, ?, ?, ?, ?)")?;
-    insert.execute(params![seq, at, agent, event_id, content, session_id, sum])?;
+    let sum = users::checksum_of(user, &[seq, at], &[agent, event_id, content, session_id]);
+    let sql = "INSERT INTO heard(seq, at, agent, event, content, session, sum, user) VALUES(?, ?, ?, ?, ?, ?, ?, ?)";
+    to.prepare_cached(sql)?.execute(params![seq, at, agent, event_id, content, session_id, sum, user])?;
     Ok(())
 }
 
 /// Returns the newest ids of an agent up to record `until`, oldest first. Skips damaged ones.
 pub(crate) fn of_agent(from: &Connection, agent: &str, until: i64, now: i64) -> rusqlite::Result<Vec<SeenEvent>> {
-    let sql = "SELECT seq, at, event, content, session, sum FROM heard
+    let sql = "SELECT seq, at, event, content, session, sum, user FROM heard
         WHERE agent = ? AND seq <= ? AND at > ? ORDER BY seq DESC LIMIT ?";
     let mut select = from.prepare(sql)?;
     let rows = select.query_map(params![agent, until, now - MAX_AGE_MS, MAX_IDS_PER_AGENT], |row| {
         let (seq, at): (i64, i64) = (row.get(0)?, row.get(1)?);
         let seen =
             SeenEvent { agent: agent.to_owned(), event_id: row.get(2)?, content: row.get(3)?, session_id: row.get(4)? };
-        let sum = checksum::row(&[seq, at], &[agent, &seen.event_id, &seen.content, &seen.session_id]);
+        let sum =
+            users::checksum_of(row.get(6)?, &[seq, at], &[agent, &seen.event_id, &seen.content, &seen.session_id]);
         Ok((sum == row.get::<_, i64>(5)?).then_some(seen))
     })?;
     let mut found: Vec<SeenEvent> = rows.filter_map(Result::transpose).collect::<Result<_, _>>()?;
@@ -75,9 +82,17 @@ mod tests {
     fn ids_are_found_by_agent_and_deleted_by_age_and_count() {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(TABLE).unwrap();
+        connection.execute_batch("ALTER TABLE heard ADD COLUMN user INTEGER NOT NULL DEFAULT 1").unwrap();
         let mut log_writer = LogWriter::default();
         for event in 0..10 {
-            record(&mut log_writer, &connection, &seen(if event < 5 { "ada" } else { "eve" }, event), event).unwrap();
+            record(
+                &mut log_writer,
+                &connection,
+                users::LOCAL,
+                &seen(if event < 5 { "ada" } else { "eve" }, event),
+                event,
+            )
+            .unwrap();
         }
         let of = |agent, until, now| of_agent(&connection, agent, until, now).unwrap();
         assert_eq!(of("ada", 100, 10), (0..5).map(|event| seen("ada", event)).collect::<Vec<_>>());
@@ -91,7 +106,7 @@ mod tests {
         assert_eq!(of("ada", 100, 10).len() + of("eve", 100, 10).len(), 3);
         let large = log_writer.last + MAX_IDS + 1;
         log_writer.last = large;
-        record(&mut log_writer, &connection, &seen("bob", 1), MAX_AGE_MS + 7).unwrap();
+        record(&mut log_writer, &connection, users::LOCAL, &seen("bob", 1), MAX_AGE_MS + 7).unwrap();
         delete_old(&connection, 10).unwrap();
         assert_eq!((of("eve", 200_000, 10).len(), of("bob", 200_000, 10).len()), (0, 1), "the oldest are deleted");
     }

@@ -1,42 +1,59 @@
 //! The store of one directory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use aaep::journal::{CommitCallback, Journal, JournalEntry, MissedEvents, RecoveredState, SeenEvent};
 use aaep_proto::id::{EventId, SubscriptionId};
+use rusqlite::Connection;
 
 use crate::error::StoreError;
 use crate::high_water::HighWaterFile;
-use crate::read::{self, DeliveryPoint, StoredState};
+use crate::read::{self, ActiveRows, DeliveryPoint, UserState};
 use crate::retention::Retention;
+use crate::users::{self, UserNumbers};
 use crate::writer::{self, Shared, Writer};
 use crate::{check, completeness, permissions, resume, schema, seen};
 
-/// A journal in a directory. Only one process can open a directory at a time. Dropping the store writes all waiting
-/// records.
+/// The journals of all users in a directory. Only one process can open a directory at a time. Dropping the store and all
+/// its journals writes all waiting records.
 ///
 /// ```
+/// use std::sync::Arc;
 /// use aaep_store::{Retention, Store, StoreError};
 /// # let dir = tempfile::tempdir()?;
-/// let (store, restored) = Store::open(dir.path(), Retention::default())?;
+/// let store = Arc::new(Store::open(dir.path(), Retention::default())?);
+/// let (journal, restored) = store.open_user("ada")?;
 /// assert!(restored.sessions.is_empty());
 /// assert!(matches!(Store::open(dir.path(), Retention::default()), Err(StoreError::InUse(_))));
-/// # drop(store);
+/// # drop((store, journal));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Store {
     dir: PathBuf,
     shared: Arc<Shared>,
     writer: Option<JoinHandle<()>>,
-    /// Up to which record each subscription was served when the previous process ended.
-    points: BTreeMap<SubscriptionId, DeliveryPoint>,
+    /// Users who had something unfinished when the store was opened.
+    active: BTreeSet<i64>,
     /// The number of the last record of the previous process.
     restart: i64,
+    /// A connection for the state of users.
+    reader: Mutex<Connection>,
     _lock: File,
+}
+
+/// The journal of one user. It keeps its store open.
+#[derive(Debug)]
+pub struct UserJournal {
+    store: Arc<Store>,
+    user: i64,
+    /// Up to which record each subscription was served when the user's previous engine ended.
+    points: BTreeMap<SubscriptionId, DeliveryPoint>,
+    /// The number of the last record before this journal was opened.
+    restart: i64,
 }
 
 impl std::fmt::Debug for Store {
@@ -46,8 +63,13 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens a directory, or creates it, and reads the state that a restart needs. Refuses a damaged or incomplete store.
-    pub fn open(dir: &Path, retention: Retention) -> Result<(Store, RecoveredState), StoreError> {
+    /// Opens the journal of a producer without users, and reads the state that a restart needs.
+    pub fn open_single(dir: &Path, retention: Retention) -> Result<(UserJournal, RecoveredState), StoreError> {
+        Arc::new(Store::open(dir, retention)?).open_number(users::LOCAL)
+    }
+
+    /// Opens a directory, or creates it. Refuses a damaged or incomplete store.
+    pub fn open(dir: &Path, retention: Retention) -> Result<Store, StoreError> {
         let io = |e: std::io::Error| StoreError::io(dir, &e);
         permissions::directory(dir)?;
         let lock = permissions::open(&dir.join("lock")).map_err(io)?;
@@ -60,7 +82,8 @@ impl Store {
         let mut mark = HighWaterFile::open(dir).map_err(io)?;
         let connection = schema::open(dir, contents)?;
         let checked = check::on_open(dir, &connection)?;
-        let StoredState { mut log_writer, restored, points } = read::load(dir, &connection)?;
+        let ActiveRows { mut log_writer, users: active } = read::load(dir, &connection)?;
+        let users = UserNumbers::read(&connection).map_err(|e| StoreError::sql(dir, &e))?;
         completeness::check_reach(dir, contents, log_writer.last)?;
         let failed = |e: crate::apply::WriteError| match e.downcast::<rusqlite::Error>() {
             Ok(error) => StoreError::sql(dir, &error),
@@ -71,7 +94,7 @@ impl Store {
         log_writer.write_checksums(&transaction).map_err(failed)?;
         transaction.commit().map_err(|e| StoreError::sql(dir, &e))?;
         mark.set(u64::try_from(log_writer.last).unwrap_or(0)).map_err(io)?;
-        let (restart, shared) = (log_writer.last, Arc::new(Shared::default()));
+        let (restart, shared) = (log_writer.last, Arc::new(Shared::new(users)));
         let writer = Writer {
             shared: shared.clone(),
             connection,
@@ -81,6 +104,7 @@ impl Store {
             dir: dir.to_owned(),
             held: Default::default(),
             seen: Vec::new(),
+            new_users: Vec::new(),
             lost: false,
         };
         let writer = std::thread::Builder::new().name("aaep-store".to_owned()).spawn(|| writer.run()).map_err(io)?;
@@ -88,19 +112,88 @@ impl Store {
         if !checked {
             check::in_background(dir.clone());
         }
-        Ok((Store { dir, shared, writer: Some(writer), points, restart, _lock: lock }, restored))
+        let reader = Mutex::new(schema::open_to_read(&dir)?);
+        Ok(Store { dir, shared, writer: Some(writer), active, restart, reader, _lock: lock })
+    }
+
+    /// Returns the users who had unfinished sessions, open questions, unused permits or subscriptions when the store was
+    /// opened.
+    pub fn active_users(&self) -> Vec<String> {
+        self.active.iter().filter_map(|user| self.shared.user_name(*user)).collect()
+    }
+
+    /// Opens the journal of a user, and reads the state that the user's engine needs. May block. Open it again only after the
+    /// engine that uses it has ended.
+    pub fn open_user(self: &Arc<Self>, name: &str) -> Result<(UserJournal, RecoveredState), StoreError> {
+        let user = self.shared.user_number(name);
+        self.open_number(user)
+    }
+
+    fn open_number(self: &Arc<Self>, user: i64) -> Result<(UserJournal, RecoveredState), StoreError> {
+        if !self.shared.wait_committed() {
+            let what = "the last records could not be written".to_owned();
+            return Err(StoreError::Unusable(self.dir.clone(), what));
+        }
+        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let UserState { restored, points, last } = read::load_user(&self.dir, &reader, user)?;
+        drop(reader);
+        Ok((UserJournal { store: self.clone(), user, points, restart: last }, restored))
+    }
+
+    /// Whether the last records of all users could be written.
+    pub fn is_healthy(&self) -> bool {
+        self.shared.is_healthy()
+    }
+
+    /// Returns the events of an agent from before this process, for any user, the oldest first. May block.
+    pub fn seen_events(&self, agent: &str) -> Vec<SeenEvent> {
+        self.seen_before(agent, self.restart)
+    }
+
+    fn seen_before(&self, agent: &str, restart: i64) -> Vec<SeenEvent> {
+        let failed = |e: rusqlite::Error| StoreError::sql(&self.dir, &e);
+        let found = schema::open_to_read(&self.dir)
+            .and_then(|connection| seen::of_agent(&connection, agent, restart, writer::now()).map_err(failed));
+        found.unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot read the event ids of an agent; events repeated after the restart are emitted twice");
+            Vec::new()
+        })
+    }
+
+    /// Deletes everything of a user in a directory that no process uses. Returns how many records there were, or `None` if
+    /// the store knows no such user.
+    pub fn delete_user(dir: &Path, name: &str) -> Result<Option<usize>, StoreError> {
+        // Opening checks the store, and closing it waits for its writer. The lock is kept in between by the second opening.
+        drop(Store::open(dir, Retention::default())?);
+        let wrong = |e: rusqlite::Error| StoreError::sql(dir, &e);
+        let lock = permissions::open(&dir.join("lock")).map_err(|e| StoreError::io(dir, &e))?;
+        lock.try_lock().map_err(|_| StoreError::InUse(dir.to_owned()))?;
+        let connection = schema::open(dir, completeness::contents(dir)?)?;
+        let users = UserNumbers::read(&connection).map_err(wrong)?;
+        let Some(user) = users.find(name) else { return Ok(None) };
+        // Deleted text is overwritten, and does not stay in the write-ahead log.
+        connection.pragma_update(None, "secure_delete", true).map_err(wrong)?;
+        let transaction = connection.unchecked_transaction().map_err(wrong)?;
+        let deleted = users::delete(&transaction, user).map_err(wrong)?;
+        let mut rows = read::load_unchecked(dir, &transaction)?;
+        rows.log_writer
+            .write_checksums(&transaction)
+            .map_err(|e| StoreError::Unusable(dir.to_owned(), e.to_string()))?;
+        transaction.commit().map_err(wrong)?;
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(wrong)?;
+        Ok(Some(deleted))
     }
 }
 
-impl Journal for Store {
+impl Journal for UserJournal {
     fn record(&self, entries: Vec<JournalEntry>, done: Option<CommitCallback>) {
-        self.shared.record(entries, done);
+        self.store.shared.record(self.user, entries, done);
     }
 
     fn missed(&self, subscription: &SubscriptionId, last: Option<&EventId>) -> MissedEvents {
         let nothing = MissedEvents { items: Vec::new(), gap: true };
         let Some(point) = self.points.get(subscription) else { return nothing };
-        match schema::open_to_read(&self.dir) {
+        match schema::open_to_read(&self.store.dir) {
             Ok(connection) => resume::missed(&connection, *point, last, self.restart),
             Err(error) => {
                 tracing::warn!(%error, "cannot read the events that a subscriber missed; it gets a gap instead");
@@ -110,21 +203,15 @@ impl Journal for Store {
     }
 
     fn is_healthy(&self) -> bool {
-        self.shared.is_healthy()
+        self.store.is_healthy()
     }
 
     fn record_seen(&self, seen: Vec<SeenEvent>) {
-        self.shared.record_seen(seen);
+        self.store.shared.record_seen(self.user, seen);
     }
 
     fn seen_events(&self, agent: &str) -> Vec<SeenEvent> {
-        let failed = |e: rusqlite::Error| StoreError::sql(&self.dir, &e);
-        let found = schema::open_to_read(&self.dir)
-            .and_then(|connection| seen::of_agent(&connection, agent, self.restart, writer::now()).map_err(failed));
-        found.unwrap_or_else(|error| {
-            tracing::warn!(%error, "cannot read the event ids of an agent; events repeated after the restart are emitted twice");
-            Vec::new()
-        })
+        self.store.seen_before(agent, self.restart)
     }
 }
 

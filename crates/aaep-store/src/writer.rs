@@ -12,6 +12,7 @@ use rusqlite::Connection;
 use crate::apply::{LogWriter, WriteError};
 use crate::high_water::HighWaterFile;
 use crate::retention::{self, Retention};
+use crate::users::{self, UserNumbers};
 use crate::{read, seen};
 
 /// How long records are collected before they are written, if no caller waits for them.
@@ -26,13 +27,21 @@ const RETENTION_INTERVAL: Duration = Duration::from_secs(60);
 /// Records that may wait. A stalled disk must not fill the memory: more records are dropped, and the gap is recorded.
 const MAX_WAITING_RECORDS: usize = 200_000;
 
+/// A record of one user.
+#[derive(Debug)]
+pub(crate) struct UserEntry {
+    user: i64,
+    entry: JournalEntry,
+}
+
 /// Records that wait for the writer thread.
 #[derive(Default)]
 struct PendingWrites {
-    entries: VecDeque<JournalEntry>,
+    entries: VecDeque<UserEntry>,
     done: Vec<CommitCallback>,
     /// Ids of events that agents sent, to be written after the entries.
-    seen: Vec<SeenEvent>,
+    seen: Vec<(i64, SeenEvent)>,
+    users: UserNumbers,
     /// Whether records were dropped.
     lost: bool,
     ended: bool,
@@ -55,7 +64,33 @@ impl Shared {
         !self.fails.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn record(&self, entries: Vec<JournalEntry>, done: Option<CommitCallback>) {
+    /// Creates the shared state of a store with these users.
+    pub(crate) fn new(users: UserNumbers) -> Shared {
+        Shared { waiting: Mutex::new(PendingWrites { users, ..PendingWrites::default() }), ..Shared::default() }
+    }
+
+    /// Returns the number of a user. A new user gets the next one.
+    pub(crate) fn user_number(&self, name: &str) -> i64 {
+        self.lock().users.number(name)
+    }
+
+    /// Returns the name of a user.
+    pub(crate) fn user_name(&self, number: i64) -> Option<String> {
+        self.lock().users.name(number).map(str::to_owned)
+    }
+
+    /// Waits until everything that was recorded before is committed. Returns whether it could be.
+    pub(crate) fn wait_committed(&self) -> bool {
+        let (committed_tx, committed) = std::sync::mpsc::channel();
+        let report = move |committed| {
+            // An error would mean that the receiver is gone, but it waits below.
+            let _ = committed_tx.send(committed);
+        };
+        self.record(users::LOCAL, Vec::new(), Some(Box::new(report)));
+        committed.recv().unwrap_or(false)
+    }
+
+    pub(crate) fn record(&self, user: i64, entries: Vec<JournalEntry>, done: Option<CommitCallback>) {
         let mut waiting = self.lock();
         if waiting.ended {
             drop(waiting);
@@ -64,7 +99,7 @@ impl Shared {
         let first = waiting.entries.is_empty() || done.is_some();
         let room = waiting.entries.len() + entries.len() <= MAX_WAITING_RECORDS;
         if room || done.is_some() {
-            waiting.entries.extend(entries);
+            waiting.entries.extend(entries.into_iter().map(|entry| UserEntry { user, entry }));
         } else {
             waiting.lost = true;
         }
@@ -75,11 +110,11 @@ impl Shared {
         }
     }
 
-    pub(crate) fn record_seen(&self, seen: Vec<SeenEvent>) {
+    pub(crate) fn record_seen(&self, user: i64, seen: Vec<SeenEvent>) {
         let mut waiting = self.lock();
         // Without them a repeated event is emitted twice, which is better than running out of memory.
         if !waiting.ended && waiting.seen.len() + seen.len() <= MAX_WAITING_RECORDS {
-            waiting.seen.extend(seen);
+            waiting.seen.extend(seen.into_iter().map(|seen| (user, seen)));
         }
         drop(waiting);
         self.news.notify_one();
@@ -100,9 +135,11 @@ pub(crate) struct Writer {
     pub(crate) retention: Retention,
     pub(crate) dir: PathBuf,
     /// Records that are not written yet.
-    pub(crate) held: VecDeque<JournalEntry>,
+    pub(crate) held: VecDeque<UserEntry>,
     /// Ids of events that are not written yet.
-    pub(crate) seen: Vec<SeenEvent>,
+    pub(crate) seen: Vec<(i64, SeenEvent)>,
+    /// Users whose row is not written yet.
+    pub(crate) new_users: Vec<(i64, String)>,
     pub(crate) lost: bool,
 }
 
@@ -148,11 +185,16 @@ impl Writer {
         }
         self.held.append(&mut waiting.entries);
         self.seen.append(&mut waiting.seen);
+        self.new_users.append(&mut waiting.users.take_new());
         self.lost |= std::mem::take(&mut waiting.lost);
         (std::mem::take(&mut waiting.done), waiting.ended)
     }
 
     fn write(&mut self, done: Vec<CommitCallback>) {
+        if self.held.is_empty() && self.seen.is_empty() && !self.lost {
+            // Somebody waits for what was recorded before, and all of that is committed.
+            return done.into_iter().for_each(|done| done(true));
+        }
         let result = self.commit();
         let works = result.is_ok();
         if let Err(error) = result {
@@ -160,6 +202,7 @@ impl Writer {
         } else {
             self.held.clear();
             self.seen.clear();
+            self.new_users.clear();
             self.lost = false;
             if self.shared.fails.swap(false, Ordering::Relaxed) {
                 tracing::info!(dir = %self.dir.display(), "the store can be written again");
@@ -172,18 +215,19 @@ impl Writer {
         let at = now();
         let transaction =
             rusqlite::Transaction::new_unchecked(&self.connection, rusqlite::TransactionBehavior::Immediate)?;
+        users::write(&transaction, &self.new_users)?;
         if self.lost {
             self.log_writer.record_gap(&transaction)?;
         }
-        for entry in &self.held {
-            self.log_writer.apply(&transaction, entry, at)?;
+        for UserEntry { user, entry } in &self.held {
+            self.log_writer.apply(&transaction, *user, entry, at)?;
         }
         if self.lost {
             // Where exactly records are missing is not known.
             self.log_writer.record_gap(&transaction)?;
         }
-        for seen in &self.seen {
-            seen::record(&mut self.log_writer, &transaction, seen, at)?;
+        for (user, seen) in &self.seen {
+            seen::record(&mut self.log_writer, &transaction, *user, seen, at)?;
         }
         self.log_writer.write_checksums(&transaction)?;
         transaction.commit()?;
@@ -199,7 +243,7 @@ impl Writer {
             let dir = self.dir.display();
             tracing::error!(%dir, %error, "journal write failed; confirmations are rejected until storage recovers");
         }
-        self.held.retain(|entry| !entry.is_durable());
+        self.held.retain(|held| !held.entry.is_durable());
         if self.held.len() > MAX_WAITING_RECORDS {
             self.held.clear();
             self.lost = true;
@@ -209,7 +253,7 @@ impl Writer {
         }
         // The log writer counted rows that were not committed.
         match read::load(&self.dir, &self.connection) {
-            Ok(start) => self.log_writer = start.log_writer,
+            Ok(rows) => self.log_writer = rows.log_writer,
             Err(error) => tracing::error!(%error, "the store cannot be read either"),
         }
     }

@@ -7,16 +7,16 @@ use aaep::journal::{Journal, RecoveredState};
 use aaep::message::{Event, Message, Payload, SubscriptionRequest};
 use aaep::transport::{Link, Outbound, ResumePolicy};
 use aaep::{Confirmation, Producer};
-use aaep_store::{Retention, Store, StoreError};
+use aaep_store::{Retention, Store, StoreError, UserJournal};
 use serde_json::json;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Opens a store. Retries while it is in use: a producer that was dropped closes its store a moment later.
-fn open(dir: &Path, retention: Retention) -> (Store, RecoveredState) {
+fn open(dir: &Path, retention: Retention) -> (UserJournal, RecoveredState) {
     let deadline = Instant::now() + TIMEOUT;
     loop {
-        match Store::open(dir, retention) {
+        match Store::open_single(dir, retention) {
             Err(StoreError::InUse(_)) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
             other => return other.expect("a store that no other process has open"),
         }
@@ -76,7 +76,7 @@ fn subscriber_that_resumes_after_its_events_were_deleted_is_told_and_asked_again
     let dir = tempfile::tempdir().unwrap();
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let before = async {
-        let (store, restored) = Store::open(dir.path(), Retention::default()).unwrap();
+        let (store, restored) = Store::open_single(dir.path(), Retention::default()).unwrap();
         let producer = Producer::builder("talker").journal(store, restored).build();
         let mut link = subscribe(&producer).await;
         let session = producer.session("Talking.").await.unwrap();

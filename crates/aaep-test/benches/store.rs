@@ -27,7 +27,7 @@ fn main() {
     for round in 0..ROUNDS {
         memory.push(runtime.block_on(run(Producer::builder("memory").build())));
         let (store, restored) =
-            Store::open(&dir.path().join(round.to_string()), Retention::default()).expect("a store");
+            Store::open_single(&dir.path().join(round.to_string()), Retention::default()).expect("a store");
         stored.push(runtime.block_on(run(Producer::builder("stored").journal(store, restored).build())));
     }
     let best = |times: &[Duration]| times.iter().min().map_or(1.0, Duration::as_secs_f64);
@@ -76,7 +76,7 @@ async fn run(producer: Producer) -> Duration {
 
 /// Measures decisions that wait for the disk, one after the other.
 fn decisions(runtime: &tokio::runtime::Runtime, dir: &Path) {
-    let (store, _) = Store::open(dir, Retention::default()).expect("a store");
+    let (store, _) = Store::open_single(dir, Retention::default()).expect("a store");
     let count = 200;
     let begun = Instant::now();
     for n in 0..count {
@@ -98,7 +98,7 @@ fn cold_start(dir: &Path) {
         "progress": {"description": "word ".repeat(160)}});
     let event: aaep::message::Event = serde_json::from_value(event).expect("an event");
     let size = serde_json::to_vec(&event).map_or(1, |json| json.len());
-    let (store, _) = Store::open(dir, Retention::default()).expect("a store");
+    let (store, _) = Store::open_single(dir, Retention::default()).expect("a store");
     for _ in 0..(mib << 20) / size / 10_000 {
         let (tell, told) = std::sync::mpsc::channel();
         let entries = vec![JournalEntry::Event(Box::new(event.clone())); 10_000];
@@ -108,7 +108,7 @@ fn cold_start(dir: &Path) {
     drop(store);
     let bytes = std::fs::metadata(dir.join("aaep.db")).map_or(0, |m| m.len());
     let begun = Instant::now();
-    let (store, _) = Store::open(dir, Retention::default()).expect("a store");
+    let (store, _) = Store::open_single(dir, Retention::default()).expect("a store");
     println!("a start with {} MiB of history: {:.1} ms", bytes >> 20, begun.elapsed().as_secs_f64() * 1000.0);
     drop(store);
     let warm: Vec<Duration> = (0..5).map(|_| serve(dir)).collect();

@@ -13,7 +13,7 @@ use aaep_proto::message::{self, Capabilities, Manifest, Message, ReasonCode, Sub
 use aaep_proto::negotiate::{Offer, Rejection};
 use tokio::sync::mpsc;
 
-use crate::driver::{self, DriverConfig, Handle, JournalSetup, OutOfBandReply};
+use crate::driver::{self, DriverConfig, Handle, JournalSetup, OutOfBandReply, QueueBudget};
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::session::Session;
@@ -53,6 +53,7 @@ impl Producer {
             languages: Vec::new(),
             journal: None,
             max_queued_bytes: usize::MAX,
+            queue_budget: None,
         }
     }
 
@@ -144,6 +145,13 @@ impl Producer {
         self.handle.call(move |driver| driver.resume(&id, &principal, last.as_deref(), missed)).await.ok()?
     }
 
+    /// Returns whether this principal has this subscription.
+    pub async fn has_subscription(&self, id: &SubscriptionId, principal: &str) -> bool {
+        let (id, principal) = (id.clone(), principal.to_owned());
+        let found = self.handle.call(move |driver| driver.engine().find_subscription(&id, &principal).is_some());
+        found.await.unwrap_or(false)
+    }
+
     /// Handles a reply, a renegotiation or a close that was received by another way than the link of its subscription. It
     /// is ignored if the subscription is not this principal's. A reply counts from the moment of this call, however long it
     /// waits. Returns the producer's reply, if there is one.
@@ -232,6 +240,7 @@ pub struct Builder {
     languages: Vec<LanguageTag>,
     journal: Option<JournalSetup>,
     max_queued_bytes: usize,
+    queue_budget: Option<QueueBudget>,
 }
 
 impl Builder {
@@ -297,6 +306,13 @@ impl Builder {
         self
     }
 
+    /// Shares a limit for queued events with other producers. When it is exceeded, subscriptions of this producer that do not
+    /// keep up are closed.
+    pub fn queue_budget(mut self, budget: &QueueBudget) -> Builder {
+        self.queue_budget = Some(budget.clone());
+        self
+    }
+
     /// Starts the producer's task.
     ///
     /// # Panics
@@ -308,8 +324,12 @@ impl Builder {
         }
         let language = self.config.offer.languages.first().cloned();
         let stats = Arc::new(Stats::default());
-        let config =
-            DriverConfig { engine: self.config, journal: self.journal, max_queued_bytes: self.max_queued_bytes };
+        let config = DriverConfig {
+            engine: self.config,
+            journal: self.journal,
+            max_queued_bytes: self.max_queued_bytes,
+            queue_budget: self.queue_budget,
+        };
         let (handle, records) = driver::start(config, stats.clone());
         Producer { handle, language, audit: Arc::new(Mutex::new(Some(AuditLog { records }))), stats }
     }

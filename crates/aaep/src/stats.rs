@@ -1,6 +1,7 @@
 //! Counters of a producer, for metrics and for diagnosis.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 
 use aaep_proto::confirm::Resolution;
@@ -114,6 +115,46 @@ pub struct ProducerStats {
     pub shed: u64,
     /// About how many bytes of events are queued, or kept for subscribers that may resume.
     pub queued_bytes: usize,
+}
+
+impl ProducerStats {
+    /// Whether the producer has no session, question or subscription.
+    pub fn is_idle(&self) -> bool {
+        self.sessions == 0 && self.questions == 0 && self.subscribers.subscriptions == 0
+    }
+}
+
+/// Adds the numbers of another producer.
+impl AddAssign for ProducerStats {
+    fn add_assign(&mut self, other: ProducerStats) {
+        let (subscribers, counts) = (&mut self.subscribers, &mut self.counts);
+        subscribers.subscriptions += other.subscribers.subscriptions;
+        subscribers.can_confirm += other.subscribers.can_confirm;
+        subscribers.can_clarify += other.subscribers.can_clarify;
+        counts.sessions += other.counts.sessions;
+        counts.published += other.counts.published;
+        counts.accepted += other.counts.accepted;
+        counts.delivered += other.counts.delivered;
+        self.sessions += other.sessions;
+        self.questions += other.questions;
+        self.held += other.held;
+        self.queued += other.queued;
+        self.blocked += other.blocked;
+        self.storage_failing |= other.storage_failing;
+        self.shed += other.shed;
+        self.queued_bytes += other.queued_bytes;
+    }
+}
+
+/// Adds the numbers of another producer.
+impl AddAssign for ReplyStats {
+    fn add_assign(&mut self, other: ReplyStats) {
+        other
+            .resolved
+            .into_iter()
+            .for_each(|(resolution, count)| *self.resolved.entry(resolution).or_default() += count);
+        other.ignored.into_iter().for_each(|(rejection, count)| *self.ignored.entry(rejection).or_default() += count);
+    }
 }
 
 impl DriverState {

@@ -33,6 +33,7 @@ pub use payload::{
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::id::SubscriptionId;
 use crate::json::{Json, Object};
 use crate::record::{DecodeError, ObjectSchema, Record, UnknownFields};
 
@@ -171,6 +172,18 @@ impl std::fmt::Display for MessageError {
 impl std::error::Error for MessageError {}
 
 impl Message {
+    /// Returns the subscription that a message of a subscriber is about, or `None` if it is about none or is no such message.
+    pub fn subscription_id(&self) -> Option<&SubscriptionId> {
+        match self {
+            Message::ConfirmationReply(reply) => Some(&reply.subscription_id),
+            Message::ClarificationReply(reply) => Some(&reply.subscription_id),
+            Message::SubscriptionRenegotiate(change) => Some(&change.subscription_id),
+            Message::SubscriptionClose(close) => Some(&close.subscription_id),
+            Message::CancellationRequest(request) => Some(&request.subscription_id),
+            _ => None,
+        }
+    }
+
     /// Reads one message of a peer.
     pub fn parse(bytes: &[u8]) -> Result<Message, MessageError> {
         Message::from_json(&Json::parse_from_peer(bytes).map_err(MessageError::Syntax)?)

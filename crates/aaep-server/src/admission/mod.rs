@@ -19,13 +19,11 @@ use crate::admission::memory_budget::{AccountKind, MemoryAccount, MemoryBudget, 
 use crate::admission::quota::{Quota, QuotaLimits, QuotaSlot};
 use crate::config::Limits;
 use crate::context::ServerContext;
+use crate::engines::EngineRef;
 use crate::peer::Peer;
 
-/// Concurrent agents.
-pub(crate) const MAX_AGENTS: usize = 1024;
-
 /// Open questions of all agents.
-const MAX_QUESTIONS: usize = 4096;
+const MAX_QUESTIONS: usize = 65_536;
 
 /// When a peer should retry after a quota was used up.
 const RETRY_AFTER_SECONDS: u32 = 30;
@@ -40,6 +38,10 @@ pub(crate) struct Admission {
     pub(crate) agents: Quota,
     pub(crate) sessions: Quota,
     pub(crate) questions: Quota,
+    /// Counts sessions by the user whom they are for.
+    pub(crate) user_sessions: Quota,
+    /// Counts questions by the user whom they are for.
+    pub(crate) user_questions: Quota,
     pub(crate) memory: MemoryBudget,
     /// For the responses by which duplicate events are recognized. When it is used up, older ones are forgotten sooner.
     deduplication: MemoryBudget,
@@ -50,18 +52,20 @@ impl Admission {
     /// distinguished by the names of their connections, so that sessions and questions are shared among them.
     pub(crate) fn shared(limits: &Limits) -> Admission {
         let everything = QuotaLimits::shared;
-        Admission::new(limits, everything(limits.subscriptions), everything(MAX_AGENTS))
+        Admission::new(limits, everything(limits.subscriptions), everything(limits.agents))
     }
 
     /// Creates the limits of a server whose peers authenticate.
     pub(crate) fn per_principal(limits: &Limits) -> Admission {
         let subscriptions = QuotaLimits::per_principal(limits.subscriptions, limits.subscriptions_per_principal);
-        Admission::new(limits, subscriptions, QuotaLimits::per_principal(MAX_AGENTS, limits.agents_per_principal))
+        Admission::new(limits, subscriptions, QuotaLimits::per_principal(limits.agents, limits.agents_per_principal))
     }
 
     fn new(limits: &Limits, subscriptions: QuotaLimits, agents: QuotaLimits) -> Admission {
-        let sessions = QuotaLimits::per_principal(aaep_proto::limits::SESSIONS, limits.sessions_per_principal);
+        let sessions = QuotaLimits::per_principal(limits.sessions, limits.sessions_per_principal);
         let questions = QuotaLimits::per_principal(MAX_QUESTIONS, limits.questions_per_principal);
+        let user_sessions = QuotaLimits::per_principal(limits.sessions, limits.sessions_per_user);
+        let user_questions = QuotaLimits::per_principal(MAX_QUESTIONS, limits.questions_per_user);
         // The other half is for events that wait for readers, which the producer limits.
         let total = limits.memory_bytes / 2;
         Admission {
@@ -69,6 +73,8 @@ impl Admission {
             agents: Quota::new("agents", "limits.agents_per_principal", agents),
             sessions: Quota::new("sessions", "limits.sessions_per_principal", sessions),
             questions: Quota::new("questions", "limits.questions_per_principal", questions),
+            user_sessions: Quota::new("sessions", "limits.sessions_per_user", user_sessions),
+            user_questions: Quota::new("questions", "limits.questions_per_user", user_questions),
             memory: MemoryBudget::new(total, limits.memory_bytes_per_principal.min(total)),
             deduplication: MemoryBudget::new(total / 4, total / 4),
         }
@@ -104,6 +110,7 @@ impl ServerContext {
         &self,
         request: &SubscriptionRequest,
         peer: &Peer,
+        engine: &EngineRef,
         binding: ResumePolicy,
     ) -> Result<Link, Rejection> {
         let bytes = memory_of_terms(&request.capabilities);
@@ -111,7 +118,7 @@ impl ServerContext {
             self.metrics.refused_subscription();
             tracing::info!(principal = peer.principal(), reason = %rejection.message, "subscription rejected");
         })?;
-        self.producer.subscribe_with_reservation(request, peer.principal(), binding, Box::new(reservation)).await
+        engine.subscribe_with_reservation(request, peer.principal(), binding, Box::new(reservation)).await
     }
 }
 

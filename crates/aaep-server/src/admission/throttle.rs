@@ -61,7 +61,7 @@ pub(crate) fn answers_open_question(context: &ServerContext, peer: &Peer, messag
         Inbound::Message(Message::ClarificationReply(reply)) => &reply.reply_token,
         _ => return false,
     };
-    peer.may(Role::Reply) && context.producer.awaits_reply(token)
+    peer.may(Role::Reply) && context.engines.awaits_reply(peer, token)
 }
 
 /// A source that keeps control frames within their rate.

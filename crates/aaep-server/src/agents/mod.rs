@@ -10,7 +10,7 @@
 //!    `POST /aaep/v1/agent/events` and `ws.rs` handles the WebSocket `/aaep/v1/agent/ws`. `read_ahead.rs` keeps reading
 //!    from the WebSocket while an event is handled.
 //! 2. **Find the agent.** On a server, `registry.rs` finds or creates the agent that a connection belongs to and hands
-//!    out an `AgentGuard`. `identity.rs` decides which `agent_id` it may use, `resources.rs` how much it may occupy. Under
+//!    out an `AgentGuard`. `users.rs` decides which users it may act for, `identity.rs` decides which `agent_id` it may use, `resources.rs` how much it may occupy. Under
 //!    `aaep run` there is one agent and no registry.
 //! 3. **Parse.** `raw_event.rs` parses the object once, through `strict_json.rs`, into a `RawEvent`. `urgent.rs` notes
 //!    urgent events before they are handled, so that text in front of them does not delay them.
@@ -47,6 +47,7 @@ mod session;
 pub mod stdio;
 mod strict_json;
 mod urgent;
+mod users;
 mod ws;
 
 pub use identity::AgentIdentity;

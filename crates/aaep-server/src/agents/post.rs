@@ -3,21 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aaep_keys::Role;
+use aaep_keys::{Role, UserId};
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::complete::CompleteOnDrop;
 use super::pending::ResponseState;
 use super::raw_event::{ParsedLine, RawEvent};
-use super::registry::{AgentGuard, AgentRegistry, ConnectionKind, is_valid_name};
+use super::registry::{AgentConnection, AgentGuard, AgentRegistry, ConnectionKind, is_valid_name};
 use super::urgent::is_urgent_line;
+use super::users;
 use crate::admission::memory_budget::MemoryReservation;
 use crate::admission::quota::QuotaExhausted;
 use crate::context::{AppState, stopped};
@@ -39,7 +41,10 @@ const MEDIA_TYPES: [&str; 4] = ["application/json", "application/x-ndjson", "app
 const UNSUPPORTED_MEDIA_TYPE: HttpProblem =
     HttpProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Send application/json, or application/x-ndjson for several.");
 const TOO_MANY_LINES: HttpProblem = HttpProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "The request is too large.");
+const INVALID_QUERY: HttpProblem =
+    HttpProblem::new(StatusCode::BAD_REQUEST, "Give agent, user and wait at most once each in the query.");
 const INVALID_NAME: HttpProblem = HttpProblem::new(StatusCode::BAD_REQUEST, "agent must be letters, digits, and - . _");
+const NO_SUCH_USER: HttpProblem = HttpProblem::new(StatusCode::FORBIDDEN, users::NO_SUCH_USER);
 const TOO_MANY_AGENTS: HttpProblem =
     HttpProblem::new(StatusCode::SERVICE_UNAVAILABLE, "All places for agents are taken. Try again later.");
 const TOO_MANY_AGENTS_OF_PRINCIPAL: HttpProblem = HttpProblem::new(
@@ -111,13 +116,22 @@ pub(super) fn acquire_agent(
     uri: &Uri,
     kind: ConnectionKind,
 ) -> Result<AgentGuard, HttpProblem> {
-    let name = query(uri, "agent");
+    let query = AgentQuery::of(uri)?;
+    let name = query.agent.as_deref();
     if name.is_some_and(|name| !is_valid_name(name)) {
         return Err(INVALID_NAME);
     }
+    let user = match query.user {
+        None => None,
+        Some(user) => match user.parse::<UserId>() {
+            Ok(user) if app.authenticator.is_open() || peer.identity.may_for(Role::Produce, &user) => Some(user),
+            _ => return Err(NO_SUCH_USER),
+        },
+    };
     // If the server asks for no credentials, all peers have the same principal, which identifies nobody.
-    let principal = if app.authenticator.is_open() { None } else { Some(peer.principal()) };
-    registry.acquire(principal, name, kind).map_err(|error| {
+    let identity = if app.authenticator.is_open() { None } else { Some(&peer.identity) };
+    let user = user.as_ref().filter(|_| app.context.engines.is_per_user());
+    registry.acquire(AgentConnection { identity, name, user, kind }).map_err(|error| {
         app.context.metrics.refused_agent();
         tracing::info!(principal = peer.principal(), %error, "agent refused");
         match error.reason {
@@ -207,13 +221,26 @@ fn http_response(responses: &[Value], is_single: bool) -> Response {
 fn wait_of(uri: &Uri, headers: &HeaderMap) -> Duration {
     let prefer = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
     let preferred = prefer.flat_map(|value| value.split([',', ';'])).find_map(|part| part.trim().strip_prefix("wait="));
-    let seconds = query(uri, "wait").or(preferred).and_then(|seconds| seconds.trim().parse().ok());
+    let query = AgentQuery::of(uri).unwrap_or_default();
+    let seconds = query.wait.as_deref().or(preferred).and_then(|seconds| seconds.trim().parse().ok());
     seconds.map_or(DEFAULT_WAIT, Duration::from_secs).min(MAX_WAIT)
 }
 
-fn query<'u>(uri: &'u Uri, name: &str) -> Option<&'u str> {
-    let mut pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-    pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+/// The query of an agent's address.
+#[derive(Debug, Default, Deserialize)]
+struct AgentQuery {
+    /// The name of the agent.
+    agent: Option<String>,
+    /// The user whom its sessions are for.
+    user: Option<String>,
+    /// How many seconds a request waits for questions.
+    wait: Option<String>,
+}
+
+impl AgentQuery {
+    fn of(uri: &Uri) -> Result<AgentQuery, HttpProblem> {
+        Query::try_from_uri(uri).map(|Query(query)| query).map_err(|_| INVALID_QUERY)
+    }
 }
 
 async fn read_body(

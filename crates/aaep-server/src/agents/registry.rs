@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use aaep::{LanguageTag, Producer};
+use aaep::LanguageTag;
+use aaep_keys::{Identity, NamedUsers, UserId};
 use tokio::time::Instant;
 
 use super::cancel_requests::CancelRequests;
@@ -14,9 +15,11 @@ use super::identity::AgentIdentity;
 use super::relay::Relay;
 use super::resources::{AgentResources, ResourceOwner};
 use super::urgent::UrgentCounter;
+use super::users::AgentUsers;
 use crate::admission::Admission;
 use crate::admission::quota::{QuotaError, QuotaExhausted, QuotaSlot};
 use crate::config::Config;
+use crate::engines::Engines;
 
 /// How long an agent whose WebSocket was lost has time to connect again.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -33,8 +36,8 @@ const MAX_NAME_BYTES: usize = 128;
 /// Which agent owns which open session.
 #[derive(Debug, Default)]
 pub(super) struct SessionOwners {
-    /// Agent numbers by the producer's session id.
-    owners: Mutex<BTreeMap<String, u64>>,
+    /// The agent and the user of a session, by the producer's session id.
+    owners: Mutex<BTreeMap<String, (u64, UserId)>>,
     agent_count: AtomicU64,
 }
 
@@ -44,20 +47,25 @@ impl SessionOwners {
         self.agent_count.fetch_add(1, Relaxed)
     }
 
-    pub(super) fn insert(&self, session_id: &str, agent_number: u64) {
-        self.lock().insert(session_id.to_owned(), agent_number);
+    pub(super) fn insert(&self, session_id: &str, agent_number: u64, user: &UserId) {
+        self.lock().insert(session_id.to_owned(), (agent_number, user.clone()));
     }
 
     pub(super) fn remove(&self, session_id: &str) {
         self.lock().remove(session_id);
     }
 
-    /// Returns whether the session belongs to an agent other than this one.
-    pub(super) fn is_owned_by_another(&self, session_id: &str, agent_number: u64) -> bool {
-        self.lock().get(session_id).is_some_and(|owner| *owner != agent_number)
+    /// Returns whether the session belongs to an agent other than this one, and is for a user that this agent may know of.
+    pub(super) fn is_owned_by_another(
+        &self,
+        session_id: &str,
+        agent_number: u64,
+        may_know: impl FnOnce(&UserId) -> bool,
+    ) -> bool {
+        self.lock().get(session_id).is_some_and(|(owner, user)| *owner != agent_number && may_know(user))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (u64, UserId)>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,12 +86,29 @@ struct AgentKey {
     principal: String,
     /// The name or the number of the agent; empty for the requests of a principal that gives no name.
     label: String,
+    /// The users that the credentials name. Other credentials of the same principal may name others, and what was begun for
+    /// one of them is out of their reach.
+    users: NamedUsers,
+    /// The user that the connection names.
+    connection_user: Option<UserId>,
+}
+
+/// An agent's connection or request, as it identifies itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AgentConnection<'a> {
+    /// The credentials; `None` if the server asks for none. Then a name alone identifies an agent.
+    pub(super) identity: Option<&'a Arc<Identity>>,
+    /// The name that the agent gives itself.
+    pub(super) name: Option<&'a str>,
+    /// The user whom the connection is for, unless a session names another.
+    pub(super) user: Option<&'a UserId>,
+    pub(super) kind: ConnectionKind,
 }
 
 /// All agents of a server.
 #[derive(Debug)]
 pub(crate) struct AgentRegistry {
-    producer: Producer,
+    engines: Arc<Engines>,
     agent_id: String,
     language: LanguageTag,
     session_owners: Arc<SessionOwners>,
@@ -165,10 +190,10 @@ impl AgentEntry {
 
 impl AgentRegistry {
     /// Creates an empty registry, and a task that removes lost agents until the registry is dropped.
-    pub(crate) fn new(producer: Producer, config: &Config, admission: &Admission) -> Arc<AgentRegistry> {
+    pub(crate) fn new(engines: Arc<Engines>, config: &Config, admission: &Admission) -> Arc<AgentRegistry> {
         let english = || "en".parse().expect("en is a language tag");
         let registry = Arc::new(AgentRegistry {
-            producer,
+            engines,
             agent_id: config.agent_id.clone(),
             language: config.languages.first().cloned().unwrap_or_else(english),
             session_owners: Arc::default(),
@@ -179,30 +204,36 @@ impl AgentRegistry {
         registry
     }
 
-    /// Finds or creates the agent of a connection. Connections of one principal with the same name belong to one agent.
-    /// There is no principal if the server asks for no credentials; then a name alone identifies an agent.
-    pub(super) fn acquire(
-        &self,
-        principal: Option<&str>,
-        name: Option<&str>,
-        kind: ConnectionKind,
-    ) -> Result<AgentGuard, QuotaError> {
+    /// Finds or creates the agent of a connection. Connections of one principal with the same name, for the same users, belong
+    /// to one agent.
+    pub(super) fn acquire(&self, connection: AgentConnection<'_>) -> Result<AgentGuard, QuotaError> {
+        let AgentConnection { identity, name, user, kind } = connection;
+        let principal = identity.map(|identity| identity.principal.as_str());
         let label = match (name, kind) {
             (Some(name), _) => format!("name {name}"),
             (None, ConnectionKind::PerRequest) => String::new(),
             // Without a name, nobody can connect to this agent again.
             (None, ConnectionKind::Persistent) => format!("number {}", self.session_owners.next_agent_number()),
         };
-        let key = AgentKey { principal: principal.map_or_else(String::new, |name| format!("of {name}")), label };
+        let key = AgentKey {
+            principal: principal.map_or_else(String::new, |name| format!("of {name}")),
+            label,
+            users: identity.map(|identity| identity.users.clone()).unwrap_or_default(),
+            connection_user: user.cloned(),
+        };
         let mut agents = self.lock();
         let entry = match agents.get(&key) {
             Some(entry) => entry.clone(),
             None => {
                 let slot = self.acquire_slot(&key.principal, &mut agents)?;
                 let quota_owner = if principal.is_some() { key.principal.clone() } else { key.label.clone() };
-                let owner = ResourceOwner { principal: principal.unwrap_or(aaep_keys::Identity::LOCAL), quota_owner };
+                let owner = ResourceOwner {
+                    principal: principal.unwrap_or(Identity::LOCAL),
+                    quota_owner,
+                    is_per_user: self.engines.is_per_user(),
+                };
                 let resources = AgentResources::new(&self.admission, owner, slot);
-                let relay = self.create_relay(principal, name, kind).with_resources(resources);
+                let relay = self.create_relay(connection).with_resources(resources);
                 let entry = Arc::new(AgentEntry {
                     urgent_events: relay.urgent_events(),
                     cancel_requests: relay.cancel_requests(),
@@ -244,7 +275,9 @@ impl AgentRegistry {
         Err(error)
     }
 
-    fn create_relay(&self, principal: Option<&str>, name: Option<&str>, kind: ConnectionKind) -> Relay {
+    fn create_relay(&self, connection: AgentConnection<'_>) -> Relay {
+        let AgentConnection { identity: credentials, name, user, kind } = connection;
+        let principal = credentials.map(|identity| identity.principal.as_str());
         let language = self.language.clone();
         let identity = match (principal, name) {
             (None, name) => AgentIdentity::unrestricted(name.unwrap_or(&self.agent_id), language),
@@ -255,10 +288,15 @@ impl AgentRegistry {
                 identity
             }
         };
-        let relay = Relay::with_session_owners(self.producer.clone(), identity, self.session_owners.clone());
+        let users = AgentUsers::new(self.engines.clone(), credentials.cloned(), user.cloned());
+        let relay = Relay::with_session_owners(users, identity, self.session_owners.clone());
         if name.is_some() || kind == ConnectionKind::PerRequest {
-            // As JSON, so that no two pairs make the same key.
-            relay.with_recovery_key(serde_json::json!([principal, name]).to_string())
+            // As JSON, so that no two agents make the same key.
+            let key = match user {
+                Some(user) => serde_json::json!([principal, name, user.as_str()]),
+                None => serde_json::json!([principal, name]),
+            };
+            relay.with_recovery_key(key.to_string())
         } else {
             relay
         }
@@ -302,11 +340,11 @@ async fn remove_lost_agents(registry: Weak<AgentRegistry>) {
 
 #[cfg(test)]
 mod tests {
+    use aaep::Producer;
     use aaep::message::{Capabilities, CoreType};
     use aaep::transport::{Link, Outbound};
 
     use super::*;
-    use crate::admission::MAX_AGENTS;
     use crate::agents::ResponseState;
 
     const STARTED: &[u8] = br#"{"type":"session.started","session_id":"s","summary_normal":"Digging."}"#;
@@ -315,7 +353,17 @@ mod tests {
         let producer = Producer::builder("garden").build();
         let link = producer.subscribe_local("screen-reader", Capabilities::default()).await.unwrap();
         let config = Config::default();
-        (AgentRegistry::new(producer, &config, &Admission::per_principal(&config.limits)), link)
+        (AgentRegistry::new(Engines::shared(producer), &config, &Admission::per_principal(&config.limits)), link)
+    }
+
+    fn acquire(
+        agents: &AgentRegistry,
+        principal: Option<&str>,
+        name: Option<&str>,
+        kind: ConnectionKind,
+    ) -> Result<AgentGuard, QuotaError> {
+        let identity = principal.map(|principal| Arc::new(Identity::new(principal, [aaep_keys::Role::Produce])));
+        agents.acquire(AgentConnection { identity: identity.as_ref(), name, user: None, kind })
     }
 
     async fn wait_for(link: &mut Link, core: CoreType) {
@@ -340,7 +388,7 @@ mod tests {
             [(ConnectionKind::Persistent, RECONNECT_TIMEOUT), (ConnectionKind::PerRequest, REQUEST_IDLE_TIMEOUT)]
         {
             let (agents, mut link) = registry_with_subscriber().await;
-            let guard = agents.acquire(Some("ada"), None, kind).unwrap();
+            let guard = acquire(&agents, Some("ada"), None, kind).unwrap();
             assert_eq!(send(&guard, STARTED).await["type"], "published");
             let before = Instant::now();
             drop(guard);
@@ -354,11 +402,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn agent_that_reconnects_in_time_continues_its_session() {
         let (agents, mut link) = registry_with_subscriber().await;
-        let guard = agents.acquire(Some("ada"), Some("one"), ConnectionKind::Persistent).unwrap();
+        let guard = acquire(&agents, Some("ada"), Some("one"), ConnectionKind::Persistent).unwrap();
         send(&guard, STARTED).await;
         drop(guard);
         tokio::time::sleep(RECONNECT_TIMEOUT / 2).await;
-        let guard = agents.acquire(Some("ada"), Some("one"), ConnectionKind::Persistent).unwrap();
+        let guard = acquire(&agents, Some("ada"), Some("one"), ConnectionKind::Persistent).unwrap();
         tokio::time::sleep(2 * REQUEST_IDLE_TIMEOUT).await;
         let done = br#"{"type":"session.completed","session_id":"s","summary_normal":"Done."}"#;
         assert_eq!(send(&guard, done).await["type"], "published");
@@ -368,8 +416,8 @@ mod tests {
     #[tokio::test]
     async fn agent_cannot_write_to_the_session_of_another() {
         let (agents, _link) = registry_with_subscriber().await;
-        let ada = agents.acquire(Some("ada"), None, ConnectionKind::PerRequest).unwrap();
-        let eve = agents.acquire(Some("eve"), None, ConnectionKind::PerRequest).unwrap();
+        let ada = acquire(&agents, Some("ada"), None, ConnectionKind::PerRequest).unwrap();
+        let eve = acquire(&agents, Some("eve"), None, ConnectionKind::PerRequest).unwrap();
         let id = send(&ada, STARTED).await["session_id"].as_str().unwrap().to_owned();
         for kind in ["session.completed", "session.started", "state.changed"] {
             let line =
@@ -389,35 +437,36 @@ mod tests {
     #[tokio::test]
     async fn number_of_agents_is_bounded() {
         let producer = Producer::builder("garden").build();
-        let config = Config::default();
-        let agents = AgentRegistry::new(producer, &config, &Admission::shared(&config.limits));
+        let limits = crate::Limits { agents: 100, ..crate::Limits::default() };
+        let config = Config { limits, ..Config::default() };
+        let agents = AgentRegistry::new(Engines::shared(producer), &config, &Admission::shared(&config.limits));
         let guards: Vec<AgentGuard> =
-            (0..MAX_AGENTS).map(|_| agents.acquire(None, None, ConnectionKind::Persistent).unwrap()).collect();
-        assert!(agents.acquire(None, None, ConnectionKind::Persistent).is_err());
+            (0..100).map(|_| acquire(&agents, None, None, ConnectionKind::Persistent).unwrap()).collect();
+        assert!(acquire(&agents, None, None, ConnectionKind::Persistent).is_err());
         drop(guards);
     }
 
     #[tokio::test]
     async fn agent_whose_events_are_all_invalid_keeps_no_slot() {
         let (agents, _link) = registry_with_subscriber().await;
-        for n in 0..2 * MAX_AGENTS {
-            let guard = agents.acquire(Some("eve"), Some(&format!("a{n}")), ConnectionKind::PerRequest).unwrap();
+        for n in 0..2048 {
+            let guard = acquire(&agents, Some("eve"), Some(&format!("a{n}")), ConnectionKind::PerRequest).unwrap();
             assert_eq!(send(&guard, br#"{"type":"tool.invoked"}"#).await["type"], "refused");
             drop(guard);
         }
         assert!(agents.lock().values().all(|entry| entry.is_expired()));
-        assert!(agents.acquire(Some("ada"), None, ConnectionKind::PerRequest).is_ok());
+        assert!(acquire(&agents, Some("ada"), None, ConnectionKind::PerRequest).is_ok());
     }
 
     #[tokio::test]
     async fn agents_of_one_principal_cannot_take_the_slots_of_another() {
         let (agents, _link) = registry_with_subscriber().await;
         let mut guards = Vec::new();
-        while let Ok(guard) = agents.acquire(Some("eve"), None, ConnectionKind::Persistent) {
+        while let Ok(guard) = acquire(&agents, Some("eve"), None, ConnectionKind::Persistent) {
             guards.push(guard);
         }
         assert_eq!(guards.len(), Config::default().limits.agents_per_principal);
-        let ada = agents.acquire(Some("ada"), None, ConnectionKind::Persistent).unwrap();
+        let ada = acquire(&agents, Some("ada"), None, ConnectionKind::Persistent).unwrap();
         assert_eq!(send(&ada, STARTED).await["type"], "published");
     }
 
@@ -428,7 +477,7 @@ mod tests {
         drop(link);
         let most = Config::default().limits.agents_per_principal;
         for n in 0..2 * most {
-            let guard = agents.acquire(Some("eve"), Some(&format!("a{n}")), ConnectionKind::PerRequest).unwrap();
+            let guard = acquire(&agents, Some("eve"), Some(&format!("a{n}")), ConnectionKind::PerRequest).unwrap();
             send(&guard, STARTED).await;
             send(&guard, br#"{"type":"session.completed","session_id":"s","summary_normal":"Done."}"#).await;
         }
@@ -443,7 +492,7 @@ mod tests {
         let mut guards = Vec::new();
         let mut started = 0;
         'all: for n in 0.. {
-            let guard = agents.acquire(Some("eve"), Some(&format!("a{n}")), ConnectionKind::Persistent).unwrap();
+            let guard = acquire(&agents, Some("eve"), Some(&format!("a{n}")), ConnectionKind::Persistent).unwrap();
             for s in 0..256 {
                 let line = format!(r#"{{"type":"session.started","session_id":"s{s}","summary_normal":"Digging."}}"#);
                 let response = send(&guard, line.as_bytes()).await;
@@ -457,7 +506,7 @@ mod tests {
             guards.push(guard);
         }
         assert_eq!(started, Config::default().limits.sessions_per_principal);
-        let ada = agents.acquire(Some("ada"), None, ConnectionKind::Persistent).unwrap();
+        let ada = acquire(&agents, Some("ada"), None, ConnectionKind::Persistent).unwrap();
         assert_eq!(send(&ada, STARTED).await["type"], "published");
     }
 

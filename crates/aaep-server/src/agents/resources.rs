@@ -1,9 +1,11 @@
 //! What one agent may occupy: its slots for sessions and questions, and memory.
 
+use aaep_keys::UserId;
+
 use super::response::AgentError;
 use crate::admission::Admission;
 use crate::admission::memory_budget::MemoryReservation;
-use crate::admission::quota::{Quota, QuotaSlot};
+use crate::admission::quota::{Quota, QuotaError, QuotaSlot};
 
 /// Estimated memory of an idle agent.
 const AGENT_BYTES: usize = 4 * 1024;
@@ -50,10 +52,20 @@ pub(super) struct AgentResources {
     owner: String,
     sessions: Quota,
     questions: Quota,
+    /// Counts by user; `None` if there is one user, whose limits are those of the server.
+    user_sessions: Option<Quota>,
+    user_questions: Option<Quota>,
     memory: MemoryReservation,
     cache_memory: MemoryReservation,
     /// The agent's own slot.
     _agent_slot: QuotaSlot,
+}
+
+/// Slots for a session or a question: one of the agent's owner, and one of the user whom it is for.
+#[derive(Debug)]
+pub(super) struct UserSlot {
+    _owner: QuotaSlot,
+    _user: Option<QuotaSlot>,
 }
 
 /// Whose resources an agent uses.
@@ -64,6 +76,8 @@ pub(super) struct ResourceOwner<'a> {
     /// The name that sessions and questions are counted under: the principal, or the agent itself where principals
     /// cannot be told apart.
     pub(super) quota_owner: String,
+    /// Whether sessions and questions are also counted by user.
+    pub(super) is_per_user: bool,
 }
 
 impl AgentResources {
@@ -73,20 +87,29 @@ impl AgentResources {
             owner: owner.quota_owner,
             sessions: admission.sessions.clone(),
             questions: admission.questions.clone(),
+            user_sessions: owner.is_per_user.then(|| admission.user_sessions.clone()),
+            user_questions: owner.is_per_user.then(|| admission.user_questions.clone()),
             memory: admission.agent_memory(owner.principal),
             cache_memory: admission.remembered_memory(owner.principal),
             _agent_slot: agent_slot,
         }
     }
 
-    /// Acquires a slot for one more session.
-    pub(super) fn acquire_session(&self) -> Result<QuotaSlot, AgentError> {
-        self.sessions.acquire(&self.owner).map_err(|error| AgentError::new(error.to_string()))
+    /// Acquires slots for one more session for a user.
+    pub(super) fn acquire_session(&self, user: &UserId) -> Result<UserSlot, AgentError> {
+        self.acquire(&self.sessions, self.user_sessions.as_ref(), user)
     }
 
-    /// Acquires a slot for one more question.
-    pub(super) fn acquire_question(&self) -> Result<QuotaSlot, AgentError> {
-        self.questions.acquire(&self.owner).map_err(|error| AgentError::new(error.to_string()))
+    /// Acquires slots for one more question to a user.
+    pub(super) fn acquire_question(&self, user: &UserId) -> Result<UserSlot, AgentError> {
+        self.acquire(&self.questions, self.user_questions.as_ref(), user)
+    }
+
+    fn acquire(&self, of_owner: &Quota, of_user: Option<&Quota>, user: &UserId) -> Result<UserSlot, AgentError> {
+        let exhausted = |error: QuotaError| AgentError::new(error.to_string());
+        let owner = of_owner.acquire(&self.owner).map_err(exhausted)?;
+        let user = of_user.map(|quota| quota.acquire(user.as_str())).transpose().map_err(exhausted)?;
+        Ok(UserSlot { _owner: owner, _user: user })
     }
 
     /// Sets the reserved memory to what the agent occupies or is about to occupy.

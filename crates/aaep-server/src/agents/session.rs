@@ -11,8 +11,9 @@ use tokio::task::JoinSet;
 
 use super::irreversible_tools::IrreversibleTools;
 use super::permits::{PermittedCall, UnusedPermits};
+use super::resources::UserSlot;
 use super::response::{AgentError, agent_errors};
-use crate::admission::quota::QuotaSlot;
+use crate::engines::EngineRef;
 
 /// Most open outputs of a session, and most completed ones that are remembered.
 pub(super) const MAX_OUTPUTS: usize = 64;
@@ -24,6 +25,8 @@ const MAX_TOOL_CALLS: usize = 256;
 #[derive(Debug)]
 pub(super) struct AgentSession {
     pub(super) session: Session,
+    /// The engine of the user whom the session is for.
+    pub(super) engine: EngineRef,
     /// The agent's `session_id`, if it uses one.
     pub(super) alias: Option<String>,
     /// Open outputs by the agent's `output_id`; the empty text for an output without one.
@@ -36,7 +39,7 @@ pub(super) struct AgentSession {
     /// Waits for a user that asks for the end of the session.
     pub(super) cancel_watch: JoinSet<()>,
     /// Its slot among the sessions of its owner.
-    _slot: Option<QuotaSlot>,
+    _slot: Option<UserSlot>,
 }
 
 /// One open output.
@@ -57,12 +60,14 @@ struct OpenCall {
 impl AgentSession {
     pub(super) fn new(
         session: Session,
+        engine: EngineRef,
         alias: Option<String>,
         irreversible_tools: IrreversibleTools,
-        slot: Option<QuotaSlot>,
+        slot: Option<UserSlot>,
     ) -> AgentSession {
         AgentSession {
             session,
+            engine,
             alias,
             outputs: BTreeMap::new(),
             completed_outputs: VecDeque::new(),

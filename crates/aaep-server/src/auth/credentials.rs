@@ -165,11 +165,13 @@ impl AcceptedCredentials {
         valid
     }
 
-    /// Checks them again. Changed roles count as revoked: a new connection gets the new roles.
+    /// Checks them again. Changed roles or users count as revoked: a new connection gets the new ones.
     fn check(&self) -> bool {
         let AcceptedCredentialsInner { credentials, presented, identity, .. } = &*self.0;
         let now = credentials.identify(presented);
-        now.is_ok_and(|now| now.principal == identity.principal && now.roles == identity.roles)
+        now.is_ok_and(|now| {
+            now.principal == identity.principal && now.roles == identity.roles && now.users == identity.users
+        })
     }
 
     /// Waits until they are no longer accepted.

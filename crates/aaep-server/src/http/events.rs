@@ -43,15 +43,14 @@ pub(super) async fn stream(State(app): State<AppState>, peer: Peer, mut parts: P
     let in_header = parts.headers.get("last-event-id").and_then(|id| id.to_str().ok());
     // Any text counts as an event id: one that was never sent is answered by a summary.
     let last = in_header.or(query.last_event_id.as_deref()).filter(|id| !id.is_empty());
-    let link = app.context.producer.resume(&id, peer.principal(), last).await;
-    let link = link.ok_or_else(HttpProblem::no_subscription)?;
+    let subscribed = app.context.resume(&peer, &id, last).await.ok_or_else(HttpProblem::no_subscription)?;
     let kind = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-cache, no-transform"),
         // Keeps nginx and similar proxies from buffering the stream.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    let stream = EventStream::new(app.context, link, peer);
+    let stream = EventStream::new(app.context, subscribed);
     let body = match parts.extensions.remove::<Takeover>() {
         Some(takeover) => Body::new(takeover.stream_body(stream)),
         None => Body::new(stream),

@@ -17,7 +17,7 @@ pub(super) async fn health() -> &'static str {
 /// Returns whether new subscribers are accepted.
 pub(super) async fn ready(State(app): State<AppState>) -> Response {
     let stopping = *app.context.stopping.borrow();
-    let stats = if stopping { None } else { app.context.producer.stats().await };
+    let stats = if stopping { None } else { app.context.engines.stats().await };
     match stats {
         None => (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response(),
         Some(stats) if stats.storage_failing => {
@@ -33,7 +33,9 @@ pub(super) async fn metrics(State(app): State<AppState>, peer: Peer) -> Result<R
     if !peer.may(Role::Admin) {
         return Err(HttpProblem::forbidden());
     }
-    let stats = app.context.producer.stats().await.ok_or_else(HttpProblem::ended)?;
-    let text = app.context.metrics.render(&stats, &app.context.producer.reply_stats(), &app.context.admission.memory);
+    let engines = &app.context.engines;
+    let stats = engines.stats().await.ok_or_else(HttpProblem::ended)?;
+    let text =
+        app.context.metrics.render(&stats, &engines.reply_stats(), &app.context.admission.memory, engines.count());
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }

@@ -73,12 +73,21 @@ pub(super) async fn post(
         Message::ConfirmationReply(_) | Message::ClarificationReply(_) | Message::CancellationRequest(_)
     );
     let renegotiates = matches!(message, Message::SubscriptionRenegotiate(_));
+    let engine = match message.subscription_id() {
+        Some(id) => app.context.engines.find_subscription(&peer, id).await,
+        None => None,
+    };
+    let peer = match &engine {
+        Some(engine) => peer.for_user(engine.user()),
+        None => peer,
+    };
     if !peer.may(if is_reply { Role::Reply } else { Role::Subscribe }) {
         return reject_or(HttpProblem::forbidden(), renegotiates);
     }
     let message = peer.narrow_message(message);
-    let answer =
-        app.context.producer.handle_message(peer.principal(), message).await.map_err(|_| HttpProblem::ended())?;
+    // Without a subscription of the sender, the engine of the local user takes note of the attempt.
+    let engine = engine.as_ref().unwrap_or(app.context.engines.local());
+    let answer = engine.handle_message(peer.principal(), message).await.map_err(|_| HttpProblem::ended())?;
     Ok(match answer {
         Some(answer @ Message::SubscriptionAccepted(_)) => json(StatusCode::OK, &answer),
         Some(answer @ Message::SubscriptionRejected(_)) => json(StatusCode::UNPROCESSABLE_ENTITY, &answer),
@@ -104,7 +113,8 @@ async fn refuse_invalid(app: &AppState, peer: &Peer, invalid: Inbound) -> Result
         return Ok(HttpProblem::forbidden().rejected());
     }
     if let Some(id) = named {
-        let ended = app.context.producer.refuse_renegotiation(peer.principal(), &id, &rejection).await;
+        let Some(engine) = app.context.engines.find_subscription(peer, &id).await else { return Ok(no_subscription()) };
+        let ended = engine.refuse_renegotiation(peer.principal(), &id, &rejection).await;
         if !ended.map_err(|_| HttpProblem::ended())? {
             return Ok(no_subscription());
         }

@@ -17,9 +17,9 @@ use crate::admission::connection_slots::SlotHold;
 use crate::close::Close;
 use crate::close::close_message;
 use crate::connection::trace_events;
-use crate::context::ServerContext;
+use crate::context::{ServerContext, Subscribed};
+use crate::engines::EngineRef;
 use crate::metrics::Transport;
-use crate::peer::Peer;
 
 /// Events in one write.
 const MAX_BATCH: usize = 128;
@@ -40,6 +40,8 @@ pub(crate) struct EventStream {
     /// Whether the first bytes were written.
     started: bool,
     ended: bool,
+    /// Keeps the engine of the user.
+    _engine: EngineRef,
     /// Protects the connection from eviction.
     _held: Option<SlotHold>,
 }
@@ -47,7 +49,8 @@ pub(crate) struct EventStream {
 type LapsedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl EventStream {
-    pub(crate) fn new(context: Arc<ServerContext>, link: Link, peer: Peer) -> EventStream {
+    pub(crate) fn new(context: Arc<ServerContext>, subscribed: Subscribed) -> EventStream {
+        let Subscribed { link, peer, engine } = subscribed;
         let keep_alive_interval = context.limits.keep_alive();
         let keep_alive = Box::pin(tokio::time::sleep(keep_alive_interval));
         context.metrics.opened(Transport::Sse);
@@ -63,6 +66,7 @@ impl EventStream {
             lapsed,
             started: false,
             ended: false,
+            _engine: engine,
             _held: held,
         }
     }

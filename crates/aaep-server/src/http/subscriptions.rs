@@ -28,10 +28,11 @@ pub(super) async fn create(
             return Ok(json(StatusCode::BAD_REQUEST, &rejection.to_message().into()));
         }
     };
-    let mut link = match app.context.admit(&peer, *request, ResumePolicy::Resumable).await {
-        Ok(link) => link,
+    let mut subscribed = match app.context.admit(&peer, *request, ResumePolicy::Resumable).await {
+        Ok(subscribed) => subscribed,
         Err(rejection) => return Ok(refuse(&rejection)),
     };
+    let link = &mut subscribed.link;
     let Some(Outbound::Message(accepted)) = link.recv().await else { return Err(HttpProblem::ended()) };
     let location = path::events_of(link.id().as_str());
     let mut response = json(StatusCode::CREATED, &accepted);

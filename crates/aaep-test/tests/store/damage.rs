@@ -50,7 +50,7 @@ fn accepted_and_right(dir: &Path, decided: &BTreeMap<String, String>, damage: &s
     }
     let mut kept = BTreeMap::new();
     let read = Audit::open(dir).and_then(|audit| {
-        audit.read(&AuditQuery::default(), |record, _| {
+        audit.read(&AuditQuery::default(), |aaep_store::Decided { record, .. }| {
             kept.insert(record.shown, record.decision.map(|d| d.as_str().to_owned()).unwrap_or_default());
         })
     });

@@ -142,7 +142,7 @@ impl Reported {
     fn check(&self, dir: &Path) {
         let mut kept = BTreeMap::new();
         let audit = Audit::open(dir).unwrap();
-        let add = |record: aaep::AuditRecord, _| {
+        let add = |aaep_store::Decided { record, .. }: aaep_store::Decided<'_>| {
             let decision = record.decision.map(|d| d.as_str().to_owned()).unwrap_or_default();
             let known = kept.insert(record.shown, (decision, record.resolution.as_str().to_owned()));
             assert_eq!(known, None, "a question has two records");

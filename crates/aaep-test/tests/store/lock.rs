@@ -13,7 +13,7 @@ fn two_processes_do_not_share_a_directory() {
     assert!(matches!(error, StoreError::InUse(_)), "{error}");
     assert!(error.to_string().contains("another process"), "{error}");
     // The audit log can still be read.
-    Audit::open(dir.path()).unwrap().read(&AuditQuery::default(), |_, _| ()).unwrap();
+    Audit::open(dir.path()).unwrap().read(&AuditQuery::default(), |_| ()).unwrap();
     process.kill().unwrap();
     process.wait().unwrap();
     producer::open(dir.path()).unwrap();

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use aaep::journal::RecoveredState;
-use aaep_store::{Retention, Store, StoreError};
+use aaep_store::{Retention, Store, StoreError, UserJournal};
 
 /// The path of the program.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_store-producer");
@@ -42,10 +42,10 @@ pub(crate) fn start(dir: &Path, plan: &Plan) -> (Child, impl Iterator<Item = Str
 
 /// Opens the store of a process that has ended. Retries while it is in use: a process that another test is just starting
 /// may hold an inherited copy of the lock for a moment.
-pub(crate) fn open(dir: &Path) -> Result<(Store, RecoveredState), StoreError> {
+pub(crate) fn open(dir: &Path) -> Result<(UserJournal, RecoveredState), StoreError> {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
-        match Store::open(dir, Retention::default()) {
+        match Store::open_single(dir, Retention::default()) {
             Err(StoreError::InUse(_)) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
             other => return other,
         }

@@ -114,7 +114,7 @@ impl DriverState {
     /// Handles a message of a principal about one of its subscriptions. What the engine replies is returned instead of
     /// being sent to the link.
     fn handle_out_of_band(&mut self, principal: &str, inbound: &InboundMessage) -> Option<Box<Message>> {
-        let id = subscription_id(&inbound.message)?;
+        let id = inbound.message.subscription_id()?;
         let Some(key) = self.engine().find_subscription(id, principal) else {
             self.stats.count_ignored(ReplyRejection::WrongSubscription);
             tracing::info!(subscription = %id, principal, "message ignored: the sender has no such subscription");
@@ -163,16 +163,4 @@ impl Producer {
 /// Whether a message is a reply to a question.
 pub(crate) fn is_reply(message: &Message) -> bool {
     matches!(message, Message::ConfirmationReply(_) | Message::ClarificationReply(_))
-}
-
-/// Returns the subscription that a message is about.
-fn subscription_id(message: &Message) -> Option<&SubscriptionId> {
-    match message {
-        Message::ConfirmationReply(reply) => Some(&reply.subscription_id),
-        Message::ClarificationReply(reply) => Some(&reply.subscription_id),
-        Message::SubscriptionRenegotiate(change) => Some(&change.subscription_id),
-        Message::SubscriptionClose(close) => Some(&close.subscription_id),
-        Message::CancellationRequest(request) => Some(&request.subscription_id),
-        _ => None,
-    }
 }

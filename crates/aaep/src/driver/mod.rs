@@ -15,6 +15,7 @@ mod shutdown;
 pub(crate) use handle::Handle;
 pub(crate) use inbound::{OutOfBandReply, is_reply};
 pub(crate) use irreversible::{AbandonOnDrop, IrreversibleCall};
+pub use memory_limit::QueueBudget;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -87,6 +88,7 @@ pub(crate) struct DriverConfig {
     pub(crate) engine: EngineConfig,
     pub(crate) journal: Option<JournalSetup>,
     pub(crate) max_queued_bytes: usize,
+    pub(crate) queue_budget: Option<QueueBudget>,
 }
 
 /// The receiving ends of the driver's channels.
@@ -103,8 +105,11 @@ pub(crate) fn start(config: DriverConfig, stats: Arc<Stats>) -> (Handle, mpsc::R
     let (commits_tx, commits) = mpsc::unbounded_channel();
     let (audit_tx, audit) = mpsc::channel(MAX_QUEUED_AUDIT_RECORDS);
     let (backpressure, all_keep_up) = (Backpressure::new(), Arc::new(Notify::new()));
-    let DriverConfig { engine: mut engine_config, journal, max_queued_bytes } = config;
+    let DriverConfig { engine: mut engine_config, journal, max_queued_bytes, queue_budget } = config;
     engine_config.journal = journal.is_some();
+    if let Some(budget) = &queue_budget {
+        engine_config.frames = budget.meter();
+    }
     let mut driver = DriverState {
         engine: Engine::new(engine_config),
         clock: Clock::new(),
@@ -120,7 +125,7 @@ pub(crate) fn start(config: DriverConfig, stats: Arc<Stats>) -> (Handle, mpsc::R
         recovered: BTreeSet::new(),
         shutdown: None,
         fairness: YieldBudget::default(),
-        memory_limit: MemoryLimit::new(max_queued_bytes),
+        memory_limit: MemoryLimit::new(max_queued_bytes, queue_budget),
         all_keep_up: all_keep_up.clone(),
         replay_waits: false,
     };

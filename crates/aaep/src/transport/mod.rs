@@ -21,6 +21,7 @@ pub use reservation::Reservation;
 pub(crate) use event::{InboundMessage, LinkEvent, OutOfBandMessage};
 pub(crate) use link_tx::LinkTx;
 
+pub use crate::driver::QueueBudget;
 pub use aaep_proto::engine::{CloseInfo, ReplyRejection, ResumePolicy};
 pub use aaep_proto::frame::Frame;
 pub use aaep_proto::inbound::Inbound;

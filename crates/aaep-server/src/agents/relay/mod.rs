@@ -25,6 +25,8 @@ use super::response::{AgentError, AgentResponse, agent_errors};
 use super::response_cache::{DuplicateEvent, ResponseCache};
 use super::session::{AgentSession, session_errored};
 use super::urgent::{UrgentCounter, is_urgent_type};
+use super::users::AgentUsers;
+use crate::engines::EngineRef;
 use recovery::AdoptableSession;
 use text::{BufferedText, WaitMode};
 
@@ -48,9 +50,9 @@ const MAX_QUESTIONS: usize = 256;
 /// ```
 #[derive(Debug)]
 pub struct Relay {
-    producer: Producer,
+    users: AgentUsers,
     identity: AgentIdentity,
-    /// Which agent owns which session, shared by all agents of a producer.
+    /// Which agent owns which session, shared by all agents of a server.
     session_owners: Arc<SessionOwners>,
     agent_number: u64,
     /// Identifies the agent after a restart, if it can be recognized then.
@@ -85,7 +87,7 @@ pub struct Relay {
     /// Events from before a restart by the agent's `event_id`.
     recovered_events: BTreeMap<String, SeenEvent>,
     /// Emitted events that are not in the journal's list of seen events yet.
-    unrecorded_events: Vec<SeenEvent>,
+    unrecorded_events: Vec<(EngineRef, SeenEvent)>,
     /// Requests of users that the agent stops.
     cancel_requests: CancelRequests,
     /// What the agent may occupy; `None` if it is the only one.
@@ -116,18 +118,18 @@ impl EventKey {
 impl Relay {
     /// Creates the only agent of a producer.
     pub fn new(producer: Producer, identity: AgentIdentity) -> Relay {
-        Relay::with_session_owners(producer, identity, Arc::default())
+        Relay::with_session_owners(AgentUsers::of_producer(producer), identity, Arc::default())
     }
 
-    /// Creates one of several agents of a producer.
+    /// Creates one of several agents of a server.
     pub(super) fn with_session_owners(
-        producer: Producer,
+        users: AgentUsers,
         identity: AgentIdentity,
         session_owners: Arc<SessionOwners>,
     ) -> Relay {
         let agent_number = session_owners.next_agent_number();
         Relay {
-            producer,
+            users,
             identity,
             session_owners,
             agent_number,
@@ -274,11 +276,12 @@ impl Relay {
             let core = event.event.core_type();
             let is_critical = event.event.envelope.urgency == Some(Urgency::Critical);
             let is_urgent = is_critical || is_urgent_type(core);
-            self.flush_text(if is_urgent { WaitMode::Skip } else { WaitMode::Wait }).await?;
+            let target = self.find_session(alias.as_deref())?;
+            self.flush_text(if is_urgent { WaitMode::Skip } else { WaitMode::Wait }, target.as_deref()).await?;
             if core == Some(CoreType::SessionStarted) {
                 self.start_session(alias, event, key).await?
             } else {
-                if let Some(response) = self.reattach_question(&event, key).await? {
+                if let Some(response) = self.reattach_question(target.as_deref(), &event, key).await? {
                     return Ok(response);
                 }
                 let session_id = self.find_or_start_session(alias, &event).await?;
@@ -363,7 +366,8 @@ impl Relay {
             let message = format!("{MAX_QUESTIONS} questions are open. Wait for some outcomes first.");
             return Err(AgentError::new(message).into());
         }
-        let slot = self.resources.as_ref().map(AgentResources::acquire_question).transpose()?;
+        let user = session.engine.user();
+        let slot = self.resources.as_ref().map(|resources| resources.acquire_question(user)).transpose()?;
         let question = AgentQuestion { event, event_id: &key.id, origin: key.question_origin.as_deref() };
         let pending = questions::ask(session, question, &mut self.question_tasks).await?;
         if let Some(slot) = slot {
@@ -413,7 +417,7 @@ impl Relay {
 
     async fn end_sessions(&mut self, completed_summary: Option<&str>, errored_summary: &str) {
         // A session that rejects its text has ended already.
-        let _ = self.flush_text(WaitMode::Skip).await;
+        let _ = self.flush_text(WaitMode::Skip, None).await;
         for session_id in self.sessions.keys().cloned().collect::<Vec<_>>() {
             let Some(AgentSession { session, .. }) = self.sessions.get_mut(&session_id) else { continue };
             let is_completed = match completed_summary {

@@ -14,10 +14,12 @@ use crate::agents::questions::{self, AgentQuestion};
 use crate::agents::raw_event::CompletedEvent;
 use crate::agents::response::{AgentError, AgentResponse};
 use crate::agents::response_cache::DuplicateEvent;
+use crate::engines::EngineRef;
 
 /// A session from before a restart that the agent can continue.
 #[derive(Debug)]
 pub(super) struct AdoptableSession {
+    engine: EngineRef,
     id: SessionId,
     /// The agent's `session_id`, if it used one.
     alias: Option<String>,
@@ -41,10 +43,11 @@ impl Relay {
         let matches =
             |session: &AdoptableSession| session.alias.as_deref() == name || name == Some(session.id.as_str());
         let Some(at) = self.adoptable_sessions.iter().position(matches) else { return Ok(()) };
-        let slot = self.acquire_session_slot()?;
+        let user = self.adoptable_sessions[at].engine.user().clone();
+        let slot = self.acquire_session_slot(&user)?;
         let adoptable = self.adoptable_sessions.remove(at);
-        if let Some(adopted) = self.producer.adopt(&adoptable.id).await {
-            let session_id = self.register_session(adopted.session, adoptable.alias, slot);
+        if let Some(adopted) = adoptable.engine.adopt(&adoptable.id).await {
+            let session_id = self.register_session(adopted.session, adoptable.engine, adoptable.alias, slot);
             if let Some(session) = self.sessions.get_mut(&session_id) {
                 session.restore(adopted.pending);
             }
@@ -68,7 +71,7 @@ impl Relay {
             return self.find_session(alias);
         }
         let adoptable = self.adoptable_sessions.remove(at);
-        if let Some(adopted) = self.producer.adopt(&adoptable.id).await {
+        if let Some(adopted) = adoptable.engine.adopt(&adoptable.id).await {
             // This fails only if the session has ended in the meantime.
             let _ = adopted.session.cancel(CancelledBy::Producer, "The agent began anew after a restart.").await;
         }
@@ -79,11 +82,13 @@ impl Relay {
     /// then the user is asked again.
     pub(super) async fn reattach_question(
         &mut self,
+        session_id: Option<&str>,
         event: &CompletedEvent,
         key: &EventKey,
     ) -> Result<Option<ResponseState>, Vec<AgentError>> {
         let Some(origin) = key.question_origin.as_deref() else { return Ok(None) };
-        let Some(found) = self.producer.find_question(origin).await else { return Ok(None) };
+        let Some(session) = session_id.and_then(|session_id| self.sessions.get(session_id)) else { return Ok(None) };
+        let Some(found) = session.engine.find_question(origin).await else { return Ok(None) };
         let Some(session) = self.sessions.get_mut(found.session.as_str()) else { return Ok(None) };
         let question = AgentQuestion { event, event_id: &key.id, origin: Some(origin) };
         questions::reattach(session, question, found.status, &mut self.question_tasks).map(Some)
@@ -108,21 +113,28 @@ impl Relay {
             (&self.recovery_key, key.digest, response)
             && key.is_from_agent
             && let AgentResponse::Published { event_id, session_id } = &**response
+            && let Some(engine) = self.engine_of(session_id)
         {
-            self.unrecorded_events.push(SeenEvent {
+            let seen = SeenEvent {
                 agent: recovery_key.clone(),
                 event_id: event_id.clone(),
                 content: digest.to_string(),
                 session_id: session_id.clone(),
-            });
+            };
+            self.unrecorded_events.push((engine, seen));
         }
     }
 
     /// Records the ids of emitted events, so that they are not emitted again if they are sent again after a restart. Must be
     /// called after [`flush`](Relay::flush): buffered text must not count as emitted.
     pub(in crate::agents) async fn record_seen_events(&mut self) {
-        if !self.unrecorded_events.is_empty() {
-            self.producer.record_seen(std::mem::take(&mut self.unrecorded_events)).await;
+        let mut events = std::mem::take(&mut self.unrecorded_events).into_iter().peekable();
+        while let Some((engine, seen)) = events.next() {
+            let mut of_user = vec![seen];
+            while let Some((_, seen)) = events.next_if(|(other, _)| other.user() == engine.user()) {
+                of_user.push(seen);
+            }
+            engine.record_seen(of_user).await;
         }
     }
 
@@ -133,15 +145,18 @@ impl Relay {
         }
         let Some(recovery_key) = &self.recovery_key else { return };
         self.recovery_loaded = true;
-        let seen = self.producer.seen_events(recovery_key).await;
+        let seen = self.users.seen_events(recovery_key).await;
         self.recovered_events = seen.into_iter().map(|seen| (seen.event_id.clone(), seen)).collect();
-        for orphan in self.producer.orphans().await {
-            let Some(origin) = orphan.origin else { continue };
-            let origin = serde_json::from_str::<(String, Option<String>, Option<String>)>(&origin);
-            if let Ok((agent, alias, started_by)) = origin
-                && agent == *recovery_key
-            {
-                self.adoptable_sessions.push(AdoptableSession { id: orphan.session, alias, started_by });
+        for engine in self.users.recovered_engines() {
+            for orphan in engine.orphans().await {
+                let Some(origin) = orphan.origin else { continue };
+                let origin = serde_json::from_str::<(String, Option<String>, Option<String>)>(&origin);
+                if let Ok((agent, alias, started_by)) = origin
+                    && agent == *recovery_key
+                {
+                    let engine = engine.clone();
+                    self.adoptable_sessions.push(AdoptableSession { engine, id: orphan.session, alias, started_by });
+                }
             }
         }
     }

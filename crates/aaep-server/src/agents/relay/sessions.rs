@@ -2,15 +2,16 @@
 
 use aaep::message::{CoreType, EventMeta, Payload};
 use aaep::{LanguageTag, Session, SessionOptions};
+use aaep_keys::UserId;
 use aaep_proto::{Problem, Rule};
 
 use super::{EventKey, Relay};
-use crate::admission::quota::QuotaSlot;
 use crate::agents::permits::ask_first;
 use crate::agents::raw_event::{CompletedEvent, RawEvent};
-use crate::agents::resources::{AgentResources, ResourceUsage};
+use crate::agents::resources::{ResourceUsage, UserSlot};
 use crate::agents::response::{AgentError, agent_errors};
 use crate::agents::session::AgentSession;
+use crate::engines::EngineRef;
 
 /// Most open sessions of one agent.
 const MAX_SESSIONS: usize = 256;
@@ -33,10 +34,17 @@ impl Relay {
             let message = "This session has ended. Start another, with another session_id.";
             return Err(AgentError::at("/session_id", message));
         }
-        if self.session_owners.is_owned_by_another(name, self.agent_number) {
+        // The id of another user's session is as good as any other: the agent must not learn that it exists.
+        if self.session_owners.is_owned_by_another(name, self.agent_number, |user| self.users.may_act_for(user)) {
             return Err(AgentError::at("/session_id", "This session belongs to another agent."));
         }
         Ok(None)
+    }
+
+    /// Returns the engine of an open session, or of the only user.
+    pub(super) fn engine_of(&self, session_id: &str) -> Option<EngineRef> {
+        let session = self.sessions.get(session_id).map(|session| &session.engine);
+        session.or(self.users.only_engine()).cloned()
     }
 
     /// Refuses an event that names no session after the session of such events has ended: it would start another one by
@@ -75,7 +83,8 @@ impl Relay {
         let summary = summary_of(event).unwrap_or_else(|| default_summary(&producer, &language));
         let mut options = SessionOptions::new(summary).in_language(language).producer(producer);
         options.origin = self.session_origin(alias.as_deref(), None);
-        self.open_session(alias, options).await
+        let engine = self.users.engine_for(None).await?;
+        self.open_session(engine, alias, options).await
     }
 
     /// Handles `session.started`.
@@ -101,11 +110,12 @@ impl Relay {
         }
         let meta = EventMeta::of(&event.event.envelope);
         let Payload::SessionStarted(started) = event.event.payload else { return Err(Vec::new()) };
+        let engine = self.users.engine_for(started.requested_by.as_deref()).await?;
         let language = event.language.unwrap_or_else(|| self.identity.language.clone());
         let options = SessionOptions::from(started).in_language(language).producer(producer);
         let mut options = options.with_variants(event.event.extra, meta);
         options.origin = self.session_origin(alias.as_deref(), Some(key));
-        let session_id = self.open_session(alias, options).await?;
+        let session_id = self.open_session(engine, alias, options).await?;
         if event.accepts_cancel {
             self.accept_cancel(&session_id).await;
         }
@@ -129,36 +139,38 @@ impl Relay {
 
     async fn open_session(
         &mut self,
+        engine: EngineRef,
         alias: Option<String>,
         options: SessionOptions,
     ) -> Result<String, Vec<AgentError>> {
-        let slot = self.acquire_session_slot()?;
-        let session = self.producer.session_with(options).await.map_err(agent_errors)?;
-        Ok(self.register_session(session, alias, slot))
+        let slot = self.acquire_session_slot(engine.user())?;
+        let session = engine.session_with(options).await.map_err(agent_errors)?;
+        Ok(self.register_session(session, engine, alias, slot))
     }
 
     /// Acquires a slot for one more session. Returns `None` if the agent is the only one.
-    pub(super) fn acquire_session_slot(&mut self) -> Result<Option<QuotaSlot>, AgentError> {
+    pub(super) fn acquire_session_slot(&mut self, user: &UserId) -> Result<Option<UserSlot>, AgentError> {
         if self.sessions.len() >= MAX_SESSIONS {
             return Err(AgentError::new(format!("{MAX_SESSIONS} sessions are open. End some first.")));
         }
         self.reserve(ResourceUsage { sessions: 1, ..ResourceUsage::default() })?;
-        self.resources.as_ref().map(AgentResources::acquire_session).transpose()
+        self.resources.as_ref().map(|resources| resources.acquire_session(user)).transpose()
     }
 
     pub(super) fn register_session(
         &mut self,
         session: Session,
+        engine: EngineRef,
         alias: Option<String>,
-        slot: Option<QuotaSlot>,
+        slot: Option<UserSlot>,
     ) -> String {
         let session_id = session.id().to_string();
-        self.session_owners.insert(&session_id, self.agent_number);
+        self.session_owners.insert(&session_id, self.agent_number, engine.user());
         match &alias {
             Some(alias) => drop(self.aliases.insert(alias.clone(), session_id.clone())),
             None => self.current_session = Some(session_id.clone()),
         }
-        let session = AgentSession::new(session, alias, self.irreversible_tools.clone(), slot);
+        let session = AgentSession::new(session, engine, alias, self.irreversible_tools.clone(), slot);
         self.sessions.insert(session_id.clone(), session);
         session_id
     }

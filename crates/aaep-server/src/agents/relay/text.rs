@@ -63,7 +63,7 @@ impl Relay {
                 buffered.text.push_str(&chunk.text);
             }
             _ => {
-                self.flush_text(WaitMode::Wait).await?;
+                self.flush_text(WaitMode::Wait, Some(&session_id)).await?;
                 let (session_id, output_id) = (session_id.clone(), output_id.clone());
                 self.buffered_text = Some(BufferedText { session_id, output_id, text: chunk.text });
             }
@@ -71,7 +71,7 @@ impl Relay {
         if chunk.complete {
             self.complete_output(&session_id, &output_id).await?;
         } else if self.buffered_text.as_ref().is_some_and(|buffered| buffered.text.len() >= MAX_BUFFERED_BYTES) {
-            self.flush_text(WaitMode::Wait).await?;
+            self.flush_text(WaitMode::Wait, Some(&session_id)).await?;
         }
         Ok(session_id)
     }
@@ -80,7 +80,8 @@ impl Relay {
     async fn open_output(&mut self, event: RawEvent, output_id: &str) -> Result<String, Vec<AgentError>> {
         let alias = event.session_id.clone();
         let event = event.complete(system_time(), Validation::Now)?;
-        self.flush_text(WaitMode::Wait).await?;
+        let target = self.find_session(alias.as_deref())?;
+        self.flush_text(WaitMode::Wait, target.as_deref()).await?;
         let session_id = self.find_or_start_session(alias, &event).await?;
         self.reserve(ResourceUsage { outputs: 1, ..ResourceUsage::default() })?;
         let Some(session) = self.sessions.get_mut(&session_id) else { return Ok(session_id) };
@@ -108,13 +109,14 @@ impl Relay {
             return;
         }
         // This fails only if the session has ended in the meantime.
-        let _ = self.flush_text(WaitMode::Wait).await;
+        let _ = self.flush_text(WaitMode::Wait, None).await;
     }
 
-    /// Writes all buffered text. With [`WaitMode::Wait`] this waits for subscribers even if no text is buffered.
-    pub(super) async fn flush_text(&mut self, backpressure: WaitMode) -> Result<(), Vec<AgentError>> {
-        if backpressure == WaitMode::Wait {
-            self.wait_for_capacity().await;
+    /// Writes all buffered text. With [`WaitMode::Wait`] this waits for subscribers even if no text is buffered: those of the
+    /// session that the next event is for.
+    pub(super) async fn flush_text(&mut self, wait: WaitMode, next: Option<&str>) -> Result<(), Vec<AgentError>> {
+        if wait == WaitMode::Wait {
+            self.wait_for_capacity(next).await;
         }
         let Some(buffered) = self.buffered_text.take() else { return Ok(()) };
         let Some(session) = self.sessions.get(&buffered.session_id) else { return Ok(()) };
@@ -127,7 +129,7 @@ impl Relay {
 
     /// Completes an output. The last part of its text is sent with the end, so that no empty chunk has to follow.
     async fn complete_output(&mut self, session_id: &str, output_id: &str) -> Result<(), Vec<AgentError>> {
-        self.wait_for_capacity().await;
+        self.wait_for_capacity(Some(session_id)).await;
         let buffered = self.buffered_text.take();
         let Some(session) = self.sessions.get_mut(session_id) else { return Ok(()) };
         let mut parts: Vec<&str> = buffered.iter().flat_map(|buffered| split_text(&buffered.text)).collect();
@@ -140,15 +142,19 @@ impl Relay {
         session.complete_output(output_id, last).await
     }
 
-    /// Waits while no subscriber keeps up, until the agent sends something urgent, for a limited time.
-    async fn wait_for_capacity(&mut self) {
+    /// Waits while no subscriber of a session keeps up, until the agent sends something urgent, for a limited time. Without a
+    /// session, this is about the session of the buffered text.
+    async fn wait_for_capacity(&mut self, session_id: Option<&str>) {
+        let session_id = session_id.or(self.buffered_text.as_ref().map(|buffered| buffered.session_id.as_str()));
+        let session = session_id.and_then(|session_id| self.sessions.get(session_id));
+        let Some(engine) = session.map(|session| &session.engine).or(self.users.only_engine()) else { return };
         if self.skip_backpressure {
-            self.skip_backpressure = self.producer.wait_for_capacity().now_or_never().is_none();
+            self.skip_backpressure = engine.wait_for_capacity().now_or_never().is_none();
             return;
         }
         tokio::select! {
             biased;
-            () = self.producer.wait_for_capacity() => {}
+            () = engine.wait_for_capacity() => {}
             () = self.urgent_events.wait() => {}
             () = tokio::time::sleep(MAX_BACKPRESSURE_WAIT) => {
                 tracing::warn!("no subscriber keeps up; the agent is no longer slowed down");

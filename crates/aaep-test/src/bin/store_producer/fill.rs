@@ -11,7 +11,7 @@ use serde_json::json;
 
 /// Fills the disk and checks that questions and irreversible calls are refused then, while events are still delivered.
 pub(crate) async fn fill(directory: &Path) {
-    let (store, restored) = Store::open(directory, Retention::default()).unwrap();
+    let (store, restored) = Store::open_single(directory, Retention::default()).unwrap();
     let producer = Producer::builder("filler").journal(store, restored).build();
     let capabilities = serde_json::from_str::<Capabilities>(r#"{"supports_confirmation_reply": true}"#).unwrap();
     let mut link = producer.subscribe_local("user", capabilities).await.unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use aaep::message::CancelledBy;
 use aaep::recovery::RecoveredQuestion;
 use aaep::{Confirmation, ConfirmationOutcome, Producer, Session};
-use aaep_store::{Retention, Store, StoreError};
+use aaep_store::{Retention, Store, StoreError, UserJournal};
 use serde_json::json;
 
 use crate::{report, user};
@@ -84,10 +84,10 @@ impl ProducerRun<'_> {
 
 /// Opens the store. Retries while it is in use: a process that another test is just starting may hold an inherited copy
 /// of the lock for a moment.
-fn open(directory: &Path) -> Result<(Store, aaep::journal::RecoveredState), StoreError> {
+fn open(directory: &Path) -> Result<(UserJournal, aaep::journal::RecoveredState), StoreError> {
     let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
-        match Store::open(directory, Retention::default()) {
+        match Store::open_single(directory, Retention::default()) {
             Err(StoreError::InUse(_)) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
             other => return other,
         }
