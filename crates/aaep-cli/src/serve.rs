@@ -7,7 +7,7 @@ use aaep_server::{Config, ConfigError, InheritedListeners, Layer, RunningServer,
 use crate::CommandStatus;
 use crate::logging::start_logging;
 use crate::output::fail;
-use crate::runtime::runtime;
+use crate::runtime::runtime_with;
 use crate::server_flags::ServerFlags;
 use crate::service_manager::{ServiceState, inherited_listeners, notify};
 use crate::signals::shutdown_signal;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: ServeArgs) -> io::Result<CommandStatus> {
         Ok(listeners) => listeners,
         Err(error) => return Ok(fail(error)),
     };
-    runtime()?.block_on(async {
+    runtime_with(config.workers())?.block_on(async {
         let server = match open(config, inherited).await {
             Ok(server) => server,
             Err(error) => return Ok(fail(error)),

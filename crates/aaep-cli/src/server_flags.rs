@@ -63,6 +63,12 @@ pub(crate) struct ServerFlags {
     /// [env: AAEP_BEHIND_PROXY, separated by commas]
     #[arg(long, value_name = "ADDRESS")]
     behind_proxy: Vec<String>,
+    /// Threads of the server [default: one for each core] [env: AAEP_WORKERS]
+    #[arg(long, value_name = "COUNT")]
+    workers: Option<String>,
+    /// User of the local socket, if the server asks for credentials elsewhere [default: local] [env: AAEP_LOCAL_USER]
+    #[arg(long, value_name = "USER")]
+    local_user: Option<String>,
     /// Data directory [default: none, so that nothing survives a restart] [env: AAEP_DATA__DIR]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -126,6 +132,8 @@ impl ServerFlags {
             ("--issuer", "auth.issuer", self.issuer),
             ("--audience", "auth.audience", self.audience),
             ("--manifest-key", "manifest.key", path(self.manifest_key)),
+            ("--workers", "workers", self.workers),
+            ("--local-user", "local_user", self.local_user),
             ("--data", "data.dir", path(self.data)),
             ("--log", "log.filter", self.log),
         ];

@@ -5,6 +5,7 @@ mod value;
 
 use aaep_keys::UserId;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -45,6 +46,10 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Web origins whose pages may use the server.
     pub origins: Vec<String>,
+    /// How many threads and workers the server has; without a value, as many as there are cores. A user's sessions and
+    /// subscriptions stay on one worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<NonZeroUsize>,
     /// The user of peers that need no credentials because only the owner of the server can reach it: the local socket. Set it
     /// to your own user if the server asks for credentials elsewhere.
     pub local_user: String,
@@ -77,6 +82,7 @@ impl Default for Config {
             languages: Vec::new(),
             hosts: Vec::new(),
             origins: Vec::new(),
+            workers: None,
             local_user: aaep_keys::Identity::LOCAL.to_owned(),
             behind_proxy: Vec::new(),
             tls: None,
@@ -397,6 +403,7 @@ impl Config {
             },
             data: DataConfig { dir: path(), ..DataConfig::default() },
             limits: Limits { unauthenticated_per_address: Some(0), ..Limits::default() },
+            workers: Some(NonZeroUsize::MIN),
             ..Config::default()
         }
     }
@@ -419,6 +426,12 @@ impl Config {
     /// Returns whether a proxy terminates TLS for the server.
     pub(crate) fn is_behind_proxy(&self) -> bool {
         !self.behind_proxy.is_empty()
+    }
+
+    /// Returns how many threads and workers the server has.
+    pub fn workers(&self) -> NonZeroUsize {
+        let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        self.workers.unwrap_or_else(cores)
     }
 
     /// Returns the user of the local socket.

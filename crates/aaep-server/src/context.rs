@@ -62,7 +62,7 @@ impl ServerContext {
 
     /// Limits every principal separately, for a server whose peers authenticate.
     pub(crate) fn with_principals(mut self) -> ServerContext {
-        self.admission = Admission::per_principal(&self.limits);
+        self.admission = Admission::per_principal(&self.limits, self.engines.is_per_user());
         self
     }
 
@@ -93,7 +93,7 @@ impl ServerContext {
         resume_policy: ResumePolicy,
     ) -> Result<Subscribed, Rejection> {
         let user = self.user_of_request(peer, &request)?;
-        let peer = &peer.for_user(&user);
+        let peer = &self.engines.peer_for(peer, &user);
         let denied = |message: &str| Err(Rejection::new(ReasonCode::AuthorizationDenied, message));
         if !peer.may(Role::Subscribe) {
             return denied("These credentials do not permit subscribing. Use others.");
@@ -115,7 +115,7 @@ impl ServerContext {
     /// Resumes a subscription of a peer. Returns `None` if the peer has no such subscription.
     pub(crate) async fn resume(&self, peer: &Peer, id: &SubscriptionId, last: Option<&str>) -> Option<Subscribed> {
         let engine = self.engines.find_subscription(peer, id).await?;
-        let peer = peer.for_user(engine.user());
+        let peer = self.engines.peer_for(peer, engine.user());
         if !peer.may(Role::Subscribe) {
             return None;
         }

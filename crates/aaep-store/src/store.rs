@@ -40,8 +40,9 @@ pub struct Store {
     active: BTreeSet<i64>,
     /// The number of the last record of the previous process.
     restart: i64,
-    /// A connection for the state of users.
-    reader: Mutex<Connection>,
+    /// A connection for the state of users. `None` when the store is being dropped: it must be closed before the writer's, which
+    /// then writes the log back into the database.
+    reader: Mutex<Option<Connection>>,
     _lock: File,
 }
 
@@ -112,7 +113,7 @@ impl Store {
         if !checked {
             check::in_background(dir.clone());
         }
-        let reader = Mutex::new(schema::open_to_read(&dir)?);
+        let reader = Mutex::new(Some(schema::open_to_read(&dir)?));
         Ok(Store { dir, shared, writer: Some(writer), active, restart, reader, _lock: lock })
     }
 
@@ -134,8 +135,14 @@ impl Store {
             let what = "the last records could not be written".to_owned();
             return Err(StoreError::Unusable(self.dir.clone(), what));
         }
-        let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let UserState { restored, points, last } = read::load_user(&self.dir, &reader, user)?;
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match reader.take() {
+            Some(connection) => connection,
+            // The last read failed or panicked.
+            None => schema::open_to_read(&self.dir)?,
+        };
+        let UserState { restored, points, last } = read::load_user(&self.dir, &connection, user)?;
+        *reader = Some(connection);
         drop(reader);
         Ok((UserJournal { store: self.clone(), user, points, restart: last }, restored))
     }
@@ -217,6 +224,7 @@ impl Journal for UserJournal {
 
 impl Drop for Store {
     fn drop(&mut self) {
+        drop(self.reader.get_mut().unwrap_or_else(PoisonError::into_inner).take());
         self.shared.end();
         if let Some(writer) = self.writer.take() {
             // The panic of a writer thread was printed already.

@@ -48,6 +48,7 @@ mod session;
 pub mod stats;
 mod tool;
 pub mod transport;
+mod worker;
 
 pub use error::{Error, ToolError};
 pub use output::Output;
@@ -55,6 +56,7 @@ pub use producer::{AuditLog, Builder, Producer};
 pub use question::Question;
 pub use session::Session;
 pub use tool::{Permitted, Reversible, Tool, Unpermitted};
+pub use worker::Worker;
 
 pub use aaep_proto::confirm::{
     Acceptance, AuditRecord, CallDigest, Clarification, ClarificationOutcome, Confirmation, ConfirmationOutcome,

@@ -20,11 +20,12 @@ use crate::session::Session;
 use crate::stats::{ProducerStats, ReplyStats, Stats};
 use crate::transport::Link;
 use crate::transport::Reservation;
+use crate::worker::Worker;
 
 /// The producer of an agent's events. Clones refer to the same producer.
 ///
-/// It runs in a task of its own, which ends when the last clone, session and output is dropped and subscribers have
-/// received what was emitted.
+/// It runs on a [`Worker`]. It ends when the last clone, session and output is dropped and subscribers have received what
+/// was emitted.
 ///
 /// ```
 /// use aaep::Producer;
@@ -184,7 +185,7 @@ impl Producer {
     /// for this before each event. As soon as one subscription keeps up, this returns: events for the others are coalesced,
     /// and a subscription for which too much is queued is closed. Emit questions and other critical events without waiting.
     pub async fn wait_for_capacity(&self) {
-        self.handle.backpressure.wait_clear().await;
+        self.handle.wait_for_capacity().await;
     }
 
     /// Returns the state of the producer in numbers, or `None` after it has ended.
@@ -313,12 +314,17 @@ impl Builder {
         self
     }
 
-    /// Starts the producer's task.
+    /// Starts the producer on a worker of its own.
     ///
     /// # Panics
     ///
     /// Panics outside of a tokio runtime, like [`tokio::spawn`].
-    pub fn build(mut self) -> Producer {
+    pub fn build(self) -> Producer {
+        self.build_on(&Worker::spawn())
+    }
+
+    /// Starts the producer on a worker, which may host others too.
+    pub fn build_on(mut self, worker: &Worker) -> Producer {
         if !self.languages.is_empty() {
             self.config.offer.languages = self.languages;
         }
@@ -330,7 +336,7 @@ impl Builder {
             max_queued_bytes: self.max_queued_bytes,
             queue_budget: self.queue_budget,
         };
-        let (handle, records) = driver::start(config, stats.clone());
+        let (handle, records) = driver::start(config, stats.clone(), worker);
         Producer { handle, language, audit: Arc::new(Mutex::new(Some(AuditLog { records }))), stats }
     }
 }

@@ -37,7 +37,7 @@ impl Producer {
         loop {
             self.wait_for_capacity().await;
             // Created before the check, so that no notification after the check is missed.
-            let all_keep_up = self.handle.all_keep_up.notified();
+            let all_keep_up = self.handle.all_keep_up().notified();
             let event = event.clone();
             // Checked in the driver, because a link could fill up between a check from outside and the emission.
             let emitted = self.handle.call(move |driver| {

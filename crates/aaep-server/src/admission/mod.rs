@@ -25,6 +25,9 @@ use crate::peer::Peer;
 /// Open questions of all agents.
 const MAX_QUESTIONS: usize = 65_536;
 
+/// Open sessions of one engine.
+const MAX_SESSIONS_OF_ENGINE: usize = aaep_proto::limits::SESSIONS;
+
 /// When a peer should retry after a quota was used up.
 const RETRY_AFTER_SECONDS: u32 = 30;
 
@@ -52,19 +55,23 @@ impl Admission {
     /// distinguished by the names of their connections, so that sessions and questions are shared among them.
     pub(crate) fn shared(limits: &Limits) -> Admission {
         let everything = QuotaLimits::shared;
-        Admission::new(limits, everything(limits.subscriptions), everything(limits.agents))
+        let (subscriptions, agents) = (everything(limits.subscriptions), everything(limits.agents));
+        Admission::new(limits, subscriptions, agents, limits.sessions.min(MAX_SESSIONS_OF_ENGINE))
     }
 
-    /// Creates the limits of a server whose peers authenticate.
-    pub(crate) fn per_principal(limits: &Limits) -> Admission {
+    /// Creates the limits of a server whose peers authenticate. If all of them are one user, one engine has all sessions.
+    pub(crate) fn per_principal(limits: &Limits, is_per_user: bool) -> Admission {
         let subscriptions = QuotaLimits::per_principal(limits.subscriptions, limits.subscriptions_per_principal);
-        Admission::new(limits, subscriptions, QuotaLimits::per_principal(limits.agents, limits.agents_per_principal))
+        let agents = QuotaLimits::per_principal(limits.agents, limits.agents_per_principal);
+        let sessions = if is_per_user { limits.sessions } else { limits.sessions.min(MAX_SESSIONS_OF_ENGINE) };
+        Admission::new(limits, subscriptions, agents, sessions)
     }
 
-    fn new(limits: &Limits, subscriptions: QuotaLimits, agents: QuotaLimits) -> Admission {
-        let sessions = QuotaLimits::per_principal(limits.sessions, limits.sessions_per_principal);
+    fn new(limits: &Limits, subscriptions: QuotaLimits, agents: QuotaLimits, max_sessions: usize) -> Admission {
+        let sessions = QuotaLimits::per_principal(max_sessions, limits.sessions_per_principal);
         let questions = QuotaLimits::per_principal(MAX_QUESTIONS, limits.questions_per_principal);
-        let user_sessions = QuotaLimits::per_principal(limits.sessions, limits.sessions_per_user);
+        let of_one_user = limits.sessions_per_user.min(MAX_SESSIONS_OF_ENGINE);
+        let user_sessions = QuotaLimits::per_principal(max_sessions, of_one_user);
         let user_questions = QuotaLimits::per_principal(MAX_QUESTIONS, limits.questions_per_user);
         // The other half is for events that wait for readers, which the producer limits.
         let total = limits.memory_bytes / 2;

@@ -353,7 +353,7 @@ mod tests {
         let producer = Producer::builder("garden").build();
         let link = producer.subscribe_local("screen-reader", Capabilities::default()).await.unwrap();
         let config = Config::default();
-        (AgentRegistry::new(Engines::shared(producer), &config, &Admission::per_principal(&config.limits)), link)
+        (AgentRegistry::new(Engines::shared(producer), &config, &Admission::per_principal(&config.limits, false)), link)
     }
 
     fn acquire(

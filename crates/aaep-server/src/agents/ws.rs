@@ -23,6 +23,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role as WebSocketRole
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::cancel_requests::CancelReceiver;
+use super::complete::CompleteOnDrop;
 use super::pending::ResponseState;
 use super::post::acquire_agent;
 use super::read_ahead::{AgentMessage, AgentMessages, AgentSocket, ReadAhead};
@@ -37,6 +38,9 @@ use crate::peer::Peer;
 
 /// Most responses that wait for the agent to read them. When there are more, no further events are handled.
 const MAX_QUEUED_RESPONSES: usize = 64;
+
+/// Bytes that are read at once. The buffer is allocated for every agent, also while it is idle.
+const READ_BUFFER_BYTES: usize = 2048;
 
 /// An agent that was let in, and who it is.
 struct AdmittedAgent {
@@ -80,7 +84,10 @@ pub(crate) async fn upgrade(
 /// Serves an admitted agent until the connection ends, or closes the connection of another peer.
 async fn serve(app: AppState, agent: Result<AdmittedAgent, Close>, stream: TokioIo<Upgraded>) {
     let limit = app.context.limits.message_bytes;
-    let config = WebSocketConfig::default().max_message_size(Some(limit)).max_frame_size(Some(limit));
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(limit))
+        .max_frame_size(Some(limit))
+        .read_buffer_size(READ_BUFFER_BYTES);
     let principal = agent.as_ref().map(|agent| agent.peer.principal()).unwrap_or_default();
     let unfinished = MessageMemory::new(app.context.admission.agent_memory(principal));
     let ahead_memory = app.context.admission.agent_memory(principal);
@@ -166,8 +173,8 @@ impl EventReceiver {
                 return Close::lapsed();
             }
             let relay = self.relay.clone();
-            // In a task of its own, so that the event is handled to its end even if the connection is lost.
-            let handling = tokio::spawn(async move {
+            // The event is handled to its end even if the connection is lost.
+            let handling = CompleteOnDrop::new(async move {
                 let mut relay = relay.lock().await;
                 let response = relay.handle_event(event).await;
                 drop(urgent);
@@ -175,8 +182,7 @@ impl EventReceiver {
                 relay.record_seen_events().await;
                 response
             });
-            let Ok(response) = self.messages.read_during(handling).await else { return disconnected() };
-            match response {
+            match self.messages.read_during(handling).await {
                 ResponseState::Ready(response) if response.is_published() => {}
                 ResponseState::Ready(response) => {
                     if self.responses.send(response.to_json().to_string()).await.is_err() {

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use super::reload::ReloadedFile;
 use super::tls::{ClientAuthorities, ClientCertificate};
+use super::verified::VerifiedTokens;
 use crate::config::{Config, ConfigError};
 
 /// How often an expiry is checked: the clock may be set, and the machine may have slept.
@@ -28,6 +29,7 @@ pub(crate) struct Credentials {
     clients: Option<Arc<ClientAuthorities>>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
+    verified: VerifiedTokens,
 }
 
 impl Credentials {
@@ -49,6 +51,7 @@ impl Credentials {
             signed: signed.transpose()?,
             clients: clients.transpose()?.map(Arc::new),
             changes: watch::Sender::new(0),
+            verified: VerifiedTokens::default(),
         })
     }
 
@@ -78,7 +81,7 @@ impl Credentials {
     /// Returns the identity of credentials, or a reason for logs.
     pub(crate) fn identify(&self, presented: &PresentedCredentials) -> Result<Arc<Identity>, &'static str> {
         match presented {
-            PresentedCredentials::Token(token) => self.by_token(token).map(Arc::new),
+            PresentedCredentials::Token(token) => self.by_token(token),
             PresentedCredentials::Certificate(certificate) => {
                 let clients = self.clients.as_ref().ok_or("no_certificate")?;
                 clients.accept(certificate).then(|| certificate.identity().clone()).ok_or("certificate")
@@ -86,13 +89,16 @@ impl Credentials {
         }
     }
 
-    fn by_token(&self, token: &str) -> Result<Identity, &'static str> {
+    fn by_token(&self, token: &str) -> Result<Arc<Identity>, &'static str> {
         let fixed = self.tokens.as_ref().and_then(|tokens| tokens.get().find(token).cloned());
         if let Some(identity) = fixed {
-            return Ok(identity);
+            return Ok(Arc::new(identity));
         }
-        let signed = self.signed.as_ref().ok_or("unknown_token")?.get();
-        signed.verify(token, system_time()).map_err(|fault| fault.code())
+        let signed = self.signed.as_ref().ok_or("unknown_token")?;
+        // Taken before the keys are: if they change in between, the result is not used again.
+        let (changes, now) = (*self.changes.borrow(), system_time());
+        self.verified
+            .get_or_verify(token, changes, now, || signed.get().verify(token, now).map_err(|fault| fault.code()))
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod credentials;
 mod reload;
 #[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 pub(crate) mod tls;
+mod verified;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

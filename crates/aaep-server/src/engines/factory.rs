@@ -1,10 +1,12 @@
 //! Makes the engines of users.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use aaep::Producer;
 use aaep::journal::SeenEvent;
 use aaep::transport::QueueBudget;
+use aaep::{Producer, Worker};
 use aaep_keys::UserId;
 
 use super::EngineUnavailable;
@@ -15,6 +17,8 @@ use crate::config::{Config, ConfigError};
 pub(crate) struct EngineFactory {
     config: Config,
     budget: QueueBudget,
+    /// One for each core. Spawned with the first engine.
+    workers: OnceLock<Vec<Worker>>,
     #[cfg(feature = "store")]
     store: Option<std::sync::Arc<aaep_store::Store>>,
     /// Users with unfinished sessions, open questions or subscriptions from before the start.
@@ -32,10 +36,16 @@ impl EngineFactory {
             let users = store.as_ref().map(aaep_store::Store::active_users).unwrap_or_default();
             // A store holds the names of users as they were when they were written, so they are valid.
             let to_recover = users.iter().filter_map(|user| user.parse().ok()).collect();
-            Ok(EngineFactory { config: config.clone(), budget, store: store.map(std::sync::Arc::new), to_recover })
+            Ok(EngineFactory {
+                config: config.clone(),
+                budget,
+                workers: OnceLock::new(),
+                store: store.map(std::sync::Arc::new),
+                to_recover,
+            })
         }
         #[cfg(not(feature = "store"))]
-        Ok(EngineFactory { config: config.clone(), budget, to_recover: Vec::new() })
+        Ok(EngineFactory { config: config.clone(), budget, workers: OnceLock::new(), to_recover: Vec::new() })
     }
 
     /// Returns the users whose engines must run from the start.
@@ -48,6 +58,16 @@ impl EngineFactory {
         Duration::from_secs(self.config.limits.idle_user_seconds)
     }
 
+    /// Returns the worker that hosts the engine of a user: always the same one.
+    fn worker_of(&self, user: &UserId) -> &Worker {
+        let spawn = || (0..self.config.workers().get()).map(|_| Worker::spawn()).collect();
+        let workers = self.workers.get_or_init(spawn);
+        let mut hasher = DefaultHasher::new();
+        user.hash(&mut hasher);
+        // The remainder is below the number of workers, which fits.
+        &workers[(hasher.finish() % workers.len() as u64) as usize]
+    }
+
     /// Makes the engine of a user, with what the store has of it.
     pub(super) async fn make(&self, user: &UserId) -> Result<Producer, EngineUnavailable> {
         let builder = crate::server::user_builder(&self.config).queue_budget(&self.budget);
@@ -56,15 +76,14 @@ impl EngineFactory {
             let (store, name) = (store.clone(), user.as_str().to_owned());
             let opened = tokio::task::spawn_blocking(move || store.open_user(&name)).await;
             return match opened.map_err(|_| EngineUnavailable)? {
-                Ok((journal, recovered)) => Ok(builder.journal(journal, recovered).build()),
+                Ok((journal, recovered)) => Ok(builder.journal(journal, recovered).build_on(self.worker_of(user))),
                 Err(error) => {
                     tracing::error!(%error, "the records of a user cannot be read; the user is not served");
                     Err(EngineUnavailable)
                 }
             };
         }
-        let _ = user;
-        Ok(builder.build())
+        Ok(builder.build_on(self.worker_of(user)))
     }
 
     /// Returns the events of an agent that were emitted before the last restart, for any user.

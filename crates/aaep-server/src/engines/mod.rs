@@ -191,6 +191,11 @@ impl Engines {
         per_user.cells().get(user)?.get().map(EngineRef::acquire)
     }
 
+    /// Returns a peer with the roles that it has for a user. If there is only one user, these are all its roles.
+    pub(crate) fn peer_for(&self, peer: &Peer, user: &UserId) -> Peer {
+        if self.is_per_user() { peer.for_user(user) } else { peer.clone() }
+    }
+
     /// Returns the engines of the users for whom a peer has a role, as far as these have one at the moment.
     fn of_peer(&self, peer: &Peer, role: Role) -> Vec<EngineRef> {
         if self.per_user.is_none() || peer.is_local() {

@@ -78,7 +78,7 @@ pub(super) async fn post(
         None => None,
     };
     let peer = match &engine {
-        Some(engine) => peer.for_user(engine.user()),
+        Some(engine) => app.context.engines.peer_for(&peer, engine.user()),
         None => peer,
     };
     if !peer.may(if is_reply { Role::Reply } else { Role::Subscribe }) {

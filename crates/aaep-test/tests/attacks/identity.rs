@@ -182,15 +182,16 @@ async fn event_stream_ends_when_its_token_expires_and_resumes_with_a_new_one() {
     assert_eq!(status, 201, "{accepted}");
     let id = accepted["subscription_id"].as_str().unwrap();
     let said = |name: &str, text: &str| json!({"type": "session.started", "session_id": name, "summary_normal": text});
+    let agent = test.token("jane", 3600);
     let (first, status) = tokio::join!(test.stream(id, &token, None), async {
-        test.post("/aaep/v1/agent/events", ADA, &said("a", "Before the expiry.")).await.0
+        test.post("/aaep/v1/agent/events", &agent, &said("a", "Before the expiry.")).await.0
     });
     assert_eq!(status, 200);
     assert!(first.contains("Before the expiry."), "{first}");
     let last_message = first.rsplit("data: ").next().unwrap();
     assert!(last_message.contains("subscription.close") && last_message.contains("authentication_required"), "{first}");
     let last = first.lines().rev().find_map(|line| line.strip_prefix("id: ")).unwrap();
-    assert_eq!(test.post("/aaep/v1/agent/events", ADA, &said("b", "In between.")).await.0, 200);
+    assert_eq!(test.post("/aaep/v1/agent/events", &agent, &said("b", "In between.")).await.0, 200);
     // Only the same principal can resume it.
     assert!(test.stream(id, EVE, Some(last)).await.starts_with("HTTP/1.1 404"));
     let second = test.stream(id, &test.token("jane", SHORT_SECONDS), Some(last)).await;

@@ -33,6 +33,27 @@ impl TestServer {
         TestServer { server, _directory: directory }
     }
 
+    /// Starts a server for many users with every transport, and these lines of a token file.
+    pub(crate) async fn for_users(tokens: &str) -> TestServer {
+        TestServer::for_users_with(tokens, |_| {}).await
+    }
+
+    /// Starts a server for many users with other settings.
+    pub(crate) async fn for_users_with(tokens: &str, change: impl FnOnce(&mut Config)) -> TestServer {
+        let directory = private();
+        let mut config = Config { listen: "127.0.0.1:0".parse().unwrap(), limits: limits(), ..Config::default() };
+        config.transports.unix_path = Some(aaep_local::endpoint(directory.path(), "socket"));
+        config.transports.grpc = Some("127.0.0.1:0".parse().unwrap());
+        let file = directory.path().join("tokens");
+        std::fs::write(&file, tokens).unwrap();
+        #[cfg(unix)]
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        config.auth.tokens = Some(file);
+        change(&mut config);
+        let server = Server::for_users(config).unwrap().start().await.unwrap();
+        TestServer { server, _directory: directory }
+    }
+
     pub(crate) fn producer(&self) -> &Producer {
         self.server.producer()
     }

@@ -14,6 +14,7 @@ mod rpc;
 mod suite;
 #[cfg(unix)]
 mod together;
+mod users;
 
 #[cfg(unix)]
 use clients::Grpc;
@@ -65,5 +66,40 @@ over! {
         disconnected_subscriber_does_not_delay_the_agent,
         malformed_messages_are_tolerated_up_to_a_limit,
         slow_reader_is_bounded_and_closed,
+    ]
+}
+
+/// Runs the tests of isolation over every transport that has credentials.
+macro_rules! between_users {
+    ($($(#[$when:meta])? $wire:ident: $client:ty),+ $(,)? => $parts:tt) => {
+        $( between_users!(@ $(#[$when])? $wire: $client => $parts); )+
+    };
+    (@ $(#[$when:meta])? $wire:ident: $client:ty => [$($part:ident),+ $(,)?]) => {
+        $(#[$when])?
+        mod $wire {
+            $(
+                #[tokio::test]
+                async fn $part() {
+                    crate::users::$part::<$client>().await;
+                }
+            )+
+        }
+    };
+}
+
+between_users! {
+    users_over_sse: crate::Sse,
+    users_over_websocket: crate::WebSocket,
+    #[cfg(unix)]
+    users_over_grpc: crate::Grpc
+    => [
+        users_receive_only_their_own_sessions,
+        reply_of_another_user_does_nothing,
+        question_defaults_although_another_user_could_answer,
+        delegate_receives_for_the_user_that_it_names,
+        delegate_without_the_role_cannot_reply,
+        stranger_is_refused_like_a_user_that_does_not_exist,
+        renegotiation_cannot_change_the_user,
+        local_socket_has_a_user_of_its_own,
     ]
 }

@@ -93,7 +93,7 @@ impl DriverState {
     fn push(&mut self, key: SubscriptionKey, item: Outbound) {
         let Some(link_tx) = self.links.get(&key) else { return };
         let full = link_tx.push(item);
-        self.fairness.count();
+        self.pushed += 1;
         if full && !link_tx.is_blocked() {
             self.set_blocked(key, true);
         }

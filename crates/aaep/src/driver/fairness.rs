@@ -1,8 +1,8 @@
-//! Fairness of the driver towards links. Without it, an agent that emits much at once would keep the driver's task busy
+//! Fairness of a worker towards links. Without it, an agent that emits much at once would keep the worker's task busy
 //! for as long as the runtime lets it: the first event would leave as late as the last, and a critical event would wait
-//! behind all of them. So the driver yields regularly, and the tasks of links write what they were given.
+//! behind all of them. So the worker yields regularly, and the tasks of links write what they were given.
 
-/// Changes after which the driver yields. A larger number makes fewer and larger writes, but lets a critical event wait
+/// Changes after which the worker yields. A larger number makes fewer and larger writes, but lets a critical event wait
 /// longer; 32 gives most of the first and little of the second.
 const CHANGES_PER_TURN: usize = 32;
 
@@ -11,28 +11,25 @@ const CHANGES_PER_TURN: usize = 32;
 /// `tokio::runtime::Builder::event_interval` says otherwise.
 const TOKIO_EVENT_INTERVAL: usize = 61;
 
-/// Counts what links were given since the driver last yielded.
+/// Counts what links were given since the worker last yielded.
 #[derive(Default)]
 pub(crate) struct YieldBudget {
     /// Changes after which at least one link had something to send.
     changes: usize,
     /// Items that were pushed to links.
     pushed: usize,
-    /// The value of `pushed` before the last change.
-    pushed_before: usize,
 }
 
 impl YieldBudget {
-    /// Counts an item that was pushed to a link.
-    pub(crate) fn count(&mut self) {
-        self.pushed += 1;
+    /// Counts items that were pushed to links.
+    pub(crate) fn add(&mut self, pushed: usize) {
+        self.pushed += pushed;
+        self.changes += usize::from(pushed > 0);
     }
 
-    /// To be called after each change: yields if enough changes were made, often enough that every link that got
-    /// something can run. It does not wait for any link.
+    /// To be called after changes: yields if enough of them were made, often enough that every link that got something can
+    /// run. It does not wait for any link.
     pub(crate) async fn yield_if_spent(&mut self) {
-        self.changes += usize::from(self.pushed > self.pushed_before);
-        self.pushed_before = self.pushed;
         if self.changes < CHANGES_PER_TURN {
             return;
         }

@@ -1,7 +1,7 @@
 //! Messages of subscribers, and changes of their links.
 //!
-//! All of them arrive in one channel, in order. The driver handles up to [`super::MAX_LINK_EVENTS_PER_TURN`] of them before
-//! each command of an agent, and all of them before a deadline passes. So a user's reply does not wait for agents, counts
+//! All of them arrive in one channel, in order. The worker handles up to 64 of them before commands of agents, and all of
+//! them before a deadline passes. So a user's reply does not wait for agents, counts
 //! from when it arrived, and counts before the disconnection that follows it.
 
 use aaep_proto::engine::{ReplyRejection, SubscriptionKey};
@@ -10,7 +10,7 @@ use aaep_proto::inbound::Inbound;
 use aaep_proto::message::Message;
 use aaep_proto::negotiate::Rejection;
 use aaep_runtime::monotonic_time;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
 use crate::driver::{DriverState, Handle};
@@ -33,25 +33,16 @@ impl Handle {
     /// messages of subscribers, never behind commands of agents.
     pub(crate) async fn send_out_of_band(&self, principal: &str, message: Message) -> Result<OutOfBandReply, Error> {
         let arrived = monotonic_time();
-        let slot = self.out_of_band_slots.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
+        let slot = self.out_of_band_slot().await?;
         let (reply_tx, reply) = oneshot::channel();
         let inbound = InboundMessage { message: Box::new(message), arrived, slot };
         let message = OutOfBandMessage { principal: principal.to_owned(), inbound, reply: reply_tx };
-        self.link_events.send(LinkEvent::OutOfBand(Box::new(message))).map_err(|_| Error::Gone)?;
+        self.send_link_event(LinkEvent::OutOfBand(Box::new(message)))?;
         reply.await.map_err(|_| Error::Gone)
     }
 }
 
 impl DriverState {
-    /// Handles link events that have arrived, up to a limit.
-    pub(crate) fn handle_link_events(&mut self, events: &mut mpsc::UnboundedReceiver<LinkEvent>, limit: usize) {
-        for _ in 0..limit {
-            let Ok(event) = events.try_recv() else { return };
-            self.handle_link_event(event);
-            self.drain_effects();
-        }
-    }
-
     pub(crate) fn handle_link_event(&mut self, event: LinkEvent) {
         match event {
             LinkEvent::Message(key, InboundMessage { message, arrived, slot }) => {

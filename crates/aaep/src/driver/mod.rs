@@ -1,5 +1,5 @@
-//! The driver: the task that owns the engine. Everything else sends it commands and link events. It makes one change at
-//! a time, carries out what the engine wants done, then waits for the next input or the next deadline.
+//! The driver: it owns the engine of a producer. Everything else sends it commands and link events, through the worker that
+//! hosts it. It makes one change at a time and carries out what the engine wants done.
 
 mod cancellations;
 mod effects;
@@ -12,10 +12,12 @@ mod recorder;
 mod recover;
 mod shutdown;
 
-pub(crate) use handle::Handle;
+pub(crate) use fairness::YieldBudget;
+pub(crate) use handle::{DriverCall, Handle};
 pub(crate) use inbound::{OutOfBandReply, is_reply};
 pub(crate) use irreversible::{AbandonOnDrop, IrreversibleCall};
 pub use memory_limit::QueueBudget;
+pub(crate) use recorder::CommitResult;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,23 +25,21 @@ use std::sync::Arc;
 use aaep_proto::confirm::{AuditRecord, Clarification, ClarificationOutcome, Confirmation, ConfirmationOutcome};
 use aaep_proto::engine::{Cx, Engine, EngineConfig, EngineError, RecoveredState, ResumePolicy, SubscriptionKey};
 use aaep_proto::id::{ReplyToken, SessionId, SubscriptionId};
-use aaep_runtime::{Clock, DeadlineTimer, SystemEntropy};
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use aaep_proto::time::Moment;
+use aaep_runtime::{Clock, SystemEntropy};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
 
 use crate::backpressure::Backpressure;
 use crate::driver::cancellations::Cancellations;
-use crate::driver::fairness::YieldBudget;
-use crate::driver::handle::{DriverCall, MAX_QUEUED_COMMANDS, MAX_QUEUED_OUT_OF_BAND};
 use crate::driver::irreversible::InvokeCallback;
 use crate::driver::memory_limit::MemoryLimit;
-use crate::driver::recorder::{CommitResult, Recorder};
+use crate::driver::recorder::Recorder;
 use crate::driver::shutdown::Shutdown;
 use crate::journal::{Journal, MissedEvents};
 use crate::stats::Stats;
-use crate::transport::{Link, LinkEvent, LinkTx};
-
-/// Link events that are handled before the next command of an agent.
-const MAX_LINK_EVENTS_PER_TURN: usize = 64;
+use crate::transport::{Link, LinkTx};
+use crate::worker::{DriverInputs, Worker};
 
 /// Audit records that may wait for their reader.
 const MAX_QUEUED_AUDIT_RECORDS: usize = 1024;
@@ -61,7 +61,8 @@ pub(crate) struct DriverState {
     /// Who waits for users that ask an agent to stop.
     cancellations: Cancellations,
     audit: mpsc::Sender<AuditRecord>,
-    link_events: mpsc::UnboundedSender<LinkEvent>,
+    /// Its own inputs, for links and for the journal.
+    inputs: DriverInputs,
     stats: Arc<Stats>,
     backpressure: Backpressure,
     /// Set if there is a journal.
@@ -70,7 +71,8 @@ pub(crate) struct DriverState {
     recovered: BTreeSet<SubscriptionKey>,
     /// Set when the driver is about to end.
     shutdown: Option<Shutdown>,
-    fairness: YieldBudget,
+    /// Items that were pushed to links since the worker last asked.
+    pushed: usize,
     pub(crate) memory_limit: MemoryLimit,
     all_keep_up: Arc<Notify>,
     /// Whether a replay waits until every subscription keeps up.
@@ -91,18 +93,9 @@ pub(crate) struct DriverConfig {
     pub(crate) queue_budget: Option<QueueBudget>,
 }
 
-/// The receiving ends of the driver's channels.
-struct Inputs {
-    commands: mpsc::UnboundedReceiver<DriverCall>,
-    link_events: mpsc::UnboundedReceiver<LinkEvent>,
-    commits: mpsc::UnboundedReceiver<CommitResult>,
-}
-
-/// Spawns the driver in the current runtime. Returns its handle and the audit records.
-pub(crate) fn start(config: DriverConfig, stats: Arc<Stats>) -> (Handle, mpsc::Receiver<AuditRecord>) {
-    let (commands_tx, commands) = mpsc::unbounded_channel();
-    let (link_events_tx, link_events) = mpsc::unbounded_channel();
-    let (commits_tx, commits) = mpsc::unbounded_channel();
+/// Starts the driver on a worker. Returns its handle and the audit records.
+pub(crate) fn start(config: DriverConfig, stats: Arc<Stats>, worker: &Worker) -> (Handle, mpsc::Receiver<AuditRecord>) {
+    let inputs = worker.new_driver();
     let (audit_tx, audit) = mpsc::channel(MAX_QUEUED_AUDIT_RECORDS);
     let (backpressure, all_keep_up) = (Backpressure::new(), Arc::new(Notify::new()));
     let DriverConfig { engine: mut engine_config, journal, max_queued_bytes, queue_budget } = config;
@@ -118,63 +111,23 @@ pub(crate) fn start(config: DriverConfig, stats: Arc<Stats>) -> (Handle, mpsc::R
         waiters: BTreeMap::new(),
         cancellations: Cancellations::default(),
         audit: audit_tx,
-        link_events: link_events_tx.clone(),
+        inputs: inputs.clone(),
         stats,
         backpressure: backpressure.clone(),
         recorder: None,
         recovered: BTreeSet::new(),
         shutdown: None,
-        fairness: YieldBudget::default(),
+        pushed: 0,
         memory_limit: MemoryLimit::new(max_queued_bytes, queue_budget),
         all_keep_up: all_keep_up.clone(),
         replay_waits: false,
     };
     if let Some(JournalSetup { journal, recovered }) = journal {
-        driver.recorder = Some(Recorder::new(journal, commits_tx));
+        driver.recorder = Some(Recorder::new(journal, inputs.clone()));
         driver.recover(recovered);
     }
-    tokio::spawn(run(driver, Inputs { commands, link_events, commits }));
-    let handle = Handle {
-        commands: commands_tx,
-        command_slots: Arc::new(Semaphore::new(MAX_QUEUED_COMMANDS)),
-        link_events: link_events_tx,
-        out_of_band_slots: Arc::new(Semaphore::new(MAX_QUEUED_OUT_OF_BAND)),
-        backpressure,
-        all_keep_up,
-    };
-    (handle, audit)
-}
-
-async fn run(mut driver: DriverState, mut inputs: Inputs) {
-    let mut timer = DeadlineTimer::new();
-    let mut commands_closed = false;
-    loop {
-        // Users' replies go before whatever agents want next.
-        driver.handle_link_events(&mut inputs.link_events, MAX_LINK_EVENTS_PER_TURN);
-        let deadline = driver.flush();
-        driver.fairness.yield_if_spent().await;
-        if driver.is_finished() {
-            return driver.close_all().await;
-        }
-        timer.set(&driver.clock, [deadline, driver.shutdown_deadline()].into_iter().flatten().min());
-        tokio::select! {
-            command = inputs.commands.recv(), if !commands_closed => match command {
-                Some(command) => (command.run)(&mut driver),
-                None => {
-                    commands_closed = true;
-                    driver.begin_drain();
-                }
-            },
-            Some(event) = inputs.link_events.recv() => driver.handle_link_event(event),
-            Some(result) = inputs.commits.recv() => driver.handle_commit(result),
-            () = timer.expired() => {
-                // A question does not time out while a reply to it is queued.
-                let queued = inputs.link_events.len();
-                driver.handle_link_events(&mut inputs.link_events, queued);
-                driver.with_engine(|engine, cx| engine.handle_timeout(cx));
-            }
-        }
-    }
+    inputs.start(driver);
+    (Handle::new(inputs, backpressure, all_keep_up), audit)
 }
 
 impl DriverState {
@@ -182,6 +135,21 @@ impl DriverState {
     pub(crate) fn with_engine<T>(&mut self, change: impl FnOnce(&mut Engine, &mut Cx<'_>) -> T) -> T {
         let now = self.clock.now();
         change(&mut self.engine, &mut Cx { now, entropy: &mut self.entropy })
+    }
+
+    /// Converts a moment of the engine to the time of tokio's clock.
+    pub(crate) fn instant(&self, at: Moment) -> Instant {
+        self.clock.instant(at)
+    }
+
+    /// Returns how many items were pushed to links since the last call.
+    pub(crate) fn take_pushed(&mut self) -> usize {
+        std::mem::take(&mut self.pushed)
+    }
+
+    /// Notifies everybody who waits for the end of the driver.
+    pub(crate) fn set_ended(&self) {
+        self.inputs.set_ended();
     }
 
     /// Returns the engine for reading.
@@ -251,7 +219,7 @@ impl DriverState {
     pub(crate) fn connect_link(&mut self, key: SubscriptionKey, policy: ResumePolicy) -> Option<Link> {
         let id = self.engine.subscription_id(key)?.clone();
         let link_tx = self.links.entry(key).or_insert_with(|| LinkTx::new(policy == ResumePolicy::Resumable));
-        Some(link_tx.connect(key, id, self.link_events.clone(), self.backpressure.connect()))
+        Some(link_tx.connect(key, id, self.inputs.clone(), self.backpressure.connect()))
     }
 
     /// Records whether a link is full, for the engine and for agents that wait for capacity.

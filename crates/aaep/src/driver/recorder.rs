@@ -5,9 +5,10 @@ use std::sync::Arc;
 use aaep_proto::engine::{JournalAck, JournalEntry};
 use aaep_proto::frame::Frame;
 use aaep_proto::id::EventId;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::journal::Journal;
+use crate::worker::DriverInputs;
 
 /// What the journal reported about entries that the engine waits for.
 pub(crate) struct CommitResult {
@@ -22,7 +23,8 @@ pub(crate) struct Recorder {
     entries: Vec<JournalEntry>,
     /// Who waits until these entries and all before them are committed.
     tickets: Vec<oneshot::Sender<bool>>,
-    commits: mpsc::UnboundedSender<CommitResult>,
+    /// Where commits are reported.
+    inputs: DriverInputs,
     /// The last event that was recorded as sent. Subscriptions that share an event get it one after the other, so this
     /// is enough to record it once.
     last_sent: Option<EventId>,
@@ -31,8 +33,8 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(journal: Arc<dyn Journal>, commits: mpsc::UnboundedSender<CommitResult>) -> Recorder {
-        Recorder { journal, entries: Vec::new(), tickets: Vec::new(), commits, last_sent: None, healthy: true }
+    pub(crate) fn new(journal: Arc<dyn Journal>, inputs: DriverInputs) -> Recorder {
+        Recorder { journal, entries: Vec::new(), tickets: Vec::new(), inputs, last_sent: None, healthy: true }
     }
 
     pub(crate) fn push(&mut self, entry: JournalEntry) {
@@ -73,14 +75,13 @@ impl Recorder {
         if acks.is_empty() && tickets.is_empty() && self.healthy {
             return self.journal.record(entries, None);
         }
-        let commits = self.commits.clone();
+        let inputs = self.inputs.clone();
         let callback = move |committed| {
             for ticket in tickets {
                 // An error means that the caller stopped waiting.
                 let _ = ticket.send(committed);
             }
-            // An error means that the driver has ended.
-            let _ = commits.send(CommitResult { acks, committed });
+            inputs.send_commit(CommitResult { acks, committed });
         };
         self.journal.record(entries, Some(Box::new(callback)));
     }

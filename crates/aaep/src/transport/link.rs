@@ -63,7 +63,7 @@ impl Link {
         let batch = std::task::ready!(self.queue.poll_take(cx, self.reader, into, limit));
         if batch.capacity_freed {
             // An error means that the producer has ended.
-            let _ = self.sender.link_events.send(LinkEvent::CapacityFreed(self.sender.key));
+            let _ = self.sender.inputs.send_link_event(LinkEvent::CapacityFreed(self.sender.key));
         }
         Poll::Ready(batch.count)
     }
@@ -92,7 +92,8 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         // An error means that the producer has ended.
-        let _ = self.sender.link_events.send(LinkEvent::Closed { key: self.sender.key, reader: self.reader });
+        let closed = LinkEvent::Closed { key: self.sender.key, reader: self.reader };
+        let _ = self.sender.inputs.send_link_event(closed);
     }
 }
 

@@ -7,11 +7,12 @@ use aaep_proto::id::{ReplyToken, SubscriptionId};
 use aaep_proto::inbound::Inbound;
 use aaep_proto::message::{ClarificationReply, ConfirmationReply, Decision, Message, Response};
 use aaep_runtime::{monotonic_time, system_time};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 
 use super::event::{InboundMessage, LinkEvent};
 use crate::driver::is_reply;
 use crate::error::Error;
+use crate::worker::DriverInputs;
 
 /// Sends messages of a subscriber to the producer. Made by [`Link::sender`](crate::transport::Link::sender). It keeps
 /// neither the link nor the producer alive.
@@ -28,7 +29,7 @@ use crate::error::Error;
 pub struct LinkSender {
     pub(super) key: SubscriptionKey,
     pub(super) id: SubscriptionId,
-    pub(super) link_events: mpsc::UnboundedSender<LinkEvent>,
+    pub(super) inputs: DriverInputs,
     pub(super) inbound_slots: Arc<Semaphore>,
     pub(super) reply_slots: Arc<Semaphore>,
 }
@@ -41,7 +42,7 @@ impl LinkSender {
         let slots = if is_reply(&message) { &self.reply_slots } else { &self.inbound_slots };
         let slot = slots.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
         let message = InboundMessage { message: Box::new(message), arrived, slot };
-        self.link_events.send(LinkEvent::Message(self.key, message)).map_err(|_| Error::Gone)
+        self.inputs.send_link_event(LinkEvent::Message(self.key, message))
     }
 
     /// Reports an invalid message of the subscriber, so that the producer replies to it. A request is rejected, because
@@ -50,7 +51,7 @@ impl LinkSender {
     pub async fn send_invalid(&self, message: Inbound) -> Result<(), Error> {
         let slot = self.inbound_slots.clone().acquire_owned().await.map_err(|_| Error::Gone)?;
         let event = LinkEvent::Invalid { key: self.key, message: Box::new(message), slot };
-        self.link_events.send(event).map_err(|_| Error::Gone)
+        self.inputs.send_link_event(event)
     }
 
     /// Replies to a confirmation, with the current time.

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use aaep_proto::engine::SubscriptionKey;
 use aaep_proto::frame::Frame;
 use aaep_proto::id::SubscriptionId;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::event::LinkEvent;
 use super::history::ResumeReplay;
 use super::link::Link;
 use super::link_sender::LinkSender;
 use super::queue::{Outbound, OutboundQueue};
 use super::reservation::Reservation;
 use crate::backpressure::ConnectedGuard;
+use crate::worker::DriverInputs;
 
 /// Messages of one subscriber, other than replies, that may wait for the driver.
 pub(super) const MAX_INBOUND: usize = 16;
@@ -60,14 +60,14 @@ impl LinkTx {
         &mut self,
         key: SubscriptionKey,
         id: SubscriptionId,
-        link_events: mpsc::UnboundedSender<LinkEvent>,
+        inputs: DriverInputs,
         connected: ConnectedGuard,
     ) -> Link {
         let reader = self.queue.next_reader();
         self.reader = Some(reader);
         self.connected = Some(connected);
         let (inbound_slots, reply_slots) = (self.inbound_slots.clone(), self.reply_slots.clone());
-        let sender = LinkSender { key, id, link_events, inbound_slots, reply_slots };
+        let sender = LinkSender { key, id, inputs, inbound_slots, reply_slots };
         Link { queue: self.queue.clone(), reader, sender }
     }
 

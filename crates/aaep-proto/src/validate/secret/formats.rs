@@ -92,16 +92,27 @@ pub(super) const KEY_FORMATS: &[(&str, usize)] = &[
 /// The maximum length of a prefix, in bytes.
 pub(super) const LONGEST_PREFIX: usize = 16;
 
-/// The first bytes of the prefixes in [`KEY_FORMATS`]. Most words are ruled out by their first byte.
-pub(super) const FIRST_BYTES: [bool; 256] = {
-    let mut first = [false; 256];
+/// Whether a prefix in [`KEY_FORMATS`] begins with two bytes, by a hash of them. Most words are ruled out by this.
+const FIRST_PAIRS: [bool; 1024] = {
+    let mut pairs = [false; 1024];
     let mut i = 0;
     while i < KEY_FORMATS.len() {
-        first[KEY_FORMATS[i].0.as_bytes()[0] as usize] = true;
+        let prefix = KEY_FORMATS[i].0.as_bytes();
+        pairs[pair_index(prefix[0], prefix[1])] = true;
         i += 1;
     }
-    first
+    pairs
 };
+
+/// The lower five bits of two bytes: letters of different case have the same.
+const fn pair_index(first: u8, second: u8) -> usize {
+    ((first & 31) as usize) << 5 | (second & 31) as usize
+}
+
+/// Returns false if a text begins with none of the prefixes in [`KEY_FORMATS`].
+pub(super) fn may_begin_key(text: &[u8]) -> bool {
+    matches!(text, [first, second, ..] if FIRST_PAIRS[pair_index(*first, *second)])
+}
 
 /// The scheme before a bearer token, in lower case.
 pub(super) const BEARER: &[u8] = b"bearer ";

@@ -1,14 +1,12 @@
 //! Finds secrets that begin with a known prefix: keys of services, bearer tokens and PEM blocks.
 
-use super::formats::{BEARER, FIRST_BYTES, KEY_FORMATS, LONGEST_PREFIX, PEM_BEGIN};
+use super::formats::{BEARER, KEY_FORMATS, LONGEST_PREFIX, PEM_BEGIN, may_begin_key};
 use super::run::{is_bearer, is_date, is_token, leading_run, starts_with_ignoring_case};
 use super::{Found, Scan, SecretKind};
 use crate::validate::tail::Tail;
 
 /// Looks for a key of a known service or a bearer token at the beginning of `rest`.
 pub(super) fn scan_word(rest: &[u8], last: bool) -> Scan {
-    let cut = !last && rest.len() < LONGEST_PREFIX;
-    let begins = |prefix: &[u8]| cut && rest.len() < prefix.len() && prefix[..rest.len()] == *rest;
     if let Some(tail) = rest.strip_prefix(b"sk-") {
         return scan_sk_key(tail, last);
     }
@@ -18,7 +16,7 @@ pub(super) fn scan_word(rest: &[u8], last: bool) -> Scan {
     if starts_with_ignoring_case(rest, BEARER) {
         return scan_bearer(rest, last);
     }
-    if FIRST_BYTES[usize::from(rest[0])]
+    if may_begin_key(rest)
         && let Some((prefix, least)) = KEY_FORMATS.iter().find(|(prefix, _)| rest.starts_with(prefix.as_bytes()))
     {
         let value = leading_run(&rest[prefix.len()..], is_token, last);
@@ -26,11 +24,14 @@ pub(super) fn scan_word(rest: &[u8], last: bool) -> Scan {
         let tail = if prefix.ends_with('.') { Tail::Dotted } else { Tail::Token };
         return value.decide(is_key, || Found { kind: SecretKind::ApiKey, start: 0, end: prefix.len(), tail });
     }
-    let bearer = cut && rest.len() < BEARER.len() && BEARER[..rest.len()].eq_ignore_ascii_case(rest);
-    if bearer || begins(b"sk-") || begins(b"eyJ") || KEY_FORMATS.iter().any(|(prefix, _)| begins(prefix.as_bytes())) {
-        return Scan::Partial;
-    }
-    Scan::Nothing
+    if !last && rest.len() < LONGEST_PREFIX && is_cut_prefix(rest) { Scan::Partial } else { Scan::Nothing }
+}
+
+/// Returns whether a text may be the beginning of a prefix that is cut off.
+fn is_cut_prefix(rest: &[u8]) -> bool {
+    let begins = |prefix: &[u8]| rest.len() < prefix.len() && prefix[..rest.len()] == *rest;
+    let bearer = rest.len() < BEARER.len() && BEARER[..rest.len()].eq_ignore_ascii_case(rest);
+    bearer || begins(b"sk-") || begins(b"eyJ") || KEY_FORMATS.iter().any(|(prefix, _)| begins(prefix.as_bytes()))
 }
 
 /// Decides whether the text after `sk-` is a key: one of its parts is long and has digits. Names of branches and

@@ -37,8 +37,14 @@ impl Grpc {
 }
 
 impl Client for Grpc {
-    async fn connect(test: &TestServer) -> Grpc {
-        Grpc::call(&mut Grpc::channel(test).await, |request| request).await.unwrap()
+    async fn connect_as(test: &TestServer, token: Option<&str>) -> Grpc {
+        let authorized = |mut request: Request<()>| {
+            if let Some(token) = token {
+                request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+            }
+            request
+        };
+        Grpc::call(&mut Grpc::channel(test).await, authorized).await.unwrap()
     }
 
     async fn send_text(&mut self, kind: &str, text: &str) {

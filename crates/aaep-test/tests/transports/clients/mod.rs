@@ -23,7 +23,12 @@ pub(crate) trait Client: Send + Sized + 'static {
     /// Whether the subscription ends with the connection.
     const BOUND: bool = true;
 
-    fn connect(test: &TestServer) -> impl Future<Output = Self> + Send;
+    /// Connects with a token. Transports that only the owner of the server can reach need none.
+    fn connect_as(test: &TestServer, token: Option<&str>) -> impl Future<Output = Self> + Send;
+
+    fn connect(test: &TestServer) -> impl Future<Output = Self> + Send {
+        Self::connect_as(test, None)
+    }
 
     /// Sends a text as a message of this type. Without a type it is sent unchanged.
     fn send_text(&mut self, kind: &str, text: &str) -> impl Future<Output = ()> + Send;
@@ -42,8 +47,20 @@ pub(crate) trait Client: Send + Sized + 'static {
     where
         Self: Sync,
     {
+        Self::subscribed_as(test, None, request)
+    }
+
+    /// Connects with a token and subscribes. Returns the client and the subscription id.
+    fn subscribed_as(
+        test: &TestServer,
+        token: Option<&str>,
+        request: &Value,
+    ) -> impl Future<Output = (Self, String)> + Send
+    where
+        Self: Sync,
+    {
         async move {
-            let mut client = Self::connect(test).await;
+            let mut client = Self::connect_as(test, token).await;
             client.send(request).await;
             let accepted = client.receive().await.expect("an answer");
             assert_eq!(kind_of(&accepted), "subscription.accepted", "{accepted}");

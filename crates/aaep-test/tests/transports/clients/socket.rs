@@ -11,7 +11,7 @@ use crate::harness::{TestServer, soon};
 pub(crate) struct LengthSocket(LocalStream);
 
 impl Client for LengthSocket {
-    async fn connect(test: &TestServer) -> LengthSocket {
+    async fn connect_as(test: &TestServer, _: Option<&str>) -> LengthSocket {
         LengthSocket(LocalStream::connect(&test.socket()).await.unwrap())
     }
 
@@ -36,7 +36,7 @@ impl Client for LengthSocket {
 pub(crate) struct LineSocket(BufReader<LocalStream>);
 
 impl Client for LineSocket {
-    async fn connect(test: &TestServer) -> LineSocket {
+    async fn connect_as(test: &TestServer, _: Option<&str>) -> LineSocket {
         LineSocket(BufReader::new(LocalStream::connect(&test.socket()).await.unwrap()))
     }
 

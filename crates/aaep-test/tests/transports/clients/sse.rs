@@ -16,8 +16,9 @@ use crate::harness::{TestServer, soon};
 
 pub(crate) struct Sse {
     address: SocketAddr,
+    token: Option<String>,
     /// The path of the event stream.
-    location: Option<String>,
+    pub(crate) location: Option<String>,
     stream: Option<Incoming>,
     rest: Vec<u8>,
     answers: VecDeque<Value>,
@@ -26,11 +27,20 @@ pub(crate) struct Sse {
 }
 
 impl Sse {
-    async fn request(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Response<Incoming> {
+    pub(crate) async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Response<Incoming> {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -71,9 +81,9 @@ impl Sse {
 impl Client for Sse {
     const BOUND: bool = false;
 
-    async fn connect(test: &TestServer) -> Sse {
-        let address = test.server.address();
-        Sse { address, location: None, stream: None, rest: Vec::new(), answers: VecDeque::new(), last: None }
+    async fn connect_as(test: &TestServer, token: Option<&str>) -> Sse {
+        let (address, token) = (test.server.address(), token.map(str::to_owned));
+        Sse { address, token, location: None, stream: None, rest: Vec::new(), answers: VecDeque::new(), last: None }
     }
 
     async fn send_text(&mut self, kind: &str, text: &str) {

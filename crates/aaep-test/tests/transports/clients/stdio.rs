@@ -31,7 +31,7 @@ impl Stdio {
 }
 
 impl Client for Stdio {
-    async fn connect(test: &TestServer) -> Stdio {
+    async fn connect_as(test: &TestServer, _: Option<&str>) -> Stdio {
         let (parent, child) = tokio::io::duplex(PIPE);
         let hub = ServerContext::standalone(test.producer().clone()).with_limits(limits());
         tokio::spawn(async move {

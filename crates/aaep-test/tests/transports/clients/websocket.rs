@@ -12,10 +12,11 @@ use crate::harness::{TestServer, soon};
 pub(crate) struct WebSocket(WebSocketStream<TcpStream>);
 
 impl Client for WebSocket {
-    async fn connect(test: &TestServer) -> WebSocket {
+    async fn connect_as(test: &TestServer, token: Option<&str>) -> WebSocket {
         let address = test.server.address();
         let stream = TcpStream::connect(address).await.unwrap();
-        let upgrade = tokio_tungstenite::client_async(format!("ws://{address}/aaep/v1/ws"), stream);
+        let query = token.map(|token| format!("?access_token={token}")).unwrap_or_default();
+        let upgrade = tokio_tungstenite::client_async(format!("ws://{address}/aaep/v1/ws{query}"), stream);
         WebSocket(soon("an upgrade", upgrade).await.unwrap().0)
     }
 
