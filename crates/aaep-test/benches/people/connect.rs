@@ -44,7 +44,7 @@ impl Connection {
     }
 }
 
-const REQUEST: &str = r#"{"type":"subscription.request","aaep_version":"1.0.0","subscriber_id":"bench","capabilities":{"max_events_per_second":1000000,"supports_confirmation_reply":true}}"#;
+const REQUEST: &str = r#"{"type":"subscription.request","aaep_version":"1.0.0","subscriber_id":"bench","capabilities":{"max_events_per_second":100000,"supports_confirmation_reply":true}}"#;
 
 impl Identity<'_> {
     fn upgrade(&self, path: &str, scratch: &mut Scratch) -> Connection {

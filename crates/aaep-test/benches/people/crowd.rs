@@ -9,7 +9,7 @@ use rustix::event::epoll;
 
 use crate::connect::{AgentTransport, Connection, Identity};
 use crate::event::{EventFinder, EventTemplate};
-use crate::load::AgentLink;
+use crate::load::{AgentLink, WINDOW};
 use crate::process::{Contestant, ServerProcess};
 use crate::tokens::TokenIssuer;
 use crate::wire::{CLOSE, PING, PONG, Received, Scratch, TEXT, push_frame, write_all};
@@ -41,70 +41,78 @@ pub(crate) struct Receipts {
     pub(crate) foreign: usize,
 }
 
+/// While so many users connect, nothing is read. A server that delivers everything to everybody sends much meanwhile.
+const USERS_PER_READ: usize = 16;
+
 /// All users of one server.
 pub(crate) struct Crowd {
     contestant: Contestant,
     address: std::net::SocketAddr,
     poll: OwnedFd,
     ready: Vec<epoll::Event>,
+    /// The number of the first user.
+    first_user: usize,
     pub(crate) users: Vec<User>,
     template: EventTemplate,
     finder: EventFinder,
     scratch: Scratch,
     out: Vec<u8>,
     pub(crate) receipts: Receipts,
+    /// Events in flight of all users together under full load.
+    pub(crate) window: usize,
 }
 
 impl Crowd {
-    /// Connects all agents and starts their sessions, then connects all subscribers.
+    /// Connects the agents, which start their sessions, and the subscribers of all users.
     pub(crate) fn connect(
         server: &ServerProcess,
         issuer: &TokenIssuer,
         transport: AgentTransport,
         users: std::ops::Range<usize>,
     ) -> Crowd {
-        let mut scratch = Scratch::new();
-        let (contestant, address) = (server.contestant, server.address);
-        let tokens: Vec<(usize, String)> = users.map(|user| (user, issuer.token(user))).collect();
-        let identity = |(user, token): &(usize, String)| (*user, token.clone());
-        let mut agents = Vec::with_capacity(tokens.len());
-        for (user, token) in tokens.iter().map(identity) {
-            agents.push(Identity { contestant, address, user, token: &token }.produce(transport, &mut scratch));
-        }
-        let users = tokens.into_iter().zip(agents).map(|((user, token), agent)| {
-            let subscriber = Identity { contestant, address, user, token: &token }.subscribe(&mut scratch);
-            User {
-                agent,
-                subscriber,
-                token,
-                post_head: (0, String::new()),
-                sent: 0,
-                received: 0,
-                sent_at: VecDeque::new(),
-                requests: 0,
-            }
-        });
-        let users: Vec<User> = users.collect();
-        let poll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
-        for (index, user) in users.iter().enumerate() {
-            for (side, connection) in [&user.agent, &user.subscriber].into_iter().enumerate() {
-                connection.stream.set_nonblocking(true).unwrap();
-                let data = epoll::EventData::new_u64(u64::try_from(2 * index + side).unwrap());
-                epoll::add(&poll, &connection.stream, data, epoll::EventFlags::IN).unwrap();
-            }
-        }
-        Crowd {
-            contestant,
-            address,
-            poll,
+        let mut crowd = Crowd {
+            contestant: server.contestant,
+            address: server.address,
+            poll: epoll::create(epoll::CreateFlags::CLOEXEC).unwrap(),
             ready: Vec::with_capacity(1024),
-            users,
+            first_user: users.start,
+            users: Vec::with_capacity(users.len()),
             template: EventTemplate::new(),
             finder: EventFinder::new(),
-            scratch,
+            scratch: Scratch::new(),
             out: Vec::new(),
             receipts: Receipts::default(),
+            window: WINDOW,
+        };
+        for user in users {
+            crowd.add(user, issuer.token(user), transport);
+            if user % USERS_PER_READ == 0 {
+                crowd.receive(Duration::ZERO);
+            }
         }
+        crowd
+    }
+
+    fn add(&mut self, user: usize, token: String, transport: AgentTransport) {
+        let Crowd { contestant, address, .. } = *self;
+        let identity = Identity { contestant, address, user, token: &token };
+        let agent = identity.produce(transport, &mut self.scratch);
+        let subscriber = identity.subscribe(&mut self.scratch);
+        for (side, connection) in [&agent, &subscriber].into_iter().enumerate() {
+            connection.stream.set_nonblocking(true).unwrap();
+            let data = epoll::EventData::new_u64(u64::try_from(2 * self.users.len() + side).unwrap());
+            epoll::add(&self.poll, &connection.stream, data, epoll::EventFlags::IN).unwrap();
+        }
+        self.users.push(User {
+            agent,
+            subscriber,
+            token,
+            post_head: (0, String::new()),
+            sent: 0,
+            received: 0,
+            sent_at: VecDeque::new(),
+            requests: 0,
+        });
     }
 
     /// Sends the next events of a user in one write.
@@ -116,11 +124,11 @@ impl Crowd {
         let length = if lines > 1 { lines * (self.template.len() + 1) } else { self.template.len() };
         if link.transport() == AgentTransport::Http && user.post_head.0 != length {
             let Crowd { contestant, address, .. } = *self;
-            let identity = Identity { contestant, address, user: index, token: &user.token };
+            let identity = Identity { contestant, address, user: self.first_user + index, token: &user.token };
             user.post_head = (length, identity.post_head(length));
         }
         for event in 0..link.burst() {
-            let rendered = self.template.render(index, user.sent + event);
+            let rendered = self.template.render(self.first_user + index, user.sent + event);
             match link.transport() {
                 AgentTransport::WebSocket => push_frame(&mut self.out, TEXT, rendered),
                 AgentTransport::Http => {
@@ -156,7 +164,7 @@ impl Crowd {
     }
 
     fn read(&mut self, index: usize, is_subscriber: bool) {
-        let Crowd { users, scratch, finder, receipts, .. } = self;
+        let Crowd { users, first_user, scratch, finder, receipts, .. } = self;
         let User { agent, subscriber, received, sent_at, requests, .. } = &mut users[index];
         let connection = if is_subscriber { subscriber } else { agent };
         let is_http = !is_subscriber && *requests > 0;
@@ -169,7 +177,7 @@ impl Crowd {
                 receipts.users.push(index);
             }
             kind if kind == u16::from(TEXT) && is_subscriber => match finder.find(message.payload) {
-                Some((user, number)) if user == index => {
+                Some((user, number)) if user == *first_user + index => {
                     assert_eq!(number, *received, "user {index} received another event than the next one");
                     *received += 1;
                     let sent = sent_at.pop_front().expect("it was sent");

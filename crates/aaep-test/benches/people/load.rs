@@ -7,8 +7,8 @@ use crate::connect::AgentTransport;
 use crate::crowd::Crowd;
 use crate::wire::PATIENCE;
 
-/// Events in flight of all users together under full load.
-const WINDOW: usize = 256;
+/// Events in flight of all users together under full load, unless the options say otherwise.
+pub(crate) const WINDOW: usize = 256;
 
 /// Events in flight of one user.
 pub(crate) const USER_WINDOW: usize = 16;
@@ -65,9 +65,9 @@ impl AgentLink {
     }
 
     /// Returns how many writes one of so many users may have in flight. A request waits for the response to the one before.
-    fn writes_in_flight(self, users: usize) -> usize {
+    fn writes_in_flight(self, window: usize, users: usize) -> usize {
         match self.transport() {
-            AgentTransport::WebSocket => (WINDOW / self.burst() / users).clamp(1, USER_WINDOW / self.burst()),
+            AgentTransport::WebSocket => (window / self.burst() / users).clamp(1, USER_WINDOW / self.burst()),
             AgentTransport::Http => 1,
         }
     }
@@ -149,7 +149,7 @@ impl Crowd {
 
     /// Sends as much as may be in flight.
     fn saturate(&mut self, link: AgentLink, end: Instant) {
-        let writes = link.writes_in_flight(self.users.len());
+        let writes = link.writes_in_flight(self.window, self.users.len());
         let mut idle: VecDeque<usize> = (0..writes).flat_map(|_| 0..self.users.len()).collect();
         let all = idle.len();
         let mut pending: Vec<usize> = vec![0; self.users.len()];
@@ -160,7 +160,7 @@ impl Crowd {
         let mut in_flight = 0;
         loop {
             let is_over = Instant::now() >= end;
-            while !is_over && in_flight + link.burst() <= WINDOW {
+            while !is_over && (in_flight == 0 || in_flight + link.burst() <= self.window) {
                 let Some(index) = idle.pop_front() else { break };
                 self.send(index, link);
                 pending[index] += per_write;

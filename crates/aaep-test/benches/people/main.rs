@@ -75,6 +75,9 @@ fn main() -> ExitCode {
 /// Users of a server that delivers every event to everybody: more would make quadratically many deliveries.
 const UNISOLATED_USERS: usize = 1000;
 
+/// Events in flight on such a server: each of them waits for every subscriber, and too many would be coalesced.
+const UNISOLATED_WINDOW: usize = 32;
+
 /// Measures every number of users. Returns how many deliveries went to other users.
 fn measure_users(options: &Options, issuer: &TokenIssuer, files: usize) -> usize {
     let is_isolated = !options.contestants.contains(&Contestant::Aaep) || is_isolated(issuer);
@@ -95,7 +98,8 @@ fn measure_users(options: &Options, issuer: &TokenIssuer, files: usize) -> usize
                 println!("\n{users} users, agents over {transport:?}");
                 // With more, the files do not suffice for both servers at once.
                 let is_together = users * 2 * options.contestants.len() + 200 < files;
-                let case = Case { options, issuer, users, transport, links };
+                let window = if is_isolated { options.window } else { options.window.min(UNISOLATED_WINDOW) };
+                let case = Case { options, issuer, users, transport, links, window };
                 foreign += case.measure(is_together);
             }
         }
@@ -126,6 +130,7 @@ struct Case<'a> {
     users: usize,
     transport: AgentTransport,
     links: Vec<AgentLink>,
+    window: usize,
 }
 
 /// A server with all of its users.
@@ -176,6 +181,7 @@ impl Case<'_> {
         Crowd::connect(&server, self.issuer, self.transport, first);
         let empty = server.usage().resident_kib;
         let mut crowd = Crowd::connect(&server, self.issuer, self.transport, 0..self.users);
+        crowd.window = self.window;
         let connected = server.usage().resident_kib;
         crowd.each_once(self.links[0]);
         let used = server.usage().resident_kib;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::load::{AgentLink, Pace};
+use crate::load::{AgentLink, Pace, WINDOW};
 use crate::process::Contestant;
 
 pub(crate) const HELP: &str = "\
@@ -15,6 +15,7 @@ Without options: 100, 1,000 and 10,000 users over every link, two workers agains
   --pace NAME       paced (one event per second and user) or saturated
   --server NAME     aaep or axum, instead of both in turn
   --seconds N       how long each load lasts
+  --in-flight N     how many events are in flight when saturated (256)
   --turns N         how many times each load is repeated
   --workers         only two workers against one
   --cold            only cold users
@@ -30,6 +31,8 @@ pub(crate) struct Options {
     pub(crate) contestants: Vec<Contestant>,
     pub(crate) duration: Duration,
     pub(crate) turns: usize,
+    /// Events in flight of all users together under full load.
+    pub(crate) window: usize,
     pub(crate) parts: Vec<Part>,
 }
 
@@ -56,6 +59,7 @@ impl Options {
             contestants: Contestant::ALL.to_vec(),
             duration: Duration::from_secs(4),
             turns: 3,
+            window: WINDOW,
             parts: Vec::new(),
         };
         let mut args = args.iter();
@@ -84,6 +88,7 @@ impl Options {
                 }
                 "--server" => options.contestants = choose(value()?, &Contestant::ALL, Contestant::name)?,
                 "--seconds" => options.duration = Duration::from_secs(number(value()?)?.min(600) as u64),
+                "--in-flight" => options.window = number(value()?)?,
                 "--turns" => options.turns = number(value()?)?.min(100),
                 "--workers" => options.parts.push(Part::Workers),
                 "--cold" => options.parts.push(Part::Cold),
