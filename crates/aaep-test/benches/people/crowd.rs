@@ -69,6 +69,7 @@ impl Crowd {
         issuer: &TokenIssuer,
         transport: AgentTransport,
         users: std::ops::Range<usize>,
+        template: &EventTemplate,
     ) -> Crowd {
         let mut crowd = Crowd {
             contestant: server.contestant,
@@ -77,7 +78,7 @@ impl Crowd {
             ready: Vec::with_capacity(1024),
             first_user: users.start,
             users: Vec::with_capacity(users.len()),
-            template: EventTemplate::new(),
+            template: template.clone(),
             finder: EventFinder::new(),
             scratch: Scratch::new(),
             out: Vec::new(),

@@ -2,9 +2,9 @@
 
 use memchr::memmem::Finder;
 
-/// Precedes the number of the user and of the event in the text of each event.
-const MARK: &str = "Reader ";
-const NUMBER: &str = " hears step ";
+/// Precedes the number of the user, and that of the event. A leading 1 keeps their width.
+const MARK: &str = r#""step":1"#;
+const NUMBER: &str = r#","total_steps":1"#;
 
 /// Digits of the number of a user, and of an event.
 const USER_DIGITS: usize = 5;
@@ -19,13 +19,40 @@ pub(crate) const STARTED: &str = r#"{"type":"session.started","session_id":"s","
 /// The event that ends the session of an agent.
 pub(crate) const COMPLETED: &str = r#"{"type":"session.completed","session_id":"s","summary_normal":"Done."}"#;
 
-/// Fills an event up to about 600 bytes.
-const FILLER: &str = "The garden plan is being read page by page, and every bed is compared with the list of seeds that \
-    were ordered in spring. Carrots and beans stay where they are; the herbs move closer to the kitchen door, so that \
-    nobody has to cross the wet grass in the evening. Two of the paths are too narrow for the wheelbarrow and will be \
-    widened before the stones arrive next week.";
+/// The text of events. It makes them about 600 bytes long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventText {
+    /// With numbers, as most progress has: the text must be searched for card numbers, keys and the like.
+    Numbers,
+    /// Without any digit: no text that is a secret looks like this, which is found quickly.
+    Prose,
+}
+
+impl EventText {
+    pub(crate) const ALL: [EventText; 2] = [EventText::Numbers, EventText::Prose];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            EventText::Numbers => "numbers",
+            EventText::Prose => "prose",
+        }
+    }
+
+    fn first_sentence(self) -> &'static str {
+        match self {
+            EventText::Numbers => "Page 3 of 8 is being read, which takes 20 seconds more.",
+            EventText::Prose => "Another page is being read, which takes a little more time.",
+        }
+    }
+}
+
+/// The rest of the text.
+const PROSE: &str = "Every bed is compared with the list of seeds that were ordered in spring. Carrots and beans stay \
+    where they are; the herbs move closer to the kitchen door, so that nobody has to cross the wet grass in the \
+    evening. Two of the paths are too narrow for the wheelbarrow and will be widened before the stones arrive next week.";
 
 /// Writes events that differ in two numbers of a fixed width.
+#[derive(Clone)]
 pub(crate) struct EventTemplate {
     bytes: Vec<u8>,
     user_at: usize,
@@ -33,10 +60,11 @@ pub(crate) struct EventTemplate {
 }
 
 impl EventTemplate {
-    pub(crate) fn new() -> EventTemplate {
-        let text = format!("{MARK}{}{NUMBER}{}. {FILLER}", "0".repeat(USER_DIGITS), "0".repeat(NUMBER_DIGITS));
+    pub(crate) fn new(text: EventText) -> EventTemplate {
+        let numbers = format!("{MARK}{}{NUMBER}{}", "0".repeat(USER_DIGITS), "0".repeat(NUMBER_DIGITS));
         let event = format!(
-            r#"{{"type":"progress.updated","session_id":"s","progress":{{"step":3,"total_steps":8,"description":"Reading"}},"summary_terse":"One more step.","summary_normal":"{text}"}}"#
+            r#"{{"type":"progress.updated","session_id":"s","progress":{{{numbers},"description":"Reading"}},"summary_terse":"One more step.","summary_normal":"{} {PROSE}"}}"#,
+            text.first_sentence()
         );
         let user_at = event.find(MARK).unwrap() + MARK.len();
         let number_at = event.find(NUMBER).unwrap() + NUMBER.len();

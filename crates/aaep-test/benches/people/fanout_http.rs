@@ -27,8 +27,11 @@ pub(crate) fn measure(options: &Options, issuer: &TokenIssuer) {
     println!("\n{SUBSCRIBERS} subscribers over SSE, one agent over HTTP with {IN_FLIGHT} requests in flight");
     Cores::Others.pin();
     for connections in CONNECTIONS {
-        let mut sites: Vec<FanoutSite> =
-            options.contestants.iter().map(|c| FanoutSite::connect(*c, issuer, connections)).collect();
+        let mut sites: Vec<FanoutSite> = options
+            .contestants
+            .iter()
+            .map(|c| FanoutSite::connect(*c, issuer, connections, &options.template))
+            .collect();
         for _ in 0..options.turns {
             sites.iter_mut().for_each(|site| site.turn(options.duration));
         }
@@ -83,7 +86,12 @@ struct FanoutSite {
 }
 
 impl FanoutSite {
-    fn connect(contestant: Contestant, issuer: &TokenIssuer, connections: usize) -> FanoutSite {
+    fn connect(
+        contestant: Contestant,
+        issuer: &TokenIssuer,
+        connections: usize,
+        template: &EventTemplate,
+    ) -> FanoutSite {
         let mut setup = ServerSetup::new(issuer, SUBSCRIBERS);
         setup.capacity = 1024;
         let server = ServerProcess::start(contestant, &setup);
@@ -108,14 +116,13 @@ impl FanoutSite {
             let data = epoll::EventData::new_u64(u64::try_from(index).unwrap());
             epoll::add(&poll, stream, data, epoll::EventFlags::IN).unwrap();
         }
-        let template = EventTemplate::new();
         let head = identity.post_head(template.len());
         FanoutSite {
             server,
             poll,
             publishers,
             subscribers,
-            template,
+            template: template.clone(),
             finder: EventFinder::new(),
             head,
             scratch,

@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     };
     let files = process::raise_file_limit();
     let issuer = TokenIssuer::new();
-    println!("events of {} bytes; times are CPU time of the server per event", event::EventTemplate::new().len());
+    println!("events of {} bytes; times are CPU time of the server per event", options.template.len());
     let mut foreign = 0;
     for part in &options.parts {
         match part {
@@ -80,7 +80,7 @@ const UNISOLATED_WINDOW: usize = 32;
 
 /// Measures every number of users. Returns how many deliveries went to other users.
 fn measure_users(options: &Options, issuer: &TokenIssuer, files: usize) -> usize {
-    let is_isolated = !options.contestants.contains(&Contestant::Aaep) || is_isolated(issuer);
+    let is_isolated = !options.contestants.contains(&Contestant::Aaep) || is_isolated(options, issuer);
     let mut foreign = 0;
     for &wanted in &options.users {
         // One file for each side of two connections per user, with some to spare: 9,000 users with a limit of 20,000.
@@ -108,9 +108,9 @@ fn measure_users(options: &Options, issuer: &TokenIssuer, files: usize) -> usize
 }
 
 /// Returns whether a user hears nothing of another.
-fn is_isolated(issuer: &TokenIssuer) -> bool {
+fn is_isolated(options: &Options, issuer: &TokenIssuer) -> bool {
     let server = ServerProcess::start(Contestant::Aaep, &ServerSetup::new(issuer, 2));
-    let mut crowd = Crowd::connect(&server, issuer, AgentTransport::WebSocket, 0..2);
+    let mut crowd = Crowd::connect(&server, issuer, AgentTransport::WebSocket, 0..2, &options.template);
     let result = crowd.run(AgentLink::WebSocket, Pace::Saturated, Duration::from_millis(200));
     if result.foreign > 0 {
         println!(
@@ -178,9 +178,9 @@ impl Case<'_> {
         Cores::Others.pin();
         // The first user makes the server load what it needs once.
         let first = self.users..self.users + 1;
-        Crowd::connect(&server, self.issuer, self.transport, first);
+        Crowd::connect(&server, self.issuer, self.transport, first, &self.options.template);
         let empty = server.usage().resident_kib;
-        let mut crowd = Crowd::connect(&server, self.issuer, self.transport, 0..self.users);
+        let mut crowd = Crowd::connect(&server, self.issuer, self.transport, 0..self.users, &self.options.template);
         crowd.window = self.window;
         let connected = server.usage().resident_kib;
         crowd.each_once(self.links[0]);

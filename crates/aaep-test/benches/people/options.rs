@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::event::{EventTemplate, EventText};
 use crate::load::{AgentLink, Pace, WINDOW};
 use crate::process::Contestant;
 
@@ -15,6 +16,7 @@ Without options: 100, 1,000 and 10,000 users over every link, two workers agains
   --pace NAME       paced (one event per second and user) or saturated
   --server NAME     aaep or axum, instead of both in turn
   --seconds N       how long each load lasts
+  --text NAME       numbers (the text has digits and is searched for secrets) or prose
   --in-flight N     how many events are in flight when saturated (256)
   --turns N         how many times each load is repeated
   --workers         only two workers against one
@@ -23,7 +25,6 @@ Without options: 100, 1,000 and 10,000 users over every link, two workers agains
 AAEP_BIN names the aaep command to measure; without it, a release build is made.";
 
 /// What to measure.
-#[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) users: Vec<usize>,
     pub(crate) links: Vec<AgentLink>,
@@ -33,6 +34,7 @@ pub(crate) struct Options {
     pub(crate) turns: usize,
     /// Events in flight of all users together under full load.
     pub(crate) window: usize,
+    pub(crate) template: EventTemplate,
     pub(crate) parts: Vec<Part>,
 }
 
@@ -60,6 +62,7 @@ impl Options {
             duration: Duration::from_secs(4),
             turns: 3,
             window: WINDOW,
+            template: EventTemplate::new(EventText::Numbers),
             parts: Vec::new(),
         };
         let mut args = args.iter();
@@ -88,6 +91,9 @@ impl Options {
                 }
                 "--server" => options.contestants = choose(value()?, &Contestant::ALL, Contestant::name)?,
                 "--seconds" => options.duration = Duration::from_secs(number(value()?)?.min(600) as u64),
+                "--text" => {
+                    options.template = EventTemplate::new(choose(value()?, &EventText::ALL, EventText::name)?[0]);
+                }
                 "--in-flight" => options.window = number(value()?)?,
                 "--turns" => options.turns = number(value()?)?.min(100),
                 "--workers" => options.parts.push(Part::Workers),

@@ -1,7 +1,5 @@
 //! Two workers of `aaep serve` against one: events per second of wall time, with all cores for everybody.
 
-use std::time::Duration;
-
 use crate::connect::AgentTransport;
 use crate::crowd::Crowd;
 use crate::load::{AgentLink, Pace};
@@ -25,23 +23,23 @@ pub(crate) fn measure(options: &Options, issuer: &TokenIssuer) {
     let mut rates = [0.0; 2];
     for _ in 0..options.turns {
         for (index, rate) in rates.iter_mut().enumerate() {
-            *rate += run(issuer, index + 1, options.duration) / options.turns as f64;
+            *rate += run(options, issuer, index + 1) / options.turns as f64;
         }
     }
     println!("two workers: {:.2} times one ({:.0} and {:.0} events/s)", rates[1] / rates[0], rates[1], rates[0]);
 }
 
 /// Returns the events per second with this many workers.
-fn run(issuer: &TokenIssuer, workers: usize, duration: Duration) -> f64 {
+fn run(options: &Options, issuer: &TokenIssuer, workers: usize) -> f64 {
     let mut setup = ServerSetup::new(issuer, USERS);
     setup.cores = Cores::All;
     setup.args = vec!["--workers".into(), workers.to_string().into()];
     let server = ServerProcess::start(Contestant::Aaep, &setup);
-    let mut crowd = Crowd::connect(&server, issuer, AgentTransport::WebSocket, 0..USERS);
+    let mut crowd = Crowd::connect(&server, issuer, AgentTransport::WebSocket, 0..USERS, &options.template);
     crowd.each_once(AgentLink::WebSocket);
     let this = std::process::id();
     let (server_before, client_before) = (server.usage(), Usage::of(this));
-    let result = crowd.run(LINK, Pace::Saturated, duration);
+    let result = crowd.run(LINK, Pace::Saturated, options.duration);
     let cores = |usage: Usage, before: Usage| usage.since(&before).total() / result.seconds;
     println!(
         "{workers} worker: {:.0} events/s; the server used {:.2} cores, the clients {:.2}",
