@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::connect::{AgentTransport, Identity};
+use crate::connect::Identity;
 use crate::process::{Contestant, Cores, ServerProcess, ServerSetup, aaep_output};
 use crate::report::quantile;
 use crate::tokens::TokenIssuer;
@@ -14,6 +14,10 @@ const USERS: usize = 300;
 /// Settings that may say after how many seconds an unused engine is put away: section and key.
 const IDLE_SETTINGS: [(&str, &str); 3] =
     [("data", "idle_seconds"), ("users", "idle_seconds"), ("limits", "user_idle_seconds")];
+
+/// The first and the last event of a session without an id of its own.
+const STARTED: &str = r#"{"type":"session.started","summary_normal":"Measuring."}"#;
+const COMPLETED: &str = r#"{"type":"session.completed","summary_normal":"Done."}"#;
 
 pub(crate) fn measure(issuer: &TokenIssuer) {
     println!("\nCold users: from the POST of session.started to its response, {USERS} users, one after the other");
@@ -59,10 +63,11 @@ fn start_sessions(server: &ServerProcess, issuer: &TokenIssuer) -> Vec<u64> {
     let measured = (0..USERS).map(|user| {
         let token = issuer.token(user);
         let identity = Identity { contestant: server.contestant, address: server.address, user, token: &token };
+        let mut connection = identity.open();
         let start = Instant::now();
-        let mut connection = identity.produce(AgentTransport::Http, &mut scratch);
+        identity.post(&mut connection, STARTED, &mut scratch);
         let time = start.elapsed();
-        identity.complete_session(&mut connection, &mut scratch);
+        identity.post(&mut connection, COMPLETED, &mut scratch);
         u64::try_from(time.as_micros()).unwrap()
     });
     measured.collect()

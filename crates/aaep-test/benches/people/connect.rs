@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpStream};
 
-use crate::event::{COMPLETED, STARTED};
+use crate::event::STARTED;
 use crate::process::Contestant;
 use crate::wire::{Framing, Inbox, PATIENCE, Scratch, TEXT, push_frame, write_all};
 
@@ -133,13 +133,8 @@ impl Identity<'_> {
         }
     }
 
-    /// Ends the session of an agent that uses requests.
-    pub(crate) fn complete_session(&self, agent: &mut Connection, scratch: &mut Scratch) {
-        self.post(agent, COMPLETED, scratch);
-    }
-
     /// Posts one event and waits for the response.
-    fn post(&self, agent: &mut Connection, event: &str, scratch: &mut Scratch) {
+    pub(crate) fn post(&self, agent: &mut Connection, event: &str, scratch: &mut Scratch) {
         let mut request = self.post_head(event.len()).into_bytes();
         request.extend_from_slice(event.as_bytes());
         write_all(&agent.stream, &request);

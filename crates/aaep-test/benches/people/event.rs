@@ -16,9 +16,6 @@ pub(crate) const MAX_USERS: usize = 99_999;
 /// The event that starts the session of an agent.
 pub(crate) const STARTED: &str = r#"{"type":"session.started","session_id":"s","summary_normal":"Measuring."}"#;
 
-/// The event that ends the session of an agent.
-pub(crate) const COMPLETED: &str = r#"{"type":"session.completed","session_id":"s","summary_normal":"Done."}"#;
-
 /// The text of events. It makes them about 600 bytes long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventText {

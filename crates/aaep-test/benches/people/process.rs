@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 
 use aaep_test::aaep_release;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
@@ -45,22 +46,36 @@ pub(crate) enum Cores {
 }
 
 impl Cores {
-    /// Pins this thread, and what it starts, to the cores.
-    pub(crate) fn pin(self) {
-        let all = sched_getaffinity(None).unwrap();
-        let first = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap();
-        let mut own = CpuSet::new();
-        let is_own = |cpu: usize| match self {
-            Cores::First => cpu == first,
-            Cores::Others => cpu != first,
-            Cores::All => true,
-        };
-        (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu) && is_own(*cpu)).for_each(|cpu| own.set(cpu));
-        // With one core there is nothing to divide.
-        if own.count() > 0 {
-            sched_setaffinity(None, &own).unwrap();
+    /// Returns the numbers of the cores. With one core there is nothing to divide.
+    fn cpus(self) -> Vec<usize> {
+        static ALL: OnceLock<Vec<usize>> = OnceLock::new();
+        // Before anything is pinned: a thread that is pinned sees its own cores only.
+        let all = ALL.get_or_init(|| {
+            let all = sched_getaffinity(None).unwrap();
+            (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu)).collect()
+        });
+        match (self, all.as_slice()) {
+            (Cores::First, [first, _, ..]) => vec![*first],
+            (Cores::Others, [_, others @ ..]) if !others.is_empty() => others.to_vec(),
+            _ => all.clone(),
         }
     }
+
+    /// Pins this thread to the cores.
+    pub(crate) fn pin(self) {
+        pin(&self.cpus());
+    }
+
+    /// Returns the cores as an argument of [`execute`].
+    fn to_argument(self) -> String {
+        self.cpus().iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+    }
+}
+
+fn pin(cpus: &[usize]) {
+    let mut set = CpuSet::new();
+    cpus.iter().for_each(|cpu| set.set(*cpu));
+    sched_setaffinity(None, &set).unwrap();
 }
 
 /// How a server is started.
@@ -85,7 +100,7 @@ impl<'a> ServerSetup<'a> {
     fn command(&self, contestant: Contestant) -> Command {
         let this = std::env::current_exe().unwrap();
         let mut command = Command::new(&this);
-        command.args([EXECUTE, if self.cores == Cores::First { "first" } else { "all" }]);
+        command.args([EXECUTE, &self.cores.to_argument()]);
         match contestant {
             Contestant::Axum => {
                 command.arg(&this).args([SERVE, &self.users.to_string(), &self.capacity.to_string()]);
@@ -125,11 +140,7 @@ pub(crate) const SERVE: &str = "--serve-plain-axum";
 /// Becomes the program of the arguments, pinned to its cores. The kernel kills it when the thread that started it ends.
 pub(crate) fn execute(args: &[String]) -> ! {
     set_parent_process_death_signal(Some(Signal::KILL)).unwrap();
-    if args[0] == "first" {
-        Cores::First.pin()
-    } else {
-        Cores::All.pin()
-    };
+    pin(&args[0].split(',').map(|cpu| cpu.parse().unwrap()).collect::<Vec<usize>>());
     let error = Command::new(&args[1]).args(&args[2..]).exec();
     panic!("cannot start {}: {error}", args[1]);
 }
