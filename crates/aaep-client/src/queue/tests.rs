@@ -89,6 +89,21 @@ async fn a_critical_end_overtakes_other_sessions_but_not_its_own() {
 }
 
 #[tokio::test]
+async fn a_question_overtakes_other_events_but_not_the_start_of_its_session() {
+    let queue = Arc::<EventQueue>::default();
+    let sender = queue.add_producer(1, false);
+    let started = |n, session| parse(event(n, "session.started", session, json!({"summary_normal": "Tidying."})));
+    let fields = json!({"urgency": "critical", "action": "Delete.", "consequence": "Gone.", "reply_token": "rpl_1",
+        "timeout_seconds": 60, "default_decision": "reject"});
+    let question = parse(event(5, "awaiting.confirmation", 1, fields));
+    for event in [tool(1, 2), started(2, 2), started(3, 1), tool(4, 1), question] {
+        sender.send(event);
+    }
+    drop(sender);
+    assert_eq!(ids(&queue).await, ["1 evt_3", "1 evt_5", "1 evt_1", "1 evt_2", "1 evt_4"]);
+}
+
+#[tokio::test]
 async fn a_question_that_ends_before_it_is_received_is_not_reported() {
     let queue = Arc::<EventQueue>::default();
     let sender = queue.add_producer(1, false);
