@@ -285,6 +285,10 @@ impl Subscriber {
             self.flush_order(cx, true);
             return self.end(EndReason::ProducerEnded(why));
         }
+        if has_ended {
+            // Everything was received: the next subscription misses nothing of this one.
+            self.has_subscribed = false;
+        }
         self.notice(cx, Notice::ClosedByProducer(why));
         self.subscribe_again(cx);
     }

@@ -226,7 +226,7 @@ pub struct Subscriber {
     sessions: BTreeMap<receive::SessionKey, FollowedSession>,
     /// Counts events, to find the session that was idle longest.
     clock: u64,
-    /// Whether a subscription was accepted before.
+    /// Whether a subscription was accepted before, so that events between it and the next one may be missing.
     has_subscribed: bool,
     prompts: Prompts,
     flood: FloodGuard,
