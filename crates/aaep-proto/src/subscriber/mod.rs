@@ -213,7 +213,7 @@ pub struct Subscriber {
     attempt: u32,
     live_since: Option<Moment>,
     connect_at: Option<Moment>,
-    answer_by: Option<Moment>,
+    response_deadline: Option<Moment>,
     silent_at: Option<Moment>,
     silence: SilenceState,
     subscription: Option<SubscriptionId>,
@@ -247,7 +247,7 @@ impl Subscriber {
             attempt: 0,
             live_since: None,
             connect_at: None,
-            answer_by: None,
+            response_deadline: None,
             silent_at: None,
             silence: SilenceState::None,
             subscription: None,
@@ -302,7 +302,7 @@ impl Subscriber {
         if self.is_ended() {
             return None;
         }
-        let single = [self.connect_at, self.answer_by, self.silent_at, self.prompts.reask_by];
+        let single = [self.connect_at, self.response_deadline, self.silent_at, self.prompts.reask_by];
         let early = self.sessions.values().filter_map(|s| s.order.due()).min();
         let rest = [early, self.prompts.next_deadline(), self.flood.due(self.latest)];
         single.into_iter().chain(rest).flatten().min()

@@ -92,8 +92,8 @@ notices! {
     CancelRefused(why: String) = "The request to stop was refused: {why}",
     /// The producer refused a change of terms.
     RenegotiationRefused(why: String) = "The agent refused the change: {why}",
-    /// The producer did not answer.
-    NoAnswer = "The agent did not answer the request.",
+    /// The producer did not respond.
+    NoResponse = "The agent did not respond to the request.",
     /// The producer refused for now.
     Rejected(why: String) = "The agent cannot serve now: {why}",
     /// The producer ended the subscription.

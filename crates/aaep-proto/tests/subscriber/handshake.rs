@@ -34,8 +34,8 @@ fn unanswered_request_is_sent_again() {
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     world.take();
-    world.pass(limits::ANSWER_SECONDS * 1000);
-    assert!(world.notices().contains(&NoticeKind::NoAnswer));
+    world.pass(limits::RESPONSE_SECONDS * 1000);
+    assert!(world.notices().contains(&NoticeKind::NoResponse));
     assert!(world.has(&SubscriberEffect::Disconnect));
     world.pass(limits::BACKOFF_FIRST_MILLIS);
     assert!(world.has(&SubscriberEffect::Connect(None)));

@@ -77,12 +77,12 @@ pub(super) async fn post(
         return reject_or(HttpProblem::forbidden(), renegotiates);
     }
     let message = peer.narrow_message(message);
-    let answer =
+    let response =
         app.context.producer.handle_message(peer.principal(), message).await.map_err(|_| HttpProblem::ended())?;
-    Ok(match answer {
-        Some(answer @ Message::SubscriptionAccepted(_)) => json(StatusCode::OK, &answer),
-        Some(answer @ Message::SubscriptionRejected(_)) => json(StatusCode::UNPROCESSABLE_ENTITY, &answer),
-        Some(answer @ Message::CancellationRefused(_)) => json(StatusCode::CONFLICT, &answer),
+    Ok(match response {
+        Some(response @ Message::SubscriptionAccepted(_)) => json(StatusCode::OK, &response),
+        Some(response @ Message::SubscriptionRejected(_)) => json(StatusCode::UNPROCESSABLE_ENTITY, &response),
+        Some(response @ Message::CancellationRefused(_)) => json(StatusCode::CONFLICT, &response),
         _ if renegotiates => no_subscription(),
         _ => StatusCode::NO_CONTENT.into_response(),
     })
