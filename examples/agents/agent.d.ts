@@ -1,6 +1,6 @@
-// What an agent writes and what it hears, for TypeScript. See docs/guide/agents.md.
+// What an agent sends and receives, for TypeScript. See docs/guide/agents.md.
 
-/** One event. What is not given is filled in, except for what people hear. */
+/** One event. Missing fields are filled in, except for text that people hear. */
 export type AgentEvent = {
   type: string;
   event_id?: string;
@@ -23,21 +23,21 @@ export type Outcome = {
   modified_action?: Record<string, unknown>;
 };
 
-/** An event that was not said. */
+/** An event that was not emitted. */
 export type Refused = {
   type: "refused";
   event_id: string | null;
   problems: { message: string; rule?: string; pointer?: string }[];
 };
 
-/** Over HTTP: an event that was said, and a question that is not decided yet. */
+/** Over HTTP: an event that was emitted, and a question that is not resolved yet. */
 export type Published = { type: "published"; event_id: string; session_id: string };
 export type Pending = { type: "pending"; event_id: string };
 
 export type Answer = Outcome | Refused | Published | Pending;
 
 export type Link = {
-  tell(event: AgentEvent): Promise<void>;
+  emit(event: AgentEvent): Promise<void>;
   ask(event: AgentEvent): Promise<Answer>;
   close(): void;
 };

@@ -1,8 +1,8 @@
 // An agent that pays a bill, for Node 20 and later, without dependencies.
 //
-// Under aaep, which serves it:       aaep run -- node agent.mjs
-// Through a server that is there:    node agent.mjs --url http://127.0.0.1:8377
-//                                    (AAEP_TOKEN holds the token, if the server wants one)
+// With a server of its own:    aaep run --wait -- node agent.mjs
+// With a running server:       node agent.mjs --url http://127.0.0.1:8377
+//                              If the server requires a token, set AAEP_TOKEN, and pass --agent-id with the token's subject.
 //
 // It asks before it does what cannot be undone, and does it only if the answer is accept.
 // The types are in agent.d.ts; editors and TypeScript (checkJs) use them, Node does not need them.
@@ -34,7 +34,7 @@ function stdio() {
   const write = (event) =>
     new Promise((done) => process.stdout.write(JSON.stringify(event) + "\n", () => done(undefined)));
   return {
-    tell: async (event) => void (await write(event)),
+    emit: async (event) => void (await write(event)),
     ask: async (event) => {
       const event_id = newId();
       /** @type {Promise<Answer>} */
@@ -68,12 +68,14 @@ function http(url, token) {
       }
       if (!response.ok && response.status !== 422) throw new Error(`${response.status} ${await response.text()}`);
       const answer = /** @type {Answer} */ (await response.json());
-      if (answer.type === "refused") console.error("refused:", answer.problems);
-      return answer;
+      if (answer.type !== "refused") return answer;
+      // A tool must not run after its tool.invoked was refused, so this agent ends.
+      console.error("The event was refused:", answer.problems.map((problem) => problem.message).join(" "));
+      process.exit(1);
     }
   };
   return {
-    tell: async (event) => void (await post({ event_id: newId(), ...event })),
+    emit: async (event) => void (await post({ event_id: newId(), ...event })),
     ask: async (event) => {
       const asked = { ...event, event_id: newId() };
       for (;;) {
@@ -88,13 +90,13 @@ function http(url, token) {
 /** Only the user's yes is a yes. @param {Answer} answer */
 const agreed = (answer) => answer.type === "outcome" && answer.decision === "accept";
 
-/** @param {Link} link */
-async function run(link) {
-  await link.tell({
+/** @param {Link} link @param {string} agentId */
+async function run(link, agentId) {
+  await link.emit({
     type: "session.started",
     summary_normal: "Looking after your bills.",
     language: "en",
-    producer: { agent_id: "bill-agent", agent_name: "Bill agent" },
+    producer: { agent_id: agentId, agent_name: "Bill agent" },
   });
   const account = await link.ask({
     type: "awaiting.clarification",
@@ -118,16 +120,18 @@ async function run(link) {
     args,
   });
   if (agreed(answer)) {
-    await link.tell({ type: "tool.invoked", tool: "pay", args, irreversible: true, summary_normal: "Paying the bill." });
+    await link.emit({ type: "tool.invoked", tool: "pay", args, irreversible: true, summary_normal: "Paying the bill." });
     // Here it is paid, with exactly the arguments that were asked about.
-    await link.tell({ type: "tool.completed", tool: "pay", status: "success", summary_normal: "The bill is paid." });
-    await link.tell({ type: "session.completed", summary_normal: "The power bill is paid." });
+    await link.emit({ type: "tool.completed", tool: "pay", status: "success", summary_normal: "The bill is paid." });
+    await link.emit({ type: "session.completed", summary_normal: "The power bill is paid." });
   } else {
-    await link.tell({ type: "session.completed", summary_normal: "Nothing was paid." });
+    await link.emit({ type: "session.completed", summary_normal: "Nothing was paid." });
   }
 }
 
-const at = process.argv.indexOf("--url");
-const link = at > 0 ? http(process.argv[at + 1], process.env.AAEP_TOKEN) : stdio();
-await run(link);
+/** @param {string} name @returns {string | undefined} */
+const flag = (name) => (process.argv.includes(name) ? process.argv[process.argv.indexOf(name) + 1] : undefined);
+const url = flag("--url");
+const link = url ? http(url, process.env.AAEP_TOKEN) : stdio();
+await run(link, flag("--agent-id") ?? "bill-agent");
 link.close();

@@ -142,7 +142,7 @@ flood =
        *[other] تُركت { $count } رسالة لأن رسائل كثيرة وصلت معًا.
     }
 connection-lost = انقطع الاتصال مع { $agent }.
-connection-ended = أنهى { $agent } الاتصال.
+connection-ended = أنهى { $agent } الاتصال. سيُعلن عن عودته.
 connection-back = عاد الاتصال مع { $agent }.
 key-changed = تحذير: { $agent } يعرض مفتاحًا غير المفتاح السابق. قد يكون طرفًا آخر. تحقق قبل أن تجيب.
 
@@ -249,6 +249,7 @@ ui-listening = الاستماع إلى { $agent } في { $address }.
 ui-takes-no-answers = { $agent } لا يقبل إجابات من هنا.
 ui-not-connected = لا اتصال مع { $agent } بعد. { $why } تجري المحاولة من جديد.
 ui-does-not-serve = { $agent } لا يقدّم الخدمة: { $why }
+ui-needs-token = أعطِ رمز دخول صالحًا: aaep listen --token FILE أو AAEP_TOKEN.
 ui-cannot-listen = لا يمكن الاستماع إلى { $agent }: { $why }
 ui-not-demanded = { $agent } ليس المطلوب: { $why }
 ui-number = السؤال { $number }. { $text }

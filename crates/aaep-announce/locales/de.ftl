@@ -122,7 +122,7 @@ flood =
        *[other] { $count } Nachrichten wurden ausgelassen, weil zu viele auf einmal kamen.
     }
 connection-lost = Die Verbindung zu { $agent } ist unterbrochen.
-connection-ended = { $agent } hat die Verbindung beendet.
+connection-ended = { $agent } hat die Verbindung beendet. Wenn sie wieder besteht, wird es gemeldet.
 connection-back = Die Verbindung zu { $agent } ist wieder da.
 key-changed = Warnung: { $agent } zeigt einen anderen Schlüssel als bisher. Es könnte jemand anderes sein. Prüfe das, bevor du antwortest.
 
@@ -231,6 +231,7 @@ ui-listening = Du hörst { $agent } unter { $address }.
 ui-takes-no-answers = { $agent } nimmt von hier keine Antworten an.
 ui-not-connected = Noch nicht mit { $agent } verbunden. { $why } Es wird wieder versucht.
 ui-does-not-serve = { $agent } bedient nicht: { $why }
+ui-needs-token = Gib ein gültiges Token an: aaep listen --token DATEI, oder setze AAEP_TOKEN.
 ui-cannot-listen = { $agent } kann nicht gehört werden: { $why }
 ui-not-demanded = { $agent } ist nicht, was verlangt war: { $why }
 ui-number = Frage { $number }. { $text }

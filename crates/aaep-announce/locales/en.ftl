@@ -141,7 +141,7 @@ flood =
        *[other] { $count } messages were left out, because too many came at once.
     }
 connection-lost = The connection to { $agent } is lost.
-connection-ended = { $agent } has ended the connection.
+connection-ended = { $agent } has ended the connection. You will be told when it is back.
 connection-back = The connection to { $agent } is back.
 key-changed = Warning: { $agent } shows a different key than before. It may be someone else. Check before you answer.
 
@@ -256,6 +256,7 @@ ui-listening = Listening to { $agent } at { $address }.
 ui-takes-no-answers = { $agent } takes no answers from here.
 ui-not-connected = Not connected to { $agent } yet. { $why } Trying again.
 ui-does-not-serve = { $agent } does not serve: { $why }
+ui-needs-token = Pass a valid token: aaep listen --token FILE, or set AAEP_TOKEN.
 ui-cannot-listen = { $agent } cannot be listened to: { $why }
 ui-not-demanded = { $agent } is not what was demanded: { $why }
 ui-number = Question { $number }. { $text }

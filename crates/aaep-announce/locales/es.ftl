@@ -122,7 +122,7 @@ flood =
        *[other] Se omitieron { $count } mensajes, porque llegaron demasiados a la vez.
     }
 connection-lost = Se perdió la conexión con { $agent }.
-connection-ended = { $agent } ha terminado la conexión.
+connection-ended = { $agent } ha terminado la conexión. Se avisará cuando vuelva.
 connection-back = Ha vuelto la conexión con { $agent }.
 key-changed = Aviso: { $agent } muestra una clave distinta de la anterior. Puede ser otro. Compruébalo antes de responder.
 
@@ -231,6 +231,7 @@ ui-listening = Escuchando a { $agent } en { $address }.
 ui-takes-no-answers = { $agent } no acepta respuestas desde aquí.
 ui-not-connected = Aún sin conexión con { $agent }. { $why } Se intenta de nuevo.
 ui-does-not-serve = { $agent } no atiende: { $why }
+ui-needs-token = Indique un token válido: aaep listen --token ARCHIVO, o AAEP_TOKEN.
 ui-cannot-listen = No se puede escuchar a { $agent }: { $why }
 ui-not-demanded = { $agent } no es lo que se exigió: { $why }
 ui-number = Pregunta { $number }. { $text }

@@ -122,7 +122,7 @@ flood =
        *[other] { $count } messages ont été omis, car trop sont arrivés à la fois.
     }
 connection-lost = La connexion avec { $agent } est perdue.
-connection-ended = { $agent } a mis fin à la connexion.
+connection-ended = { $agent } a mis fin à la connexion. Son retour sera annoncé.
 connection-back = La connexion avec { $agent } est rétablie.
 key-changed = Attention : { $agent } montre une autre clé qu’avant. C’est peut-être quelqu’un d’autre. Vérifiez avant de répondre.
 
@@ -231,6 +231,7 @@ ui-listening = À l’écoute de { $agent } à { $address }.
 ui-takes-no-answers = { $agent } n’accepte pas de réponses d’ici.
 ui-not-connected = Pas encore connecté à { $agent }. { $why } Nouvel essai.
 ui-does-not-serve = { $agent } ne sert pas : { $why }
+ui-needs-token = Donnez un jeton valide : aaep listen --token FICHIER, ou AAEP_TOKEN.
 ui-cannot-listen = Impossible d’écouter { $agent } : { $why }
 ui-not-demanded = { $agent } n’est pas ce qui était exigé : { $why }
 ui-number = Question { $number }. { $text }

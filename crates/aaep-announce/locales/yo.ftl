@@ -89,7 +89,7 @@ gap = Ìkìlọ̀: àwọn ìfiránṣẹ́ kan sọnù.
 gap-text = Ọ̀rọ̀ kan sọnù níbí.
 flood = A fi ìfiránṣẹ́ { $count } sílẹ̀, nítorí wọ́n pọ̀ jù lẹ́ẹ̀kan náà.
 connection-lost = Ìsopọ̀ pẹ̀lú { $agent } ti já.
-connection-ended = { $agent } ti parí ìsopọ̀ náà.
+connection-ended = { $agent } ti parí ìsopọ̀ náà. A ó sọ fún ọ nígbà tí ó bá padà.
 connection-back = Ìsopọ̀ pẹ̀lú { $agent } ti padà.
 key-changed = Ìkìlọ̀: { $agent } ń fi kọ́kọ́rọ́ mìíràn hàn. Ó lè jẹ́ ẹlòmíràn. Yẹ̀ ẹ́ wò kí o tó dáhùn.
 
@@ -166,6 +166,7 @@ ui-listening = Mò ń gbọ́ { $agent } ní { $address }.
 ui-takes-no-answers = { $agent } kì í gba ìdáhùn láti ibí.
 ui-not-connected = Kò tíì sí ìsopọ̀ mọ́ { $agent }. { $why } A tún ń gbìyànjú.
 ui-does-not-serve = { $agent } kò ṣiṣẹ́ fún wa: { $why }
+ui-needs-token = Fi àmì ìwọlé tó tọ́ sílẹ̀: aaep listen --token FILE, tàbí AAEP_TOKEN.
 ui-cannot-listen = A kò lè gbọ́ { $agent }: { $why }
 ui-not-demanded = { $agent } kì í ṣe ohun tí a béèrè fún: { $why }
 ui-number = Ìbéèrè { $number }. { $text }

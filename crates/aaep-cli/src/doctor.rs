@@ -1,4 +1,4 @@
-//! `aaep doctor`: what works on this machine, and how to mend what does not.
+//! `aaep doctor`: what works on this machine, and how to fix what does not.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,13 +15,13 @@ use tokio::time::timeout;
 use crate::CommandStatus;
 use crate::listen::profile;
 use crate::local_agents::{find_agents, socket_directory};
-use crate::output::Escaped;
+use crate::output::print_line;
 use crate::runtime::runtime;
 
 /// How long a service may take to respond.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Check what works here, and say how to mend the rest.
+/// Check what works here, and say how to fix the rest.
 ///
 /// Checks your settings, speech, braille, the local socket, the default port and which agents run. Nothing is changed.
 /// Exit code 0 if listening and serving work, 1 if not; speech, braille and running agents are optional.
@@ -48,16 +48,16 @@ struct Check {
     optional: bool,
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    mend: Option<String>,
+    fix: Option<String>,
 }
 
 impl Check {
     fn works(name: &'static str, text: impl Into<String>) -> Check {
-        Check { name, works: true, optional: false, text: text.into(), mend: None }
+        Check { name, works: true, optional: false, text: text.into(), fix: None }
     }
 
-    fn fails(name: &'static str, text: impl Into<String>, mend: impl Into<String>) -> Check {
-        Check { name, works: false, optional: false, text: text.into(), mend: Some(mend.into()) }
+    fn fails(name: &'static str, text: impl Into<String>, fix: impl Into<String>) -> Check {
+        Check { name, works: false, optional: false, text: text.into(), fix: Some(fix.into()) }
     }
 
     fn optional(self) -> Check {
@@ -67,8 +67,8 @@ impl Check {
     /// Returns the line for people.
     fn line(&self) -> String {
         let state = if self.works { "works" } else { "does not work" };
-        let mend = self.mend.as_ref().map(|mend| format!(" To mend it: {mend}.")).unwrap_or_default();
-        format!("{}: {state}. {}.{mend}", self.name, self.text)
+        let fix = self.fix.as_ref().map(|fix| format!(" To fix it: {fix}.")).unwrap_or_default();
+        format!("{}: {state}. {}.{fix}", self.name, self.text)
     }
 }
 
@@ -85,12 +85,11 @@ pub(crate) fn run(args: &DoctorArgs) -> io::Result<CommandStatus> {
         ]
     });
     let ok = checks.iter().all(|check| check.works || check.optional);
-    let mut out = io::stdout();
     if args.json {
-        writeln!(out, "{}", json!({"ok": ok, "checks": checks}))?;
+        writeln!(io::stdout(), "{}", json!({"ok": ok, "checks": checks}))?;
     } else {
         for check in &checks {
-            writeln!(out, "{}", Escaped(&check.line()))?;
+            print_line(&check.line())?;
         }
     }
     Ok(if ok { CommandStatus::Yes } else { CommandStatus::No })
@@ -115,29 +114,29 @@ fn check_settings(file: Option<&Path>) -> Check {
 }
 
 async fn check_voice() -> Check {
-    let mend = "install the packages speech-dispatcher and espeak-ng, then try: spd-say hello";
+    let fix = "install the packages speech-dispatcher and espeak-ng, then try: spd-say hello";
     let config = VoiceConfig { component: "doctor".to_owned(), ..VoiceConfig::default() };
     match timeout(TIMEOUT, Voice::connect(config)).await {
         Ok(Ok(_)) => Check::works("Speech", "speech-dispatcher answers; use it with: aaep listen --speak"),
-        Ok(Err(error)) => Check::fails("Speech", error.to_string(), mend),
-        Err(_) => Check::fails("Speech", "speech-dispatcher does not answer", mend),
+        Ok(Err(error)) => Check::fails("Speech", error.to_string(), fix),
+        Err(_) => Check::fails("Speech", "speech-dispatcher does not answer", fix),
     }
 }
 
 async fn check_braille() -> Check {
-    let mend = "start BRLTTY with your display and join the group brlapi, see: man brltty";
+    let fix = "start BRLTTY with your display and join the group brlapi, see: man brltty";
     let connecting = async {
         let mut display = Braille::connect(&BrailleConfig::default()).await?;
         display.driver().await
     };
     match timeout(TIMEOUT, connecting).await {
-        Ok(Ok(driver)) if driver == "NoBraille" => Check::fails("Braille", "BRLTTY runs but has no display", mend),
+        Ok(Ok(driver)) if driver == "NoBraille" => Check::fails("Braille", "BRLTTY runs but has no display", fix),
         Ok(Ok(driver)) => Check::works(
             "Braille",
             format!("BRLTTY answers with the driver {driver}; use it with: aaep listen --braille"),
         ),
-        Ok(Err(error)) => Check::fails("Braille", error.to_string(), mend),
-        Err(_) => Check::fails("Braille", "BRLTTY does not answer", mend),
+        Ok(Err(error)) => Check::fails("Braille", error.to_string(), fix),
+        Err(_) => Check::fails("Braille", "BRLTTY does not answer", fix),
     }
 }
 
@@ -153,13 +152,13 @@ fn check_socket(directory: Option<&Path>) -> Check {
             "set XDG_RUNTIME_DIR to a directory of yours",
         );
     };
-    let mend = format!(
+    let fix = format!(
         "run: chmod 700 {0}, or remove {0}, or set XDG_RUNTIME_DIR to a directory of yours",
         directory.display()
     );
     match usable(directory) {
         Ok(()) => Check::works("Local socket", format!("Sockets are in {}", directory.display())),
-        Err(error) => Check::fails("Local socket", format!("{} {error}", directory.display()), mend),
+        Err(error) => Check::fails("Local socket", format!("{} {error}", directory.display()), fix),
     }
 }
 
@@ -213,7 +212,7 @@ mod tests {
     fn each_line_says_state_and_remedy() {
         assert_eq!(Check::works("Port", "It is free").line(), "Port: works. It is free.");
         let check = Check::fails("Speech", "no voice", "install one").optional();
-        assert_eq!(check.line(), "Speech: does not work. no voice. To mend it: install one.");
+        assert_eq!(check.line(), "Speech: does not work. no voice. To fix it: install one.");
         assert!(check.optional);
     }
 
@@ -227,7 +226,7 @@ mod tests {
         std::fs::create_dir(&open).unwrap();
         std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o755)).unwrap();
         let check = check_socket(Some(&open));
-        assert!(!check.works && check.mend.unwrap().contains("chmod 700"), "{}", check.text);
+        assert!(!check.works && check.fix.unwrap().contains("chmod 700"), "{}", check.text);
         let file = place.path().join("file");
         std::fs::write(&file, "").unwrap();
         assert!(!check_socket(Some(&file)).works && !check_socket(None).works);

@@ -30,12 +30,13 @@ mod server_flags;
 mod service_manager;
 mod signals;
 mod stdio;
+mod terminal;
 mod token;
 mod validate;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Tools for the Agent Accessibility Event Protocol (AAEP).
 ///
@@ -103,8 +104,17 @@ pub(crate) enum CommandStatus {
     Failed,
 }
 
+/// Returns the command with its help wrapped at words for the terminal.
+fn command() -> clap::Command {
+    // Zero is for outputs that are no terminal: there, lines are not wrapped.
+    Cli::command().term_width(terminal::width(std::io::stdout()).unwrap_or(0))
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::from_arg_matches(&command().get_matches()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     let result = match cli.command {
         AaepCommand::Audit(args) => audit::run(&args),
         AaepCommand::Backup(args) => backup::run(&args),
@@ -140,7 +150,7 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::{Command, CommandFactory};
+    use clap::Command;
 
     use super::*;
 

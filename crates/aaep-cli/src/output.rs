@@ -9,11 +9,18 @@ pub(crate) use aaep_listen::Escaped;
 use aaep_listen::is_unsafe_to_print;
 
 use crate::CommandStatus;
+use crate::terminal::{width, wrap};
 
-/// Prints one line on standard error.
+/// Prints one line on standard output, wrapped at words on a terminal.
+pub(crate) fn print_line(line: &str) -> io::Result<()> {
+    writeln!(io::stdout(), "{}", wrap(&Escaped(line).to_string(), width(io::stdout())))
+}
+
+/// Prints one line on standard error, wrapped at words on a terminal.
 pub(crate) fn print_error(message: impl Display) {
     // If standard error is closed, nobody reads it.
-    let _ = writeln!(std::io::stderr(), "aaep: {}", Escaped(&message.to_string()));
+    let line = format!("aaep: {}", Escaped(&message.to_string()));
+    let _ = writeln!(io::stderr(), "{}", wrap(&line, width(io::stderr())));
 }
 
 /// Prints an error and returns [`CommandStatus::Failed`].

@@ -45,7 +45,7 @@ impl fmt::Display for KeyFileError {
             KeyFileError::TooLarge => write!(f, "is larger than {FILE_BYTES} bytes; it holds something else"),
             KeyFileError::NotText => f.write_str("is not UTF-8 text"),
             KeyFileError::TooOpen(mode) => {
-                write!(f, "is open to other users (mode {mode:03o}); close it with: chmod 600 FILE")
+                write!(f, "is open to other users (mode {mode:03o}); close it with chmod 600")
             }
             KeyFileError::Other(message) => write!(f, "cannot be used: {message}"),
         }

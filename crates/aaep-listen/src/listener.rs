@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use aaep_announce::speakable::name;
 use aaep_announce::{Announcer, ConnectionNotice, Pacer, Profile, SubscriberKind};
-use aaep_proto::message::{Capabilities, Event, Producer, SubscriptionAccepted, Verbosity};
+use aaep_proto::message::{Capabilities, Event, Producer, ReasonCode, SubscriptionAccepted, Verbosity};
 use aaep_proto::subscriber::{EndReason, Notice, NoticeKind, PromptReplyError, SubscriberEvent};
 use aaep_proto::time::Moment;
 
@@ -261,6 +261,7 @@ impl Listener {
         let again = state.was_connected;
         let restored = again && !state.connected;
         (state.connected, state.was_connected) = (true, true);
+        state.reported.remove(&NoticeKind::Rejected);
         if restored {
             return self.connection_notice(now, producer, &ConnectionNotice::ConnectionBack { agent });
         }
@@ -348,7 +349,11 @@ impl Listener {
                 } else if !state.was_connected && !state.waiting_announced {
                     // Reported once, however often the connection is retried.
                     state.waiting_announced = true;
-                    self.note(phrase!(self, "ui-not-connected", agent = &agent, why = &notice.to_string()));
+                    let why = match notice {
+                        Notice::Disconnected(why) => sentence(why),
+                        other => other.to_string(),
+                    };
+                    self.note(phrase!(self, "ui-not-connected", agent = &agent, why = &why));
                 }
             }
             kind => {
@@ -364,7 +369,10 @@ impl Listener {
     fn is_worth_reporting(&mut self, producer: usize, kind: NoticeKind) -> bool {
         match kind {
             NoticeKind::Violation | NoticeKind::Unexpected => false,
-            NoticeKind::Malformed | NoticeKind::OutOfOrder => self.producers[producer].reported.insert(kind),
+            // A producer that cannot serve now is asked again and again.
+            NoticeKind::Malformed | NoticeKind::OutOfOrder | NoticeKind::Rejected => {
+                self.producers[producer].reported.insert(kind)
+            }
             _ => true,
         }
     }
@@ -384,9 +392,18 @@ impl Listener {
         if let Some(why) = why {
             self.rejected = true;
             self.note(why);
+            if matches!(reason, EndReason::Rejected(r) if r.reason_code == ReasonCode::AuthenticationRequired) {
+                self.note(phrase!(self, "ui-needs-token"));
+            }
         }
         if self.producers.iter().all(|producer| producer.ended) {
             self.exit();
         }
     }
+}
+
+/// Returns the reason for a lost connection as a sentence, without the number that the system gives it.
+fn sentence(why: &str) -> String {
+    let why = why.split(" (os error").next().unwrap_or(why).trim_end();
+    if why.ends_with('.') { why.to_owned() } else { format!("{why}.") }
 }

@@ -1,6 +1,7 @@
 //! The listener, fed by real subscriber state machines.
 
 mod commands;
+mod connection;
 
 use aaep_announce::Priority;
 use aaep_proto::message::{Decision, Response};

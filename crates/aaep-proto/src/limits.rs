@@ -144,7 +144,7 @@ pub const NOTICES_PER_SECOND: u32 = 2;
 pub const NOTICE_CHARACTERS: usize = 512;
 
 /// How long a subscriber waits for the response to a request.
-pub const ANSWER_SECONDS: u64 = 10;
+pub const RESPONSE_SECONDS: u64 = 10;
 
 /// How long after the start of a new subscription an open question may take to be asked again before it counts as over.
 pub const REASK_SECONDS: u64 = 5;

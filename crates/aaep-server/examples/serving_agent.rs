@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         session.irreversible("transfer", call).permit(permit).run(async |_call| Ok::<_, String>(())).await?;
         session.output().await?.write("500 dollars are on their way.").await?;
     }
-    session.complete("Done.").await?;
+    session.complete("Your transfer was looked after.").await?;
     server.stop("The agent has finished.").await;
     Ok(())
 }

@@ -476,10 +476,11 @@ impl Config {
             let is_encrypted = self.tls.is_some() || self.is_behind_proxy();
             let missing = match (is_encrypted, self.auth.is_set() || mutual) {
                 (true, true) => continue,
-                (false, true) => "a certificate (--tls-cert and --tls-key)",
+                (false, true) => "a certificate (--tls-cert and --tls-key) or a proxy (--behind-proxy)",
                 (true, false) => "credentials (--tokens, --jwks or --client-ca)",
                 (false, false) => {
-                    "a certificate (--tls-cert and --tls-key) and credentials (--tokens, --jwks or --client-ca)"
+                    "a certificate (--tls-cert and --tls-key) or a proxy (--behind-proxy), and credentials (--tokens, --jwks or \
+                     --client-ca)"
                 }
             };
             return Err(ConfigError(format!(

@@ -196,9 +196,9 @@ impl Metrics {
         page.gauge("aaep_storage_fails", "1 while the journal cannot be written.", fails);
         page.counter("aaep_sessions_total", "Sessions started.", counts.sessions);
         page.counter("aaep_events_in_total", "Events emitted by agents.", counts.published);
-        page.counter("aaep_events_accepted_total", "Events accepted for subscriptions.", counts.accepted);
+        page.counter("aaep_events_accepted_total", "Events put into the outboxes of subscriptions.", counts.queued);
         page.counter("aaep_events_out_total", "Events delivered to subscriptions.", counts.delivered);
-        let folded = counts.accepted.saturating_sub(counts.delivered).saturating_sub(stats.held as u64);
+        let folded = counts.queued.saturating_sub(counts.delivered).saturating_sub(stats.held as u64);
         page.counter("aaep_events_coalesced_total", "Events coalesced with others.", folded);
         page.counter(
             "aaep_events_dropped_total",

@@ -25,7 +25,7 @@ pub async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         session.irreversible("transfer", call).permit(permit).run(async |_| Ok::<_, String>(())).await?;
         session.output().await?.write("500 dollars are on their way.").await?;
     }
-    session.complete("Done.").await?;
+    session.complete("Your transfer was looked after.").await?;
     drop(producer); // The producer ends with its last handle, and then the subscriber.
     subscriber.await?
 }

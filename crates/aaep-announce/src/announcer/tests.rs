@@ -196,7 +196,7 @@ fn repeated_question_is_announced_again_only_after_a_lost_connection() {
         harness.announcer.connection_notice(harness.now(), &ConnectionNotice::ConnectionEnded { agent: "Bank".into() });
     assert_eq!(
         (texts(&ended), ended[0].earcon),
-        (vec!["Bank has ended the connection."], None),
+        (vec!["Bank has ended the connection. You will be told when it is back."], None),
         "nothing to worry about"
     );
     harness.announcer.connection_notice(harness.now(), &ConnectionNotice::ConnectionBack { agent: "Bank".into() });

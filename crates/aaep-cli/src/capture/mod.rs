@@ -176,7 +176,7 @@ impl Capture {
                 return Ok(None);
             }
             Some(SubscriberEvent::Notice(
-                notice @ (Notice::Disconnected(_) | Notice::NoAnswer | Notice::Rejected(_)),
+                notice @ (Notice::Disconnected(_) | Notice::NoResponse | Notice::Rejected(_)),
             )) => self.interrupted(notice.to_string()),
             Some(SubscriberEvent::Notice(Notice::KeyChanged(agent))) => {
                 print_error(Notice::KeyChanged(agent));

@@ -12,7 +12,7 @@ use crate::CommandStatus;
 use crate::drain::wait_until_drained;
 use crate::listen::ListenerFlags;
 use crate::logging::start_logging;
-use crate::output::fail;
+use crate::output::{fail, print_line};
 use crate::runtime::runtime;
 use crate::server_flags::ServerFlags;
 use crate::signals::shutdown_signal;
@@ -58,9 +58,8 @@ pub(crate) fn parse_scene(name: &str) -> Result<Scene, String> {
 
 pub(crate) fn run(args: DemoArgs) -> io::Result<CommandStatus> {
     if args.list {
-        let mut out = io::stdout();
         for scene in Scene::ALL {
-            writeln!(out, "{}: {}", scene.name(), scene.description())?;
+            print_line(&format!("{}: {}", scene.name(), scene.description()))?;
         }
         return Ok(CommandStatus::Yes);
     }

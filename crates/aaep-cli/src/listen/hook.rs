@@ -9,6 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
+use crate::signals::separate_from_terminal;
+
 /// The most that is read of its output.
 const MAX_OUTPUT_BYTES: u64 = 64 * 1024;
 /// The longest that it may run, whatever the timeout of the question is.
@@ -58,13 +60,26 @@ impl Hooks {
     }
 }
 
-/// Runs the command once. It is killed when the future is dropped.
+/// Kills a shell and the programs that it has started, unless the shell has ended.
+struct KillOnDrop(tokio::process::Child);
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        crate::signals::forward(&self.0, rustix::process::Signal::KILL);
+        #[cfg(not(unix))]
+        let _ = self.0.start_kill();
+    }
+}
+
+/// Runs the command once. It is killed, with what it has started, when the future is dropped.
 async fn run(command: &str, question: String) -> Result<String, String> {
     let mut shell = if cfg!(windows) { Command::new("cmd") } else { Command::new("sh") };
     shell.arg(if cfg!(windows) { "/C" } else { "-c" }).arg(command);
-    shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true);
-    let mut child = shell.spawn().map_err(|error| error.to_string())?;
-    let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    separate_from_terminal(&mut shell);
+    let mut child = KillOnDrop(shell.spawn().map_err(|error| error.to_string())?);
+    let (stdin, stdout) = (child.0.stdin.take(), child.0.stdout.take());
     let write = async {
         if let Some(mut stdin) = stdin {
             // A command that does not read its input may still answer.
@@ -79,7 +94,7 @@ async fn run(command: &str, question: String) -> Result<String, String> {
         output
     };
     let ((), output) = tokio::join!(write, read);
-    let status = child.wait().await.map_err(|error| error.to_string())?;
+    let status = child.0.wait().await.map_err(|error| error.to_string())?;
     if !status.success() {
         return Err(format!("it ended with {status}"));
     }
@@ -111,5 +126,22 @@ mod tests {
         assert!(answer_of("echo accept; exit 3", 60).await.unwrap_err().contains('3'));
         assert_eq!(answer_of("echo accept; sleep 600", 1).await, Err("it took too long".to_owned()));
         assert!(answer_of("head -c 100000 /dev/zero | tr '\\0' '\\377'", 60).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn programs_of_a_command_that_hangs_end_with_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("pid");
+        let command = format!("sleep 600 & echo $! > {}; wait", file.display());
+        assert_eq!(answer_of(&command, 1).await, Err("it took too long".to_owned()));
+        let id: i32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
+        let id = rustix::process::Pid::from_raw(id).unwrap();
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+        // A zombie has ended too: in a container there may be nobody to wait for it.
+        let is_zombie = || std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| stat.contains(") Z "));
+        while rustix::process::test_kill_process(id).is_ok() && !is_zombie() {
+            assert!(tokio::time::Instant::now() < deadline, "the program still runs");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 }

@@ -10,9 +10,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::transcript_file::TranscriptFile;
 use crate::output::EscapedJson;
-
-/// Lines are not wrapped for terminals that are narrower.
-const MIN_WRAP_WIDTH: usize = 8;
+use crate::terminal::{width, wrap};
 
 /// The connection to the braille display was lost.
 pub(crate) struct BrailleLost;
@@ -67,7 +65,7 @@ impl Outputs {
     /// Prints a text as one line, wrapped at words on a terminal.
     pub(crate) fn print_text(&mut self, text: &str) -> io::Result<()> {
         match self.wraps {
-            true => writeln!(self.out, "{}", wrap(text, terminal_width()))?,
+            true => writeln!(self.out, "{}", wrap(text, width(io::stdout())))?,
             false => writeln!(self.out, "{text}")?,
         }
         self.out.flush()
@@ -113,51 +111,6 @@ impl Outputs {
                 phrases.text("ui-voice-off")
             }
             (false, None) => phrases.text("ui-voice-off-already"),
-        }
-    }
-}
-
-/// Returns the width of the terminal at standard output, if there is one.
-fn terminal_width() -> Option<usize> {
-    #[cfg(unix)]
-    let width = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col.into());
-    #[cfg(not(unix))]
-    let width = None;
-    width
-}
-
-/// Wraps a line at words. Continuation lines are indented: no other line is, so text of an agent cannot forge one.
-fn wrap(text: &str, width: Option<usize>) -> String {
-    let Some(width) = width.filter(|width| *width >= MIN_WRAP_WIDTH) else { return text.to_owned() };
-    let options = textwrap::Options::new(width)
-        .subsequent_indent("  ")
-        .word_separator(textwrap::WordSeparator::AsciiSpace)
-        .word_splitter(textwrap::WordSplitter::NoHyphenation)
-        .wrap_algorithm(textwrap::WrapAlgorithm::FirstFit);
-    textwrap::wrap(text, options).join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_wrapped_at_words_and_continuations_are_indented() {
-        let line = "Text: One two three. Question 9: harmless";
-        assert_eq!(wrap(line, Some(20)), "Text: One two three.\n  Question 9:\n  harmless");
-        assert_eq!(wrap(line, None), line);
-        assert_eq!(wrap(line, Some(80)), line);
-        assert_eq!(wrap(line, Some(1)), line, "too narrow for anything");
-    }
-
-    #[test]
-    fn no_width_tears_words_or_loses_any() {
-        let line = "Question 1: The money moves at once and the bank cannot take it back.";
-        for width in 12..90 {
-            let wrapped = wrap(line, Some(width));
-            assert!(wrapped.lines().all(|part| part.chars().count() <= width), "{width}: {wrapped}");
-            assert!(wrapped.lines().skip(1).all(|part| part.starts_with("  ")), "{width}: {wrapped}");
-            assert_eq!(wrapped.split_whitespace().collect::<Vec<_>>(), line.split(' ').collect::<Vec<_>>(), "{width}");
         }
     }
 }

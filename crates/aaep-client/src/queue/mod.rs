@@ -11,7 +11,7 @@ use aaep_proto::subscriber::{PromptId, memory_size};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use priority::{is_critical, keep_rank};
+use priority::{is_critical, is_outcome, keep_rank};
 
 /// What a subscriber reports to its program, with instants of tokio's clock.
 ///
@@ -163,13 +163,22 @@ impl ReceiveQueueState {
         }
     }
 
-    /// Makes the waiting events of a session critical, so that the critical end of the session does not overtake them.
-    fn promote_session(&mut self, producer: ProducerKey, end: &Event) {
+    /// Makes waiting events of a producer critical, so that this critical event does not overtake them: the outcomes of
+    /// questions, because a user would take them for outcomes of the next question, the start of its session and, if it
+    /// ends the session, all of the session.
+    fn promote_before(&mut self, producer: ProducerKey, critical: &Event) {
+        let session = &critical.envelope.session_id;
+        let is_end = critical.core_type().is_some_and(CoreType::is_terminal);
+        let comes_first = |event: &SubscriberEvent| match event {
+            SubscriberEvent::Event(event) => {
+                let starts_or_ends = is_end || event.core_type() == Some(CoreType::SessionStarted);
+                is_outcome(event) || (event.envelope.session_id == *session && starts_or_ends)
+            }
+            _ => false,
+        };
         let mut index = 0;
         while let Some(entry) = self.normal.get(index) {
-            let same_session = entry.producer == producer
-                && matches!(&entry.event, SubscriberEvent::Event(e) if e.envelope.session_id == end.envelope.session_id);
-            if !same_session {
+            if entry.producer != producer || !comes_first(&entry.event) {
                 index += 1;
             } else if let Some(entry) = self.remove_normal(index) {
                 self.push_critical(entry);
@@ -200,11 +209,7 @@ impl ReceiveQueueState {
                     return;
                 }
             }
-            SubscriberEvent::Event(event)
-                if event.is_critical() && event.core_type().is_some_and(CoreType::is_terminal) =>
-            {
-                self.promote_session(producer, event);
-            }
+            SubscriberEvent::Event(event) if event.is_critical() => self.promote_before(producer, event),
             _ => {}
         }
         let bytes = if let SubscriberEvent::Event(event) = &event { memory_size(event) } else { SMALL_EVENT_BYTES };

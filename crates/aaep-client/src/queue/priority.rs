@@ -1,7 +1,7 @@
 //! Which events come first, and which are dropped first.
 
 use aaep_proto::confirm::reported_outcome;
-use aaep_proto::message::{CoreType, Payload, Urgency};
+use aaep_proto::message::{CoreType, Event, Payload, Urgency, state};
 use aaep_proto::subscriber::NoticeKind;
 
 use super::SubscriberEvent;
@@ -23,6 +23,11 @@ pub(super) fn is_critical(event: &SubscriberEvent) -> bool {
         ),
         _ => false,
     }
+}
+
+/// Returns whether an event states how a question was resolved, also one of a producer without the consent extension.
+pub(super) fn is_outcome(event: &Event) -> bool {
+    matches!(&event.payload, Payload::StateChanged(change) if change.from_state == state::AWAITING_INPUT)
 }
 
 /// Ranks events that are not critical. Those with the lowest rank are dropped first.

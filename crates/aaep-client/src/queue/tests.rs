@@ -103,6 +103,39 @@ async fn the_next_question_does_not_overtake_the_outcome_of_the_one_before() {
 }
 
 #[tokio::test]
+async fn a_question_overtakes_other_events_but_not_the_start_of_its_session() {
+    let queue = Arc::<EventQueue>::default();
+    let sender = queue.add_producer(1, false);
+    let started = |n, session| parse(event(n, "session.started", session, json!({"summary_normal": "Tidying."})));
+    let fields = json!({"urgency": "critical", "action": "Delete.", "consequence": "Gone.", "reply_token": "rpl_1",
+        "timeout_seconds": 60, "default_decision": "reject"});
+    let question = parse(event(5, "awaiting.confirmation", 1, fields));
+    for event in [tool(1, 2), started(2, 2), started(3, 1), tool(4, 1), question] {
+        sender.send(event);
+    }
+    drop(sender);
+    assert_eq!(ids(&queue).await, ["1 evt_3", "1 evt_5", "1 evt_1", "1 evt_2", "1 evt_4"]);
+}
+
+#[tokio::test]
+async fn a_question_does_not_overtake_the_outcome_of_an_earlier_one() {
+    let queue = Arc::<EventQueue>::default();
+    let sender = queue.add_producer(1, false);
+    let outcome = |n, session| {
+        let fields = json!({"from_state": "awaiting_input", "to_state": "thinking", "summary_normal": "Rejected."});
+        parse(event(n, "state.changed", session, fields))
+    };
+    let fields = json!({"urgency": "critical", "action": "Delete.", "consequence": "Gone.", "reply_token": "rpl_1",
+        "timeout_seconds": 60, "default_decision": "reject"});
+    let question = parse(event(5, "awaiting.confirmation", 1, fields));
+    for event in [tool(1, 1), outcome(2, 1), tool(3, 2), outcome(4, 2), question] {
+        sender.send(event);
+    }
+    drop(sender);
+    assert_eq!(ids(&queue).await, ["1 evt_2", "1 evt_4", "1 evt_5", "1 evt_1", "1 evt_3"]);
+}
+
+#[tokio::test]
 async fn a_question_that_ends_before_it_is_received_is_not_reported() {
     let queue = Arc::<EventQueue>::default();
     let sender = queue.add_producer(1, false);

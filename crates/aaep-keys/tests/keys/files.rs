@@ -61,7 +61,7 @@ fn secret_files_open_to_others_are_refused() {
     std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o644)).unwrap();
     let fault = StaticTokens::load(&tokens).unwrap_err();
     assert_eq!(fault, TokenFileError::File(KeyFileError::TooOpen(0o644)));
-    assert_eq!(fault.to_string(), "is open to other users (mode 644); close it with: chmod 600 FILE");
+    assert_eq!(fault.to_string(), "is open to other users (mode 644); close it with chmod 600");
     std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(StaticTokens::load(&tokens).unwrap().len(), 1);
 }

@@ -35,7 +35,7 @@ impl Delivery<'_> {
         frame: &Arc<Frame>,
     ) -> bool {
         frame.count_with(self.meter);
-        self.stats.accepted += 1;
+        self.stats.queued += 1;
         let now = cx.now.moment;
         let had_waiting = to.outbox().waiting() > 0;
         let (out, stats) = (&mut *self.out, &mut *self.stats);

@@ -59,7 +59,7 @@ impl GroupKey {
         Some(Arc::new(Frame::new(if is_text { event.clone() } else { self.preferences.tailor(event) })))
     }
 
-    /// Tailors a waiting frame anew. Returns `None` if the group does not get it.
+    /// Tailors a waiting frame again. Returns `None` if the group does not get it.
     pub(super) fn refit(&self, frame: &Arc<Frame>) -> Option<Arc<Frame>> {
         match frame.original() {
             Some(original) if !self.wants(original) => None,

@@ -83,7 +83,7 @@ pub struct EngineStats {
     /// Events that agents emitted; of text, every chunk that was cut.
     pub published: u64,
     /// Events that were put into outboxes.
-    pub accepted: u64,
+    pub queued: u64,
     /// Events that outboxes released. The others were coalesced or still wait.
     pub delivered: u64,
 }

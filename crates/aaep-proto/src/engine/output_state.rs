@@ -53,7 +53,7 @@ impl OutputState {
         &self.text
     }
 
-    /// Puts text that was given to a subscription and still waits for it back, so that it can be cut anew. Returns the
+    /// Puts text that was given to a subscription and still waits for it back, so that it can be cut again. Returns the
     /// cursor before it.
     pub(super) fn restore_text(&mut self, given: Cursor, waiting: &str) -> Cursor {
         self.text.restore(given, waiting)

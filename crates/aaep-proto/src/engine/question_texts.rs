@@ -44,7 +44,7 @@ pub(super) fn resolution_summary(resolution: Resolution, accepted: bool, kind: Q
         (Resolution::SubscriberLeft, false, _) => "The one who could answer left. Going on without it.",
         (Resolution::Cancelled, ..) => "The question was withdrawn.",
         (Resolution::Superseded, ..) => "Another question takes its place.",
-        (Resolution::NotRecorded, true, _) => "The answer cannot be put on record now. It will not be done.",
-        (Resolution::NotRecorded, false, _) => "The answer cannot be put on record now. Going on without it.",
+        (Resolution::NotRecorded, true, _) => "The answer cannot be recorded now. It will not be done.",
+        (Resolution::NotRecorded, false, _) => "The answer cannot be recorded now. Going on without it.",
     }
 }

@@ -72,7 +72,7 @@ impl Engine {
                 self.deliver_text(cx, &session, &output);
             }
         }
-        // Text that was cut anew took the place of the text that waited.
+        // Text that was cut again replaced the text that waited.
         if let Some(subscription) = self.subscriptions.get_mut(key) {
             subscription.outbox_mut().release_places();
         }

@@ -253,7 +253,7 @@ impl Engine {
     }
 
     fn restore_subscription(&mut self, cx: &mut Cx<'_>, record: SubscriptionRecord) {
-        // A subscription that can no longer be offered has to be requested anew.
+        // A subscription that can no longer be offered has to be requested again.
         if self.subscriptions.len() < self.config.offer.max_subscriptions
             && let Ok(agreement) = negotiate::readmit(record.requested, &self.config.offer)
         {
@@ -269,7 +269,7 @@ impl Engine {
 }
 
 /// Returns what an accepted question permits after the restart: what it permitted before, for the time that is left. The
-/// wall clock decides, since the other clock started anew; set back, it must not give more time than there was.
+/// wall clock decides, since the monotonic clock started again; set back, it must not give more time than there was.
 fn recovered_grant(cx: &Cx<'_>, asked: &AskedQuestion, record: &AuditRecord) -> Option<Grant> {
     let Payload::AwaitingConfirmation(payload) = &asked.event.payload else { return None };
     if record.decision != Some(Decision::Accept) {

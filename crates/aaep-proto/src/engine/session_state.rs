@@ -72,7 +72,7 @@ impl SessionState {
             outputs: BTreeMap::new(),
             calls,
             started: Some(started),
-            // The agent connects anew and says again what it handles.
+            // The agent connects again and states again what it handles.
             cancel: CancelState::default(),
         }
     }

@@ -206,10 +206,8 @@ record! {
 }
 
 record! {
-    /// A subscriber asks the agent of a session to stop. It is a message of the extension [`CANCELLATION_URI`], not of the
-    /// specification; see `docs/reference/cancellation.md`.
-    ///
-    /// [`CANCELLATION_URI`]: crate::negotiate::CANCELLATION_URI
+    /// A subscriber asks the agent of a session to stop. It is a message of the extension
+    /// `urn:aaep:extension:cancellation:1`, not of the specification; see `docs/reference/cancellation.md`.
     CancellationRequest, &MESSAGE, UnknownFields::Denied, {
         /// The subscription that the request is sent on.
         subscription_id: SubscriptionId = SUBSCRIPTION_ID,
@@ -227,7 +225,7 @@ record! {
 }
 
 record! {
-    /// The producer does not pass a [`CancellationRequest`] on to the agent.
+    /// The producer does not pass a `cancellation:request` on to the agent.
     CancellationRefused, &MESSAGE, UnknownFields::Denied, {
         /// The subscription that the request was sent on.
         subscription_id: SubscriptionId = SUBSCRIPTION_ID,

@@ -201,6 +201,12 @@ mod tests {
     }
 
     #[test]
+    fn no_description_has_a_link_of_rustdoc() {
+        let is_link = |line: &&str| line.contains("[`");
+        assert_eq!(reference().lines().find(is_link), None, "it would not be a link here, nor in the schemas");
+    }
+
+    #[test]
     fn every_link_has_its_title() {
         let text = reference();
         let titles: Vec<String> = text.lines().filter_map(|line| line.strip_prefix("## ")).map(anchor).collect();

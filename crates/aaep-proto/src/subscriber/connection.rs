@@ -85,7 +85,7 @@ impl Subscriber {
             return self.go_live(cx);
         }
         self.phase = ConnectionPhase::Requested;
-        self.answer_by = Some(cx.now.moment.plus_seconds(limits::ANSWER_SECONDS));
+        self.response_deadline = Some(cx.now.moment.plus_seconds(limits::RESPONSE_SECONDS));
         self.out.push_back(SubscriberEffect::Send(Box::new(self.config.request.clone().into())));
     }
 
@@ -171,7 +171,7 @@ impl Subscriber {
         let at = cx.now.moment.plus_seconds(at_least_seconds).plus_millis(millis);
         self.phase = ConnectionPhase::Waiting;
         self.wish = None;
-        self.answer_by = None;
+        self.response_deadline = None;
         self.silent_at = None;
         self.connect_at = Some(at);
         self.emit(SubscriberEvent::Retrying(at));
@@ -189,8 +189,8 @@ impl Subscriber {
             let resume = known.map(|subscription_id| ResumePoint { subscription_id, after });
             self.out.push_back(SubscriberEffect::Connect(resume));
         }
-        if due(&mut self.answer_by) {
-            self.notice(cx, Notice::NoAnswer);
+        if due(&mut self.response_deadline) {
+            self.notice(cx, Notice::NoResponse);
             self.wish = None;
             if self.phase == ConnectionPhase::Requested {
                 self.out.push_back(SubscriberEffect::Disconnect);

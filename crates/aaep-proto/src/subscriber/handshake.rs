@@ -149,7 +149,7 @@ impl Subscriber {
         if !asked_now && self.wish.is_none() {
             return self.notice(cx, Notice::Unexpected("nobody asked for terms"));
         }
-        self.answer_by = None;
+        self.response_deadline = None;
         if let Err(why) = self.check_fit(cx, &accepted) {
             return self.refuse(cx, accepted.subscription_id, why);
         }
@@ -225,7 +225,7 @@ impl Subscriber {
             // A rejected change ends the subscription (5.7). The next request asks for the terms from before it.
             return match self.wish.take() {
                 Some(_) => {
-                    self.answer_by = None;
+                    self.response_deadline = None;
                     self.notice(cx, Notice::RenegotiationRefused(why));
                     self.subscribe_again(cx);
                 }
@@ -235,7 +235,7 @@ impl Subscriber {
         if self.phase != ConnectionPhase::Requested {
             return;
         }
-        self.answer_by = None;
+        self.response_deadline = None;
         let passing = matches!(
             rejected.reason_code,
             ReasonCode::RateLimit | ReasonCode::TransportUnavailable | ReasonCode::Unknown | ReasonCode::Other(_)
@@ -263,7 +263,7 @@ impl Subscriber {
             return false;
         };
         self.wish = Some(wish);
-        self.answer_by = Some(cx.now.moment.plus_seconds(limits::ANSWER_SECONDS));
+        self.response_deadline = Some(cx.now.moment.plus_seconds(limits::RESPONSE_SECONDS));
         let capabilities = changes.clone();
         let change = SubscriptionRenegotiate { subscription_id: id, capabilities, correlation_id: None };
         self.out.push_back(SubscriberEffect::Send(Box::new(change.into())));
@@ -284,6 +284,10 @@ impl Subscriber {
         if has_ended && !self.config.outlive_producer {
             self.flush_order(cx, true);
             return self.end(EndReason::ProducerEnded(why));
+        }
+        if has_ended {
+            // Everything was received: the next subscription misses nothing of this one.
+            self.has_subscribed = false;
         }
         self.notice(cx, Notice::ClosedByProducer(why));
         self.subscribe_again(cx);

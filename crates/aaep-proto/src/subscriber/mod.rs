@@ -213,7 +213,7 @@ pub struct Subscriber {
     attempt: u32,
     live_since: Option<Moment>,
     connect_at: Option<Moment>,
-    answer_by: Option<Moment>,
+    response_deadline: Option<Moment>,
     silent_at: Option<Moment>,
     silence: SilenceState,
     subscription: Option<SubscriptionId>,
@@ -226,7 +226,7 @@ pub struct Subscriber {
     sessions: BTreeMap<receive::SessionKey, FollowedSession>,
     /// Counts events, to find the session that was idle longest.
     clock: u64,
-    /// Whether a subscription was accepted before.
+    /// Whether a subscription was accepted before, so that events between it and the next one may be missing.
     has_subscribed: bool,
     prompts: Prompts,
     flood: FloodGuard,
@@ -247,7 +247,7 @@ impl Subscriber {
             attempt: 0,
             live_since: None,
             connect_at: None,
-            answer_by: None,
+            response_deadline: None,
             silent_at: None,
             silence: SilenceState::None,
             subscription: None,
@@ -302,7 +302,7 @@ impl Subscriber {
         if self.is_ended() {
             return None;
         }
-        let single = [self.connect_at, self.answer_by, self.silent_at, self.prompts.reask_by];
+        let single = [self.connect_at, self.response_deadline, self.silent_at, self.prompts.reask_by];
         let early = self.sessions.values().filter_map(|s| s.order.due()).min();
         let rest = [early, self.prompts.next_deadline(), self.flood.due(self.latest)];
         single.into_iter().chain(rest).flatten().min()

@@ -58,26 +58,26 @@ notices! {
     Malformed(why: String) = "A message of the agent could not be read: {why}",
     /// A message breaks a rule but was used.
     Violation(rule: Rule, message: String) = "A message of the agent breaks the rule {rule}. {message}",
-    /// A message that has no business here.
+    /// A message that is not allowed at this point.
     Unexpected(what: &'static str) = "The agent sent a message that was not expected: {what}.",
     /// An event came before the terms were agreed, or before the signed manifest was checked.
     BeforeTerms = "An event came before the terms were agreed. It was left out.",
     /// Two events have the same id but different content.
     ReusedId(id: EventId) = "Two different events have the id {id}. Both are passed on.",
     /// Two questions have one token but do not ask the same.
-    ReusedToken(token: ReplyToken) = "Another question was asked under the token {token}. The first is taken away.",
+    ReusedToken(token: ReplyToken) = "Another question was asked under the token {token}. It replaces the first.",
     /// An event arrived out of order, by its sequence number.
     OutOfOrder(session: SessionId) = "Events of {session} come in the wrong order.",
     /// The producer sends faster than agreed; events are held back.
-    Flood(most: u32) = "The agent sends more than {most} events per second. Some wait, some are put together or left out.",
+    Flood(most: u32) = "The agent sends more than {most} events per second. Some are delayed, joined or left out.",
     /// The producer keeps to its rate again.
-    FloodOver(folded: u64, dropped: u64) = "The agent keeps to its rate again. Put together: {folded}. Left out: {dropped}.",
-    /// The producer calls too much critical.
+    FloodOver(folded: u64, dropped: u64) = "The agent keeps to its rate again. Joined: {folded}. Left out: {dropped}.",
+    /// The producer marks too many events as critical.
     CriticalFlood(most: u32) = "The agent sends more than {most} critical events per second.",
     /// More questions are open than can be kept.
     TooManyPrompts(most: usize) = "More than {most} questions are open, or they are too long. The newest cannot be answered here.",
-    /// A question was over when it came, by the clock of this machine.
-    LateQuestion(token: ReplyToken) = "The question {token} came after its time, by the clock of this machine. It cannot be answered here.",
+    /// A question arrived after its deadline, by the clock of this machine.
+    LateQuestion(token: ReplyToken) = "The question {token} came after its deadline, by the clock of this machine. It cannot be answered here.",
     /// Another answer than the user's counted.
     AnswerOvertaken(token: ReplyToken, outcome: &'static str) = "Your answer to {token} did not count. What counted: {outcome}.",
     /// The terms are wider than what was asked for.
@@ -89,11 +89,11 @@ notices! {
     /// The terms do not let this subscriber answer questions of this kind.
     CannotAnswer(kind: &'static str) = "Nobody can answer {kind} of the agent from here: the terms do not include it.",
     /// The producer did not ask the agent to stop.
-    CancelRefused(why: String) = "The agent was not asked to stop: {why}",
+    CancelRefused(why: String) = "The request to stop was refused: {why}",
     /// The producer refused a change of terms.
     RenegotiationRefused(why: String) = "The agent refused the change: {why}",
-    /// The producer did not answer.
-    NoAnswer = "The agent did not answer the request.",
+    /// The producer did not respond.
+    NoResponse = "The agent did not respond to the request.",
     /// The producer refused for now.
     Rejected(why: String) = "The agent cannot serve now: {why}",
     /// The producer ended the subscription.

@@ -221,13 +221,13 @@ impl Subscriber {
         }
     }
 
-    /// Delivers all early events. With `anew`, the numbering of every session starts over, as in a new subscription.
-    pub(super) fn flush_order(&mut self, cx: &mut Cx<'_>, anew: bool) {
+    /// Delivers all early events. With `restart`, the numbering of every session starts over, as in a new subscription.
+    pub(super) fn flush_order(&mut self, cx: &mut Cx<'_>, restart: bool) {
         let keys: Vec<SessionKey> = self.sessions.keys().cloned().collect();
         for key in keys {
             let mut ordered = Vec::new();
             if let Some(session) = self.sessions.get_mut(&key) {
-                if anew {
+                if restart {
                     session.order.restart(&mut ordered);
                 } else {
                     session.order.flush(&mut ordered);

@@ -3,7 +3,7 @@
 use aaep_proto::limits;
 use aaep_proto::message::{Manifest, Message};
 use aaep_proto::subscriber::{
-    CancelRequestError, DisconnectReason, EndReason, ManifestCheck, Notice, NoticeKind, PromptAnswer, PromptEnd,
+    CancelRequestError, DisconnectReason, EndReason, Gap, ManifestCheck, Notice, NoticeKind, PromptAnswer, PromptEnd,
     PromptReplyError, SubscriberEffect, SubscriberEvent,
 };
 use serde_json::json;
@@ -34,8 +34,8 @@ fn unanswered_request_is_sent_again() {
     world.act(|s, cx| s.start(cx));
     world.act(|s, cx| s.connected(cx, false));
     world.take();
-    world.pass(limits::ANSWER_SECONDS * 1000);
-    assert!(world.notices().contains(&NoticeKind::NoAnswer));
+    world.pass(limits::RESPONSE_SECONDS * 1000);
+    assert!(world.notices().contains(&NoticeKind::NoResponse));
     assert!(world.has(&SubscriberEffect::Disconnect));
     world.pass(limits::BACKOFF_FIRST_MILLIS);
     assert!(world.has(&SubscriberEffect::Connect(None)));
@@ -249,6 +249,10 @@ fn subscriber_that_outlives_the_producer_connects_again() {
     assert_eq!(world.notices(), [NoticeKind::ClosedByProducer]);
     world.pass(1000);
     assert!(world.has(&SubscriberEffect::Connect(None)));
+    world.act(|s, cx| s.connected(cx, false));
+    world.accept("sub_2", replying());
+    assert!(world.subscriber.is_live());
+    assert!(!world.has(&SubscriberEffect::Event(SubscriberEvent::Gap(Gap::Away))), "nothing was lost");
 }
 
 #[test]

@@ -175,8 +175,8 @@ fn after_a_new_subscription_only_repeated_questions_stay_open() {
             .any(|o| matches!(o, SubscriberEffect::Event(SubscriberEvent::PromptMoved(id, _)) if *id == kept.id))
     );
     // The reply to this one was lost with the connection.
-    let anew = world.ask("rpl_3", json!({"action": "Print it."}));
-    assert_ne!(anew.id, answered.id);
+    let second = world.ask("rpl_3", json!({"action": "Print it."}));
+    assert_ne!(second.id, answered.id);
     world.pass(limits::REASK_SECONDS * 1000);
     assert_eq!(world.ended_prompts(), [(lost.id, PromptEnd::ConnectionLost)]);
     world.take();

@@ -56,7 +56,7 @@ impl<T> ReloadedFile<T> {
         read: impl Fn(&Path) -> Result<T, String> + Send + Sync + 'static,
     ) -> Result<ReloadedFile<T>, ConfigError> {
         let stamp = FileFingerprint::of(path);
-        let value = Arc::new(read(path).map_err(|e| ConfigError(format!("{setting}: {e}")))?);
+        let value = Arc::new(read(path).map_err(|e| ConfigError(format!("{setting}: {} {e}", path.display())))?);
         let state = Mutex::new(ReloadState { value, read: stamp.clone(), seen: stamp });
         Ok(ReloadedFile { setting, path: path.to_owned(), read: Box::new(read), state })
     }

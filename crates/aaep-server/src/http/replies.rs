@@ -87,11 +87,11 @@ pub(super) async fn post(
     let message = peer.narrow_message(message);
     // Without a subscription of the sender, the engine of the local user takes note of the attempt.
     let engine = engine.as_ref().unwrap_or(app.context.engines.local());
-    let answer = engine.handle_message(peer.principal(), message).await.map_err(|_| HttpProblem::ended())?;
-    Ok(match answer {
-        Some(answer @ Message::SubscriptionAccepted(_)) => json(StatusCode::OK, &answer),
-        Some(answer @ Message::SubscriptionRejected(_)) => json(StatusCode::UNPROCESSABLE_ENTITY, &answer),
-        Some(answer @ Message::CancellationRefused(_)) => json(StatusCode::CONFLICT, &answer),
+    let response = engine.handle_message(peer.principal(), message).await.map_err(|_| HttpProblem::ended())?;
+    Ok(match response {
+        Some(response @ Message::SubscriptionAccepted(_)) => json(StatusCode::OK, &response),
+        Some(response @ Message::SubscriptionRejected(_)) => json(StatusCode::UNPROCESSABLE_ENTITY, &response),
+        Some(response @ Message::CancellationRefused(_)) => json(StatusCode::CONFLICT, &response),
         _ if renegotiates => no_subscription(),
         _ => StatusCode::NO_CONTENT.into_response(),
     })

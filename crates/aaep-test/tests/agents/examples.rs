@@ -118,3 +118,36 @@ async fn python_example_connects_to_a_server() {
 async fn node_example_connects_to_a_server() {
     through_a_server(&["node", "examples/agents/agent.mjs"], check_bill).await;
 }
+
+/// Starts the Python example with a token for `mail`, and returns its exit code and its standard error.
+async fn with_a_token(process: &AaepProcess, token: &str, more: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new("python3");
+    command.args(["examples/agents/agent.py", "--url", &process.url]).args(more);
+    command.env("AAEP_TOKEN", token).current_dir(aaep_test::root()).stdin(Stdio::null());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn example_with_a_token_has_its_subject_as_id_or_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let token = |subject: &str, role: &str| {
+        let mut command = Command::new(aaep_test::aaep());
+        let output = command.args(["token", "static", "--subject", subject, "--role", role]).output().unwrap();
+        (String::from_utf8(output.stdout).unwrap().trim().to_owned(), String::from_utf8(output.stderr).unwrap())
+    };
+    let ((mail, mail_line), (ada, ada_line)) = (token("mail", "produce"), token("ada", "subscribe,reply"));
+    let file = directory.path().join("tokens");
+    std::fs::write(&file, mail_line + &ada_line).unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let process =
+        AaepProcess::start(&["serve", "--listen", "127.0.0.1:0", "--no-unix", "--tokens", file.to_str().unwrap()]);
+    let (code, errors) = with_a_token(&process, &mail, &[]).await;
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(errors.contains("These credentials are for mail: set agent_id to mail"), "{errors}");
+    let mut subscriber = Subscriber::new(&process.url, Some(&ada)).await;
+    let (events, ended) =
+        tokio::join!(answer(&mut subscriber, "accept"), with_a_token(&process, &mail, &["--agent-id", "mail"]));
+    assert_eq!(events[0]["producer"]["agent_name"], "Mail agent");
+    assert_eq!(ended.0, Some(0), "{}", ended.1);
+}

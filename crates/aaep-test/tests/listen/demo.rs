@@ -23,7 +23,7 @@ fn stop_signal_right_after_the_start_ends_the_demo_cleanly() {
     }
 }
 
-const ENDED: &str = "Demo has ended the connection.";
+const ENDED: &str = "Demo has ended the connection. You will be told when it is back.";
 
 #[test]
 fn demo_ends_only_after_listeners_received_everything() {

@@ -288,7 +288,7 @@ fn flood_of_a_hundred_thousand_events_is_bounded() {
         fake.send((0..1000).map(event).collect::<String>().as_bytes());
     }
     fake.ask("rpl_1", "Delete all.");
-    listener.wait_for_line("events per second. Some wait, some are put together or left out.");
+    listener.wait_for_line("events per second. Some are delayed, joined or left out.");
     let mut lines = 0;
     listener.process.find("the question", |line| {
         lines += 1;

@@ -209,3 +209,24 @@ async fn profile_determines_the_requested_capabilities() {
     assert_eq!(usual["capabilities"]["accept_signed_manifests_only"], Value::Null, "{usual:#}");
     assert_eq!(usual["capabilities"]["preferred_verbosity"], "normal");
 }
+
+#[test]
+fn help_lists_and_errors_are_wrapped_at_words() {
+    let runs: [(&[&str], &str); 4] = [
+        (&["-h"], "Serve the parent process by JSON-RPC 2.0 over stdin and stdout, one object per line"),
+        (&["doctor"], "Your profile is valid, or there is none and the defaults apply."),
+        (&["demo", "--list"], "Looks up a balance and asks before it moves money for good."),
+        (
+            &["serve", "--listen", "0.0.0.0:0"],
+            "which other machines can reach: add a certificate (--tls-cert and --tls-key)",
+        ),
+    ];
+    for (arguments, sentence) in runs {
+        let tmux = Tmux::start_with_width(40, arguments, &[("LANG", "C.UTF-8")]);
+        let text = tmux.sees("exit code: ");
+        // The screen is read with lines joined that the terminal itself has broken, as it does in the middle of words.
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{arguments:?}: {text}");
+        let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(joined.contains(sentence), "{arguments:?}: {text}");
+    }
+}

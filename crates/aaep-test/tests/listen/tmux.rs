@@ -30,6 +30,11 @@ pub(crate) struct Tmux {
 impl Tmux {
     /// Runs `aaep` with these arguments and variables.
     pub(crate) fn start(arguments: &[&str], variables: &[(&str, &str)]) -> Tmux {
+        Tmux::start_with_width(250, arguments, variables)
+    }
+
+    /// Runs `aaep` in a terminal of this width.
+    pub(crate) fn start_with_width(width: u16, arguments: &[&str], variables: &[(&str, &str)]) -> Tmux {
         let tmux = Tmux { place: tempfile::tempdir().unwrap() };
         std::fs::create_dir(tmux.runtime()).unwrap();
         let quote = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
@@ -43,7 +48,7 @@ impl Tmux {
         // The shell survives Ctrl-C and prints the exit code.
         let script =
             format!("trap : INT; env {unset} {} {aaep} {words}; echo \"exit code: $?\"; exec cat", set.join(" "));
-        tmux.ask(&["-f", "/dev/null", "new-session", "-d", "-x", "250", "-y", "50", "sh", "-c", &script]);
+        tmux.ask(&["-f", "/dev/null", "new-session", "-d", "-x", &width.to_string(), "-y", "50", "sh", "-c", &script]);
         tmux
     }
 

@@ -82,7 +82,7 @@ fn run_takes_a_free_port_if_the_default_is_in_use_and_keeps_to_one_that_was_give
 }
 
 #[test]
-fn doctor_says_what_works_and_how_to_mend_the_rest() {
+fn doctor_says_what_works_and_how_to_fix_the_rest() {
     let home = Home::new();
     // Services of this machine must not be asked.
     let nowhere = format!("unix_socket:{}/none", home.path().display());
@@ -99,7 +99,7 @@ fn doctor_says_what_works_and_how_to_mend_the_rest() {
     assert!(line("Profile: ").contains("works"));
     assert!(line("Local socket: works.").contains("aaep"));
     for optional in ["Speech: does not work.", "Braille: does not work."] {
-        assert!(line(optional).contains("To mend it: "), "{out}");
+        assert!(line(optional).contains("To fix it: "), "{out}");
     }
     line("Settings: works.");
     line("Port: ");

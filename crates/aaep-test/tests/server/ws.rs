@@ -168,7 +168,7 @@ async fn close_code_is_delivered_to_a_client_that_keeps_sending() {
     }
     assert_eq!(receive(&mut socket).await, Err(4004));
     let rest = soon("the end", socket.get_mut().read(&mut [0; 1])).await;
-    assert_eq!(rest.unwrap(), 0, "an end in good order");
+    assert_eq!(rest.unwrap(), 0, "a graceful end");
 }
 
 #[tokio::test]

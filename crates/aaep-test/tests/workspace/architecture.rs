@@ -8,6 +8,22 @@ use crate::source::{crates, files_below, read, rust_files};
 /// The directories of the repository that documents refer to.
 const TOP_DIRECTORIES: [&str; 7] = ["conformance", "crates", "docs", "examples", "fuzz", "schemas", "scripts"];
 
+/// Names in documents that look like types and are not types of this repository.
+const NOT_OURS: &[&str] = &[
+    // Headers of HTTP.
+    "Authorization",
+    "Forwarded",
+    "Host",
+    "Location",
+    "Origin",
+    // Methods of the gRPC service.
+    "GetManifest",
+    "Subscribe",
+    // Names in the rules of style.
+    "None",
+    "XxxError",
+];
+
 /// Returns the texts in backticks, outside of code blocks, with their line numbers.
 fn backticked(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
@@ -24,6 +40,10 @@ fn backticked(text: &str) -> Vec<(usize, &str)> {
 
 fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+fn is_type_name(text: &str) -> bool {
+    is_identifier(text) && text.starts_with(char::is_uppercase) && text.chars().any(char::is_lowercase)
 }
 
 /// The repository, as far as documents can name it.
@@ -81,12 +101,7 @@ fn names_in_backticks_exist() {
                 repository.has_member(type_name, member)
             }
             _ if is_path && !name.contains([' ', '*', '{', '<']) => repository.has_path(name),
-            None if is_identifier(name)
-                && name.starts_with(char::is_uppercase)
-                && name.chars().any(char::is_lowercase) =>
-            {
-                repository.has_type(name)
-            }
+            None if is_type_name(name) => repository.has_type(name),
             // Crates, fields, commands and settings.
             _ => true,
         };
@@ -106,10 +121,12 @@ fn is_repository_path(name: &str, crates: &[String]) -> bool {
 }
 
 #[test]
-fn paths_and_members_in_documents_exist() {
+fn paths_types_and_members_in_documents_exist() {
     let repository = Repository::new();
     let crates = crates();
-    let documents: Vec<String> = files_below("docs").into_iter().filter(|name| name.ends_with(".md")).collect();
+    let top = ["CONTRIBUTING.md", "README.md", "SECURITY.md"].map(str::to_owned);
+    let documents: Vec<String> =
+        files_below("docs").into_iter().filter(|name| name.ends_with(".md")).chain(top).collect();
     let (mut checked, mut missing) = (0, Vec::new());
     for document in &documents {
         let text = read(document);
@@ -120,6 +137,7 @@ fn paths_and_members_in_documents_exist() {
                     repository.has_member(type_name, member)
                 }
                 None if is_repository_path(name, &crates) => repository.has_path(name),
+                None if is_type_name(name) => repository.has_type(name) || NOT_OURS.contains(&name),
                 _ => continue,
             };
             checked += 1;

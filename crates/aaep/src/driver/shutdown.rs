@@ -43,7 +43,7 @@ impl DriverState {
         self.shutdown.get_or_insert(Shutdown { deadline, close_info: producer_ended(), wait_for_readers: true });
     }
 
-    /// Starts the time of a drain anew, because a link was sent something.
+    /// Restarts the time limit of a drain, because a link was sent something.
     pub(crate) fn extend_drain(&mut self) {
         if self.shutdown.as_ref().is_some_and(|shutdown| shutdown.wait_for_readers) {
             self.shutdown = None;

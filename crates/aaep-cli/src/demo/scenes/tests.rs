@@ -1,6 +1,6 @@
 //! Every scene with a subscriber that accepts, rejects, or does not answer. The clock is paused.
 
-use aaep::message::{Capabilities, CoreType, Decision, Event, Payload, Response, ResponseKind};
+use aaep::message::{Capabilities, CoreType, Decision, Event, Message, Payload, Response, ResponseKind};
 use aaep::transport::{Link, Outbound};
 use serde_json::json;
 
@@ -156,6 +156,33 @@ async fn answers_are_used() {
     assert_eq!(cancelled.cancelled_by, aaep::message::CancelledBy::User);
     let done = play_to_subscriber(Scene::Photos, AnswerBehavior::No, "en").await.pop().unwrap();
     assert_eq!(done.core_type(), Some(CoreType::SessionCompleted));
+}
+
+#[tokio::test(start_paused = true)]
+async fn photos_stop_when_the_user_asks_for_it() {
+    let producer = producer();
+    let capabilities = json!({"supports_confirmation_reply": true, "cancellation": {}});
+    let capabilities: Capabilities = serde_json::from_value(capabilities).unwrap();
+    let mut link = producer.subscribe_local("listener", capabilities).await.unwrap();
+    let listener = tokio::spawn(async move {
+        let subscription = link.id().clone();
+        let mut events = Vec::new();
+        while let Some(outgoing) = link.recv().await {
+            let Outbound::Event(frame) = outgoing else { continue };
+            if matches!(frame.event().payload, Payload::ProgressUpdated(_)) {
+                let request = json!({"type": "cancellation:request", "subscription_id": subscription,
+                    "session_id": frame.session(), "timestamp": "2026-05-24T14:22:13Z"});
+                link.send(Message::parse(request.to_string().as_bytes()).unwrap()).await.unwrap();
+            }
+            events.push(frame.event().clone());
+        }
+        events
+    });
+    assert_eq!(play_at(Scene::Photos, &producer, Pace::NORMAL).await, Ok(()));
+    drop(producer);
+    let last = listener.await.unwrap().pop().unwrap();
+    let Payload::SessionCancelled(cancelled) = last.payload else { panic!("{last:?}") };
+    assert_eq!(cancelled.partial_result.as_deref(), Some("100 of 400 photos are sorted."));
 }
 
 #[tokio::test(start_paused = true)]

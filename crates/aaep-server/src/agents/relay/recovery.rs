@@ -73,7 +73,7 @@ impl Relay {
         let adoptable = self.adoptable_sessions.remove(at);
         if let Some(adopted) = adoptable.engine.adopt(&adoptable.id).await {
             // This fails only if the session has ended in the meantime.
-            let _ = adopted.session.cancel(CancelledBy::Producer, "The agent began anew after a restart.").await;
+            let _ = adopted.session.cancel(CancelledBy::Producer, "The agent started again after a restart.").await;
         }
         Ok(None)
     }
