@@ -5,7 +5,7 @@ use aaep_proto::message::{CancelledBy, ErrorCategory, Progress, Response, ToolIn
 use aaep_proto::time::{Moment, Now};
 use serde_json::Value;
 
-use crate::rules::Rule;
+use crate::rules::ConsentRule;
 
 /// Names a session of a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -154,7 +154,7 @@ pub enum BridgeEffect {
         progress: Progress,
     },
     /// Keep a rule for later runs.
-    Remember(Rule),
+    Remember(ConsentRule),
     /// End a session.
     EndSession {
         /// The session.

@@ -22,7 +22,7 @@ pub enum RuleDecision {
 /// One decision for later calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct ConsentRule {
     /// The name of the server, or `None` for any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
@@ -38,10 +38,10 @@ pub struct Rule {
     pub expires_at_millis: Option<i64>,
 }
 
-impl Rule {
+impl ConsentRule {
     /// Makes a rule for all calls of a tool of any server, without an end.
-    pub fn for_tool(tool: impl Into<String>, decision: RuleDecision) -> Rule {
-        Rule { server: None, tool: tool.into(), call: None, decision, expires_at_millis: None }
+    pub fn for_tool(tool: impl Into<String>, decision: RuleDecision) -> ConsentRule {
+        ConsentRule { server: None, tool: tool.into(), call: None, decision, expires_at_millis: None }
     }
 
     fn is_valid_at(&self, now: Timestamp) -> bool {
@@ -53,19 +53,19 @@ impl Rule {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuleBook {
     server: String,
-    rules: Vec<Rule>,
+    rules: Vec<ConsentRule>,
 }
 
 impl RuleBook {
     /// Makes the rules of the bridge of this server. Rules of other servers are kept and never apply.
-    pub fn new(server: impl Into<String>, rules: Vec<Rule>) -> RuleBook {
+    pub fn new(server: impl Into<String>, rules: Vec<ConsentRule>) -> RuleBook {
         RuleBook { server: server.into(), rules }
     }
 
     /// Returns what the rules decide about a call, or `None`. A refusal is stronger than a permission.
     pub fn find(&self, tool: &str, call: &CallDigest, now: Timestamp) -> Option<RuleDecision> {
         let digest = call.to_string();
-        let applies = |rule: &&Rule| {
+        let applies = |rule: &&ConsentRule| {
             rule.tool == tool
                 && rule.server.as_ref().is_none_or(|server| *server == self.server)
                 && rule.call.as_ref().is_none_or(|only| *only == digest)
@@ -80,7 +80,7 @@ impl RuleBook {
     }
 
     /// Adds a rule for this server and drops those that have ended.
-    pub fn add(&mut self, mut rule: Rule, now: Timestamp) -> Rule {
+    pub fn add(&mut self, mut rule: ConsentRule, now: Timestamp) -> ConsentRule {
         rule.server = Some(self.server.clone());
         self.rules.retain(|kept| kept.is_valid_at(now));
         if self.rules.len() >= MAX_RULES {
@@ -103,11 +103,11 @@ mod tests {
     #[test]
     fn rule_applies_to_its_server_tool_call_and_time() {
         let (one, two) = (CallDigest::of("write", &json!({"a": 1})), CallDigest::of("write", &json!({"a": 2})));
-        let rule = Rule {
+        let rule = ConsentRule {
             server: Some("files".into()),
             call: Some(one.to_string()),
             expires_at_millis: Some(1000),
-            ..Rule::for_tool("write", RuleDecision::Allow)
+            ..ConsentRule::for_tool("write", RuleDecision::Allow)
         };
         let book = RuleBook::new("files", vec![rule.clone()]);
         assert_eq!(book.find("write", &one, at(999)), Some(RuleDecision::Allow));
@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn refusal_is_stronger_than_permission_in_any_order() {
         let call = CallDigest::of("write", &json!({}));
-        let allow = Rule::for_tool("write", RuleDecision::AllowAlways);
-        let deny = Rule::for_tool("write", RuleDecision::Deny);
+        let allow = ConsentRule::for_tool("write", RuleDecision::AllowAlways);
+        let deny = ConsentRule::for_tool("write", RuleDecision::Deny);
         for rules in [vec![allow.clone(), deny.clone()], vec![deny, allow]] {
             assert_eq!(RuleBook::new("x", rules).find("write", &call, at(0)), Some(RuleDecision::Deny));
         }
@@ -131,10 +131,10 @@ mod tests {
     fn rules_are_bounded_and_survive_serialization() {
         let mut book = RuleBook::new("x", Vec::new());
         for number in 0..2 * MAX_RULES {
-            book.add(Rule::for_tool(format!("t{number}"), RuleDecision::Deny), at(0));
+            book.add(ConsentRule::for_tool(format!("t{number}"), RuleDecision::Deny), at(0));
         }
         assert_eq!(book.rules.len(), MAX_RULES);
         let text = serde_json::to_string(&book.rules).unwrap();
-        assert_eq!(serde_json::from_str::<Vec<Rule>>(&text).unwrap(), book.rules);
+        assert_eq!(serde_json::from_str::<Vec<ConsentRule>>(&text).unwrap(), book.rules);
     }
 }

@@ -6,6 +6,7 @@ mod agent_name;
 mod answers;
 mod audit;
 mod backup;
+mod bridge;
 mod capture;
 mod completions;
 mod connect_flags;
@@ -19,8 +20,10 @@ mod local_agents;
 mod logging;
 mod man;
 mod manifest;
+mod mcp;
 mod output;
 mod private_file;
+mod remembered;
 mod replay;
 mod run;
 mod runtime;
@@ -78,6 +81,7 @@ enum AaepCommand {
     Reject(answers::DecideArgs),
     Answer(answers::AnswerArgs),
     Run(run::RunArgs),
+    Mcp(mcp::McpArgs),
     Capture(capture::CaptureArgs),
     Replay(replay::ReplayArgs),
     Serve(serve::ServeArgs),
@@ -116,6 +120,8 @@ fn main() -> ExitCode {
         AaepCommand::Answer(args) => answers::answer(&args),
         // It has the exit code of the agent.
         AaepCommand::Run(args) => return run::run(args),
+        // It has the exit code of the server.
+        AaepCommand::Mcp(args) => return mcp::run(args),
         AaepCommand::Capture(args) => capture::run(args),
         AaepCommand::Replay(args) => replay::run(args),
         AaepCommand::Serve(args) => serve::run(args),

@@ -9,7 +9,7 @@ use crate::describe::{arguments as describe_arguments, tool_name};
 use crate::effect::{BridgeAnswer, BridgeEffect, BridgeQuestion, CallKey, QuestionKey};
 use crate::gate::{GateVerdict, verdict};
 use crate::rpc::{RpcId, error_line, notification_line, result_line};
-use crate::rules::{Rule, RuleDecision};
+use crate::rules::{ConsentRule, RuleDecision};
 use crate::splice;
 use crate::strict::check_numbers;
 
@@ -228,10 +228,10 @@ impl McpProxy {
         let BridgeAnswer::Answered { response: Some(Response::Text(choice)), .. } = answer else { return };
         let decision = if is_allowed { RuleDecision::Allow } else { RuleDecision::Deny };
         let in_an_hour = Some(now.wall.millis() + HOUR_MILLIS);
-        let rule = Rule::for_tool(tool, decision);
+        let rule = ConsentRule::for_tool(tool, decision);
         let rule = match choice.as_str() {
-            "call" => Rule { call: Some(digest), expires_at_millis: in_an_hour, ..rule },
-            "hour" => Rule { expires_at_millis: in_an_hour, ..rule },
+            "call" => ConsentRule { call: Some(digest), expires_at_millis: in_an_hour, ..rule },
+            "hour" => ConsentRule { expires_at_millis: in_an_hour, ..rule },
             "keep" => rule,
             _ => return,
         };

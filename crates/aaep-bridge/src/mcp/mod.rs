@@ -30,7 +30,7 @@ use aaep_proto::time::{Moment, Now};
 use crate::effect::{BridgeAnswer, BridgeEffect, CallKey, LineBridge, QuestionKey, SessionEnd, SessionKey};
 use crate::gate::GateMode;
 use crate::rpc::RpcId;
-use crate::rules::{Rule, RuleBook};
+use crate::rules::{ConsentRule, RuleBook};
 
 use calls::ToolCall;
 use catalog::ToolCatalog;
@@ -58,7 +58,7 @@ pub struct McpConfig {
     /// What happens if no listener can answer.
     pub no_listener: NoListenerPolicy,
     /// Decisions that were made before.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<ConsentRule>,
     /// Whether the user is asked after a decision whether it applies to later calls too.
     pub offers_to_remember: bool,
     /// How long the user has for an answer, in seconds. Without it, the risk decides.

@@ -344,7 +344,7 @@ fn remembered_decision_applies_to_later_calls_but_not_to_irreversible_ones() {
 
 #[test]
 fn rules_of_the_command_line_decide_without_a_question() {
-    let rules = |tool: &str, decision| vec![Rule::for_tool(tool, decision)];
+    let rules = |tool: &str, decision| vec![ConsentRule::for_tool(tool, decision)];
     let mut peer = Peer::new(|config| config.rules = rules("delete_file", RuleDecision::AllowAlways));
     assert!(invoking(&peer.call(1, "delete_file")).is_some());
     let mut peer = Peer::new(|config| config.rules = rules("delete_file", RuleDecision::Allow));
