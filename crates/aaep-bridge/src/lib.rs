@@ -6,6 +6,7 @@
 //! | Module | For |
 //! |---|---|
 //! | [`mcp`] | a proxy in front of a server of the Model Context Protocol |
+//! | [`hooks`] | hooks of agents: payloads, answers, settings |
 //! | [`gate`], [`rules`] | which tool calls the user is asked about |
 //! | [`strict`], [`rpc`] | reading lines of which every parser reads the same |
 //!
@@ -15,6 +16,7 @@ mod describe;
 mod effect;
 mod form;
 pub mod gate;
+pub mod hooks;
 pub mod mcp;
 pub mod rpc;
 pub mod rules;
@@ -24,3 +26,9 @@ pub mod strict;
 pub use effect::{
     BridgeAnswer, BridgeEffect, BridgeQuestion, CallKey, LineBridge, QuestionKey, SessionEnd, SessionKey,
 };
+
+/// The prefix of the extension in which the first event of a session says what its route can enforce.
+pub const ENFORCEMENT_PREFIX: &str = "enforcement";
+
+/// The vocabulary of the enforcement extension; see `docs/bridges.md`.
+pub const ENFORCEMENT_URI: &str = "urn:aaep:extension:enforcement:1";

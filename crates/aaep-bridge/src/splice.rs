@@ -31,18 +31,53 @@ pub(crate) fn insert_field(line: &[u8], path: &[&str], field: &str) -> Option<Ve
     Some(replace(line, at..at, &format!("{field}{comma}")))
 }
 
+/// Skips white space, and comments where a format has them.
 fn skip_space(line: &[u8], mut at: usize) -> usize {
-    while line.get(at).is_some_and(u8::is_ascii_whitespace) {
-        at += 1;
+    loop {
+        while line.get(at).is_some_and(u8::is_ascii_whitespace) {
+            at += 1;
+        }
+        match end_of_comment(line, at) {
+            Some(end) => at = end,
+            None => return at,
+        }
     }
-    at
+}
+
+/// Returns the position after the comment that starts here, or `None` if there is none.
+fn end_of_comment(line: &[u8], at: usize) -> Option<usize> {
+    let rest = line.get(at..)?;
+    if rest.starts_with(b"//") {
+        return Some(rest.iter().position(|byte| *byte == b'\n').map_or(line.len(), |end| at + end));
+    }
+    let inside = rest.strip_prefix(b"/*")?;
+    Some(inside.windows(2).position(|pair| pair == b"*/").map_or(line.len(), |end| at + end + 4))
+}
+
+/// Returns the text with spaces in place of comments.
+pub(crate) fn without_comments(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let (mut plain, mut at) = (bytes.to_vec(), 0);
+    while at < bytes.len() {
+        if bytes[at] == b'"' {
+            at = end_of_string(bytes, at);
+        } else if let Some(end) = end_of_comment(bytes, at) {
+            plain[at..end].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+            at = end;
+        } else {
+            at += 1;
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
 }
 
 /// Returns the range of the value that starts here.
 fn value_at(line: &[u8], start: usize) -> Range<usize> {
     let mut at = start;
     let mut depth = 0_usize;
-    while let Some(byte) = line.get(at) {
+    loop {
+        at = if depth > 0 { skip_space(line, at) } else { at };
+        let Some(byte) = line.get(at) else { break };
         match byte {
             b'"' => at = end_of_string(line, at),
             b'{' | b'[' => {
@@ -54,45 +89,59 @@ fn value_at(line: &[u8], start: usize) -> Range<usize> {
                 depth = depth.saturating_sub(1);
                 at += 1;
             }
-            b',' | b':' => {
-                at += 1;
-                continue;
-            }
-            byte if byte.is_ascii_whitespace() => {
-                at += 1;
-                continue;
-            }
             _ => {
-                while line.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || b"+-.".contains(b)) {
-                    at += 1;
-                }
+                let end = |b: &u8| !(b.is_ascii_alphanumeric() || b"+-.".contains(b));
+                let length = line[at..].iter().position(end).unwrap_or(line.len() - at);
+                // Anything else separates values.
+                at += length.max(1);
             }
         }
         if depth == 0 {
             break;
         }
     }
-    start..at
+    start..at.min(line.len())
 }
 
-/// Returns the value of a field of the object in this range.
-fn field(line: &[u8], object: &Range<usize>, key: &str) -> Option<Range<usize>> {
+/// Returns the fields of the object in this range: the key without its quotes, and the value.
+pub(crate) fn fields(line: &[u8], object: &Range<usize>) -> Vec<(Range<usize>, Range<usize>)> {
+    let mut found = Vec::new();
     if line.get(object.start) != Some(&b'{') {
-        return None;
+        return found;
     }
     let mut at = skip_space(line, object.start + 1);
     while at < object.end && line.get(at) == Some(&b'"') {
         let end = end_of_string(line, at);
-        let name = &line[at + 1..end.saturating_sub(1)];
+        let key = at + 1..end.saturating_sub(1);
         let colon = skip_space(line, end);
         let value = value_at(line, skip_space(line, colon + 1));
-        if name == key.as_bytes() {
-            return Some(value);
-        }
         let comma = skip_space(line, value.end);
+        found.push((key, value));
         at = skip_space(line, comma + 1);
     }
-    None
+    found
+}
+
+/// Returns the items of the array in this range.
+pub(crate) fn items(line: &[u8], array: &Range<usize>) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    if line.get(array.start) != Some(&b'[') {
+        return found;
+    }
+    let mut at = skip_space(line, array.start + 1);
+    while at < array.end && !matches!(line.get(at), None | Some(b']')) {
+        let value = value_at(line, at);
+        let comma = skip_space(line, value.end);
+        found.push(value);
+        at = skip_space(line, comma + 1);
+    }
+    found
+}
+
+/// Returns the value of a field of the object in this range.
+fn field(line: &[u8], object: &Range<usize>, key: &str) -> Option<Range<usize>> {
+    let mut fields = fields(line, object).into_iter();
+    fields.find(|(name, _)| &line[name.clone()] == key.as_bytes()).map(|(_, value)| value)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 mod agent_name;
 mod answers;
+mod attach;
 mod audit;
 mod backup;
 mod bridge;
@@ -13,6 +14,7 @@ mod connect_flags;
 mod demo;
 mod doctor;
 mod drain;
+mod hook;
 mod input;
 mod keys;
 mod listen;
@@ -34,6 +36,8 @@ mod service_manager;
 mod signals;
 mod stdio;
 mod token;
+mod up;
+mod user_server;
 mod validate;
 
 use std::process::ExitCode;
@@ -82,6 +86,10 @@ enum AaepCommand {
     Answer(answers::AnswerArgs),
     Run(run::RunArgs),
     Mcp(mcp::McpArgs),
+    Attach(attach::AttachArgs),
+    Detach(attach::DetachArgs),
+    Up(up::UpArgs),
+    Hook(hook::HookArgs),
     Capture(capture::CaptureArgs),
     Replay(replay::ReplayArgs),
     Serve(serve::ServeArgs),
@@ -122,6 +130,14 @@ fn main() -> ExitCode {
         AaepCommand::Run(args) => return run::run(args),
         // It has the exit code of the server.
         AaepCommand::Mcp(args) => return mcp::run(args),
+        AaepCommand::Attach(args) => attach::attach(&args),
+        AaepCommand::Detach(args) => attach::detach(&args),
+        AaepCommand::Up(args) => up::run(&args),
+        AaepCommand::Hook(args) => {
+            hook::run(&args);
+            // Any other exit code would be a refusal for some agents.
+            return ExitCode::SUCCESS;
+        }
         AaepCommand::Capture(args) => capture::run(args),
         AaepCommand::Replay(args) => replay::run(args),
         AaepCommand::Serve(args) => serve::run(args),

@@ -1,13 +1,8 @@
 //! What each route to an agent can enforce, as subscribers are told.
 
+use aaep_bridge::{ENFORCEMENT_PREFIX, ENFORCEMENT_URI};
 use aaep_proto::message::EventMeta;
 use serde_json::{Map, Value, json};
-
-/// The prefix of the extension in which sessions say what their route can enforce.
-const PREFIX: &str = "enforcement";
-
-/// The vocabulary of the extension; see `docs/bridges.md`.
-const URI: &str = "urn:aaep:extension:enforcement:1";
 
 /// A way by which the events of an agent reach its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +17,11 @@ impl Route {
         let content = match self {
             Route::Mcp => json!({"route": "mcp", "tools": "enforced", "output": "none"}),
         };
-        let extensions: Map<String, Value> = [(PREFIX.to_owned(), content)].into_iter().collect();
-        EventMeta { vocabularies: vec![URI.to_owned()], extensions: Some(extensions), ..EventMeta::default() }
+        let extensions: Map<String, Value> = [(ENFORCEMENT_PREFIX.to_owned(), content)].into_iter().collect();
+        EventMeta {
+            vocabularies: vec![ENFORCEMENT_URI.to_owned()],
+            extensions: Some(extensions),
+            ..EventMeta::default()
+        }
     }
 }

@@ -24,11 +24,11 @@ fn below(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("bridges").join(name)
 }
 
-/// Returns the directory that has `node_modules` with all npm packages.
-pub(crate) fn npm() -> PathBuf {
-    let directory = below("npm");
+/// Installs npm packages once and returns the directory that has their `node_modules`.
+fn npm_install(name: &str, packages: &[&str]) -> PathBuf {
+    let directory = below(name);
     let installed = directory.join("installed");
-    prepare_once(&directory, &NPM.join("\n"), || {
+    prepare_once(&directory, &packages.join("\n"), || {
         // An earlier attempt may have stopped halfway.
         let part = directory.join("part");
         let _ = fs::remove_dir_all(&part);
@@ -36,13 +36,26 @@ pub(crate) fn npm() -> PathBuf {
         fs::create_dir_all(&part).unwrap();
         fs::write(part.join("package.json"), r#"{"private": true}"#).unwrap();
         let mut command = Command::new("npm");
-        command.current_dir(&part).args(["install", "--no-audit", "--no-fund", "--loglevel=error"]).args(NPM);
+        command.current_dir(&part).args(["install", "--no-audit", "--no-fund", "--loglevel=error"]).args(packages);
         let needs = "this test needs the programs node and npm, and the npm registry";
         let output = command.output().unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}; {needs}"));
         assert!(output.status.success(), "{command:?} failed: {needs}\n{}", String::from_utf8_lossy(&output.stderr));
         fs::rename(&part, &installed).unwrap();
     });
     installed
+}
+
+/// Returns the directory that has `node_modules` with the packages of MCP.
+pub(crate) fn npm() -> PathBuf {
+    npm_install("npm", &NPM)
+}
+
+/// Installs an agent by itself, as they are large, and returns its script.
+pub(crate) fn npm_agent(package: &str, script: &str) -> String {
+    let name = format!("agent-{}", package.replace(['@', '/'], "-"));
+    let script = npm_install(&name, &[package]).join("node_modules").join(script);
+    assert!(script.is_file(), "{} is missing", script.display());
+    script.display().to_string()
 }
 
 /// Returns the script of an npm package.
