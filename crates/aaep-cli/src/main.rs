@@ -4,14 +4,17 @@
 
 mod agent_name;
 mod answers;
+mod attach;
 mod audit;
 mod backup;
+mod bridge;
 mod capture;
 mod completions;
 mod connect_flags;
 mod demo;
 mod doctor;
 mod drain;
+mod hook;
 mod input;
 mod keys;
 mod listen;
@@ -19,8 +22,10 @@ mod local_agents;
 mod logging;
 mod man;
 mod manifest;
+mod mcp;
 mod output;
 mod private_file;
+mod remembered;
 mod replay;
 mod run;
 mod runtime;
@@ -32,6 +37,8 @@ mod signals;
 mod stdio;
 mod terminal;
 mod token;
+mod up;
+mod user_server;
 mod validate;
 
 use std::process::ExitCode;
@@ -79,6 +86,11 @@ enum AaepCommand {
     Reject(answers::DecideArgs),
     Answer(answers::AnswerArgs),
     Run(run::RunArgs),
+    Mcp(mcp::McpArgs),
+    Attach(attach::AttachArgs),
+    Detach(attach::DetachArgs),
+    Up(up::UpArgs),
+    Hook(hook::HookArgs),
     Capture(capture::CaptureArgs),
     Replay(replay::ReplayArgs),
     Serve(serve::ServeArgs),
@@ -126,6 +138,16 @@ fn main() -> ExitCode {
         AaepCommand::Answer(args) => answers::answer(&args),
         // It has the exit code of the agent.
         AaepCommand::Run(args) => return run::run(args),
+        // It has the exit code of the server.
+        AaepCommand::Mcp(args) => return mcp::run(args),
+        AaepCommand::Attach(args) => attach::attach(&args),
+        AaepCommand::Detach(args) => attach::detach(&args),
+        AaepCommand::Up(args) => up::run(&args),
+        AaepCommand::Hook(args) => {
+            hook::run(&args);
+            // Any other exit code would be a refusal for some agents.
+            return ExitCode::SUCCESS;
+        }
         AaepCommand::Capture(args) => capture::run(args),
         AaepCommand::Replay(args) => replay::run(args),
         AaepCommand::Serve(args) => serve::run(args),

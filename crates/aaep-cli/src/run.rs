@@ -142,7 +142,7 @@ async fn serve(effective: EffectiveConfig, AgentStart { command, wait }: AgentSt
 }
 
 /// Starts the server and prints where it serves and how to listen.
-async fn start_server(effective: EffectiveConfig, producer: Producer) -> Result<RunningServer, ConfigError> {
+pub(crate) async fn start_server(effective: EffectiveConfig, producer: Producer) -> Result<RunningServer, ConfigError> {
     let EffectiveConfig { config, is_listen_set } = effective;
     let port = config.listen.port();
     let needs_token = config.auth.tokens.is_some() || config.auth.jwks.is_some();

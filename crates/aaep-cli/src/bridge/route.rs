@@ -1,0 +1,27 @@
+//! What each route to an agent can enforce, as subscribers are told.
+
+use aaep_bridge::{ENFORCEMENT_PREFIX, ENFORCEMENT_URI};
+use aaep_proto::message::EventMeta;
+use serde_json::{Map, Value, json};
+
+/// A way by which the events of an agent reach its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// A proxy for MCP: every tool call passes through it.
+    Mcp,
+}
+
+impl Route {
+    /// Returns what the first event of a session carries.
+    pub(crate) fn meta(self) -> EventMeta {
+        let content = match self {
+            Route::Mcp => json!({"route": "mcp", "tools": "enforced", "output": "none"}),
+        };
+        let extensions: Map<String, Value> = [(ENFORCEMENT_PREFIX.to_owned(), content)].into_iter().collect();
+        EventMeta {
+            vocabularies: vec![ENFORCEMENT_URI.to_owned()],
+            extensions: Some(extensions),
+            ..EventMeta::default()
+        }
+    }
+}
