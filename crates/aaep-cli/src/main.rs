@@ -6,6 +6,7 @@ mod agent_name;
 mod answers;
 mod audit;
 mod backup;
+mod browser;
 mod capture;
 mod completions;
 mod connect_flags;

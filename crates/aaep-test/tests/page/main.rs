@@ -1,0 +1,4 @@
+//! The web page, in real browsers.
+#![cfg(unix)]
+
+mod generated;
