@@ -66,7 +66,6 @@ export class Utterances {
   /** @param {AaepEvent} event @param {Settings} settings @returns {Utterance[]} */
   #texts(event, settings) {
     const own = summary(event, settings);
-    const isQuiet = settings.load === "low";
     switch (kindOf(event)) {
       case "session.started":
         return polite(own);
@@ -79,7 +78,7 @@ export class Utterances {
       case "handoff.requested":
         return polite({ text: handoff(event, settings), lang: own?.lang ?? "" });
       case "state.changed":
-        return event["extensions"]?.consent?.outcome ? polite(own) : this.#quietly(isQuiet || !settings.announced.states, own);
+        return this.#state(event, settings, own);
       case "progress.updated":
         return this.#progress(event, settings, own);
       case "tool.invoked":
@@ -95,6 +94,14 @@ export class Utterances {
       default:
         return polite(own);
     }
+  }
+
+  /** @param {AaepEvent} event @param {Settings} settings @param {LocalText | undefined} own @returns {Utterance[]} */
+  #state(event, settings, own) {
+    const outcome = event["extensions"]?.consent?.outcome;
+    if (outcome === undefined) return this.#quietly(settings.load === "low" || !settings.announced.states, own);
+    // Why a question was closed without an answer is said as it closes.
+    return ["accepted", "rejected", "answered"].includes(outcome) ? polite(own) : [];
   }
 
   /** @param {boolean} isOff @param {LocalText | undefined} own @returns {Utterance[]} */

@@ -179,16 +179,7 @@ impl Server {
 
     /// Opens all transports.
     pub async fn start(self) -> Result<RunningServer, ConfigError> {
-        let Server {
-            mut config,
-            producer,
-            more,
-            scenes,
-            agents,
-            fast_path,
-            free_port_if_taken,
-            mut inherited,
-        } = self;
+        let Server { mut config, producer, more, scenes, agents, fast_path, free_port_if_taken, mut inherited } = self;
         inherited.configure(&mut config)?;
         config.check()?;
         let authenticator = Arc::new(Authenticator::new(&config)?);

@@ -269,7 +269,8 @@ export class AaepClient {
    * @param {string} token @param {Decision} decision @returns {Promise<void>}
    */
   confirm(token, decision) {
-    return this.#reply(token, { type: "confirmation.reply", decision });
+    const outcome = decision === "accept" ? "accepted" : "rejected";
+    return this.#reply(token, { type: "confirmation.reply", decision }, outcome);
   }
 
   /**
@@ -277,21 +278,22 @@ export class AaepClient {
    * @param {string} token @param {string | number | boolean} response @returns {Promise<void>}
    */
   clarify(token, response) {
-    return this.#reply(token, { type: "clarification.reply", response });
+    return this.#reply(token, { type: "clarification.reply", response }, "answered");
   }
 
-  /** @param {string} token @param {Record<string, any>} reply */
-  async #reply(token, reply) {
+  /** @param {string} token @param {Record<string, any>} reply @param {string} outcome */
+  async #reply(token, reply, outcome) {
     const prompt = this.#prompts.get(token);
     if (!prompt) throw new AaepError("The question is not open any more.", "gone");
     // A second press sends nothing.
-    if (prompt.isSending) return;
-    prompt.isSending = true;
+    if (prompt.sent !== "") return;
+    prompt.sent = outcome;
     try {
       await this.#send({ ...reply, reply_token: token });
       this.#prompts.close(token, "answered", "");
-    } finally {
-      prompt.isSending = false;
+    } catch (error) {
+      prompt.sent = "";
+      throw error;
     }
   }
 

@@ -22,7 +22,7 @@ import { isTerminal, kindOf } from "./messages.js";
  * @property {"confirmation" | "clarification"} kind
  * @property {AaepEvent} event
  * @property {number} deadline When its time is over, as `performance.now()` counts.
- * @property {boolean} isSending Whether an answer is on its way.
+ * @property {string} sent The outcome that an answer on its way brings about, or an empty text.
  */
 
 /** How long the producer may take to report that time ran out, in milliseconds. */
@@ -68,7 +68,10 @@ export class Prompts {
     if (kind === "awaiting.confirmation" || kind === "awaiting.clarification") return this.#ask(event, kind);
     const consent = event["extensions"]?.consent;
     if (kind === "state.changed" && typeof consent?.reply_token === "string" && consent.outcome) {
-      this.close(consent.reply_token, closingOf(String(consent.outcome)), String(consent.outcome));
+      const outcome = String(consent.outcome);
+      // The outcome may come before the response to the answer.
+      const isOwn = this.get(consent.reply_token)?.sent === outcome;
+      this.close(consent.reply_token, isOwn ? "answered" : closingOf(outcome), outcome);
     }
     if (isTerminal(event)) {
       for (const prompt of this.list()) {
@@ -93,7 +96,7 @@ export class Prompts {
       kind: kind === "awaiting.confirmation" ? "confirmation" : "clarification",
       event,
       deadline: deadlineOf(event),
-      isSending: false,
+      sent: "",
     };
     this.#open.set(token, prompt);
     const [oldest] = this.#open.values();

@@ -74,6 +74,7 @@ fn handlers(endpoint: HttpEndpoint) -> MethodRouter<AppState> {
         HttpEndpoint::Health => get(operations::health),
         HttpEndpoint::Readiness => get(operations::ready),
         HttpEndpoint::Metrics => get(operations::metrics),
+        HttpEndpoint::Status => get(operations::status),
     }
 }
 

@@ -42,8 +42,10 @@ pub(crate) fn router(settings: PageSettings) -> Router {
     let events = aaep_proto::schema::all().into_iter().filter(|file| file.path.starts_with("core/"));
     let schemas: Map<String, Value> = events.map(|file| (format!("aaep:{}", file.name), file.schema())).collect();
     let generated = [("/page/settings.json", settings), ("/page/schemas.json", schemas.into())];
-    let generated = generated.map(|(path, value)| (path, ServedFile::new("application/json", value.to_string().into_bytes())));
-    let embedded = FILES.iter().map(|file: &PageFile| (file.path, ServedFile::new(file.media_type(), file.bytes.to_vec())));
+    let generated =
+        generated.map(|(path, value)| (path, ServedFile::new("application/json", value.to_string().into_bytes())));
+    let embedded =
+        FILES.iter().map(|file: &PageFile| (file.path, ServedFile::new(file.media_type(), file.bytes.to_vec())));
     let mut router = Router::new();
     for (path, file) in embedded.chain(generated) {
         let file = Arc::new(file);
@@ -128,7 +130,11 @@ mod tests {
         }
         for file in FILES.iter().filter(|file| file.media_type().starts_with("text/html")) {
             let html = std::str::from_utf8(file.bytes).unwrap();
-            assert!(!html.contains("<script>") && !html.contains("<style") && !html.contains(" style="), "{}", file.path);
+            assert!(
+                !html.contains("<script>") && !html.contains("<style") && !html.contains(" style="),
+                "{}",
+                file.path
+            );
         }
     }
 }

@@ -21,7 +21,10 @@ pub fn sources() -> Vec<(String, String)> {
             let path = entry.unwrap().path();
             let is_source = path.extension().is_some_and(|extension| extension == "js" || extension == "html");
             if is_source {
-                found.push((path.file_name().unwrap().to_string_lossy().into_owned(), fs::read_to_string(&path).unwrap()));
+                found.push((
+                    path.file_name().unwrap().to_string_lossy().into_owned(),
+                    fs::read_to_string(&path).unwrap(),
+                ));
             }
         }
     }
@@ -34,7 +37,10 @@ fn assert_current(name: &str, text: &str) {
     if std::env::var_os("AAEP_WRITE").is_some() {
         fs::write(&path, text).unwrap();
     }
-    assert!(fs::read_to_string(&path).unwrap() == text, "{name} is not current: run AAEP_WRITE=1 cargo test -p aaep-test --test page generated");
+    assert!(
+        fs::read_to_string(&path).unwrap() == text,
+        "{name} is not current: run AAEP_WRITE=1 cargo test -p aaep-test --test page generated"
+    );
 }
 
 /// Returns a pattern in the form that phrases.js reads.
@@ -114,7 +120,9 @@ fn every_phrase_of_the_page_exists_and_is_used() {
     let sources = sources();
     let mut asked = 0;
     for (file, text) in &sources {
-        for rest in text.split(" t(\"").skip(1).chain(text.split("(t(\"").skip(1)).chain(text.split("data-t=\"").skip(1)) {
+        for rest in
+            text.split(" t(\"").skip(1).chain(text.split("(t(\"").skip(1)).chain(text.split("data-t=\"").skip(1))
+        {
             let id = rest.split('"').next().unwrap();
             assert!(known.contains(id), "{file}: there is no phrase {id}");
             asked += 1;
@@ -122,15 +130,25 @@ fn every_phrase_of_the_page_exists_and_is_used() {
     }
     assert!(asked > 100, "{asked}");
     let used: BTreeSet<&str> = sources.iter().flat_map(|(_, text)| quoted(text)).collect();
-    let unused: Vec<&String> =
-        known.iter().filter(|id| id.starts_with("page-") && !id.starts_with("page-kind-") && !used.contains(id.as_str())).collect();
+    let unused: Vec<&String> = known
+        .iter()
+        .filter(|id| id.starts_with("page-") && !id.starts_with("page-kind-") && !used.contains(id.as_str()))
+        .collect();
     assert!(unused.is_empty(), "{unused:?}");
 }
 
 #[test]
 fn generated_look_alikes_are_those_of_the_unicode_tables() {
-    let ranges = [0x370..=0x3ff, 0x1f00..=0x1fff, 0x400..=0x52f, 0x1c80..=0x1c8f, 0xa640..=0xa69f, 0x531..=0x589,
-        0x13a0..=0x13ff, 0xab70..=0xabbf];
+    let ranges = [
+        0x370..=0x3ff,
+        0x1f00..=0x1fff,
+        0x400..=0x52f,
+        0x1c80..=0x1c8f,
+        0xa640..=0xa69f,
+        0x531..=0x589,
+        0x13a0..=0x13ff,
+        0xab70..=0xabbf,
+    ];
     let is_alike = |c: &char| {
         unicode_security::confusable_detection::skeleton(c.encode_utf8(&mut [0; 4])).all(|s| s.is_ascii_alphabetic())
     };

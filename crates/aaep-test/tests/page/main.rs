@@ -1,4 +1,32 @@
 //! The web page, in real browsers.
 #![cfg(unix)]
 
+mod bidi;
+mod browser;
+mod endings;
 mod generated;
+mod injection;
+mod load;
+mod producer;
+mod questions;
+
+use browser::BrowserKind;
+
+/// Makes two tests of each function: in Chromium and in Firefox.
+macro_rules! in_both_browsers {
+    ($($name:ident),* $(,)?) => {
+        mod chromium {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name($crate::BrowserKind::Chromium).await;
+            })*
+        }
+        mod firefox {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name($crate::BrowserKind::Firefox).await;
+            })*
+        }
+    };
+}
+pub(crate) use in_both_browsers;
