@@ -61,15 +61,24 @@ export class Announcer {
     this.#pump();
   }
 
-  /** Says something now, as the response to something that the user did. @param {string} text @param {string} lang */
+  /**
+   * Says something now, as the response to something that the user did. It is not assertive: that would make screen readers
+   * drop what waits.
+   * @param {string} text @param {string} lang
+   */
   answer(text, lang) {
-    this.#emit({ text, lang, isUrgent: true });
+    clearTimeout(this.#timer);
+    this.#start({ text, lang, isUrgent: false });
   }
 
   #pump() {
     if (this.#timer !== undefined) return;
     const next = this.#take();
-    if (next === undefined) return;
+    if (next !== undefined) this.#start(next);
+  }
+
+  /** Says something, and lets the next one wait for as long as it takes. @param {Utterance} next */
+  #start(next) {
     this.#emit(next);
     const words = next.text.split(/\s+/).length;
     const millis = (words * 60_000) / this.#settings().pace;

@@ -26,6 +26,12 @@ import { languageAttributes } from "./texts.js";
 /** How long the user must not have pressed a key before a question can be answered, in milliseconds. */
 const GUARD_MILLIS = 800;
 
+/** How long a screen reader may take to read the page after it has loaded, in milliseconds. */
+const READING_MILLIS = 20_000;
+
+/** How long a dialog that changes is not shown, in milliseconds. */
+const REOPEN_MILLIS = 100;
+
 /** When the user is warned that time runs out, in seconds. */
 const WARNING_SECONDS = 30;
 
@@ -41,6 +47,8 @@ export class QuestionDialog {
   /** @type {Element | null} */
   #focusBefore = null;
   #guardedUntil = 0;
+  /** Whether the open dialog was shown before its content changed. */
+  #wasShown = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #warning;
 
@@ -72,6 +80,7 @@ export class QuestionDialog {
   /** Shows a question. @param {Prompt} prompt */
   open(prompt) {
     if (!this.#prompt) this.#focusBefore = document.activeElement;
+    this.#root.hidden = true;
     this.#prompt = prompt;
     const settings = this.#actions.settings();
     this.#title.textContent = titleOf(prompt);
@@ -79,12 +88,11 @@ export class QuestionDialog {
     const details = detailsOf(prompt, settings).map(({ text, lang }) => el("p", languageAttributes(lang), text));
     replaceChildren(this.#text, el("p", { class: "asked", ...languageAttributes(asked.lang) }, asked.text), ...details);
     this.#problem.textContent = "";
-    set(this.#root, { role: prompt.kind === "confirmation" ? "alertdialog" : "dialog", hidden: false });
+    set(this.#root, { role: prompt.kind === "confirmation" ? "alertdialog" : "dialog" });
     document.body.classList.add("has-dialog");
     this.#actions.changed(prompt);
     if (prompt.kind === "confirmation") this.#askToConfirm(prompt);
     else this.#askToClarify(prompt);
-    this.#startGuard();
     this.#startWarning(prompt);
   }
 
@@ -99,6 +107,8 @@ export class QuestionDialog {
 
   /** Asks once more before something that cannot be undone. @param {Prompt} prompt */
   #askTwice(prompt) {
+    // A screen reader reads a dialog that opens, and not one that changes.
+    this.#root.hidden = true;
     const asked = askedText(prompt, this.#actions.settings());
     const sure = el("p", { class: "asked" }, t("page-sure"));
     const action = el("p", languageAttributes(asked.lang), asked.text);
@@ -108,12 +118,11 @@ export class QuestionDialog {
     yes.className = "danger";
     replaceChildren(this.#answers, back, yes);
     this.#focus(back);
-    this.#startGuard();
   }
 
   /** @param {Prompt} prompt */
   #askToClarify(prompt) {
-    const form = answerForm(prompt, "dialog-text");
+    const form = answerForm(prompt);
     const send = el("button", { type: "submit" }, t("page-send"));
     const element = el("form", { novalidate: true }, form.fields, send);
     element.addEventListener("submit", () => {
@@ -129,10 +138,23 @@ export class QuestionDialog {
     this.#focus(form.first);
   }
 
-  /** Moves the focus so that a screen reader reads the question: away first, since unchanged focus is silent. @param {HTMLElement} element */
+  /**
+   * Shows the dialog with the focus on an element, so that a screen reader reads the question with it.
+   * @param {HTMLElement} element
+   */
   #focus(element) {
-    element.setAttribute("aria-describedby", "dialog-text");
-    element.focus();
+    // While a screen reader still reads the page that has just loaded, it may say nothing of a new dialog but the element
+    // with the focus. Later that would say the question twice.
+    if (performance.now() < READING_MILLIS) element.setAttribute("aria-describedby", "dialog-text");
+    const show = () => {
+      if (!element.isConnected) return;
+      this.#root.hidden = false;
+      element.focus();
+      this.#startGuard();
+    };
+    if (this.#wasShown) setTimeout(show, REOPEN_MILLIS);
+    else show();
+    this.#wasShown = true;
   }
 
   /** @param {Prompt} prompt @param {Decision} decision */
@@ -164,6 +186,7 @@ export class QuestionDialog {
     clearTimeout(this.#warning);
     const hadFocus = this.#root.contains(document.activeElement);
     this.#prompt = undefined;
+    this.#wasShown = false;
     this.#root.hidden = true;
     document.body.classList.remove("has-dialog");
     replaceChildren(this.#text);

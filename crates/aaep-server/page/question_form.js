@@ -24,8 +24,8 @@ export function acceptedKinds(prompt) {
   return prompt.event["choices"] ? ["multiple_choice"] : ["freetext"];
 }
 
-/** @param {Prompt} prompt @param {string} describedBy @returns {AnswerForm} */
-export function answerForm(prompt, describedBy) {
+/** @param {Prompt} prompt @returns {AnswerForm} */
+export function answerForm(prompt) {
   const kinds = acceptedKinds(prompt);
   /** @type {Choice[]} */
   const choices = kinds.includes("multiple_choice") ? (prompt.event["choices"] ?? []) : [];
@@ -33,17 +33,17 @@ export function answerForm(prompt, describedBy) {
   if (kinds.includes("yes_no")) {
     options.push({ response: true, words: t("page-option-yes") }, { response: false, words: t("page-option-no") });
   }
-  if (options.length > 0) return choiceForm(options, describedBy);
-  return kinds.includes("numeric") && !kinds.includes("freetext") ? numberForm(describedBy) : textForm(describedBy, kinds.includes("numeric"));
+  if (options.length > 0) return choiceForm(options);
+  return kinds.includes("numeric") && !kinds.includes("freetext") ? numberForm() : textForm(kinds.includes("numeric"));
 }
 
-/** @param {{response: string | boolean, words: string}[]} options @param {string} describedBy @returns {AnswerForm} */
-function choiceForm(options, describedBy) {
+/** @param {{response: string | boolean, words: string}[]} options @returns {AnswerForm} */
+function choiceForm(options) {
   const name = newId("choice");
   const inputs = options.map((_, i) => el("input", { type: "radio", name, value: i, id: `${name}-${i}` }));
   const rows = options.map(({ words }, i) =>
     el("div", { class: "option" }, /** @type {HTMLElement} */ (inputs[i]), el("label", { for: `${name}-${i}` }, words)));
-  const fields = el("fieldset", { "aria-describedby": describedBy }, el("legend", {}, t("page-choose")), ...rows);
+  const fields = el("fieldset", {}, el("legend", {}, t("page-choose")), ...rows);
   const first = /** @type {HTMLElement} */ (inputs[0]);
   return {
     fields,
@@ -56,8 +56,8 @@ function choiceForm(options, describedBy) {
 }
 
 /** @param {string} describedBy @returns {AnswerForm} */
-function numberForm(describedBy) {
-  const input = el("input", { type: "text", inputmode: "decimal", autocomplete: "off", "aria-describedby": describedBy });
+function numberForm() {
+  const input = el("input", { type: "text", inputmode: "decimal", autocomplete: "off" });
   return {
     fields: labelled(t("page-your-number"), input),
     first: input,
@@ -70,9 +70,9 @@ function numberForm(describedBy) {
   };
 }
 
-/** @param {string} describedBy @param {boolean} takesNumbers @returns {AnswerForm} */
-function textForm(describedBy, takesNumbers) {
-  const input = el("input", { type: "text", autocomplete: "off", maxlength: 4096, "aria-describedby": describedBy });
+/** @param {boolean} takesNumbers @returns {AnswerForm} */
+function textForm(takesNumbers) {
+  const input = el("input", { type: "text", autocomplete: "off", maxlength: 4096 });
   return {
     fields: labelled(t("page-your-answer"), input),
     first: input,

@@ -203,13 +203,13 @@ export class Transcript {
   /** @param {Entry} entry @returns {HTMLElement} */
   #section(entry) {
     const session = this.#store.sessions.get(entry.session);
-    const id = `session-${entry.session}`;
     const title = session?.title ? t("agent-says", { agent: session.agent, text: session.title }) : (session?.agent ?? entry.session);
-    const heading = el("h3", { id, ...languageAttributes(session?.lang ?? "") }, title);
+    const heading = el("h3", languageAttributes(session?.lang ?? ""), title);
     const stop = session && !session.isOver
       ? el("button", { type: "button", class: "stop", click: () => this.#actions.cancel(entry.session) }, t("page-stop", { agent: session.agent }))
       : undefined;
-    return el("section", { "data-session": entry.session, "aria-labelledby": id }, heading, stop, el("ol"));
+    // Not a landmark: there may be many, and the heading leads here.
+    return el("section", { "data-session": entry.session }, heading, stop, el("ol"));
   }
 
   /** @param {Entry} entry @returns {HTMLLIElement} */

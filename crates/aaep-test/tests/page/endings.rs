@@ -58,7 +58,8 @@ async fn question_is_answered_by_another_subscriber(kind: BrowserKind) {
         "capabilities": {"supports_confirmation_reply": true}});
     let accepted = post(address, "/aaep/v1/subscriptions", &request).await.1;
     let session = producer.session("Tidying.").await.unwrap();
-    let asked = tokio::spawn(async move { session.confirm(Confirmation::new("Delete a file.", "It is gone.")).await.unwrap() });
+    let asked =
+        tokio::spawn(async move { session.confirm(Confirmation::new("Delete a file.", "It is gone.")).await.unwrap() });
     browser.until_question("Delete a file.").await;
     // Both subscriptions know the same question.
     let token = browser.text("document.querySelector('#question-list button').id.replace('answer-', '')").await;
@@ -75,7 +76,10 @@ async fn question_is_answered_by_another_subscriber(kind: BrowserKind) {
 /// Posts a message and returns the status and the body.
 pub(crate) async fn post(address: std::net::SocketAddr, path: &str, message: &Value) -> (u16, Value) {
     let body = message.to_string();
-    let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -115,7 +119,8 @@ async fn restarted_server_loses_and_doubles_nothing(kind: BrowserKind) {
     }
     emit(json!({"type": "session.completed", "session_id": "one", "summary_normal": "Counted to six."})).await;
     browser.until_heard("Done. Counted to six.").await;
-    let entries = browser.eval("[...document.querySelectorAll('#transcript-list li > p')].map((one) => one.textContent)").await;
+    let entries =
+        browser.eval("[...document.querySelectorAll('#transcript-list li > p')].map((one) => one.textContent)").await;
     let entries: Vec<String> = serde_json::from_value(entries).unwrap();
     let counted: Vec<&str> = entries
         .iter()
@@ -126,7 +131,10 @@ async fn restarted_server_loses_and_doubles_nothing(kind: BrowserKind) {
     let mut once = counted.clone();
     once.dedup();
     assert_eq!(counted, once, "{entries:?}");
-    assert!(counted.starts_with(&["One.", "Two.", "Three."]) && counted.ends_with(&["Six.", "Counted to six."]), "{entries:?}");
+    assert!(
+        counted.starts_with(&["One.", "Two.", "Three."]) && counted.ends_with(&["Six.", "Counted to six."]),
+        "{entries:?}"
+    );
     let heard = browser.heard().await;
     for text in ["Three.", "Six.", "Done. Counted to six."] {
         assert_eq!(heard.iter().filter(|one| *one == &format!("polite: {text}")).count(), 1, "{heard:?}");

@@ -14,7 +14,7 @@ fn page() -> PathBuf {
 }
 
 /// Returns the scripts and the document of the page, without the generated ones.
-pub fn sources() -> Vec<(String, String)> {
+pub(crate) fn sources() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for directory in ["", "client"] {
         for entry in fs::read_dir(page().join(directory)).unwrap() {

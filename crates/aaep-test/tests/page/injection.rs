@@ -38,9 +38,26 @@ const CORPUS: [&str; 14] = [
 
 /// Puts a text into every text field of an example, at any depth, except where the protocol has ids and names.
 fn poison(value: &mut Value, text: &str, name: &str) {
-    let fixed = ["@context", "type", "event_id", "session_id", "timestamp", "reply_token", "primary_language", "urgency", "status",
-        "risk_level", "default_decision", "output_id", "accepted_response_kinds", "content_type", "error_category",
-        "cancelled_by", "target_kind", "reversibility"];
+    let fixed = [
+        "@context",
+        "type",
+        "event_id",
+        "session_id",
+        "timestamp",
+        "reply_token",
+        "primary_language",
+        "urgency",
+        "status",
+        "risk_level",
+        "default_decision",
+        "output_id",
+        "accepted_response_kinds",
+        "content_type",
+        "error_category",
+        "cancelled_by",
+        "target_kind",
+        "reversibility",
+    ];
     match value {
         Value::String(old) if !fixed.contains(&name) => text.clone_into(old),
         Value::Array(items) => items.iter_mut().for_each(|item| poison(item, text, name)),
@@ -93,7 +110,12 @@ async fn hostile_texts_are_shown_as_text(kind: BrowserKind) {
     assert_eq!(browser.eval("window.hacked ?? null").await, Value::Null, "nothing executes");
     let elements = browser.eval("document.querySelectorAll('script, iframe, base, style, object').length").await;
     assert_eq!(elements, elements_before, "nothing breaks out");
-    assert_eq!(browser.eval("document.querySelectorAll('#dialog').length + document.querySelectorAll('[aria-live]').length").await, 3);
+    assert_eq!(
+        browser
+            .eval("document.querySelectorAll('#dialog').length + document.querySelectorAll('[aria-live]').length")
+            .await,
+        3
+    );
     assert_eq!(browser.eval("({}).hacked ?? Object.prototype.hacked ?? null").await, Value::Null);
     assert_eq!(browser.eval("getComputedStyle(document.body).display").await, "block");
     let shown = browser.text("document.getElementById('transcript-list').textContent").await;
@@ -114,14 +136,39 @@ async fn hidden_characters_are_told_in_words(kind: BrowserKind) {
     assert!(text.contains("100[direction control U+202E]001"), "{text}");
     assert!(text.contains("It is[hidden character U+200B] paid."), "{text}");
     assert!(text.contains("Warning: this text has a character that changes its order, U+202E."), "{text}");
-    assert!(text.contains("the word p\u{430}ypal has letters that only look like others: letter 2 is U+0430."), "{text}");
+    assert!(
+        text.contains("the word p\u{430}ypal has letters that only look like others: letter 2 is U+0430."),
+        "{text}"
+    );
     browser.assert_clean().await;
     // The rules are those of the validator.
-    let corpus = ["plain", "a\u{200D}b", "می\u{200C}خواهم", "ring\u{7}", "x\u{FE0F}", "❤\u{FE0F}", "1\u{FE0F}\u{20E3}",
-        "plain \u{2066}text\u{2069}", "שלום \u{2066}abc\u{2069}", "\u{1F3F4}\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}",
-        "\u{1F3F4}\u{E0067}\u{E0062}", "co\u{AD}operate", "co\u{AD}-op", "Pay \u{440}\u{430}\u{443} now", "Москва и Pay",
-        "p\u{430}ypal", "αβγ and abc", "Ωmega", "กขค\u{200B}กขค", "👩\u{200D}👩\u{200D}👧", "a\u{E0100}b", "葛\u{E0100}", "\u{FEFF}x",
-        "tab\tnew\nline", "\u{202A}a\u{202C}\u{202D}"];
+    let corpus = [
+        "plain",
+        "a\u{200D}b",
+        "می\u{200C}خواهم",
+        "ring\u{7}",
+        "x\u{FE0F}",
+        "❤\u{FE0F}",
+        "1\u{FE0F}\u{20E3}",
+        "plain \u{2066}text\u{2069}",
+        "שלום \u{2066}abc\u{2069}",
+        "\u{1F3F4}\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}",
+        "\u{1F3F4}\u{E0067}\u{E0062}",
+        "co\u{AD}operate",
+        "co\u{AD}-op",
+        "Pay \u{440}\u{430}\u{443} now",
+        "Москва и Pay",
+        "p\u{430}ypal",
+        "αβγ and abc",
+        "Ωmega",
+        "กขค\u{200B}กขค",
+        "👩\u{200D}👩\u{200D}👧",
+        "a\u{E0100}b",
+        "葛\u{E0100}",
+        "\u{FEFF}x",
+        "tab\tnew\nline",
+        "\u{202A}a\u{202C}\u{202D}",
+    ];
     for text in corpus {
         let found = browser
             .eval(&format!("import('/page/deception.js').then(({{ findDeception, expose }}) => [findDeception({0}, 'en')?.kind ?? null, expose({0})])", json!(text)))
@@ -146,7 +193,10 @@ async fn invalid_events_do_no_harm(kind: BrowserKind) {
         ("progress.updated", json!({"progress": "much"})),
         ("output.streaming", json!({"chunk": null, "complete": "yes"})),
         ("awaiting.confirmation", json!({"reply_token": 9, "timeout_seconds": "x", "extra_context": "y"})),
-        ("awaiting.clarification", json!({"reply_token": "rpl_2", "timeout_seconds": -5, "choices": [{"label": "a", "value": "b"}, {}]})),
+        (
+            "awaiting.clarification",
+            json!({"reply_token": "rpl_2", "timeout_seconds": -5, "choices": [{"label": "a", "value": "b"}, {}]}),
+        ),
         ("state.changed", json!({"extensions": {"consent": 5}})),
         ("handoff.requested", json!({"target_kind": 1, "reason": {}})),
     ];

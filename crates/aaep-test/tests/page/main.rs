@@ -1,14 +1,20 @@
 //! The web page, in real browsers.
 #![cfg(unix)]
 
+mod accessibility;
 mod bidi;
 mod browser;
 mod endings;
 mod generated;
 mod injection;
 mod load;
+mod localization;
+mod npm;
 mod producer;
 mod questions;
+mod scripts;
+mod serving;
+mod sign_in;
 
 use browser::BrowserKind;
 

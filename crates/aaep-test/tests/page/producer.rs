@@ -126,7 +126,8 @@ async fn subscribe(body: String) -> Response {
     let request: Value = serde_json::from_str(&body).unwrap();
     let accepted = json!({"type": "subscription.accepted", "subscription_id": "sub_1", "aaep_version": "1.0.0",
         "producer": {"agent_id": "helper", "agent_name": "Helper"}, "honored_capabilities": request["capabilities"]});
-    let headers = [(header::CONTENT_TYPE, "application/json"), (header::LOCATION, "/aaep/v1/events?subscription_id=sub_1")];
+    let headers =
+        [(header::CONTENT_TYPE, "application/json"), (header::LOCATION, "/aaep/v1/events?subscription_id=sub_1")];
     (StatusCode::CREATED, headers, accepted.to_string()).into_response()
 }
 
@@ -136,7 +137,8 @@ async fn stream(State(served): State<Arc<Served>>) -> Response {
         (served.events.subscribe(), std::mem::take(&mut *waiting))
     };
     let first = std::iter::once("retry: 200\n\n".to_owned()).chain(waiting);
-    let more = futures_util::stream::unfold(receiver, async |mut receiver| Some((receiver.recv().await.ok()?, receiver)));
+    let more =
+        futures_util::stream::unfold(receiver, async |mut receiver| Some((receiver.recv().await.ok()?, receiver)));
     let bytes = futures_util::stream::iter(first).chain(more).map(|text| Ok::<_, std::io::Error>(Bytes::from(text)));
     ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(bytes)).into_response()
 }
