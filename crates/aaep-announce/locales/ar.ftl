@@ -341,3 +341,166 @@ ui-voice-gone = فُقد الصوت: { $why }.
 ui-voice-back = عاد الصوت.
 ui-no-braille = لا يوجد عارض برايل: { $why }.
 ui-braille-lost = فُقد عارض برايل.
+
+## Phrases of the web page
+
+page-title = تابع وكلاءك
+page-connecting = جارٍ الاتصال.
+page-connected = متصل بـ { $agent }.
+page-refused = غير متصل. { $why }
+page-closed = أُغلق الاتصال.
+page-sign-in = تسجيل الدخول
+page-token = الرمز
+page-token-hint = يحتاج هذا الخادم إلى رمز. يبقى الرمز في هذه الصفحة ويزول عند إغلاقها.
+page-questions = أسئلة
+page-answer-question = أجب عن السؤال { $number }
+page-asks = { $agent } يسأل
+page-yes = نعم، افعل ذلك
+page-no = لا، لا تفعل ذلك
+page-sure = هل أنت متأكد؟
+page-back = رجوع
+page-yes-for-good = نعم، نهائيا
+page-repeat = كرر
+page-time-left = الوقت المتبقي
+page-more-time = وقت أطول
+page-later = لاحقا
+page-later-said = لم يُرسل شيء. ما زال السؤال ينتظر في قائمة الأسئلة.
+page-send = أرسل
+page-your-answer = إجابتك
+page-your-number = رقمك
+page-choose = اختر واحدا
+page-nothing-chosen = اختر إجابة أولا.
+page-nothing-typed = اكتب إجابة أولا.
+page-option-yes = نعم
+page-option-no = لا
+page-not-sent = لم يُرسل شيء. { $why }
+page-another-question =
+    { $count ->
+        [one] سؤال آخر ينتظر.
+       *[other] سؤال آخر ينتظر. عدد الأسئلة الآن { $count }.
+    }
+page-over-session = انتهى السؤال لأن جلسته انتهت.
+page-over-connection = انتهى السؤال لأن الاتصال انقطع.
+page-views = طرق العرض
+page-transcript = السجل
+page-tab-captions = التسميات التوضيحية
+page-tab-inspector = الفاحص
+page-tab-operator = المشغل
+page-tab-settings = الإعدادات
+page-tab-demo = عرض توضيحي
+page-scenes = المشاهد
+page-scenes-hint = ابدأ مشهدا واسمع ما يفعله الوكيل وما يسأله.
+page-start-scene = ابدأ { $name }
+page-scene-starts = يبدأ { $name }.
+page-show = عرض
+page-kind-all = كل شيء
+page-kind-questions = الأسئلة
+page-kind-text = النص
+page-kind-tools = الأدوات
+page-kind-results = النتائج والإخفاقات
+page-kind-states = الحالات والتقدم
+page-search = بحث
+page-found =
+    { $count ->
+        [zero] لم يوجد أي إدخال.
+        [one] وُجد إدخال واحد.
+        [two] وُجد إدخالان.
+        [few] وُجدت { $count } إدخالات.
+       *[other] وُجد { $count } إدخالا.
+    }
+page-next-unread = التالي غير المقروء
+page-no-unread = لا يوجد غير مقروء.
+page-export = تصدير كنص
+page-earlier = عرض الأقدم
+page-newer = عرض الأحدث
+page-newest = عرض آخر الأحداث
+page-empty = لم يحدث شيء بعد.
+page-removed =
+    { $count ->
+        [one] أُزيل إدخال أقدم لتوفير الذاكرة.
+       *[other] أُزيل { $count } من الإدخالات الأقدم لتوفير الذاكرة.
+    }
+page-keys = في السجل، تنقلك مفاتيح الأسهم من إدخال إلى إدخال، وPage Up وPage Down من جلسة إلى جلسة، وK إلى الإدخال التالي من النوع نفسه، وU إلى التالي غير المقروء.
+page-stop = اطلب من { $agent } التوقف
+page-name-session = جلسة
+page-name-state = حالة
+page-name-tool = أداة
+page-name-progress = تقدم
+page-name-text = نص
+page-name-question = سؤال
+page-name-handoff = تسليم
+page-name-result = نتيجة
+page-name-failure = إخفاق
+page-name-other = حدث
+page-caption-size = حجم النص
+page-captions-empty = تظهر التسميات هنا.
+page-terms = الشروط
+page-term = الشرط
+page-requested = المطلوب
+page-honored = الممنوح
+page-change-terms = غيّر الشروط
+page-terms-changed = تغيرت الشروط.
+page-events = الأحداث
+page-received =
+    { $count ->
+        [one] استُلم حدث واحد.
+        [two] استُلم حدثان.
+        [few] استُلمت { $count } أحداث.
+       *[other] استُلم { $count } حدثا.
+    }
+page-capture = احفظ كملف
+page-clear = امسح
+page-no-findings = يطابق المخطط.
+page-findings =
+    { $count ->
+        [one] ملاحظة واحدة.
+        [two] ملاحظتان.
+        [few] { $count } ملاحظات.
+       *[other] { $count } ملاحظة.
+    }
+page-latency = استُلم بعد { $millis } ملي ثانية من إصداره.
+page-subscriptions = الاشتراكات
+page-subscription = الاشتراك
+page-user = المستخدم
+page-delivered = المسلَّم
+page-held = المحجوز
+page-coalesced = المدمج
+page-queued = في الانتظار
+page-none = لا يوجد.
+page-open-questions = أسئلة مفتوحة
+page-asked = وقت السؤال
+page-decisions = قرارات حديثة
+page-decided = وقت القرار
+page-resolution = النتيجة
+page-plot = أحداث في الثانية خلال آخر دقيقتين
+page-time = الوقت
+page-rate = أحداث في الثانية
+page-forbidden = رمزك لا يسمح بهذا العرض. يحتاج إلى الدور admin.
+page-no-numbers = لا يمكن قراءة الأرقام حاليا.
+page-verbosity = التفصيل
+page-terse = قصير
+page-normal = عادي
+page-detailed = كل التفاصيل
+page-load = كم في المرة الواحدة
+page-load-hint = مع القليل، تسمع الأسئلة والإخفاقات والنتائج فقط.
+page-low = قليل
+page-medium = متوسط
+page-high = كثير
+page-pace = كلمات في الدقيقة
+page-languages = اللغات
+page-languages-hint = الأفضل أولا، مثل: ar, en. تتغير الصفحة نفسها عند تحميلها من جديد.
+page-time-to-answer = وقت الإجابة
+page-time-factor =
+    { $factor ->
+        [1] كما يطلب الوكيل
+       *[other] { $factor } أضعاف
+    }
+page-time-hint = يسري ابتداء من السؤال التالي.
+page-announcing = إعلانات لقارئ الشاشة
+page-announcing-hint = إذا لم تسمع شيئا فاختر المناطق الحية.
+page-automatic = تلقائي
+page-live-region = المناطق الحية
+page-off = متوقف
+page-announced = ما يُعلن
+page-voice = تحدث بصوت المتصفح، لمن ليس لديه قارئ شاشة
+page-sounds = الأصوات

@@ -323,3 +323,159 @@ ui-voice-gone = Die Stimme ist weg: { $why }.
 ui-voice-back = Die Stimme ist zurück.
 ui-no-braille = Es gibt keine Braillezeile: { $why }.
 ui-braille-lost = Die Braillezeile ist weg.
+
+## Phrases of the web page
+
+page-title = Deinen Agenten folgen
+page-connecting = Verbindung wird hergestellt.
+page-connected = Verbunden mit { $agent }.
+page-refused = Nicht verbunden. { $why }
+page-closed = Die Verbindung ist beendet.
+page-sign-in = Anmelden
+page-token = Token
+page-token-hint = Dieser Server braucht ein Token. Es bleibt in dieser Seite und ist weg, wenn du sie schließt.
+page-questions = Fragen
+page-answer-question = Frage { $number } beantworten
+page-asks = { $agent } fragt
+page-yes = Ja, tu es
+page-no = Nein, tu es nicht
+page-sure = Bist du sicher?
+page-back = Zurück
+page-yes-for-good = Ja, endgültig
+page-repeat = Wiederholen
+page-time-left = Verbleibende Zeit
+page-more-time = Mehr Zeit
+page-later = Später
+page-later-said = Nichts wurde gesendet. Die Frage wartet noch, in der Liste der Fragen.
+page-send = Senden
+page-your-answer = Deine Antwort
+page-your-number = Deine Zahl
+page-choose = Wähle aus
+page-nothing-chosen = Wähle zuerst eine Antwort.
+page-nothing-typed = Gib zuerst eine Antwort ein.
+page-option-yes = Ja
+page-option-no = Nein
+page-not-sent = Nichts wurde gesendet. { $why }
+page-another-question =
+    { $count ->
+        [one] Noch eine Frage wartet.
+       *[other] Noch eine Frage wartet. Jetzt sind es { $count }.
+    }
+page-over-session = Die Frage ist vorbei, weil ihre Sitzung zu Ende ist.
+page-over-connection = Die Frage ist vorbei, weil die Verbindung verloren ging.
+page-views = Ansichten
+page-transcript = Protokoll
+page-tab-captions = Untertitel
+page-tab-inspector = Inspektor
+page-tab-operator = Betrieb
+page-tab-settings = Einstellungen
+page-tab-demo = Vorführung
+page-scenes = Szenen
+page-scenes-hint = Starte eine Szene und höre, was ein Agent tut und fragt.
+page-start-scene = { $name } starten
+page-scene-starts = { $name } beginnt.
+page-show = Anzeigen
+page-kind-all = Alles
+page-kind-questions = Fragen
+page-kind-text = Text
+page-kind-tools = Werkzeuge
+page-kind-results = Ergebnisse und Fehler
+page-kind-states = Zustände und Fortschritt
+page-search = Suchen
+page-found =
+    { $count ->
+        [one] 1 Eintrag gefunden.
+       *[other] { $count } Einträge gefunden.
+    }
+page-next-unread = Nächstes Ungelesene
+page-no-unread = Nichts ist ungelesen.
+page-export = Als Text exportieren
+page-earlier = Frühere anzeigen
+page-newer = Spätere anzeigen
+page-newest = Neueste anzeigen
+page-empty = Es ist noch nichts geschehen.
+page-removed =
+    { $count ->
+        [one] 1 früherer Eintrag wurde entfernt, um Speicher zu sparen.
+       *[other] { $count } frühere Einträge wurden entfernt, um Speicher zu sparen.
+    }
+page-keys = Im Protokoll gehen die Pfeiltasten von Eintrag zu Eintrag, Bild auf und Bild ab von Sitzung zu Sitzung, K zum nächsten Eintrag gleicher Art, U zum nächsten ungelesenen.
+page-stop = { $agent } bitten aufzuhören
+page-name-session = Sitzung
+page-name-state = Zustand
+page-name-tool = Werkzeug
+page-name-progress = Fortschritt
+page-name-text = Text
+page-name-question = Frage
+page-name-handoff = Übergabe
+page-name-result = Ergebnis
+page-name-failure = Fehler
+page-name-other = Ereignis
+page-caption-size = Textgröße
+page-captions-empty = Hier erscheinen Untertitel.
+page-terms = Bedingungen
+page-term = Bedingung
+page-requested = Gewünscht
+page-honored = Gewährt
+page-change-terms = Bedingungen ändern
+page-terms-changed = Die Bedingungen haben sich geändert.
+page-events = Ereignisse
+page-received =
+    { $count ->
+        [one] 1 Ereignis empfangen.
+       *[other] { $count } Ereignisse empfangen.
+    }
+page-capture = Als Datei speichern
+page-clear = Leeren
+page-no-findings = Entspricht dem Schema.
+page-findings =
+    { $count ->
+        [one] 1 Befund.
+       *[other] { $count } Befunde.
+    }
+page-latency = { $millis } Millisekunden nach dem Absenden empfangen.
+page-subscriptions = Abonnements
+page-subscription = Abonnement
+page-user = Nutzer
+page-delivered = Zugestellt
+page-held = Zurückgehalten
+page-coalesced = Zusammengefasst
+page-queued = In der Warteschlange
+page-none = Keine.
+page-open-questions = Offene Fragen
+page-asked = Gefragt
+page-decisions = Letzte Entscheidungen
+page-decided = Entschieden
+page-resolution = Ausgang
+page-plot = Ereignisse pro Sekunde in den letzten zwei Minuten
+page-time = Zeit
+page-rate = Ereignisse pro Sekunde
+page-forbidden = Dein Token erlaubt diese Ansicht nicht. Sie braucht die Rolle admin.
+page-no-numbers = Die Zahlen sind im Moment nicht lesbar.
+page-verbosity = Ausführlichkeit
+page-terse = Kurz
+page-normal = Normal
+page-detailed = Alle Einzelheiten
+page-load = Wie viel auf einmal
+page-load-hint = Bei wenig hörst du nur Fragen, Fehler und Ergebnisse.
+page-low = Wenig
+page-medium = Mittel
+page-high = Viel
+page-pace = Wörter pro Minute
+page-languages = Sprachen
+page-languages-hint = Die beste zuerst, zum Beispiel: de, en. Die Seite selbst ändert sich beim nächsten Laden.
+page-time-to-answer = Zeit zum Antworten
+page-time-factor =
+    { $factor ->
+        [1] Wie der Agent es vorgibt
+       *[other] { $factor } mal so lang
+    }
+page-time-hint = Es gilt ab der nächsten Frage.
+page-announcing = Ansagen für den Bildschirmleser
+page-announcing-hint = Wenn du nichts hörst, wähle Live-Regionen.
+page-automatic = Automatisch
+page-live-region = Live-Regionen
+page-off = Aus
+page-announced = Was angesagt wird
+page-voice = Mit der Stimme des Browsers sprechen, für alle ohne Bildschirmleser
+page-sounds = Töne

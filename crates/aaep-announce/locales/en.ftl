@@ -348,3 +348,159 @@ ui-voice-gone = The voice is gone: { $why }.
 ui-voice-back = The voice is back.
 ui-no-braille = There is no braille display: { $why }.
 ui-braille-lost = The braille display is gone.
+
+## Phrases of the web page
+
+page-title = Follow your agents
+page-connecting = Connecting.
+page-connected = Connected to { $agent }.
+page-refused = Not connected. { $why }
+page-closed = The connection is closed.
+page-sign-in = Sign in
+page-token = Token
+page-token-hint = This server needs a token. It stays in this page and is gone when you close it.
+page-questions = Questions
+page-answer-question = Answer question { $number }
+page-asks = { $agent } asks
+page-yes = Yes, do it
+page-no = No, do not do it
+page-sure = Are you sure?
+page-back = Go back
+page-yes-for-good = Yes, for good
+page-repeat = Repeat
+page-time-left = Time left
+page-more-time = More time
+page-later = Later
+page-later-said = Nothing was sent. The question still waits, in the list of questions.
+page-send = Send
+page-your-answer = Your answer
+page-your-number = Your number
+page-choose = Choose one
+page-nothing-chosen = Choose an answer first.
+page-nothing-typed = Type an answer first.
+page-option-yes = Yes
+page-option-no = No
+page-not-sent = Nothing was sent. { $why }
+page-another-question =
+    { $count ->
+        [one] Another question waits.
+       *[other] Another question waits. There are { $count } now.
+    }
+page-over-session = The question is over, because its session ended.
+page-over-connection = The question is over, because the connection was lost.
+page-views = Views
+page-transcript = Transcript
+page-tab-captions = Captions
+page-tab-inspector = Inspector
+page-tab-operator = Operator
+page-tab-settings = Settings
+page-tab-demo = Demo
+page-scenes = Scenes
+page-scenes-hint = Start a scene, and hear what an agent does and asks.
+page-start-scene = Start { $name }
+page-scene-starts = { $name } starts.
+page-show = Show
+page-kind-all = Everything
+page-kind-questions = Questions
+page-kind-text = Text
+page-kind-tools = Tools
+page-kind-results = Results and failures
+page-kind-states = States and progress
+page-search = Search
+page-found =
+    { $count ->
+        [one] 1 entry found.
+       *[other] { $count } entries found.
+    }
+page-next-unread = Next unread
+page-no-unread = Nothing is unread.
+page-export = Export as text
+page-earlier = Show earlier
+page-newer = Show later
+page-newest = Show newest
+page-empty = Nothing has happened yet.
+page-removed =
+    { $count ->
+        [one] 1 earlier entry was removed, to save memory.
+       *[other] { $count } earlier entries were removed, to save memory.
+    }
+page-keys = In the transcript, the arrow keys go from entry to entry, Page Up and Page Down from session to session, K to the next entry of the same kind, U to the next unread one.
+page-stop = Ask { $agent } to stop
+page-name-session = Session
+page-name-state = State
+page-name-tool = Tool
+page-name-progress = Progress
+page-name-text = Text
+page-name-question = Question
+page-name-handoff = Handover
+page-name-result = Result
+page-name-failure = Failure
+page-name-other = Event
+page-caption-size = Text size
+page-captions-empty = Captions appear here.
+page-terms = Terms
+page-term = Term
+page-requested = Requested
+page-honored = Honored
+page-change-terms = Change the terms
+page-terms-changed = The terms have changed.
+page-events = Events
+page-received =
+    { $count ->
+        [one] 1 event received.
+       *[other] { $count } events received.
+    }
+page-capture = Save as a file
+page-clear = Clear
+page-no-findings = It fits the schema.
+page-findings =
+    { $count ->
+        [one] 1 finding.
+       *[other] { $count } findings.
+    }
+page-latency = Received { $millis } milliseconds after it was emitted.
+page-subscriptions = Subscriptions
+page-subscription = Subscription
+page-user = User
+page-delivered = Delivered
+page-held = Held back
+page-coalesced = Joined
+page-queued = Queued
+page-none = None.
+page-open-questions = Open questions
+page-asked = Asked
+page-decisions = Recent decisions
+page-decided = Decided
+page-resolution = Resolution
+page-plot = Events per second over the last two minutes
+page-time = Time
+page-rate = Events per second
+page-forbidden = Your token does not permit this view. It needs the role admin.
+page-no-numbers = The numbers cannot be read at the moment.
+page-verbosity = Words
+page-terse = Short
+page-normal = Normal
+page-detailed = All details
+page-load = How much at once
+page-load-hint = With little, you hear only questions, failures and results.
+page-low = Little
+page-medium = Medium
+page-high = Much
+page-pace = Words per minute
+page-languages = Languages
+page-languages-hint = The best first, such as: de, en. The page itself changes when you load it again.
+page-time-to-answer = Time to answer
+page-time-factor =
+    { $factor ->
+        [1] As the agent asks
+       *[other] { $factor } times as long
+    }
+page-time-hint = It counts from the next question on.
+page-announcing = Announcements to the screen reader
+page-announcing-hint = If you hear nothing, choose live regions.
+page-automatic = Automatic
+page-live-region = Live regions
+page-off = Off
+page-announced = What is announced
+page-voice = Speak with the voice of the browser, for those without a screen reader
+page-sounds = Sounds

@@ -323,3 +323,159 @@ ui-voice-gone = La voz se perdió: { $why }.
 ui-voice-back = La voz volvió.
 ui-no-braille = No hay línea braille: { $why }.
 ui-braille-lost = La línea braille se perdió.
+
+## Phrases of the web page
+
+page-title = Sigue a tus agentes
+page-connecting = Conectando.
+page-connected = Conectado con { $agent }.
+page-refused = Sin conexión. { $why }
+page-closed = La conexión está cerrada.
+page-sign-in = Iniciar sesión
+page-token = Token
+page-token-hint = Este servidor necesita un token. Se queda en esta página y desaparece al cerrarla.
+page-questions = Preguntas
+page-answer-question = Responder a la pregunta { $number }
+page-asks = { $agent } pregunta
+page-yes = Sí, hazlo
+page-no = No, no lo hagas
+page-sure = ¿Seguro?
+page-back = Volver
+page-yes-for-good = Sí, definitivamente
+page-repeat = Repetir
+page-time-left = Tiempo restante
+page-more-time = Más tiempo
+page-later = Más tarde
+page-later-said = No se envió nada. La pregunta sigue esperando en la lista de preguntas.
+page-send = Enviar
+page-your-answer = Tu respuesta
+page-your-number = Tu número
+page-choose = Elige una
+page-nothing-chosen = Primero elige una respuesta.
+page-nothing-typed = Primero escribe una respuesta.
+page-option-yes = Sí
+page-option-no = No
+page-not-sent = No se envió nada. { $why }
+page-another-question =
+    { $count ->
+        [one] Espera otra pregunta.
+       *[other] Espera otra pregunta. Ahora hay { $count }.
+    }
+page-over-session = La pregunta terminó, porque acabó su sesión.
+page-over-connection = La pregunta terminó, porque se perdió la conexión.
+page-views = Vistas
+page-transcript = Transcripción
+page-tab-captions = Subtítulos
+page-tab-inspector = Inspector
+page-tab-operator = Operador
+page-tab-settings = Ajustes
+page-tab-demo = Demostración
+page-scenes = Escenas
+page-scenes-hint = Inicia una escena y escucha lo que un agente hace y pregunta.
+page-start-scene = Iniciar { $name }
+page-scene-starts = { $name } empieza.
+page-show = Mostrar
+page-kind-all = Todo
+page-kind-questions = Preguntas
+page-kind-text = Texto
+page-kind-tools = Herramientas
+page-kind-results = Resultados y fallos
+page-kind-states = Estados y progreso
+page-search = Buscar
+page-found =
+    { $count ->
+        [one] 1 entrada encontrada.
+       *[other] { $count } entradas encontradas.
+    }
+page-next-unread = Siguiente sin leer
+page-no-unread = No hay nada sin leer.
+page-export = Exportar como texto
+page-earlier = Mostrar anteriores
+page-newer = Mostrar posteriores
+page-newest = Mostrar lo más reciente
+page-empty = Todavía no ha pasado nada.
+page-removed =
+    { $count ->
+        [one] Se quitó 1 entrada anterior para ahorrar memoria.
+       *[other] Se quitaron { $count } entradas anteriores para ahorrar memoria.
+    }
+page-keys = En la transcripción, las flechas van de entrada en entrada, Re Pág y Av Pág de sesión en sesión, K a la siguiente entrada del mismo tipo, U a la siguiente sin leer.
+page-stop = Pedir a { $agent } que pare
+page-name-session = Sesión
+page-name-state = Estado
+page-name-tool = Herramienta
+page-name-progress = Progreso
+page-name-text = Texto
+page-name-question = Pregunta
+page-name-handoff = Traspaso
+page-name-result = Resultado
+page-name-failure = Fallo
+page-name-other = Evento
+page-caption-size = Tamaño del texto
+page-captions-empty = Los subtítulos aparecen aquí.
+page-terms = Condiciones
+page-term = Condición
+page-requested = Pedido
+page-honored = Concedido
+page-change-terms = Cambiar las condiciones
+page-terms-changed = Las condiciones han cambiado.
+page-events = Eventos
+page-received =
+    { $count ->
+        [one] 1 evento recibido.
+       *[other] { $count } eventos recibidos.
+    }
+page-capture = Guardar como archivo
+page-clear = Vaciar
+page-no-findings = Cumple el esquema.
+page-findings =
+    { $count ->
+        [one] 1 hallazgo.
+       *[other] { $count } hallazgos.
+    }
+page-latency = Recibido { $millis } milisegundos después de emitirse.
+page-subscriptions = Suscripciones
+page-subscription = Suscripción
+page-user = Usuario
+page-delivered = Entregados
+page-held = Retenidos
+page-coalesced = Unidos
+page-queued = En cola
+page-none = Ninguno.
+page-open-questions = Preguntas abiertas
+page-asked = Preguntado
+page-decisions = Decisiones recientes
+page-decided = Decidido
+page-resolution = Resultado
+page-plot = Eventos por segundo en los últimos dos minutos
+page-time = Hora
+page-rate = Eventos por segundo
+page-forbidden = Tu token no permite esta vista. Necesita el rol admin.
+page-no-numbers = Ahora no se pueden leer los números.
+page-verbosity = Detalle
+page-terse = Breve
+page-normal = Normal
+page-detailed = Todos los detalles
+page-load = Cuánto a la vez
+page-load-hint = Con poco, solo oyes preguntas, fallos y resultados.
+page-low = Poco
+page-medium = Medio
+page-high = Mucho
+page-pace = Palabras por minuto
+page-languages = Idiomas
+page-languages-hint = Primero el mejor, por ejemplo: es, en. La página misma cambia al volver a cargarla.
+page-time-to-answer = Tiempo para responder
+page-time-factor =
+    { $factor ->
+        [1] El que da el agente
+       *[other] { $factor } veces más
+    }
+page-time-hint = Cuenta desde la próxima pregunta.
+page-announcing = Anuncios al lector de pantalla
+page-announcing-hint = Si no oyes nada, elige las regiones activas.
+page-automatic = Automático
+page-live-region = Regiones activas
+page-off = Apagado
+page-announced = Qué se anuncia
+page-voice = Hablar con la voz del navegador, para quien no usa lector de pantalla
+page-sounds = Sonidos

@@ -323,3 +323,159 @@ ui-voice-gone = La voix a disparu : { $why }.
 ui-voice-back = La voix est revenue.
 ui-no-braille = Il n’y a pas d’afficheur braille : { $why }.
 ui-braille-lost = L’afficheur braille a disparu.
+
+## Phrases of the web page
+
+page-title = Suivre vos agents
+page-connecting = Connexion en cours.
+page-connected = Connecté à { $agent }.
+page-refused = Non connecté. { $why }
+page-closed = La connexion est fermée.
+page-sign-in = Se connecter
+page-token = Jeton
+page-token-hint = Ce serveur demande un jeton. Il reste dans cette page et disparaît quand vous la fermez.
+page-questions = Questions
+page-answer-question = Répondre à la question { $number }
+page-asks = { $agent } demande
+page-yes = Oui, faites-le
+page-no = Non, ne le faites pas
+page-sure = En êtes-vous sûr ?
+page-back = Revenir
+page-yes-for-good = Oui, définitivement
+page-repeat = Répéter
+page-time-left = Temps restant
+page-more-time = Plus de temps
+page-later = Plus tard
+page-later-said = Rien n'a été envoyé. La question attend toujours, dans la liste des questions.
+page-send = Envoyer
+page-your-answer = Votre réponse
+page-your-number = Votre nombre
+page-choose = Choisissez
+page-nothing-chosen = Choisissez d'abord une réponse.
+page-nothing-typed = Écrivez d'abord une réponse.
+page-option-yes = Oui
+page-option-no = Non
+page-not-sent = Rien n'a été envoyé. { $why }
+page-another-question =
+    { $count ->
+        [one] Une autre question attend.
+       *[other] Une autre question attend. Il y en a { $count } maintenant.
+    }
+page-over-session = La question est close, car sa session est terminée.
+page-over-connection = La question est close, car la connexion a été perdue.
+page-views = Vues
+page-transcript = Transcription
+page-tab-captions = Sous-titres
+page-tab-inspector = Inspecteur
+page-tab-operator = Opérateur
+page-tab-settings = Réglages
+page-tab-demo = Démonstration
+page-scenes = Scènes
+page-scenes-hint = Lancez une scène et écoutez ce qu'un agent fait et demande.
+page-start-scene = Lancer { $name }
+page-scene-starts = { $name } commence.
+page-show = Afficher
+page-kind-all = Tout
+page-kind-questions = Questions
+page-kind-text = Texte
+page-kind-tools = Outils
+page-kind-results = Résultats et échecs
+page-kind-states = États et progression
+page-search = Rechercher
+page-found =
+    { $count ->
+        [one] { $count } entrée trouvée.
+       *[other] { $count } entrées trouvées.
+    }
+page-next-unread = Suivant non lu
+page-no-unread = Rien n'est non lu.
+page-export = Exporter en texte
+page-earlier = Afficher plus tôt
+page-newer = Afficher plus tard
+page-newest = Afficher le plus récent
+page-empty = Rien ne s'est encore passé.
+page-removed =
+    { $count ->
+        [one] { $count } entrée plus ancienne a été retirée pour économiser la mémoire.
+       *[other] { $count } entrées plus anciennes ont été retirées pour économiser la mémoire.
+    }
+page-keys = Dans la transcription, les flèches vont d'entrée en entrée, Page précédente et Page suivante de session en session, K à l'entrée suivante du même type, U à la suivante non lue.
+page-stop = Demander à { $agent } de s'arrêter
+page-name-session = Session
+page-name-state = État
+page-name-tool = Outil
+page-name-progress = Progression
+page-name-text = Texte
+page-name-question = Question
+page-name-handoff = Relais
+page-name-result = Résultat
+page-name-failure = Échec
+page-name-other = Événement
+page-caption-size = Taille du texte
+page-captions-empty = Les sous-titres apparaissent ici.
+page-terms = Conditions
+page-term = Condition
+page-requested = Demandé
+page-honored = Accordé
+page-change-terms = Changer les conditions
+page-terms-changed = Les conditions ont changé.
+page-events = Événements
+page-received =
+    { $count ->
+        [one] { $count } événement reçu.
+       *[other] { $count } événements reçus.
+    }
+page-capture = Enregistrer dans un fichier
+page-clear = Effacer
+page-no-findings = Conforme au schéma.
+page-findings =
+    { $count ->
+        [one] { $count } anomalie.
+       *[other] { $count } anomalies.
+    }
+page-latency = Reçu { $millis } millisecondes après son émission.
+page-subscriptions = Abonnements
+page-subscription = Abonnement
+page-user = Utilisateur
+page-delivered = Livrés
+page-held = Retenus
+page-coalesced = Regroupés
+page-queued = En file
+page-none = Aucun.
+page-open-questions = Questions ouvertes
+page-asked = Posée
+page-decisions = Décisions récentes
+page-decided = Décidée
+page-resolution = Issue
+page-plot = Événements par seconde sur les deux dernières minutes
+page-time = Heure
+page-rate = Événements par seconde
+page-forbidden = Votre jeton ne permet pas cette vue. Il faut le rôle admin.
+page-no-numbers = Les chiffres ne peuvent pas être lus pour le moment.
+page-verbosity = Détail
+page-terse = Court
+page-normal = Normal
+page-detailed = Tous les détails
+page-load = Combien à la fois
+page-load-hint = Avec peu, vous n'entendez que les questions, les échecs et les résultats.
+page-low = Peu
+page-medium = Moyen
+page-high = Beaucoup
+page-pace = Mots par minute
+page-languages = Langues
+page-languages-hint = La meilleure d'abord, par exemple : fr, en. La page elle-même change au prochain chargement.
+page-time-to-answer = Temps pour répondre
+page-time-factor =
+    { $factor ->
+        [1] Celui de l'agent
+       *[other] { $factor } fois plus long
+    }
+page-time-hint = Cela compte à partir de la prochaine question.
+page-announcing = Annonces au lecteur d'écran
+page-announcing-hint = Si vous n'entendez rien, choisissez les régions actives.
+page-automatic = Automatique
+page-live-region = Régions actives
+page-off = Désactivé
+page-announced = Ce qui est annoncé
+page-voice = Parler avec la voix du navigateur, sans lecteur d'écran
+page-sounds = Sons

@@ -8,6 +8,7 @@ mod attach;
 mod audit;
 mod backup;
 mod bridge;
+mod browser;
 mod capture;
 mod completions;
 mod connect_flags;

@@ -145,6 +145,7 @@ async fn serve(effective: EffectiveConfig, AgentStart { command, wait }: AgentSt
 pub(crate) async fn start_server(effective: EffectiveConfig, producer: Producer) -> Result<RunningServer, ConfigError> {
     let EffectiveConfig { config, is_listen_set } = effective;
     let port = config.listen.port();
+    let has_page = config.page;
     let needs_token = config.auth.tokens.is_some() || config.auth.jwks.is_some();
     let server = Server::new(config, producer);
     let server = if is_listen_set { server } else { server.with_free_port_if_taken() };
@@ -154,6 +155,9 @@ pub(crate) async fn start_server(effective: EffectiveConfig, producer: Producer)
     let _ = writeln!(io::stderr(), "Serving at {}{why}", server.url());
     let token = if needs_token { " --token FILE" } else { "" };
     let _ = writeln!(io::stderr(), "To listen, run this in another terminal: aaep listen {}{token}", server.url());
+    if has_page {
+        let _ = writeln!(io::stderr(), "Or open that address in a browser.");
+    }
     Ok(server)
 }
 

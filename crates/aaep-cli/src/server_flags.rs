@@ -29,6 +29,9 @@ pub(crate) struct ServerFlags {
     /// Path of the Unix socket [default: aaep/AGENT_ID.sock in XDG_RUNTIME_DIR] [env: AAEP_TRANSPORTS__UNIX_PATH]
     #[arg(long, value_name = "PATH")]
     unix_path: Option<PathBuf>,
+    /// Do not serve the web page at / [env: AAEP_PAGE=false]
+    #[arg(long)]
+    no_page: bool,
     /// TLS certificate chain (PEM) [default: no TLS] [env: AAEP_TLS__CERT]
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
@@ -152,7 +155,12 @@ impl ServerFlags {
                 layer.set_flag(flag, name, list);
             }
         }
-        for (name, flag, value) in [("transports.unix", self.no_unix, false), ("log.json", self.log_json, true)] {
+        let switches = [
+            ("transports.unix", self.no_unix, false),
+            ("page", self.no_page, false),
+            ("log.json", self.log_json, true),
+        ];
+        for (name, flag, value) in switches {
             if flag {
                 layer.set(name, value);
             }

@@ -56,6 +56,8 @@ pub struct Config {
     /// Trusted proxies that terminate TLS for the server: addresses or networks. Their forwarding headers name the client
     /// of a request. Plain HTTP is then served to them on any address.
     pub behind_proxy: Vec<ProxyNetwork>,
+    /// Whether the web page is served at `/`.
+    pub page: bool,
     /// TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsConfig>,
@@ -85,6 +87,7 @@ impl Default for Config {
             workers: None,
             local_user: aaep_keys::Identity::LOCAL.to_owned(),
             behind_proxy: Vec::new(),
+            page: true,
             tls: None,
             auth: AuthConfig::default(),
             manifest: SigningConfig::default(),

@@ -11,6 +11,7 @@
 //! | `context`, `peer`, `close` | State shared by all transports, the peer of a connection, close codes |
 //! | `connection` | The flow of a connection: handshake, read loop, write loop |
 //! | `http`, `grpc`, `ipc`, `stdio` | The transports |
+//! | `page` | The web page at `/` |
 //! | `agents` | Endpoints for agents in other processes |
 //! | `api` | The OpenAPI and AsyncAPI documents |
 //! | `auth` | Credentials, client certificates, TLS, host and origin checks |
@@ -35,6 +36,7 @@ mod http;
 pub mod ipc;
 mod listeners;
 mod metrics;
+mod page;
 mod peer;
 mod proxy;
 mod published_manifest;
@@ -48,6 +50,7 @@ pub use config::{
 pub use context::{ServerContext, Subscribed};
 pub use listeners::InheritedListeners;
 pub use metrics::Transport;
+pub use page::Scenes;
 pub use peer::Peer;
 pub use proxy::{ProxyNetwork, ProxyNetworkError};
 pub use server::{RunningServer, Server, ServerManifest};

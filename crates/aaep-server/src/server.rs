@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aaep::Producer;
+use aaep_keys::Role;
 use aaep_proto::binding::{TransportKind, path};
 use aaep_proto::message::Manifest;
 use aaep_proto::negotiate::{USERS_PREFIX, USERS_URI};
@@ -22,6 +23,7 @@ use crate::engines::{EngineFactory, Engines};
 use crate::http;
 use crate::http::listener::HttpListener;
 use crate::listeners::{BoundAddresses, ExtraListeners, InheritedListeners, listen_tcp};
+use crate::page::{self, PageSettings, Scenes};
 use crate::proxy::TrustedProxies;
 use crate::published_manifest::PublishedManifest;
 
@@ -56,6 +58,7 @@ pub struct Server {
     config: Config,
     engines: EngineSource,
     more: Router,
+    scenes: Option<Scenes>,
     agents: bool,
     fast_path: bool,
     free_port_if_taken: bool,
@@ -186,6 +189,7 @@ impl Server {
             engines,
             more: Router::new(),
             agents: false,
+            scenes: None,
             fast_path: true,
             free_port_if_taken: false,
             inherited: InheritedListeners::default(),
@@ -195,6 +199,13 @@ impl Server {
     /// Adds endpoints. The host and origin checks apply to them too.
     pub fn with(mut self, more: Router) -> Server {
         self.more = self.more.merge(more);
+        self
+    }
+
+    /// Adds scenes that the web page can start: `GET /demo/scenes` lists them, and `POST /demo/scenes/NAME` starts one.
+    /// Both need the role `reply`.
+    pub fn with_scenes(mut self, scenes: Scenes) -> Server {
+        self.scenes = Some(scenes);
         self
     }
 
@@ -225,7 +236,7 @@ impl Server {
 
     /// Opens all transports.
     pub async fn start(self) -> Result<RunningServer, ConfigError> {
-        let Server { mut config, engines, more, agents, fast_path, free_port_if_taken, mut inherited } = self;
+        let Server { mut config, engines, more, scenes, agents, fast_path, free_port_if_taken, mut inherited } = self;
         inherited.configure(&mut config)?;
         config.check()?;
         let authenticator = Arc::new(Authenticator::new(&config)?);
@@ -259,12 +270,23 @@ impl Server {
         tokio::spawn(reload_files(app.clone(), certificates.clone()));
         let mut tasks = extra.serve(&app, certificates.as_ref()).await?;
         let agents = agents.then(|| AgentRegistry::new(engines, &config, &context.admission));
+        let more = more.merge(page_router(&app, &config, scenes));
         let router = http::router(app, &config.transports, agents, more);
         let http = HttpListener { context: context.clone(), router, tls, proxies, fast_path };
         tasks.push(tokio::spawn(http.run(listener)));
         tracing::info!(%address, tls = config.tls.is_some(), "listening");
         Ok(RunningServer { address, extra_addresses, context, stop, tasks, config })
     }
+}
+
+/// Returns the endpoints of the web page, if it is served.
+fn page_router(app: &AppState, config: &Config, scenes: Option<Scenes>) -> Router {
+    if !config.page {
+        return Router::new();
+    }
+    let settings = PageSettings { needs_token: !app.authenticator.is_open(), has_scenes: scenes.is_some() };
+    let scenes = scenes.map(|scenes| http::protected(scenes.router(), app.clone(), Role::Reply));
+    page::router(settings).merge(scenes.unwrap_or_default())
 }
 
 fn bind_error(address: SocketAddr, error: &std::io::Error) -> ConfigError {

@@ -17,7 +17,7 @@ use crate::driver::{self, DriverConfig, Handle, JournalSetup, OutOfBandReply, Qu
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::session::Session;
-use crate::stats::{ProducerStats, ReplyStats, Stats};
+use crate::stats::{ProducerSnapshot, ProducerStats, ReplyStats, Stats};
 use crate::transport::Link;
 use crate::transport::Reservation;
 use crate::worker::Worker;
@@ -191,6 +191,11 @@ impl Producer {
     /// Returns the state of the producer in numbers, or `None` after it has ended.
     pub async fn stats(&self) -> Option<ProducerStats> {
         self.handle.call(|driver| driver.producer_stats()).await.ok()
+    }
+
+    /// Returns what an operator sees of the producer, or `None` after it has ended.
+    pub async fn snapshot(&self) -> Option<ProducerSnapshot> {
+        self.handle.call(|driver| driver.producer_snapshot()).await.ok()
     }
 
     /// Whether a question with this token was delivered and is not resolved. It does not wait for the producer's task, so a

@@ -1,19 +1,22 @@
 //! Counters of a producer, for metrics and for diagnosis.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 
-use aaep_proto::confirm::Resolution;
+use aaep_proto::confirm::{AuditRecord, Resolution};
 use aaep_proto::engine::{Engine, ReplyRejection};
 use aaep_proto::frame::Frame;
 use aaep_proto::id::ReplyToken;
 use aaep_proto::message::Payload;
 
-pub use aaep_proto::engine::{EngineStats, SubscriberCounts};
+pub use aaep_proto::engine::{EngineStats, QuestionSnapshot, SubscriberCounts, SubscriptionSnapshot};
 
 use crate::driver::DriverState;
 use crate::transport::LinkTx;
+
+/// Decisions that are kept for operators.
+const MAX_RECENT_DECISIONS: usize = 50;
 
 /// Counters of questions and replies, shared by the driver and the producer. Both are rare compared to events, so locks
 /// are cheap enough.
@@ -23,11 +26,25 @@ pub(crate) struct Stats {
     ignored: Mutex<BTreeMap<ReplyRejection, u64>>,
     /// Questions that were delivered to a subscription and are not resolved. The engine bounds how many there are.
     open: Mutex<BTreeSet<ReplyToken>>,
+    /// The last decisions, the newest last.
+    recent: Mutex<VecDeque<AuditRecord>>,
 }
 
 impl Stats {
     pub(crate) fn count_resolved(&self, resolution: Resolution) {
         *self.resolved.lock().unwrap_or_else(PoisonError::into_inner).entry(resolution).or_default() += 1;
+    }
+
+    pub(crate) fn note_decision(&self, record: &AuditRecord) {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.len() >= MAX_RECENT_DECISIONS {
+            recent.pop_front();
+        }
+        recent.push_back(record.clone());
+    }
+
+    pub(crate) fn recent_decisions(&self) -> Vec<AuditRecord> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
     }
 
     pub(crate) fn count_ignored(&self, rejection: ReplyRejection) {
@@ -157,7 +174,41 @@ impl AddAssign for ReplyStats {
     }
 }
 
+/// What an operator sees of a producer. Returned by [`Producer::snapshot`](crate::Producer::snapshot).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let producer = aaep::Producer::builder("gardener").build();
+/// assert!(producer.snapshot().await.expect("the producer runs").subscriptions.is_empty());
+/// # }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ProducerSnapshot {
+    /// The numbers.
+    pub stats: ProducerStats,
+    /// The subscriptions, each with how many items are queued in its link.
+    pub subscriptions: Vec<(SubscriptionSnapshot, usize)>,
+    /// The open questions.
+    pub questions: Vec<QuestionSnapshot>,
+    /// The last decisions, the newest first.
+    pub decisions: Vec<AuditRecord>,
+}
+
 impl DriverState {
+    /// Returns what an operator sees.
+    pub(crate) fn producer_snapshot(&self) -> ProducerSnapshot {
+        let queued = |subscription: &SubscriptionSnapshot| self.links.get(&subscription.key).map_or(0, LinkTx::queued);
+        let subscriptions = self.engine().subscription_snapshots().into_iter();
+        ProducerSnapshot {
+            stats: self.producer_stats(),
+            subscriptions: subscriptions.map(|subscription| (subscription.clone(), queued(&subscription))).collect(),
+            questions: self.engine().question_snapshots(),
+            decisions: self.recent_decisions(),
+        }
+    }
+
     /// Returns the current numbers.
     pub(crate) fn producer_stats(&self) -> ProducerStats {
         ProducerStats {

@@ -4,11 +4,13 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use aaep::Producer;
-use aaep_server::{Config, Layer, RunningServer, Server};
+use aaep_server::{Config, ConfigError, Layer, RunningServer, Scenes, Server};
+use tokio::sync::mpsc;
 
-use super::console;
+use super::console::{self, Console};
 use super::scenes::{self, Pace, Scene};
 use crate::CommandStatus;
+use crate::browser::open_browser;
 use crate::drain::wait_until_drained;
 use crate::listen::ListenerFlags;
 use crate::logging::start_logging;
@@ -20,11 +22,13 @@ use crate::signals::shutdown_signal;
 /// Run a scripted demo agent.
 ///
 /// Starts a server with an agent that asks before it acts. On a terminal, prints the announcements and reads your answers.
+/// The address that it prints is also a web page: open it in a browser, or use --open.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
   aaep demo
   aaep demo banking
+  aaep demo --open
   aaep demo --list")]
 pub(crate) struct DemoArgs {
     /// Scene to play [default: all]
@@ -39,6 +43,12 @@ pub(crate) struct DemoArgs {
     /// Play without pauses
     #[arg(long)]
     no_pauses: bool,
+    /// Play only the scenes that somebody starts on the web page
+    #[arg(long, conflicts_with_all = ["scene", "once"])]
+    on_request: bool,
+    /// Open the web page in a browser
+    #[arg(long, conflicts_with = "no_page")]
+    open: bool,
     /// List the scenes
     #[arg(long)]
     list: bool,
@@ -68,24 +78,33 @@ pub(crate) fn run(args: DemoArgs) -> io::Result<CommandStatus> {
         Ok(config) => config,
         Err(error) => return Ok(fail(error)),
     };
+    let page_hint = if config.page { " (open it in a browser to answer there)" } else { "" };
     start_logging(&config.log);
     runtime()?.block_on(async {
         // Before the server starts, so that a signal always shuts it down in order.
         let stop = shutdown_signal();
-        let server = match open(config).await {
+        let (starts, requested) = mpsc::channel(MAX_REQUESTED_SCENES);
+        let server = match open(config, starts).await {
             Ok(server) => server,
             Err(error) => return Ok(fail(error)),
         };
+        if args.open {
+            open_browser(&server.url());
+        }
         let pace = if args.no_pauses { Pace::NONE } else { Pace::NORMAL };
         // On a terminal, a single scene is played once.
         let once = args.once || (args.scene.is_some() && !quiet);
-        let playlist = Playlist { scenes: args.scene.map_or_else(|| Scene::ALL.to_vec(), |s| vec![s]), pace, once };
+        let scenes = args.scene.map_or_else(|| Scene::ALL.to_vec(), |s| vec![s]);
+        let playlist = Playlist { scenes: if args.on_request { Vec::new() } else { scenes }, pace, once };
+        tokio::spawn(play_requested(server.producer().clone(), requested, pace));
         let status = if quiet {
-            serve(&server, &playlist, stop).await?
+            serve(&server, page_hint, &playlist, stop).await?
         } else {
             let sessions = once.then_some(playlist.scenes.len());
+            let url = server.url();
+            let console = Console { url: &url, page_hint, flags: &args.listener, sessions };
             let play = playlist.play(server.producer());
-            match console::run(server.producer(), &server.url(), &args.listener, sessions, play, stop).await {
+            match console::run(server.producer(), console, play, stop).await {
                 Ok(result) => result?,
                 Err(mistake) => fail(mistake),
             }
@@ -107,19 +126,32 @@ fn defaults() -> Layer {
     layer
 }
 
-async fn open(config: Config) -> Result<RunningServer, aaep_server::ConfigError> {
+async fn open(config: Config, starts: mpsc::Sender<String>) -> Result<RunningServer, ConfigError> {
     let producer = Server::producer(&config);
-    Server::new(config, producer).start().await
+    let scenes = Scene::ALL.iter().map(|scene| (scene.name().to_owned(), scene.description().to_owned()));
+    Server::new(config, producer).with_scenes(Scenes::new(scenes.collect(), starts)).start().await
+}
+
+/// Plays the scenes that are started on the web page, one after another.
+async fn play_requested(producer: Producer, mut requested: mpsc::Receiver<String>, pace: Pace) {
+    while let Some(name) = requested.recv().await {
+        if let Some(scene) = Scene::find(&name)
+            && let Err(error) = scenes::play_at(scene, &producer, pace).await
+        {
+            tracing::debug!(%error, "scene ended early");
+        }
+    }
 }
 
 /// Plays for all subscribers until the stop signal, or until the scenes are over.
 async fn serve(
     server: &RunningServer,
+    page_hint: &str,
     playlist: &Playlist,
     stop: impl Future<Output = ()>,
 ) -> io::Result<CommandStatus> {
     let mut out = io::stdout();
-    writeln!(out, "Serving the demo at {}", server.url())?;
+    writeln!(out, "Serving the demo at {}{page_hint}", server.url())?;
     out.flush()?;
     tokio::select! {
         () = stop => {}
@@ -138,6 +170,9 @@ pub(super) struct Playlist {
 impl Playlist {
     /// Plays the scenes once or repeatedly. Waits while there is no subscriber.
     pub(super) async fn play(&self, producer: &Producer) {
+        if self.scenes.is_empty() {
+            return std::future::pending().await;
+        }
         loop {
             for scene in &self.scenes {
                 while producer.subscriber_counts().await.subscriptions == 0 {
@@ -154,6 +189,9 @@ impl Playlist {
         }
     }
 }
+
+/// Scenes that may wait to be played on request.
+const MAX_REQUESTED_SCENES: usize = 4;
 
 /// How often to check for a subscriber.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);

@@ -14,33 +14,41 @@ use crate::listen::{ListenerFlags, LocalProducer, OpenListener, Runner, spawn_re
 /// How long the last events may take from the producer to the announcer in this process.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 
-/// Follows the demo until it is over and everything was announced, or until the user quits. `sessions` is the number of
-/// sessions after which it is over. The outer error is a mistake in the flags.
+/// What the terminal shows, and for how long.
+pub(super) struct Console<'a> {
+    pub(super) url: &'a str,
+    /// What to say about the web page after the address. Empty if there is none.
+    pub(super) page_hint: &'a str,
+    pub(super) flags: &'a ListenerFlags,
+    /// The number of sessions after which the demo is over.
+    pub(super) sessions: Option<usize>,
+}
+
+/// Follows the demo until it is over and everything was announced, or until the user quits. The outer error is a mistake
+/// in the flags.
 pub(super) async fn run(
     producer: &Producer,
-    url: &str,
-    flags: &ListenerFlags,
-    sessions: Option<usize>,
+    console: Console<'_>,
     play: impl Future<Output = ()>,
     stop: impl Future<Output = ()>,
 ) -> Result<io::Result<CommandStatus>, String> {
-    let listener = flags.open(&[url.to_owned()], false).await?;
-    Ok(follow(producer, url, listener, sessions, play, stop).await)
+    let listener = console.flags.open(&[console.url.to_owned()], false).await?;
+    Ok(follow(producer, console, listener, play, stop).await)
 }
 
 async fn follow(
     producer: &Producer,
-    url: &str,
+    console: Console<'_>,
     listener: OpenListener,
-    sessions: Option<usize>,
     play: impl Future<Output = ()>,
     stop: impl Future<Output = ()>,
 ) -> io::Result<CommandStatus> {
+    let url = console.url;
     let OpenListener { mut listener, mut outputs, keyboard, lines } = listener;
-    outputs.print_text(&format!("Serving the demo at {url}"))?;
+    outputs.print_text(&format!("Serving the demo at {url}{}", console.page_hint))?;
     outputs.print_text(&format!("Listen from another terminal: aaep listen {url}"))?;
     outputs.print_text("Answer here with yes or no, then Enter. Type help for all commands, close to quit.")?;
-    if let Some(sessions) = sessions {
+    if let Some(sessions) = console.sessions {
         listener = listener.exit_after_sessions(sessions);
     }
     let clock = Clock::new();

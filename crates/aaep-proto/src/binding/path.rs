@@ -36,6 +36,9 @@ pub const READINESS: &str = "/readyz";
 /// The metrics of the server, in the text format of Prometheus.
 pub const METRICS: &str = "/metrics";
 
+/// The state of the server for operators, as JSON.
+pub const STATUS: &str = "/aaep/v1/status";
+
 /// Returns the path and query of the event stream of a subscription.
 ///
 /// ```

@@ -38,11 +38,13 @@ impl Delivery<'_> {
         self.stats.queued += 1;
         let now = cx.now.moment;
         let had_waiting = to.outbox().waiting() > 0;
+        let before = self.stats.delivered;
         let (out, stats) = (&mut *self.out, &mut *self.stats);
         to.outbox_mut().push(frame, now, &mut |release| {
             stats.delivered += 1;
             out.push(EngineEffect::Event(key, coalesced.frame_of(cx, release)));
         });
+        to.count(1, self.stats.delivered - before);
         // Without anything that waits, no timer is set: the usual case need not look for one.
         if had_waiting || to.outbox().waiting() > 0 {
             self.timers.set_or_stop(Timer::Outbox(key), to.outbox().ready_at(now));
@@ -60,11 +62,13 @@ impl Delivery<'_> {
         coalesced: &mut CoalescedFrames,
     ) {
         let now = cx.now.moment;
+        let before = self.stats.delivered;
         let (out, stats) = (&mut *self.out, &mut *self.stats);
         to.outbox_mut().pump(now, &mut |release| {
             stats.delivered += 1;
             out.push(EngineEffect::Event(key, coalesced.frame_of(cx, release)));
         });
+        to.count(0, self.stats.delivered - before);
         self.timers.set_or_stop(Timer::Outbox(key), to.outbox().ready_at(now));
         self.update_waiting(to);
     }

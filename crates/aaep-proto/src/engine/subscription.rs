@@ -87,6 +87,10 @@ pub(super) struct Subscription {
     recorded_waiting: bool,
     /// Bytes of waiting text that the meter counts.
     metered_text: usize,
+    /// Events that were put into its outbox.
+    accepted: u64,
+    /// Events that its outbox released.
+    delivered: u64,
     /// How many characters it has of outputs of which it has more than its group.
     known_chars: BTreeMap<OutputId, u64>,
 }
@@ -103,6 +107,8 @@ impl Subscription {
             presence: Presence::Connected,
             recorded_waiting: false,
             metered_text: 0,
+            accepted: 0,
+            delivered: 0,
             known_chars: BTreeMap::new(),
         }
     }
@@ -139,6 +145,17 @@ impl Subscription {
 
     pub(super) fn outbox_mut(&mut self) -> &mut Outbox {
         &mut self.outbox
+    }
+
+    /// Counts an event that was put into its outbox, and those that the outbox released.
+    pub(super) fn count(&mut self, accepted: u64, delivered: u64) {
+        self.accepted += accepted;
+        self.delivered += delivered;
+    }
+
+    /// Returns how many events were put into its outbox, and how many the outbox released.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.accepted, self.delivered)
     }
 
     pub(super) fn is_resumable(&self) -> bool {

@@ -33,7 +33,7 @@ pub fn openapi() -> Value {
             {"name": "subscribers", "description": "Screen readers, braille displays, captions."},
             {"name": "agents", "description": "Agents in other processes. They need the role produce."},
             {"name": "discovery", "description": "What the producer offers. No credentials are needed."},
-            {"name": "operation", "description": "Health and metrics."},
+            {"name": "operation", "description": "Health, metrics and status."},
         ],
         "paths": paths,
         "components": {"schemas": schemas(), "securitySchemes": security_schemes()},
@@ -55,6 +55,7 @@ fn schemas() -> Map<String, Value> {
     schemas.insert("agent.event".to_owned(), json!({"anyOf": any}));
     schemas.extend(events.iter().chain(&responses).map(embedded_link_message));
     schemas.insert("problem".to_owned(), problem());
+    schemas.insert("status".to_owned(), status_schema());
     schemas.insert(
         "jwks".to_owned(),
         json!({"type": "object", "required": ["keys"],
@@ -263,7 +264,39 @@ fn operation(endpoint: HttpEndpoint) -> Operation {
             let metrics = open("getMetrics", "operation", "Returns the metrics. It needs the role admin.", ok);
             Operation { errors: &[401, 429, 503], needs_credentials: true, ..metrics }
         }
+        HttpEndpoint::Status => {
+            let state = "The subscriptions, the open questions and the last decisions.";
+            let ok = response(state, &[("application/json", reference("schemas", "status"))]);
+            let summary = "Returns the state of the server for operators. It needs the role admin.";
+            let status = open("getStatus", "operation", summary, ok);
+            Operation { errors: &[401, 429, 503], needs_credentials: true, ..status }
+        }
     }
+}
+
+/// What `GET /aaep/v1/status` returns.
+fn status_schema() -> Value {
+    let count = || json!({"type": "integer", "minimum": 0});
+    let time = || json!({"type": "string", "description": "A timestamp of the protocol."});
+    let objects = |properties: Value| {
+        let required: Vec<String> = properties.as_object().into_iter().flat_map(Map::keys).cloned().collect();
+        json!({"type": "array", "items": {"type": "object", "properties": properties, "required": required}})
+    };
+    let subscriptions = objects(json!({
+        "subscription_id": text(), "principal": text(), "honored_capabilities": {"type": "object"},
+        "delivered": count(), "held": count(), "coalesced": count(), "queued": count(),
+    }));
+    let questions = objects(json!({"session_id": text(), "asked_at": time(), "shown": text()}));
+    let decisions = objects(json!({
+        "session_id": text(), "asked_at": time(), "decided_at": time(), "resolution": text(),
+        "principal": {"type": ["string", "null"]}, "shown": text(),
+    }));
+    json!({
+        "type": "object",
+        "required": ["sessions", "published", "delivered", "subscriptions", "questions", "decisions"],
+        "properties": {"sessions": count(), "published": count(), "delivered": count(),
+            "subscriptions": subscriptions, "questions": questions, "decisions": decisions},
+    })
 }
 
 /// An operation without credentials and parameters.

@@ -29,11 +29,13 @@ pub(crate) enum HttpEndpoint {
     Readiness,
     /// The metrics.
     Metrics,
+    /// Subscriptions, questions and decisions, for operators.
+    Status,
 }
 
 impl HttpEndpoint {
     /// All endpoints.
-    pub(crate) const ALL: [HttpEndpoint; 11] = [
+    pub(crate) const ALL: [HttpEndpoint; 12] = [
         HttpEndpoint::Subscriptions,
         HttpEndpoint::Events,
         HttpEndpoint::Replies,
@@ -45,6 +47,7 @@ impl HttpEndpoint {
         HttpEndpoint::Health,
         HttpEndpoint::Readiness,
         HttpEndpoint::Metrics,
+        HttpEndpoint::Status,
     ];
 
     /// Returns its path.
@@ -61,6 +64,7 @@ impl HttpEndpoint {
             HttpEndpoint::Health => path::HEALTH,
             HttpEndpoint::Readiness => path::READINESS,
             HttpEndpoint::Metrics => path::METRICS,
+            HttpEndpoint::Status => path::STATUS,
         }
     }
 
@@ -73,7 +77,8 @@ impl HttpEndpoint {
             | HttpEndpoint::Keys
             | HttpEndpoint::Health
             | HttpEndpoint::Readiness
-            | HttpEndpoint::Metrics => "GET, HEAD",
+            | HttpEndpoint::Metrics
+            | HttpEndpoint::Status => "GET, HEAD",
         }
     }
 
@@ -87,7 +92,8 @@ impl HttpEndpoint {
             | HttpEndpoint::Keys
             | HttpEndpoint::Health
             | HttpEndpoint::Readiness
-            | HttpEndpoint::Metrics => true,
+            | HttpEndpoint::Metrics
+            | HttpEndpoint::Status => true,
         }
     }
 }

@@ -16,13 +16,18 @@ mod websocket;
 
 use std::sync::Arc;
 
+use aaep_keys::Role;
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::IntoResponse;
 use axum::routing::{MethodFilter, MethodRouter, get, on, post};
 use axum::{Extension, Router};
 
 use crate::agents::{self, AgentRegistry};
 use crate::config::Transports;
 use crate::context::AppState;
+use crate::peer::Peer;
 
 pub(crate) use endpoint::HttpEndpoint;
 pub(crate) use guard::identify;
@@ -69,7 +74,21 @@ fn handlers(endpoint: HttpEndpoint) -> MethodRouter<AppState> {
         HttpEndpoint::Health => get(operations::health),
         HttpEndpoint::Readiness => get(operations::ready),
         HttpEndpoint::Metrics => get(operations::metrics),
+        HttpEndpoint::Status => get(operations::status),
     }
+}
+
+/// Returns a router that serves only peers with a role.
+pub(crate) fn protected(router: Router, app: AppState, role: Role) -> Router {
+    let check = move |State(app): State<AppState>, request: Request, next: Next| async move {
+        let (mut parts, body) = request.into_parts();
+        match Peer::from_request_parts(&mut parts, &app).await {
+            Ok(peer) if peer.may(role) => next.run(Request::from_parts(parts, body)).await,
+            Ok(_) => HttpProblem::forbidden().into_response(),
+            Err(problem) => problem.into_response(),
+        }
+    };
+    router.route_layer(axum::middleware::from_fn_with_state(app, check))
 }
 
 /// Adds the host and origin checks to a router.

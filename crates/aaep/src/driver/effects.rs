@@ -100,8 +100,14 @@ impl DriverState {
         self.extend_drain();
     }
 
+    /// Returns the last decisions, the newest first.
+    pub(crate) fn recent_decisions(&self) -> Vec<AuditRecord> {
+        self.stats.recent_decisions()
+    }
+
     fn handle_audit_record(&mut self, record: AuditRecord) {
         self.stats.count_resolved(record.resolution);
+        self.stats.note_decision(&record);
         self.stats.remove_open(&record.reply_token);
         if let Err(mpsc::error::TrySendError::Full(record)) = self.audit.try_send(record) {
             let (token, resolution): (&ReplyToken, _) = (&record.reply_token, record.resolution.as_str());
