@@ -19,6 +19,9 @@ pub(crate) struct ConnectFlags {
     /// Private key of your client certificate (PEM); needs --cert
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
+    /// User to subscribe for, if it is not yourself; the token must name them
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
     /// Allow unencrypted connections to other hosts
     #[arg(long)]
     plain: bool,
@@ -28,6 +31,10 @@ impl ConnectFlags {
     /// Adds the flags to the options of a subscriber. The error names the file that cannot be used.
     pub(crate) fn apply(&self, mut options: ConnectOptions) -> Result<ConnectOptions, String> {
         options.allow_insecure = self.plain;
+        if let Some(user) = &self.user {
+            let request = &mut options.config.request;
+            request.capabilities = std::mem::take(&mut request.capabilities).for_user(user);
+        }
         if let Some(token) = self.token()? {
             options = options.bearer(token);
         }

@@ -15,6 +15,7 @@ mod connect_flags;
 mod demo;
 mod doctor;
 mod drain;
+mod forget;
 mod hook;
 mod input;
 mod keys;
@@ -70,6 +71,7 @@ struct Cli {
 enum AaepCommand {
     Audit(audit::AuditArgs),
     Backup(backup::BackupArgs),
+    Forget(forget::ForgetArgs),
     Demo(demo::DemoArgs),
     Listen(listen::Args),
     Pending(answers::PendingArgs),
@@ -131,6 +133,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         AaepCommand::Audit(args) => audit::run(&args),
         AaepCommand::Backup(args) => backup::run(&args),
+        AaepCommand::Forget(args) => forget::run(&args),
         AaepCommand::Demo(args) => demo::run(args),
         AaepCommand::Listen(args) => listen::run(args),
         AaepCommand::Pending(args) => answers::pending(&args),

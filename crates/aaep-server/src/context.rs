@@ -6,7 +6,7 @@ use aaep::Producer;
 use aaep::id::SubscriptionId;
 use aaep::transport::{Link, Rejection, ResumePolicy};
 use aaep_keys::{Role, UserId};
-use aaep_proto::message::{ReasonCode, SubscriptionRequest};
+use aaep_proto::message::{Message, ReasonCode, SubscriptionRequest};
 use aaep_proto::negotiate::requested_user;
 use tokio::sync::watch;
 
@@ -121,6 +121,42 @@ impl ServerContext {
         }
         let link = engine.resume(id, peer.principal(), last).await?;
         Some(Subscribed { link, peer, engine })
+    }
+}
+
+/// Why a message that was posted has no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PostError {
+    /// The peer lacks the role for it.
+    Forbidden,
+    /// The engine has ended.
+    Ended,
+}
+
+impl ServerContext {
+    /// Handles a message of a peer that was received by another way than the link of its subscription. A message about a
+    /// subscription that the peer does not have does nothing. Returns the response, if there is one.
+    pub(crate) async fn post_message(&self, peer: &Peer, message: Message) -> Result<Option<Message>, PostError> {
+        let engine = match message.subscription_id() {
+            Some(id) => self.engines.find_subscription(peer, id).await,
+            None => None,
+        };
+        let peer = match &engine {
+            Some(engine) => self.engines.peer_for(peer, engine.user()),
+            None => peer.clone(),
+        };
+        // To ask an agent to stop takes the same role as to answer it.
+        let is_reply = matches!(
+            message,
+            Message::ConfirmationReply(_) | Message::ClarificationReply(_) | Message::CancellationRequest(_)
+        );
+        if !peer.may(if is_reply { Role::Reply } else { Role::Subscribe }) {
+            return Err(PostError::Forbidden);
+        }
+        let message = peer.narrow_message(message);
+        // Without a subscription of the sender, the engine of the local user takes note of the attempt.
+        let engine = engine.as_ref().unwrap_or(self.engines.local());
+        engine.handle_message(peer.principal(), message).await.map_err(|_| PostError::Ended)
     }
 }
 

@@ -30,9 +30,9 @@ impl Peer {
         Peer { identity: Arc::new(identity), transport, credentials: None, slot: None }
     }
 
-    /// Returns whether it needed no credentials.
+    /// Returns whether it needed no credentials. No credentials can have that principal.
     pub(crate) fn is_local(&self) -> bool {
-        self.credentials.is_none()
+        self.identity.principal == Identity::LOCAL
     }
 
     /// Returns the peer with the roles that it has for a user. Peers without credentials have all of them.

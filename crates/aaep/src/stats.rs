@@ -196,6 +196,18 @@ pub struct ProducerSnapshot {
     pub decisions: Vec<AuditRecord>,
 }
 
+/// Adds what there is of another producer.
+impl AddAssign for ProducerSnapshot {
+    fn add_assign(&mut self, other: ProducerSnapshot) {
+        self.stats += other.stats;
+        self.subscriptions.extend(other.subscriptions);
+        self.questions.extend(other.questions);
+        self.decisions.extend(other.decisions);
+        self.decisions.sort_by_key(|record| std::cmp::Reverse(record.decided_at));
+        self.decisions.truncate(MAX_RECENT_DECISIONS);
+    }
+}
+
 impl DriverState {
     /// Returns what an operator sees.
     pub(crate) fn producer_snapshot(&self) -> ProducerSnapshot {

@@ -189,6 +189,8 @@ struct HostedDrivers {
     deadlines: BTreeSet<(Instant, DriverId)>,
     /// Drivers that got an input since their effects were last carried out.
     changed: Vec<DriverId>,
+    /// What links were given since the worker last yielded.
+    yields: YieldBudget,
     closing: bool,
 }
 
@@ -201,12 +203,11 @@ struct HostedDriver {
 impl HostedDrivers {
     async fn run(mut self, mut inputs: Inputs) {
         let mut timer = Box::pin(tokio::time::sleep_until(Instant::now()));
-        let mut yields = YieldBudget::default();
         loop {
             // Users' replies go before whatever agents want next.
             self.handle_link_events(&mut inputs, MAX_LINK_EVENTS_PER_TURN);
-            self.flush_changed(&mut yields);
-            yields.yield_if_spent().await;
+            self.flush_changed();
+            self.yields.yield_if_spent().await;
             if self.closing && self.drivers.is_empty() {
                 return;
             }
@@ -277,6 +278,7 @@ impl HostedDrivers {
     fn with_driver(&mut self, id: DriverId, change: impl FnOnce(&mut DriverState)) {
         let Some(driver) = self.drivers.get_mut(&id) else { return };
         change(&mut driver.state);
+        self.yields.add(driver.state.take_pushed());
         if !std::mem::replace(&mut driver.is_changed, true) {
             self.changed.push(id);
         }
@@ -294,12 +296,12 @@ impl HostedDrivers {
     }
 
     /// Carries out the effects of all changed drivers, sets their deadlines and removes those that can end.
-    fn flush_changed(&mut self, yields: &mut YieldBudget) {
+    fn flush_changed(&mut self) {
         for id in std::mem::take(&mut self.changed) {
             let Some(driver) = self.drivers.get_mut(&id) else { continue };
             driver.is_changed = false;
             let deadline = driver.state.flush();
-            yields.add(driver.state.take_pushed());
+            self.yields.add(driver.state.take_pushed());
             if driver.state.is_finished() {
                 self.remove(id);
                 continue;

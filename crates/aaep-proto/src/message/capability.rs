@@ -10,7 +10,7 @@ use super::{Boundary, CognitiveLoad, Verbosity};
 use crate::json::{Json, Object};
 use crate::language::LanguageTag;
 use crate::limits;
-use crate::negotiate::{CANCELLATION_PREFIX, CANCELLATION_URI};
+use crate::negotiate::{CANCELLATION_PREFIX, CANCELLATION_URI, USERS_PREFIX};
 use crate::record::{DecodeError, FieldType, FromJson, ObjectSchema, Record, UnknownFields, record};
 
 const PATTERNS: FieldType = FieldType::List { of: &NAME_256, min: 0, max: limits::FILTER_PATTERNS, unique: true };
@@ -90,6 +90,18 @@ impl Capabilities {
         if !extensions.iter().any(|uri| uri == CANCELLATION_URI) {
             extensions.push(CANCELLATION_URI.to_owned());
         }
+        self
+    }
+
+    /// Asks for a subscription for this user instead of the subscriber's own. The credentials must permit it.
+    ///
+    /// ```
+    /// use aaep_proto::message::Capabilities;
+    /// let capabilities = Capabilities::default().for_user("ada");
+    /// assert_eq!(capabilities.extensions["users"]["user"], "ada");
+    /// ```
+    pub fn for_user(mut self, user: &str) -> Capabilities {
+        self.extensions.insert(USERS_PREFIX.to_owned(), Map::from_iter([("user".to_owned(), user.into())]));
         self
     }
 

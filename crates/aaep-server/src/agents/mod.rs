@@ -55,6 +55,26 @@ pub use pending::{PendingResponse, ResponseState};
 pub use relay::Relay;
 pub use response::{AgentError, AgentResponse, OutcomeValue};
 
+/// Handles an event of an agent with these credentials, as a request of the agent would.
+#[cfg(test)]
+pub(crate) async fn simulated_agent(
+    registry: &AgentRegistry,
+    identity: &std::sync::Arc<aaep_keys::Identity>,
+    event: &str,
+) -> ResponseState {
+    if !identity.may(aaep_keys::Role::Produce) {
+        let error = AgentError::new("These credentials are for no agent.");
+        return AgentResponse::refused(None, error.into()).into();
+    }
+    let kind = registry::ConnectionKind::PerRequest;
+    let connection = registry::AgentConnection { identity: Some(identity), name: None, user: None, kind };
+    let guard = registry.acquire(connection).expect("there are few agents");
+    let mut relay = guard.relay().lock().await;
+    let response = relay.handle_line(event.as_bytes()).await;
+    relay.flush().await;
+    response
+}
+
 pub(crate) use post::post_events;
 pub(crate) use registry::AgentRegistry;
 pub(crate) use ws::upgrade;

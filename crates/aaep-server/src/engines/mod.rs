@@ -9,6 +9,8 @@
 
 mod factory;
 mod retire;
+#[cfg(test)]
+mod simulation;
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -19,7 +21,7 @@ use std::time::Duration;
 use aaep::Producer;
 use aaep::id::{ReplyToken, SubscriptionId};
 use aaep::journal::SeenEvent;
-use aaep::stats::{ProducerStats, ReplyStats};
+use aaep::stats::{ProducerSnapshot, ProducerStats, ReplyStats};
 use aaep_keys::{Identity, Role, UserId};
 use futures_util::future::join_all;
 use tokio::sync::OnceCell;
@@ -265,6 +267,18 @@ impl Engines {
             for engine in per_user.loaded() {
                 total += engine.stats().await.unwrap_or_default();
             }
+        }
+        Some(total)
+    }
+
+    /// Returns what an operator sees of all engines together, or `None` after they have ended.
+    pub(crate) async fn snapshot(&self) -> Option<ProducerSnapshot> {
+        let mut total = self.local.snapshot().await?;
+        for engine in self.per_user.iter().flat_map(PerUser::loaded) {
+            total += engine.snapshot().await.unwrap_or_default();
+        }
+        if let Some(per_user) = &self.per_user {
+            total.stats += per_user.retired().producers;
         }
         Some(total)
     }

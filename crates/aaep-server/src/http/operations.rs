@@ -46,7 +46,7 @@ pub(super) async fn status(State(app): State<AppState>, peer: Peer) -> Result<Re
     if !peer.may(Role::Admin) {
         return Err(HttpProblem::forbidden());
     }
-    let snapshot = app.context.producer.snapshot().await.ok_or_else(HttpProblem::ended)?;
+    let snapshot = app.context.engines.snapshot().await.ok_or_else(HttpProblem::ended)?;
     let subscriptions = snapshot.subscriptions.iter().map(|(subscription, queued)| {
         json!({
             "subscription_id": subscription.id,

@@ -15,7 +15,7 @@ use super::subscriptions::json;
 use super::{HttpProblem, body};
 use crate::admission::rate::RequestPurpose;
 use crate::admission::throttle::answers_open_question;
-use crate::context::AppState;
+use crate::context::{AppState, PostError};
 use crate::peer::Peer;
 
 /// Bytes that are read of a reply whose principal is above its rate, to see whether it answers an open question.
@@ -67,27 +67,12 @@ pub(super) async fn post(
     if !peer.is_current() {
         return Err(HttpProblem::unauthenticated());
     }
-    // To ask an agent to stop takes the same role as to answer it.
-    let is_reply = matches!(
-        message,
-        Message::ConfirmationReply(_) | Message::ClarificationReply(_) | Message::CancellationRequest(_)
-    );
     let renegotiates = matches!(message, Message::SubscriptionRenegotiate(_));
-    let engine = match message.subscription_id() {
-        Some(id) => app.context.engines.find_subscription(&peer, id).await,
-        None => None,
+    let response = match app.context.post_message(&peer, message).await {
+        Ok(response) => response,
+        Err(PostError::Forbidden) => return reject_or(HttpProblem::forbidden(), renegotiates),
+        Err(PostError::Ended) => return Err(HttpProblem::ended()),
     };
-    let peer = match &engine {
-        Some(engine) => app.context.engines.peer_for(&peer, engine.user()),
-        None => peer,
-    };
-    if !peer.may(if is_reply { Role::Reply } else { Role::Subscribe }) {
-        return reject_or(HttpProblem::forbidden(), renegotiates);
-    }
-    let message = peer.narrow_message(message);
-    // Without a subscription of the sender, the engine of the local user takes note of the attempt.
-    let engine = engine.as_ref().unwrap_or(app.context.engines.local());
-    let response = engine.handle_message(peer.principal(), message).await.map_err(|_| HttpProblem::ended())?;
     Ok(match response {
         Some(response @ Message::SubscriptionAccepted(_)) => json(StatusCode::OK, &response),
         Some(response @ Message::SubscriptionRejected(_)) => json(StatusCode::UNPROCESSABLE_ENTITY, &response),
