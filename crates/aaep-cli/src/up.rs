@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use aaep_keys::{Role, StaticToken};
+use aaep_keys::{Identity, ParseUsersError, Role, StaticToken};
 
 use crate::CommandStatus;
 use crate::output::fail;
@@ -61,7 +61,9 @@ fn start() -> Result<UserServer, String> {
     aaep_local::private_directory(&directory).map_err(text)?;
     let token = StaticToken::generate().map_err(|error| format!("a new token {error}"))?;
     let tokens = directory.join("up.tokens");
-    let line = token.line(SUBJECT, &[Role::Produce, Role::Admin].into());
+    // Listeners use the local socket, so agents act for its user.
+    let users = Identity::LOCAL.parse().map_err(|error: ParseUsersError| error.to_string())?;
+    let line = token.line(SUBJECT, &[Role::Produce, Role::Admin].into(), &users);
     let mut file = private_file::options().write(true).truncate(true).open(&tokens).map_err(text)?;
     writeln!(file, "{line}").map_err(text)?;
     let log = directory.join("up.log");

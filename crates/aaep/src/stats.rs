@@ -150,7 +150,7 @@ impl AddAssign for ProducerStats {
         subscribers.can_clarify += other.subscribers.can_clarify;
         counts.sessions += other.counts.sessions;
         counts.published += other.counts.published;
-        counts.accepted += other.counts.accepted;
+        counts.queued += other.counts.queued;
         counts.delivered += other.counts.delivered;
         self.sessions += other.sessions;
         self.questions += other.questions;
