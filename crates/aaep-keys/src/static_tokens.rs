@@ -144,6 +144,11 @@ impl StaticTokens {
         if token.len() > TOKEN_BYTES { None } else { self.entries.get(&hash(token)) }
     }
 
+    /// Returns the identities of all tokens.
+    pub fn identities(&self) -> impl Iterator<Item = &Identity> {
+        self.entries.values()
+    }
+
     /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.entries.len()

@@ -265,6 +265,9 @@ impl Server {
         if authenticator.is_open() {
             tracing::info!("no credentials configured: every user of this machine may subscribe and reply");
         }
+        if engines.is_per_user() {
+            authenticator.credentials().warn_of_agents_without_users();
+        }
         let proxies = TrustedProxies::new(&config.behind_proxy);
         let app = AppState { context: context.clone(), authenticator, published, proxies: proxies.clone() };
         tokio::spawn(reload_files(app.clone(), certificates.clone()));

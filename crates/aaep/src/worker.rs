@@ -156,7 +156,7 @@ impl DriverInputs {
         let mut changed = std::pin::pin!(self.ended.changed.notified());
         loop {
             changed.as_mut().enable();
-            if self.check().is_err() || self.senders.commands.is_closed() {
+            if self.check().is_err() {
                 return;
             }
             changed.as_mut().await;
@@ -164,14 +164,23 @@ impl DriverInputs {
         }
     }
 
-    /// Marks the driver as ended.
-    pub(crate) fn set_ended(&self) {
-        self.ended.flag.store(true, Ordering::Release);
-        self.ended.changed.notify_waiters();
+    /// Returns a guard that marks the driver as ended when it is dropped.
+    pub(crate) fn end_guard(&self) -> EndGuard {
+        EndGuard(self.ended.clone())
     }
 
     fn check(&self) -> Result<(), Error> {
         if self.ended.flag.load(Ordering::Acquire) { Err(Error::Gone) } else { Ok(()) }
+    }
+}
+
+/// Marks a driver as ended when it is dropped.
+pub(crate) struct EndGuard(Arc<Ended>);
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        self.0.flag.store(true, Ordering::Release);
+        self.0.changed.notify_waiters();
     }
 }
 
@@ -320,9 +329,6 @@ impl HostedDrivers {
         let Some(mut driver) = self.drivers.remove(&id) else { return };
         driver.deadline.map(|at| self.deadlines.remove(&(at, id)));
         // In a task of its own: it waits until everything is recorded.
-        tokio::spawn(async move {
-            driver.state.close_all().await;
-            driver.state.set_ended();
-        });
+        tokio::spawn(async move { driver.state.close_all().await });
     }
 }

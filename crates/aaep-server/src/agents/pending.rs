@@ -30,7 +30,7 @@ impl ResponseState {
     }
 
     /// Replaces a pending response by its value if the question was resolved in the meantime.
-    pub(super) fn refresh(self) -> ResponseState {
+    pub(crate) fn refresh(self) -> ResponseState {
         match self {
             ResponseState::Pending(pending) => {
                 pending.get().map_or(ResponseState::Pending(pending), ResponseState::Ready)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use aaep_keys::{Identity, KeySet, StaticTokens, TokenVerifier};
+use aaep_keys::{Identity, KeySet, NamedUsers, Role, StaticTokens, TokenVerifier};
 use aaep_runtime::system_time;
 use tokio::sync::watch;
 
@@ -53,6 +53,21 @@ impl Credentials {
             changes: watch::Sender::new(0),
             verified: VerifiedTokens::default(),
         })
+    }
+
+    /// Logs tokens of agents that name no user: nobody but their own subject receives what they produce.
+    pub(crate) fn warn_of_agents_without_users(&self) {
+        let Some(tokens) = &self.tokens else { return };
+        for identity in tokens.get().identities() {
+            let is_agent = identity.may(Role::Produce) && !identity.may(Role::Subscribe);
+            if is_agent && identity.users == NamedUsers::Nobody {
+                let principal = &identity.principal;
+                tracing::warn!(
+                    principal,
+                    "this token of an agent names no users, so no user receives its sessions: add users=NAME or users=* to its line"
+                );
+            }
+        }
     }
 
     /// Returns whether no credentials are required.

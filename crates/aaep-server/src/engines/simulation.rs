@@ -78,6 +78,8 @@ struct World {
     /// Ids that somebody has seen, for those who guess.
     event_ids: Vec<String>,
     subscription_ids: Vec<SubscriptionId>,
+    /// The principal and the user of each subscription.
+    owners: BTreeMap<SubscriptionId, (String, String)>,
     count: usize,
     decided: usize,
     refused: BTreeSet<String>,
@@ -104,6 +106,7 @@ impl World {
             outcomes: Vec::new(),
             event_ids: vec!["evt_0".to_owned()],
             subscription_ids: Vec::new(),
+            owners: BTreeMap::new(),
             count: 0,
             decided: 0,
             refused: BTreeSet::new(),
@@ -146,7 +149,9 @@ impl World {
             Ok(subscribed) => {
                 assert!(identity.may_for(Role::Subscribe, &id), "{} subscribed for {user}", identity.principal);
                 assert_eq!(subscribed.engine.user(), &id);
-                self.subscription_ids.push(subscribed.link.id().clone());
+                let id = subscribed.link.id().clone();
+                self.owners.insert(id.clone(), (identity.principal.clone(), user.to_owned()));
+                self.subscription_ids.push(id);
                 self.listeners.push(Listener { subscribed, user: user.to_owned() });
             }
             Err(rejection) => {
@@ -218,11 +223,7 @@ impl World {
         let at = self.random.below(self.questions.len());
         let question = &self.questions[at];
         let user: UserId = question.user.parse().unwrap();
-        let belongs = self.listeners.iter().any(|listener| {
-            *listener.subscribed.link.id() == subscription_id
-                && listener.user == question.user
-                && listener.subscribed.peer.principal() == identity.principal
-        });
+        let belongs = self.owners[&subscription_id] == (identity.principal.clone(), question.user.clone());
         let reply = ConfirmationReply {
             reply_token: question.token.clone(),
             decision: Decision::Accept,
@@ -248,16 +249,13 @@ impl World {
         let identity = self.random.pick(&self.identities.clone()).clone();
         let id = self.random.pick(&self.subscription_ids).clone();
         let last = self.random.pick(&self.event_ids).clone();
-        let before = self.listeners.iter().position(|listener| *listener.subscribed.link.id() == id);
         let Some(subscribed) = self.context.resume(&self.peer(&identity), &id, Some(&last)).await else { return };
-        let at = before.expect("a subscription that was lost is not resumed here");
-        let listener = self.listeners.remove(at);
-        assert_eq!(
-            listener.subscribed.peer.principal(),
-            identity.principal,
-            "it is the subscription of another principal"
-        );
-        self.listeners.push(Listener { subscribed, user: listener.user });
+        let (principal, user) = self.owners[&id].clone();
+        assert_eq!(principal, identity.principal, "it is the subscription of another principal");
+        assert_eq!(subscribed.engine.user().as_str(), user);
+        // The link before is replaced.
+        self.listeners.retain(|listener| *listener.subscribed.link.id() != id);
+        self.listeners.push(Listener { subscribed, user });
     }
 
     async fn end_something(&mut self) {

@@ -40,6 +40,7 @@ impl TokenIssuer {
             issuer: "aaep".to_owned(),
             audience: "aaep".to_owned(),
             roles: [Role::Subscribe, Role::Reply, Role::Produce].into(),
+            users: aaep_keys::NamedUsers::Nobody,
             issued_at: self.issued_at,
             lifetime_seconds: 24 * 3600,
         };

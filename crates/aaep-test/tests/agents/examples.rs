@@ -131,12 +131,14 @@ async fn with_a_token(process: &AaepProcess, token: &str, more: &[&str]) -> (Opt
 #[tokio::test(flavor = "multi_thread")]
 async fn example_with_a_token_has_its_subject_as_id_or_says_so() {
     let directory = tempfile::tempdir().unwrap();
-    let token = |subject: &str, role: &str| {
+    let token = |subject: &str, role: &str, users: &[&str]| {
         let mut command = Command::new(aaep_test::aaep());
-        let output = command.args(["token", "static", "--subject", subject, "--role", role]).output().unwrap();
+        let output =
+            command.args(["token", "static", "--subject", subject, "--role", role]).args(users).output().unwrap();
         (String::from_utf8(output.stdout).unwrap().trim().to_owned(), String::from_utf8(output.stderr).unwrap())
     };
-    let ((mail, mail_line), (ada, ada_line)) = (token("mail", "produce"), token("ada", "subscribe,reply"));
+    let ((mail, mail_line), (ada, ada_line)) =
+        (token("mail", "produce", &["--users", "ada"]), token("ada", "subscribe,reply", &[]));
     let file = directory.path().join("tokens");
     std::fs::write(&file, mail_line + &ada_line).unwrap();
     std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();

@@ -39,7 +39,7 @@ use crate::driver::shutdown::Shutdown;
 use crate::journal::{Journal, MissedEvents};
 use crate::stats::Stats;
 use crate::transport::{Link, LinkTx};
-use crate::worker::{DriverInputs, Worker};
+use crate::worker::{DriverInputs, EndGuard, Worker};
 
 /// Audit records that may wait for their reader.
 const MAX_QUEUED_AUDIT_RECORDS: usize = 1024;
@@ -77,6 +77,8 @@ pub(crate) struct DriverState {
     all_keep_up: Arc<Notify>,
     /// Whether a replay waits until every subscription keeps up.
     pub(crate) replay_waits: bool,
+    /// Dropped last: whoever waits for the end of the driver may then use its journal.
+    _end: EndGuard,
 }
 
 /// A journal and the state that was recovered from it.
@@ -121,6 +123,7 @@ pub(crate) fn start(config: DriverConfig, stats: Arc<Stats>, worker: &Worker) ->
         memory_limit: MemoryLimit::new(max_queued_bytes, queue_budget),
         all_keep_up: all_keep_up.clone(),
         replay_waits: false,
+        _end: inputs.end_guard(),
     };
     if let Some(JournalSetup { journal, recovered }) = journal {
         driver.recorder = Some(Recorder::new(journal, inputs.clone()));
@@ -145,11 +148,6 @@ impl DriverState {
     /// Returns how many items were pushed to links since the last call.
     pub(crate) fn take_pushed(&mut self) -> usize {
         std::mem::take(&mut self.pushed)
-    }
-
-    /// Notifies everybody who waits for the end of the driver.
-    pub(crate) fn set_ended(&self) {
-        self.inputs.set_ended();
     }
 
     /// Returns the engine for reading.
