@@ -40,6 +40,8 @@ pub struct SessionOptions {
     pub meta: EventMeta,
     /// A name by which the side of the agent finds the session again after a restart.
     pub origin: Option<String>,
+    /// Whether the agent handles requests to cancel the session, from its first event on.
+    pub accepts_cancel: bool,
 }
 
 impl SessionOptions {
@@ -85,6 +87,7 @@ impl From<SessionStarted> for SessionOptions {
             producer: None,
             meta: EventMeta::default(),
             origin: None,
+            accepts_cancel: false,
         }
     }
 }
@@ -115,12 +118,15 @@ impl Engine {
             return Err(EngineError::TooMany("sessions"));
         }
         let id = SessionId::random(cx.entropy);
-        let SessionOptions { started, language, variants, producer, meta, origin } = options;
+        let SessionOptions { started, language, variants, producer, meta, origin, accepts_cancel } = options;
         let mut hints = meta.localization_hints.clone().unwrap_or_default();
         hints.primary_language.get_or_insert(language);
         hints.infer_direction();
         let producer = producer.unwrap_or_else(|| self.config.producer.clone());
         self.sessions.insert(SessionState::new(id.clone(), producer, hints));
+        if accepts_cancel {
+            self.accept_cancel_requests(&id)?;
+        }
         let localized = Localized { payload: started.into(), variants, meta };
         match self.publish(cx, &id, localized) {
             Ok(event) => {

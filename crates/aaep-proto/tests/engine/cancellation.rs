@@ -1,6 +1,6 @@
 //! Requests of users that an agent stops.
 
-use aaep_proto::engine::{EngineError, SubscriptionKey};
+use aaep_proto::engine::{EngineError, SessionOptions, SubscriptionKey};
 use aaep_proto::id::SessionId;
 use aaep_proto::message::Message;
 use aaep_proto::negotiate::{CANCELLATION_URI, Offer};
@@ -43,6 +43,18 @@ fn first_request_reaches_the_agent_that_accepts_it() {
     let known = harness.act(|engine, _| engine.accept_cancel_requests(&session)).unwrap();
     assert_eq!(known.as_ref(), Some(request));
     assert_eq!(harness.engine.open_sessions(), 1);
+}
+
+#[test]
+fn session_can_accept_requests_from_its_first_event_on() {
+    let mut harness = EngineHarness::new();
+    let reader = harness.join(replying_and_cancelling());
+    let mut options = SessionOptions::new("Digging.");
+    options.accepts_cancel = true;
+    let session = harness.act(|engine, cx| engine.start_session(cx, options)).unwrap();
+    request_cancel(&mut harness, reader, &session);
+    assert_eq!(refusal(&harness, reader), None);
+    assert_eq!(harness.cancel_requests.len(), 1);
 }
 
 #[test]

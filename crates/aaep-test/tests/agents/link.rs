@@ -278,8 +278,10 @@ async fn next_text<S>(socket: &mut tokio_tungstenite::WebSocketStream<S>) -> Val
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
+    // One deadline for all: pings come for as long as the connection is open.
+    let deadline = tokio::time::Instant::now() + DEADLINE;
     loop {
-        let message = tokio::time::timeout(DEADLINE, socket.next()).await.expect("a message in time");
+        let message = tokio::time::timeout_at(deadline, socket.next()).await.expect("a message in time");
         if let Message::Text(text) = message.expect("an open connection").unwrap() {
             return serde_json::from_str(&text).unwrap();
         }

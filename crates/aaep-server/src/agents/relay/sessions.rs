@@ -115,6 +115,7 @@ impl Relay {
         let options = SessionOptions::from(started).in_language(language).producer(producer);
         let mut options = options.with_variants(event.event.extra, meta);
         options.origin = self.session_origin(alias.as_deref(), Some(key));
+        options.accepts_cancel = event.accepts_cancel;
         let session_id = self.open_session(engine, alias, options).await?;
         if event.accepts_cancel {
             self.accept_cancel(&session_id).await;
