@@ -10,6 +10,7 @@ mod injection;
 mod load;
 mod localization;
 mod npm;
+mod orca;
 mod producer;
 mod questions;
 mod scripts;
