@@ -13,6 +13,7 @@ mod npm;
 mod orca;
 mod producer;
 mod questions;
+mod screenshots;
 mod scripts;
 mod serving;
 mod sign_in;
