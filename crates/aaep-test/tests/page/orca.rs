@@ -94,11 +94,9 @@ impl Desktop {
     /// Starts a program that writes where it can be found to a file descriptor. Returns that.
     fn spawn_announcing(&mut self, command: &mut Command, flag: &str) -> String {
         let (reader, writer) = std::io::pipe().unwrap();
-        let descriptor = writer.as_raw_fd();
         // The child gets a copy of the descriptor that is not closed when the program starts.
         let kept = rustix::io::dup(&writer).unwrap();
         rustix::io::fcntl_setfd(&kept, rustix::io::FdFlags::empty()).unwrap();
-        let _ = descriptor;
         match flag {
             "-displayfd" => command.args([flag, &kept.as_raw_fd().to_string()]),
             _ => command.arg(format!("{flag}={}", kept.as_raw_fd())),
@@ -159,6 +157,15 @@ fn count(said: &[String], text: &str) -> usize {
     said.iter().filter(|one| one.contains(text)).count()
 }
 
+/// Asks about something that cannot be undone.
+fn ask(producer: &FakeProducer) {
+    producer.send(
+        "awaiting.confirmation",
+        json!({"urgency": "critical", "reply_token": "rpl_1", "timeout_seconds": 600, "default_decision": "reject",
+            "action": "Pay the invoice.", "consequence": "The money is gone at once.", "risk_level": "high", "irreversible": true}),
+    );
+}
+
 async fn orca_reads_everything_once(kind: BrowserKind) {
     let desktop = Desktop::start().await;
     let producer = FakeProducer::start().await;
@@ -175,11 +182,7 @@ async fn orca_reads_everything_once(kind: BrowserKind) {
         json!({"chunk": "The invoice is for five hundred dollars.", "position": 0, "complete": true}),
     );
     desktop.until_said("The invoice is for five hundred dollars.").await;
-    producer.send(
-        "awaiting.confirmation",
-        json!({"urgency": "critical", "reply_token": "rpl_1", "timeout_seconds": 600, "default_decision": "reject",
-            "action": "Pay the invoice.", "consequence": "The money is gone at once.", "risk_level": "high", "irreversible": true}),
-    );
+    ask(&producer);
     desktop.until_said("No, do not do it").await;
     desktop.until_silent().await;
     browser.press("Tab").await;
@@ -195,7 +198,6 @@ async fn orca_reads_everything_once(kind: BrowserKind) {
     desktop.until_said("Done. The invoice is paid.").await;
     desktop.until_silent().await;
     let said = desktop.said().split_off(before);
-    println!("{said:#?}");
     for text in [
         "The invoice is for five hundred dollars.",
         "The money is gone at once.",
