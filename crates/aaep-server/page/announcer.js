@@ -1,5 +1,7 @@
 // Passes utterances to the user's screen reader, one at a time and no faster than they can be spoken.
 
+import { isChromium } from "./dom.js";
+
 /**
  * @typedef {import("./settings.js").Settings} Settings
  * @typedef {import("./utterances.js").Utterance} Utterance
@@ -125,8 +127,7 @@ export class Announcer {
  * @returns {boolean}
  */
 export function hasWorkingAriaNotify() {
-  const brands = navigator.userAgentData?.brands ?? [];
-  return typeof document.ariaNotify === "function" && brands.some(({ brand }) => brand === "Chromium");
+  return typeof document.ariaNotify === "function" && isChromium();
 }
 
 /** @param {Utterance} one @param {number} pace */

@@ -85,3 +85,8 @@ export function download(name, type, text) {
   link.remove();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
+
+/** @returns {boolean} Whether the browser is made from Chromium. Some of what it tells screen readers differs from others. */
+export function isChromium() {
+  return navigator.userAgentData?.brands.some(({ brand }) => brand === "Chromium") ?? false;
+}

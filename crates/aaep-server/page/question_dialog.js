@@ -1,6 +1,6 @@
 // The dialog of a question. Only a deliberate act answers it: not a key that was pressed as it appeared, and not Escape.
 
-import { byId, el, replaceChildren, set } from "./dom.js";
+import { byId, el, isChromium, replaceChildren, set } from "./dom.js";
 import { duration, t } from "./phrases.js";
 import { answerForm } from "./question_form.js";
 import { askedText, detailsOf, needsSecondStep, secondsLeft, titleOf, wholeQuestion } from "./question_text.js";
@@ -88,7 +88,8 @@ export class QuestionDialog {
     const details = detailsOf(prompt, settings).map(({ text, lang }) => el("p", languageAttributes(lang), text));
     replaceChildren(this.#text, el("p", { class: "asked", ...languageAttributes(asked.lang) }, asked.text), ...details);
     this.#problem.textContent = "";
-    set(this.#root, { role: prompt.kind === "confirmation" ? "alertdialog" : "dialog" });
+    // Chromium reports an alertdialog twice, as an alert and as a dialog, and screen readers read it twice.
+    set(this.#root, { role: prompt.kind === "confirmation" && !isChromium() ? "alertdialog" : "dialog" });
     document.body.classList.add("has-dialog");
     this.#actions.changed(prompt);
     if (prompt.kind === "confirmation") this.#askToConfirm(prompt);

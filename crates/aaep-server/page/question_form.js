@@ -55,7 +55,7 @@ function choiceForm(options) {
   };
 }
 
-/** @param {string} describedBy @returns {AnswerForm} */
+/** @returns {AnswerForm} */
 function numberForm() {
   const input = el("input", { type: "text", inputmode: "decimal", autocomplete: "off" });
   return {

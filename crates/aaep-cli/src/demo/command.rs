@@ -78,7 +78,7 @@ pub(crate) fn run(args: DemoArgs) -> io::Result<CommandStatus> {
         Ok(config) => config,
         Err(error) => return Ok(fail(error)),
     };
-    let page_hint = if config.page { " (open it in a browser to answer there)" } else { "" };
+    let has_page = config.page;
     start_logging(&config.log);
     runtime()?.block_on(async {
         // Before the server starts, so that a signal always shuts it down in order.
@@ -98,11 +98,11 @@ pub(crate) fn run(args: DemoArgs) -> io::Result<CommandStatus> {
         let playlist = Playlist { scenes: if args.on_request { Vec::new() } else { scenes }, pace, once };
         tokio::spawn(play_requested(server.producer().clone(), requested, pace));
         let status = if quiet {
-            serve(&server, page_hint, &playlist, stop).await?
+            serve(&server, has_page, &playlist, stop).await?
         } else {
             let sessions = once.then_some(playlist.scenes.len());
             let url = server.url();
-            let console = Console { url: &url, page_hint, flags: &args.listener, sessions };
+            let console = Console { url: &url, has_page, flags: &args.listener, sessions };
             let play = playlist.play(server.producer());
             match console::run(server.producer(), console, play, stop).await {
                 Ok(result) => result?,
@@ -146,12 +146,15 @@ async fn play_requested(producer: Producer, mut requested: mpsc::Receiver<String
 /// Plays for all subscribers until the stop signal, or until the scenes are over.
 async fn serve(
     server: &RunningServer,
-    page_hint: &str,
+    has_page: bool,
     playlist: &Playlist,
     stop: impl Future<Output = ()>,
 ) -> io::Result<CommandStatus> {
     let mut out = io::stdout();
-    writeln!(out, "Serving the demo at {}{page_hint}", server.url())?;
+    writeln!(out, "Serving the demo at {}", server.url())?;
+    if has_page {
+        writeln!(out, "{}", console::PAGE_HINT)?;
+    }
     out.flush()?;
     tokio::select! {
         () = stop => {}

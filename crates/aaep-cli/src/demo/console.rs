@@ -14,11 +14,14 @@ use crate::listen::{ListenerFlags, LocalProducer, OpenListener, Runner, spawn_re
 /// How long the last events may take from the producer to the announcer in this process.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
 
+/// What is said about the web page after the address.
+pub(super) const PAGE_HINT: &str = "Open that address in a browser to answer there.";
+
 /// What the terminal shows, and for how long.
 pub(super) struct Console<'a> {
     pub(super) url: &'a str,
-    /// What to say about the web page after the address. Empty if there is none.
-    pub(super) page_hint: &'a str,
+    /// Whether the address is that of a web page.
+    pub(super) has_page: bool,
     pub(super) flags: &'a ListenerFlags,
     /// The number of sessions after which the demo is over.
     pub(super) sessions: Option<usize>,
@@ -45,7 +48,10 @@ async fn follow(
 ) -> io::Result<CommandStatus> {
     let url = console.url;
     let OpenListener { mut listener, mut outputs, keyboard, lines } = listener;
-    outputs.print_text(&format!("Serving the demo at {url}{}", console.page_hint))?;
+    outputs.print_text(&format!("Serving the demo at {url}"))?;
+    if console.has_page {
+        outputs.print_text(PAGE_HINT)?;
+    }
     outputs.print_text(&format!("Listen from another terminal: aaep listen {url}"))?;
     outputs.print_text("Answer here with yes or no, then Enter. Type help for all commands, close to quit.")?;
     if let Some(sessions) = console.sessions {

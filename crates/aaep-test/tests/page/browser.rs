@@ -17,6 +17,9 @@ use crate::bidi::Bidi;
 static RUNNING: std::sync::LazyLock<std::sync::Arc<Semaphore>> =
     std::sync::LazyLock::new(|| std::sync::Arc::new(Semaphore::new(2)));
 
+/// How long one attempt to start a browser may take.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// The browsers under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BrowserKind {
@@ -27,12 +30,25 @@ pub(crate) enum BrowserKind {
 /// What observes a page from its first moment: what was announced, violations of its policy, errors, long tasks.
 const OBSERVER: &str = include_str!("observer.js");
 
+/// The profile of Firefox: one process for pages, English, no dialogs of its own, accessibility on.
+const FIREFOX_PREFERENCES: &str = "user_pref(\"intl.accept_languages\", \"en-US, en\");
+user_pref(\"dom.ipc.processCount\", 1);
+user_pref(\"accessibility.force_disabled\", -1);
+user_pref(\"browser.aboutwelcome.enabled\", false);
+user_pref(\"browser.preonboarding.enabled\", false);
+user_pref(\"browser.shell.checkDefaultBrowser\", false);
+user_pref(\"browser.translations.enable\", false);
+user_pref(\"datareporting.policy.dataSubmissionEnabled\", false);
+user_pref(\"termsofuse.bypassNotification\", true);
+user_pref(\"network.proxy.type\", 0);
+";
+
 /// A browser with one tab.
 pub(crate) struct Browser {
     pub(crate) kind: BrowserKind,
     pub(crate) bidi: Bidi,
     pub(crate) context: String,
-    group: Group,
+    _group: Group,
     _profile: TempDir,
     _permit: OwnedSemaphorePermit,
 }
@@ -51,47 +67,21 @@ impl Drop for Group {
 impl Browser {
     /// Starts a browser.
     pub(crate) async fn start(kind: BrowserKind) -> Browser {
-        Browser::start_with(kind, &[]).await
+        Browser::start_with(kind, None).await
     }
 
-    /// Starts a browser. `preferences` are lines of the profile of Firefox.
-    pub(crate) async fn start_with(kind: BrowserKind, preferences: &[&str]) -> Browser {
+    /// Starts a browser: without a screen, or with a desktop whose environment is given.
+    pub(crate) async fn start_with(kind: BrowserKind, desktop: Option<&[(String, String)]>) -> Browser {
         let permit = RUNNING.clone().acquire_owned().await.unwrap();
-        let profile = tempfile::tempdir().unwrap();
-        let (mut command, marker) = match kind {
-            BrowserKind::Chromium => (Command::new("chromedriver"), "successfully on port "),
-            BrowserKind::Firefox => (Command::new("firefox-esr"), "WebDriver BiDi listening on "),
-        };
-        match kind {
-            BrowserKind::Chromium => drop(command.arg("--port=0")),
-            BrowserKind::Firefox => {
-                let fixed =
-                    ["user_pref(\"intl.accept_languages\", \"en-US, en\");", "user_pref(\"dom.ipc.processCount\", 1);"];
-                let lines: Vec<&str> = fixed.iter().chain(preferences).copied().collect();
-                std::fs::write(profile.path().join("user.js"), lines.join("\n")).unwrap();
-                command.args(["--headless", "--no-remote", "--remote-debugging-port=0", "--profile"]);
-                command.arg(profile.path()).arg("about:blank");
-            }
+        // On a machine that is short of everything a start may hang; another one does not.
+        let started = (0..3).find_map(|_| launch(kind, desktop));
+        let (group, profile, address) = started.unwrap_or_else(|| panic!("{kind:?} does not start"));
+        let mut arguments =
+            vec!["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server", "--lang=en-US"];
+        match desktop {
+            None => arguments.push("--headless"),
+            Some(_) => arguments.extend(["--force-renderer-accessibility", "--ozone-platform=x11", "--test-type"]),
         }
-        for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR"] {
-            command.env(variable, profile.path());
-        }
-        command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}; run scripts/setup"));
-        let found = marked(&mut child, marker);
-        let group = Group(child);
-        let address = match kind {
-            BrowserKind::Chromium => format!("ws://127.0.0.1:{}/session", found.trim_end_matches('.')),
-            BrowserKind::Firefox => format!("{found}/session"),
-        };
-        let arguments = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--no-proxy-server",
-            "--lang=en-US",
-        ];
         let capabilities = match kind {
             BrowserKind::Chromium => json!({"goog:chromeOptions": {"args": arguments}}),
             BrowserKind::Firefox => json!({}),
@@ -102,7 +92,7 @@ impl Browser {
         let context = created["context"].as_str().unwrap().to_owned();
         bidi.call("browsingContext.activate", json!({"context": context})).await;
         bidi.call("script.addPreloadScript", json!({"functionDeclaration": OBSERVER})).await;
-        Browser { kind, bidi, context, group, _profile: profile, _permit: permit }
+        Browser { kind, bidi, context, _group: group, _profile: profile, _permit: permit }
     }
 
     /// Opens a page and waits until it has loaded.
@@ -235,11 +225,40 @@ impl Browser {
         let viewport = json!({"width": width, "height": height});
         self.bidi.call("browsingContext.setViewport", json!({"context": self.context, "viewport": viewport})).await;
     }
+}
 
-    /// The process id of the driver or the browser.
-    pub(crate) fn id(&self) -> u32 {
-        self.group.0.id()
+/// Starts a browser or its driver. Returns its processes, its profile and where it listens, or `None` if it does not say that
+/// in time.
+fn launch(kind: BrowserKind, desktop: Option<&[(String, String)]>) -> Option<(Group, TempDir, String)> {
+    let profile = tempfile::tempdir().unwrap();
+    let (mut command, marker) = match kind {
+        BrowserKind::Chromium => (Command::new("chromedriver"), "successfully on port "),
+        BrowserKind::Firefox => (Command::new("firefox-esr"), "WebDriver BiDi listening on "),
+    };
+    match kind {
+        BrowserKind::Chromium => drop(command.arg("--port=0")),
+        BrowserKind::Firefox => {
+            std::fs::write(profile.path().join("user.js"), FIREFOX_PREFERENCES).unwrap();
+            command.args(["--no-remote", "--remote-debugging-port=0", "--profile"]);
+            command.arg(profile.path()).arg("about:blank");
+            if desktop.is_none() {
+                command.arg("--headless");
+            }
+        }
     }
+    for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR"] {
+        command.env(variable, profile.path());
+    }
+    command.envs(desktop.unwrap_or_default().iter().map(|(name, value)| (name, value)));
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}; run scripts/setup"));
+    let mut group = Group(child);
+    let found = marked(&mut group.0, marker)?;
+    let address = match kind {
+        BrowserKind::Chromium => format!("ws://127.0.0.1:{}/session", found.trim_end_matches('.')),
+        BrowserKind::Firefox => format!("{found}/session"),
+    };
+    Some((group, profile, address))
 }
 
 /// What a failure shows of the page.
@@ -247,7 +266,7 @@ const STATE: &str = "({focus: document.activeElement?.outerHTML?.slice(0, 200), 
 heard: observed.heard.slice(-12), problems: observed.problems})";
 
 /// Reads the output of a child until a line has this marker, and returns what follows it. The output is read on.
-fn marked(child: &mut Child, marker: &'static str) -> String {
+fn marked(child: &mut Child, marker: &'static str) -> Option<String> {
     let (sender, receiver) = mpsc::channel();
     let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let outputs: [Box<dyn std::io::Read + Send>; 2] = [Box::new(out), Box::new(err)];
@@ -262,5 +281,5 @@ fn marked(child: &mut Child, marker: &'static str) -> String {
             }
         });
     }
-    receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("it does not say {marker}"))
+    receiver.recv_timeout(START_TIMEOUT).ok()
 }

@@ -16,6 +16,7 @@ in_both_browsers!(
     question_times_out,
     question_is_answered_by_another_subscriber,
     restarted_server_loses_and_doubles_nothing,
+    websocket_is_the_fallback,
 );
 
 /// Starts a server in this process and opens its page.
@@ -141,5 +142,28 @@ async fn restarted_server_loses_and_doubles_nothing(kind: BrowserKind) {
     }
     assert!(heard.iter().any(|one| one.contains("The connection to aaep is lost")), "{heard:?}");
     assert!(heard.iter().any(|one| one.contains("is back")), "{heard:?}");
+    browser.assert_clean().await;
+}
+
+/// A server without server-sent events: the page falls back to its WebSocket, and answers over it.
+async fn websocket_is_the_fallback(kind: BrowserKind) {
+    let mut config = Config { listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
+    (config.transports.unix, config.transports.sse) = (false, false);
+    let producer = Server::producer(&config);
+    let server = Server::new(config, producer.clone()).start().await.unwrap();
+    let mut browser = Browser::start(kind).await;
+    browser.open(&server.url()).await;
+    browser.until("document.getElementById('connection').textContent.startsWith('Connected')").await;
+    let session = producer.session("Tidying.").await.unwrap();
+    let asked = tokio::spawn(async move {
+        let outcome = session.confirm(Confirmation::new("Delete a file.", "It is gone.")).await.unwrap();
+        session.complete("Over.").await.unwrap();
+        outcome
+    });
+    browser.until_question("Delete a file.").await;
+    browser.tab_to("Yes, do it").await;
+    browser.press("Enter").await;
+    browser.until_heard("Done. Over.").await;
+    assert_eq!(asked.await.unwrap().resolution, aaep::Resolution::Accepted);
     browser.assert_clean().await;
 }

@@ -13,6 +13,9 @@ const EVENTS: usize = 10_000;
 /// The longest time that the page may not respond, in milliseconds.
 const MAX_TASK_MILLIS: f64 = 200.0;
 
+/// The memory that the page may use afterwards. 5,000 entries and 10,000 captured events are kept.
+const MAX_HEAP_BYTES: u64 = 48 << 20;
+
 async fn ten_thousand_events_stay_bounded(kind: BrowserKind) {
     let (producer, mut browser) = open_page(kind).await;
     // The gaps of a timer show long tasks in every browser.
@@ -47,5 +50,11 @@ async fn ten_thousand_events_stay_bounded(kind: BrowserKind) {
     let (task, gap) = (browser.eval("observed.longest").await, browser.eval("observed.gap ?? 0").await);
     println!("{kind:?}: longest task {task} ms, longest gap {gap} ms");
     assert!(task.as_f64().unwrap() < MAX_TASK_MILLIS, "a task took {task} ms");
+    if kind == BrowserKind::Chromium {
+        browser.devtools("HeapProfiler.collectGarbage", json!({})).await;
+        let bytes = browser.eval("performance.memory.usedJSHeapSize").await.as_u64().unwrap();
+        println!("{bytes} bytes");
+        assert!(bytes < MAX_HEAP_BYTES, "{bytes} bytes are kept");
+    }
     browser.assert_clean().await;
 }

@@ -1,5 +1,6 @@
 //! The web page, in real browsers.
 #![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
 mod accessibility;
 mod bidi;
@@ -10,11 +11,14 @@ mod injection;
 mod load;
 mod localization;
 mod npm;
+mod orca;
 mod producer;
 mod questions;
+mod screenshots;
 mod scripts;
 mod serving;
 mod sign_in;
+mod views;
 
 use browser::BrowserKind;
 

@@ -6,7 +6,11 @@
   addEventListener("error", (event) => observed.problems.push(`error: ${event.message}`));
   addEventListener("unhandledrejection", (event) => observed.problems.push(`rejection: ${event.reason}`));
   if (typeof document.ariaNotify === "function") {
-    document.ariaNotify = (text, options) => observed.heard.push(`${options?.priority === "high" ? "assertive" : "polite"}: ${text}`);
+    const notify = document.ariaNotify.bind(document);
+    document.ariaNotify = (text, options) => {
+      observed.heard.push(`${options?.priority === "high" ? "assertive" : "polite"}: ${text}`);
+      notify(text, options);
+    };
   }
   document.addEventListener("DOMContentLoaded", () => {
     for (const region of document.querySelectorAll("[aria-live]")) {

@@ -1,6 +1,11 @@
 //! How the page is served: its headers, its caching, and whether it is served at all.
 
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
 use aaep_server::{Config, RunningServer, Server};
+use aaep_test::{Serving, aaep, until};
 use hyper::header::HeaderMap;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -14,8 +19,12 @@ async fn start(page: bool) -> RunningServer {
 
 /// Sends a request without a body. Returns the status, the headers in small letters, and the body.
 async fn request(server: &RunningServer, method: &str, path: &str, header: &str) -> (u16, HeaderMap, Vec<u8>) {
-    let mut stream = TcpStream::connect(server.address()).await.unwrap();
-    let head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n{header}connection: close\r\n\r\n", server.address());
+    request_at(server.address(), method, path, header).await
+}
+
+async fn request_at(address: SocketAddr, method: &str, path: &str, header: &str) -> (u16, HeaderMap, Vec<u8>) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\n{header}connection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
@@ -72,4 +81,34 @@ async fn page_can_be_switched_off() {
         assert_eq!(request(&server, "GET", path, "").await.0, 404, "{path}");
     }
     assert_eq!(request(&server, "GET", "/healthz", "").await.0, 200);
+}
+
+/// The command opens the page in the browser of the user, here a script that notes the address.
+#[tokio::test]
+async fn demo_opens_the_page_and_lists_its_scenes() {
+    let directory = tempfile::tempdir().unwrap();
+    let (browser, opened) = (directory.path().join("xdg-open"), directory.path().join("opened"));
+    std::fs::write(&browser, format!("#!/bin/sh\necho \"$1\" > {}\n", opened.display())).unwrap();
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new(aaep());
+    command.args(["demo", "--no-input", "--on-request", "--no-unix", "--open", "--listen", "127.0.0.1:0"]);
+    let demo = Serving::spawn(command.env("PATH", path));
+    until("the browser", async || std::fs::read_to_string(&opened).is_ok_and(|text| text.ends_with('\n'))).await;
+    assert_eq!(std::fs::read_to_string(&opened).unwrap().trim(), demo.url(""));
+    let (status, _, body) = request_at(demo.address(), "GET", "/demo/scenes", "").await;
+    let scenes: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!((status, &scenes["scenes"][0]["name"]), (200, &"banking".into()));
+    let none = "content-length: 0\r\n";
+    assert_eq!(request_at(demo.address(), "POST", "/demo/scenes/nothing", none).await.0, 404);
+    let foreign = "content-length: 0\r\norigin: https://evil.example\r\n";
+    assert_eq!(request_at(demo.address(), "POST", "/demo/scenes/banking", foreign).await.0, 403);
+    assert_eq!(request_at(demo.address(), "POST", "/demo/scenes/banking", none).await.0, 202);
+}
+
+#[tokio::test]
+async fn flag_switches_the_page_off() {
+    let demo = Serving::start(&["demo", "--no-input", "--no-unix", "--no-page"]);
+    assert_eq!(request_at(demo.address(), "GET", "/", "").await.0, 404);
+    assert_eq!(request_at(demo.address(), "GET", "/demo/scenes", "").await.0, 404);
 }
