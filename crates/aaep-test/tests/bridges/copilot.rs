@@ -28,12 +28,20 @@ fn delete_with(policy: Option<Policy>) -> (bool, Vec<String>, String) {
     std::fs::write(home.path().join(".copilot/config.json"), json!({"trusted_folders": [home.path()]}).to_string())
         .unwrap();
     let mut copilot = home.command("node");
-    copilot.arg(npm_agent("@github/copilot@1.0.102", "@github/copilot/index.js")).args(["-p", "Delete precious.txt"]);
+    copilot
+        .arg(npm_agent("@github/copilot@1.0.102", "@github/copilot/npm-loader.js"))
+        .args(["-p", "Delete precious.txt"]);
     copilot.current_dir(home.path()).env("COPILOT_OFFLINE", "true").env("COPILOT_MODEL", "gpt-4.1");
     copilot.env("COPILOT_PROVIDER_BASE_URL", format!("http://{}/v1", model.address));
     copilot.env("COPILOT_PROVIDER_API_KEY", "x").env("COPILOT_AUTO_UPDATE", "false");
     let output = copilot.stdin(Stdio::null()).output().unwrap();
-    let heard = listener.map(|listener| kinds(&listener.events())).unwrap_or_default();
+    let heard = listener.map(|listener| {
+        listener.wait("the end of the turn", |event| {
+            event["summary_normal"].as_str()?.contains("GitHub Copilot has finished").then_some(())
+        });
+        kinds(&listener.events())
+    });
+    let heard = heard.unwrap_or_default();
     let results = model.results.lock().unwrap().join("\n");
     run(&["up", "--stop"]);
     let exists = file.exists();
@@ -57,7 +65,13 @@ fn refusal_keeps_the_file_and_permission_deletes_it() {
     assert!(said.contains("The user refused this."), "the model learns why: {said}");
     let (exists, heard, said) = delete_with(Some(|prompt| choose(prompt, "allow")));
     assert!(!exists, "{heard:?}\n{said}");
-    for kind in ["session.started", "awaiting.clarification", "tool.invoked", "tool.completed", "session.completed"] {
+    for kind in [
+        "session.started",
+        "awaiting.clarification",
+        "tool.invoked",
+        "tool.completed",
+        "session.completed",
+    ] {
         assert!(heard.contains(&kind.to_owned()), "{kind} is missing in {heard:?}\n{said}");
     }
 }

@@ -268,7 +268,7 @@ fn attach_and_detach_leave_settings_byte_identical() {
             assert!(shown.contains("Changes the file") && shown.contains("is attached"), "{shown}");
             let attached = std::fs::read_to_string(&file).unwrap();
             let value: Value = serde_json::from_str(&attached).unwrap();
-            assert!(value["hooks"].to_string().contains(&format!("hook {agent} event")), "{attached}");
+            assert!(value["hooks"].to_string().contains(&format!("hook {agent} ")), "{attached}");
             assert!(succeeds(&home, &["attach", "--list"]).contains(&format!("{agent}: attached (")));
             assert_eq!(run(&home, &["attach", agent, "--yes"]).status.code(), Some(2), "not twice");
             assert!(succeeds(&home, &["detach", agent]).contains("byte for byte"));
