@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 pub(crate) enum Route {
     /// A proxy for MCP: every tool call passes through it.
     Mcp,
+    /// A proxy for ACP: what the agent asks about passes through it, what it does without asking does not.
+    Acp,
 }
 
 impl Route {
@@ -16,6 +18,7 @@ impl Route {
     pub(crate) fn meta(self) -> EventMeta {
         let content = match self {
             Route::Mcp => json!({"route": "mcp", "tools": "enforced", "output": "none"}),
+            Route::Acp => json!({"route": "acp", "tools": "on_request", "output": "streamed"}),
         };
         let extensions: Map<String, Value> = [(ENFORCEMENT_PREFIX.to_owned(), content)].into_iter().collect();
         EventMeta {

@@ -81,13 +81,15 @@ pub(crate) async fn serve_bridge<B: LineBridge>(
         BridgeEnd::Client | BridgeEnd::Signal => {
             driver.client_closed().await;
             driver.close_server();
-            forward_rest(&mut driver, &mut server_lines, LinePeer::end(child)).await;
+            // At once: a client that has closed its end often kills this process soon.
+            tokio::join!(forward_rest(&mut driver, &mut server_lines, LinePeer::end(child)), drain(&producer));
             Some(0)
         }
     };
     driver.close_client();
     let _ = tokio::time::timeout(DRAIN_TIMEOUT, writing).await;
-    finish(&producer, server).await;
+    drain(&producer).await;
+    server.stop("The bridge has ended.").await;
     Ok(ExitCode::from(code.unwrap_or(0)))
 }
 
@@ -148,7 +150,7 @@ async fn run_bridge<B: LineBridge>(
     }
 }
 
-async fn finish(producer: &Producer, server: aaep_server::RunningServer) {
+/// Waits until listeners have received everything, for a short time.
+async fn drain(producer: &Producer) {
     let _ = tokio::time::timeout(DRAIN_TIMEOUT, wait_until_drained(producer)).await;
-    server.stop("The bridge has ended.").await;
 }

@@ -65,13 +65,7 @@ fn refusal_keeps_the_file_and_permission_deletes_it() {
     assert!(said.contains("The user refused this."), "the model learns why: {said}");
     let (exists, heard, said) = delete_with(Some(|prompt| choose(prompt, "allow")));
     assert!(!exists, "{heard:?}\n{said}");
-    for kind in [
-        "session.started",
-        "awaiting.clarification",
-        "tool.invoked",
-        "tool.completed",
-        "session.completed",
-    ] {
+    for kind in ["session.started", "awaiting.clarification", "tool.invoked", "tool.completed", "session.completed"] {
         assert!(heard.contains(&kind.to_owned()), "{kind} is missing in {heard:?}\n{said}");
     }
 }
