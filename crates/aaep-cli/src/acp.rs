@@ -8,7 +8,7 @@ use aaep_server::Layer;
 
 use crate::CommandStatus;
 use crate::agent_name::{agent_name, to_agent_id};
-use crate::bridge::{BridgeStart, PeerKind, Route, UnheardQuestions, serve_bridge};
+use crate::bridge::{BridgeRoute, BridgeStart, PeerKind, UnheardQuestions, serve_bridge};
 use crate::logging::start_logging;
 use crate::output::fail;
 use crate::runtime::runtime;
@@ -67,7 +67,7 @@ fn start(args: AcpArgs) -> Result<ExitCode, String> {
         bridge: AcpProxy::new(config),
         peer: PeerKind::Command(args.command),
         unheard: UnheardQuestions::Resolve,
-        meta: Route::Acp.meta(),
+        meta: BridgeRoute::Acp.meta(),
         remember: Box::new(|_| ()),
     };
     // Spawned, so that it runs on the worker threads like the driver task of the producer.

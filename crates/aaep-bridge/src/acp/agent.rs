@@ -26,7 +26,7 @@ impl AcpProxy {
             Ok(RpcMessage::Request { id, method, params }) => match method.as_str() {
                 "session/request_permission" => self.request_permission(now, line, id, &params),
                 "elicitation/create" => self.start_form(line, id, &params),
-                _ => self.to_editor(line),
+                _ => self.forward_to_editor(line),
             },
             Ok(RpcMessage::Notification { method, params }) => {
                 if method == "session/update" {
@@ -34,14 +34,14 @@ impl AcpProxy {
                 } else if method == "$/cancel_request" {
                     self.handle_agent_cancel(&params);
                 }
-                self.to_editor(line);
+                self.forward_to_editor(line);
             }
             Ok(RpcMessage::Response { id, result }) => {
                 // The session ends before the editor can start the next one.
                 self.handle_response(&id, &result);
-                self.to_editor(line);
+                self.forward_to_editor(line);
             }
-            Err(_) => self.to_editor(line),
+            Err(_) => self.forward_to_editor(line),
         }
     }
 

@@ -39,7 +39,7 @@ impl AcpProxy {
                         _ => {}
                     }
                 }
-                self.to_agent(line);
+                self.forward_to_agent(line);
             }
             RpcMessage::Notification { method, params } => {
                 if method == "session/cancel"
@@ -50,7 +50,7 @@ impl AcpProxy {
                     }
                     self.cancel_permissions(session);
                 }
-                self.to_agent(line);
+                self.forward_to_agent(line);
             }
             RpcMessage::Response { id, result } => {
                 if let Some(at) = self.answered.iter().position(|answered| *answered == id) {
@@ -61,7 +61,7 @@ impl AcpProxy {
                         "An answer of the editor to a question of the listener was dropped.".into(),
                     ));
                 } else {
-                    self.to_agent(line);
+                    self.forward_to_agent(line);
                 }
             }
         }

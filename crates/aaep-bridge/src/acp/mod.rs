@@ -28,7 +28,7 @@ use crate::effect::{BridgeAnswer, BridgeEffect, CallKey, LineBridge, QuestionKey
 use crate::form::Form;
 use crate::rpc::{RpcId, notification_line, result_line};
 
-use permissions::Permission;
+use permissions::AcpPermission;
 use tools::AcpTool;
 
 /// Who answers a permission of the agent.
@@ -103,7 +103,7 @@ pub struct AcpProxy {
     config: AcpConfig,
     turns: BTreeMap<String, Turn>,
     requests: BTreeMap<RpcId, EditorRequest>,
-    permissions: BTreeMap<RpcId, Permission>,
+    permissions: BTreeMap<RpcId, AcpPermission>,
     forms: BTreeMap<RpcId, AgentForm>,
     questions: BTreeMap<QuestionKey, AcpPurpose>,
     /// Requests of the agent that were answered here and whose late answer of the editor is dropped.
@@ -137,11 +137,11 @@ impl AcpProxy {
         self.effects.push_back(effect);
     }
 
-    fn to_agent(&mut self, line: &[u8]) {
+    fn forward_to_agent(&mut self, line: &[u8]) {
         self.push(BridgeEffect::ToServer(line.to_vec()));
     }
 
-    fn to_editor(&mut self, line: &[u8]) {
+    fn forward_to_editor(&mut self, line: &[u8]) {
         self.push(BridgeEffect::ToClient(line.to_vec()));
     }
 

@@ -17,7 +17,7 @@ const MAX_ANSWERED: usize = 256;
 
 /// A permission that the agent asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Permission {
+pub(super) struct AcpPermission {
     session: String,
     tool: String,
     line: Vec<u8>,
@@ -63,16 +63,16 @@ impl AcpProxy {
         let question =
             self.ask(&session, BridgeQuestion::Confirmation(Box::new(ask)), AcpPurpose::Permission(id.clone()));
         let permission =
-            Permission { session, tool: tool_id, line: line.to_vec(), allow, reject, question, is_with_editor };
+            AcpPermission { session, tool: tool_id, line: line.to_vec(), allow, reject, question, is_with_editor };
         self.permissions.insert(id, permission);
         if is_with_editor {
-            self.to_editor(line);
+            self.forward_to_editor(line);
         }
     }
 
     /// Lets the editor ask, and says so.
     fn leave_to_editor(&mut self, session: &str, tool: &str, line: &[u8]) {
-        self.to_editor(line);
+        self.forward_to_editor(line);
         let Some(turn) = self.turns.get_mut(session) else { return };
         let asked = turn.tools.get_mut(tool).map(|tool| {
             if tool.phase != AcpToolPhase::Announced {
@@ -198,7 +198,7 @@ impl AcpProxy {
     pub(super) fn start_form(&mut self, line: &[u8], id: RpcId, params: &Value) {
         let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
         if self.config.answer == AnswerFrom::Editor || !self.turns.contains_key(&session) {
-            return self.to_editor(line);
+            return self.forward_to_editor(line);
         }
         let form =
             AgentForm { id: id.clone(), line: line.to_vec(), session, form: Form::new(params), was_asked: false };
@@ -223,7 +223,7 @@ impl AcpProxy {
             BridgeAnswer::NobodyListens if !form.was_asked => {
                 let line = std::mem::take(&mut form.line);
                 self.forms.remove(id);
-                return self.to_editor(&line);
+                return self.forward_to_editor(&line);
             }
             BridgeAnswer::NobodyListens | BridgeAnswer::Decided { .. } => None,
         };
