@@ -65,7 +65,8 @@ impl Peer {
 }
 
 fn hook_time(aaep: &std::path::Path, home: &std::path::Path) -> Vec<Duration> {
-    let payload = r#"{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}"#;
+    let payload =
+        r#"{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"}}"#;
     let mut times: Vec<Duration> = (0..HOOKS)
         .map(|_| {
             let start = Instant::now();
