@@ -6,7 +6,8 @@ use aaep_test::aaep;
 use serde_json::json;
 
 use super::harness::Home;
-use super::listener::{Listener, Policy, kinds};
+use super::hooks::Up;
+use super::listener::{Policy, kinds};
 use super::mock_model::{MockCall, MockModel};
 use super::packages::npm_agent;
 
@@ -20,8 +21,8 @@ fn delete_with(policy: Option<Policy>) -> (bool, Vec<String>, String) {
         assert!(output.status.success(), "{output:?}");
     };
     run(&["attach", "copilot", "--yes"]);
-    run(&["up"]);
-    let listener = policy.map(|policy| Listener::connect(&home.path().join("aaep/aaep.sock"), policy));
+    let up = Up::start(&home);
+    let listener = policy.map(|policy| up.listen(policy));
     let command = format!("rm {}", file.display());
     let model =
         MockModel::start(MockCall { tool: "bash", arguments: json!({"command": command, "description": "Delete it"}) });
@@ -43,7 +44,6 @@ fn delete_with(policy: Option<Policy>) -> (bool, Vec<String>, String) {
     });
     let heard = heard.unwrap_or_default();
     let results = model.results.lock().unwrap().join("\n");
-    run(&["up", "--stop"]);
     let exists = file.exists();
     (
         exists,

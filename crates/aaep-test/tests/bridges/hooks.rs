@@ -41,15 +41,15 @@ fn succeeds(home: &Home, arguments: &[&str]) -> String {
 }
 
 /// The server of a user, which ends with the test.
-struct Up<'h>(&'h Home);
+pub(crate) struct Up<'h>(&'h Home);
 
 impl<'h> Up<'h> {
-    fn start(home: &'h Home) -> Up<'h> {
+    pub(crate) fn start(home: &'h Home) -> Up<'h> {
         assert!(succeeds(home, &["up"]).contains("was started"));
         Up(home)
     }
 
-    fn listen(&self, policy: Policy) -> Listener {
+    pub(crate) fn listen(&self, policy: Policy) -> Listener {
         Listener::connect(&self.0.path().join("aaep/aaep.sock"), policy)
     }
 }
