@@ -6,12 +6,14 @@
 //! | Module | For |
 //! |---|---|
 //! | [`mcp`] | a proxy in front of a server of the Model Context Protocol |
+//! | [`acp`] | a proxy between an editor and an agent of the Agent Client Protocol |
 //! | [`hooks`] | hooks of agents: payloads, answers, settings |
 //! | [`gate`], [`rules`] | which tool calls the user is asked about |
 //! | [`strict`], [`rpc`] | reading lines of which every parser reads the same |
 //!
 //! Lines are forwarded as the bytes that they were received as. What a bridge changes is listed in `docs/bridges.md`.
 
+pub mod acp;
 mod describe;
 mod effect;
 mod form;

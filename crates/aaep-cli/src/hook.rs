@@ -24,7 +24,7 @@ pub(crate) struct HookArgs {
     /// Agent: claude, qwen, copilot, codex, opencode or gemini
     #[arg(value_name = "AGENT")]
     agent: String,
-    /// Kind of the hook: permission, or event for all others
+    /// Kind of the hook: permission, or the agent's own name of the event
     #[arg(value_name = "EVENT")]
     event: String,
 }
@@ -41,7 +41,8 @@ fn handle(args: &HookArgs) -> Option<()> {
     std::io::stdin().take(MAX_PAYLOAD_BYTES).read_to_end(&mut payload).ok()?;
     let agent: HookAgent = args.agent.parse().ok()?;
     let server = UserServer::find()?;
-    let payload: Value = serde_json::from_slice(&payload).ok()?;
+    let mut payload: Value = serde_json::from_slice(&payload).ok()?;
+    add_last_message(&mut payload);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let nonce = format!("{}-{}", std::process::id(), since.as_nanos());
     let action = translate(agent, &args.event, &payload, &nonce);
@@ -53,6 +54,21 @@ fn handle(args: &HookArgs) -> Option<()> {
         }
         HookAction::Ask(question) => runtime.block_on(ask(agent, &server, &question)),
     }
+    Some(())
+}
+
+/// Adds the last message of an agent that has it only in its transcript, as Copilot does.
+fn add_last_message(payload: &mut Value) -> Option<()> {
+    let path = payload.get("transcriptPath")?.as_str()?;
+    let transcript = std::fs::read_to_string(path).ok()?;
+    let message = transcript.lines().rev().find_map(|line| {
+        let entry: Value = serde_json::from_str(line).ok()?;
+        if entry["type"] != "assistant.message" {
+            return None;
+        }
+        entry["data"]["content"].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+    })?;
+    payload.as_object_mut()?.insert("text".to_owned(), message.into());
     Some(())
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 for success, 1 for a negative result, 2 for wrong usage or a problem of the environment.
 
+mod acp;
 mod agent_name;
 mod answers;
 mod attach;
@@ -90,6 +91,7 @@ enum AaepCommand {
     Answer(answers::AnswerArgs),
     Run(run::RunArgs),
     Mcp(mcp::McpArgs),
+    Acp(acp::AcpArgs),
     Attach(attach::AttachArgs),
     Detach(attach::DetachArgs),
     Up(up::UpArgs),
@@ -144,6 +146,7 @@ fn main() -> ExitCode {
         AaepCommand::Run(args) => return run::run(args),
         // It has the exit code of the server.
         AaepCommand::Mcp(args) => return mcp::run(args),
+        AaepCommand::Acp(args) => return acp::run(args),
         AaepCommand::Attach(args) => attach::attach(&args),
         AaepCommand::Detach(args) => attach::detach(&args),
         AaepCommand::Up(args) => up::run(&args),

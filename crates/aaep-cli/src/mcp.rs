@@ -12,7 +12,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::CommandStatus;
 use crate::agent_name::{agent_name, to_agent_id};
-use crate::bridge::{BridgeStart, HttpPeerOptions, PeerKind, Route, UnheardQuestions, serve_bridge};
+use crate::bridge::{BridgeRoute, BridgeStart, HttpPeerOptions, PeerKind, UnheardQuestions, serve_bridge};
 use crate::logging::start_logging;
 use crate::output::{fail, print_error};
 use crate::remembered;
@@ -108,7 +108,7 @@ fn start(args: McpArgs) -> Result<ExitCode, String> {
         }
         None => print_error("a decision is not kept: there is no home directory"),
     });
-    let start = BridgeStart { bridge: McpProxy::new(config), peer, unheard, meta: Route::Mcp.meta(), remember };
+    let start = BridgeStart { bridge: McpProxy::new(config), peer, unheard, meta: BridgeRoute::Mcp.meta(), remember };
     // Spawned, so that it runs on the worker threads like the driver task of the producer.
     let serving = runtime.spawn(serve_bridge(effective, start));
     let ended = runtime.block_on(serving).unwrap_or_else(|_| Ok(ExitCode::from(CommandStatus::Failed as u8)));

