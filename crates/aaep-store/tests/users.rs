@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use aaep::journal::{Journal, MissedEvents};
 use aaep::message::{Capabilities, SubscriptionRequest};
-use aaep::transport::{Outbound, ResumePolicy};
+use aaep::transport::{Link, Outbound, ResumePolicy};
 use aaep::{Confirmation, NoSubscriberPolicy, Producer, Session};
-use aaep_proto::id::{EventId, SubscriptionId};
+use aaep_proto::id::EventId;
 use aaep_store::{Audit, AuditQuery, Retention, Store};
 
 fn open(dir: &Path) -> Arc<Store> {
@@ -22,24 +22,23 @@ fn producer(store: &Arc<Store>, user: &str) -> Producer {
     builder.journal(journal, restored).build()
 }
 
-/// Subscribes, starts a session and receives its start. Returns the session, the subscription and the last event.
-async fn begin(producer: &Producer, user: &str) -> (Session, SubscriptionId, EventId) {
+/// Subscribes, starts a session and receives its start. Returns the session, the link and the last event.
+async fn begin(producer: &Producer, user: &str) -> (Session, Link, EventId) {
     let request = SubscriptionRequest::new("reader", Capabilities::default());
     let mut link = producer.subscribe(&request, user, ResumePolicy::Resumable).await.unwrap();
     let session = producer.session(format!("Secret of {user}.")).await.unwrap();
     loop {
         if let Some(Outbound::Event(frame)) = link.recv().await {
             let id = frame.event().envelope.event_id.clone();
-            return (session, link.id().clone(), id);
+            return (session, link, id);
         }
     }
 }
 
-/// Ends a producer without ending its sessions, as a crash does.
-async fn crash(producer: Producer, session: Session) {
+/// Ends a producer without ending its session and its subscription, as a crash does.
+async fn crash(producer: Producer, session: Session, link: Link) {
     producer.record_seen(Vec::new()).await;
-    std::mem::forget(session);
-    std::mem::forget(producer);
+    std::mem::forget((producer, session, link));
 }
 
 fn text_of(missed: &MissedEvents) -> String {
@@ -54,10 +53,10 @@ async fn users_get_back_their_own_sessions_and_events_only() {
         let store = open(dir.path());
         for user in ["ada", "ben"] {
             let producer = producer(&store, user);
-            let (session, subscription, last) = begin(&producer, user).await;
+            let (session, link, last) = begin(&producer, user).await;
             session.set_state("deciding", Some(&format!("More of {user}."))).await.unwrap();
-            known.push((user, session.id().clone(), subscription, last));
-            crash(producer, session).await;
+            known.push((user, session.id().clone(), link.id().clone(), last));
+            crash(producer, session, link).await;
         }
         // This waits until everything before is committed.
         store.open_user("ada").unwrap();
@@ -115,13 +114,10 @@ async fn decisions_are_read_by_user_and_deleted_with_everything_else_of_the_user
     assert_eq!(decisions(dir.path(), Some("stranger")), []);
     assert!(Store::delete_user(dir.path(), "ada").is_err(), "a server uses it");
     // The drivers end in tasks of their own.
-    let deleted = loop {
-        match Arc::strong_count(&store) {
-            1 => break drop(store),
-            _ => tokio::task::yield_now().await,
-        }
-    };
-    let () = deleted;
+    while Arc::strong_count(&store) > 1 {
+        tokio::task::yield_now().await;
+    }
+    drop(store);
     assert!(Store::delete_user(dir.path(), "ada").unwrap().is_some_and(|records| records > 0));
     assert_eq!(Store::delete_user(dir.path(), "stranger").unwrap(), None);
     assert_eq!(decisions(dir.path(), None), [entry("ben")]);
@@ -138,8 +134,8 @@ async fn row_that_was_given_to_another_user_is_found_to_be_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let producer = producer(&store, "ada");
-    let (session, ..) = begin(&producer, "ada").await;
-    crash(producer, session).await;
+    let (session, link, _) = begin(&producer, "ada").await;
+    crash(producer, session, link).await;
     store.open_user("ben").unwrap();
     let copy = tempfile::tempdir().unwrap();
     let to = copy.path().join("copy");
@@ -163,14 +159,10 @@ async fn store_from_before_there_were_users_is_taken_over() {
         session.complete("Done.").await.unwrap();
         producer.shut_down(std::time::Duration::from_secs(5), "The end.").await;
     }
-    let database = loop {
-        // The writer of the store ends with the last journal.
-        match Store::open(dir.path(), Retention::default()) {
-            Ok(store) => break drop(store),
-            Err(_) => tokio::task::yield_now().await,
-        }
-    };
-    let () = database;
+    // The writer of the store ends with the last journal.
+    while Store::open(dir.path(), Retention::default()).is_err() {
+        tokio::task::yield_now().await;
+    }
     let database = rusqlite::Connection::open(dir.path().join("aaep.db")).unwrap();
     let mut old = "DROP TABLE users; PRAGMA user_version = 1;".to_owned();
     for index in ["log_of_user", "sessions_of_user", "questions_of_user", "subscriptions_of_user"] {
