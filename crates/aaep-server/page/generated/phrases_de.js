@@ -56,7 +56,7 @@ export const phrases = {
   "gap": "Warnung: Einige Nachrichten gingen verloren.",
   "flood": [["count",{"one":"1 Nachricht wurde ausgelassen, weil zu viele auf einmal kamen.","other":[["count"]," Nachrichten wurden ausgelassen, weil zu viele auf einmal kamen."]}]],
   "connection-lost": ["Die Verbindung zu ",["agent"]," ist unterbrochen."],
-  "connection-ended": [["agent"]," hat die Verbindung beendet."],
+  "connection-ended": [["agent"]," hat die Verbindung beendet. Wenn sie wieder besteht, wird es gemeldet."],
   "connection-back": ["Die Verbindung zu ",["agent"]," ist wieder da."],
   "nothing-waits": "Nichts wartet auf deine Antwort.",
   "waiting-count": [["count",{"one":"1 Frage wartet auf deine Antwort.","other":[["count"]," Fragen warten auf deine Antwort."]}]],

@@ -56,7 +56,7 @@ export const phrases = {
   "gap": "Warning: some messages were lost.",
   "flood": [["count",{"one":"1 message was left out, because too many came at once.","other":[["count"]," messages were left out, because too many came at once."]}]],
   "connection-lost": ["The connection to ",["agent"]," is lost."],
-  "connection-ended": [["agent"]," has ended the connection."],
+  "connection-ended": [["agent"]," has ended the connection. You will be told when it is back."],
   "connection-back": ["The connection to ",["agent"]," is back."],
   "nothing-waits": "Nothing waits for your answer.",
   "waiting-count": [["count",{"one":"1 question waits for your answer.","other":[["count"]," questions wait for your answer."]}]],

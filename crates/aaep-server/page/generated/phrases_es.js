@@ -56,7 +56,7 @@ export const phrases = {
   "gap": "Aviso: se perdieron algunos mensajes.",
   "flood": [["count",{"one":"Se omitió 1 mensaje, porque llegaron demasiados a la vez.","other":["Se omitieron ",["count"]," mensajes, porque llegaron demasiados a la vez."]}]],
   "connection-lost": ["Se perdió la conexión con ",["agent"],"."],
-  "connection-ended": [["agent"]," ha terminado la conexión."],
+  "connection-ended": [["agent"]," ha terminado la conexión. Se avisará cuando vuelva."],
   "connection-back": ["Ha vuelto la conexión con ",["agent"],"."],
   "nothing-waits": "Nada espera tu respuesta.",
   "waiting-count": [["count",{"one":"1 pregunta espera tu respuesta.","other":[["count"]," preguntas esperan tu respuesta."]}]],

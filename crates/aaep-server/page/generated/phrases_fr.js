@@ -56,7 +56,7 @@ export const phrases = {
   "gap": "Attention : des messages ont été perdus.",
   "flood": [["count",{"one":[["count"]," message a été omis, car trop sont arrivés à la fois."],"other":[["count"]," messages ont été omis, car trop sont arrivés à la fois."]}]],
   "connection-lost": ["La connexion avec ",["agent"]," est perdue."],
-  "connection-ended": [["agent"]," a mis fin à la connexion."],
+  "connection-ended": [["agent"]," a mis fin à la connexion. Son retour sera annoncé."],
   "connection-back": ["La connexion avec ",["agent"]," est rétablie."],
   "nothing-waits": "Rien n’attend votre réponse.",
   "waiting-count": [["count",{"one":[["count"]," question attend votre réponse."],"other":[["count"]," questions attendent votre réponse."]}]],

@@ -56,7 +56,7 @@ export const phrases = {
   "gap": "Ìkìlọ̀: àwọn ìfiránṣẹ́ kan sọnù.",
   "flood": ["A fi ìfiránṣẹ́ ",["count"]," sílẹ̀, nítorí wọ́n pọ̀ jù lẹ́ẹ̀kan náà."],
   "connection-lost": ["Ìsopọ̀ pẹ̀lú ",["agent"]," ti já."],
-  "connection-ended": [["agent"]," ti parí ìsopọ̀ náà."],
+  "connection-ended": [["agent"]," ti parí ìsopọ̀ náà. A ó sọ fún ọ nígbà tí ó bá padà."],
   "connection-back": ["Ìsopọ̀ pẹ̀lú ",["agent"]," ti padà."],
   "nothing-waits": "Kò sí ohun tó ń dúró de ìdáhùn rẹ.",
   "waiting-count": ["Ìbéèrè tó ń dúró de ìdáhùn rẹ: ",["count"],"."],
