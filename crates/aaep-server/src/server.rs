@@ -70,14 +70,14 @@ enum EngineSource {
     /// One producer, which belongs to one user.
     Shared(Producer),
     /// One for each user.
-    PerUser(EngineFactory),
+    PerUser(Box<EngineFactory>),
 }
 
 impl EngineSource {
     async fn open(self, config: &Config) -> Result<Arc<Engines>, ConfigError> {
         match self {
             EngineSource::Shared(producer) => Ok(Engines::shared(producer)),
-            EngineSource::PerUser(factory) => Engines::per_user(factory, &config.local_user()?)
+            EngineSource::PerUser(factory) => Engines::per_user(*factory, &config.local_user()?)
                 .await
                 .map_err(|_| ConfigError("the store cannot be read; see the log".to_owned())),
         }
@@ -180,7 +180,7 @@ impl Server {
             return Ok(Server::new(config, producer).with_agents());
         }
         let factory = EngineFactory::open(&config)?;
-        Ok(Server::with_engines(config, EngineSource::PerUser(factory)).with_agents())
+        Ok(Server::with_engines(config, EngineSource::PerUser(Box::new(factory))).with_agents())
     }
 
     fn with_engines(config: Config, engines: EngineSource) -> Server {

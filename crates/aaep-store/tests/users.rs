@@ -70,7 +70,7 @@ async fn users_get_back_their_own_sessions_and_events_only() {
     for (user, session, subscription, last) in &known {
         let (journal, restored) = store.open_user(user).unwrap();
         let sessions: Vec<_> = restored.sessions.iter().map(|s| s.started.envelope.session_id.clone()).collect();
-        assert_eq!(sessions, [session.clone()]);
+        assert_eq!(sessions, std::slice::from_ref(session));
         assert_eq!(restored.subscriptions.len(), 1);
         let missed = journal.missed(subscription, Some(last));
         assert!(!missed.gap && text_of(&missed).contains(&format!("More of {user}.")), "{missed:?}");

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use aaep_runtime::monotonic_time;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
@@ -211,7 +212,7 @@ struct HostedDriver {
 
 impl HostedDrivers {
     async fn run(mut self, mut inputs: Inputs) {
-        let mut timer = Box::pin(tokio::time::sleep_until(Instant::now()));
+        let mut timer = Box::pin(tokio::time::sleep_until(monotonic_time()));
         loop {
             // Users' replies go before whatever agents want next.
             self.handle_link_events(&mut inputs, MAX_LINK_EVENTS_PER_TURN);
@@ -294,7 +295,7 @@ impl HostedDrivers {
     }
 
     fn handle_deadlines(&mut self) {
-        let now = Instant::now();
+        let now = monotonic_time();
         while let Some((at, id)) = self.deadlines.first().copied().filter(|(at, _)| *at <= now) {
             self.deadlines.remove(&(at, id));
             if let Some(driver) = self.drivers.get_mut(&id) {
