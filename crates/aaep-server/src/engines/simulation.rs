@@ -310,7 +310,7 @@ impl World {
                     self.decided += 1;
                     let user = action.strip_prefix("secret-of-").unwrap().split(' ').next().unwrap();
                     let accepted = self.questions.iter().any(|question| question.user == user && question.accepted);
-                    assert!(response["outcome"] != "accepted" || accepted, "nobody of {user} accepted: {response}");
+                    assert!(response["verdict"] != "accepted" || accepted, "nobody of {user} accepted: {response}");
                 }
                 pending => open.push((action, pending)),
             }
