@@ -46,8 +46,7 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Web origins whose pages may use the server.
     pub origins: Vec<String>,
-    /// How many threads and workers the server has; without a value, as many as there are cores. A user's sessions and
-    /// subscriptions stay on one worker.
+    /// How many threads and workers the server has; without a value, as many as there are cores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<NonZeroUsize>,
     /// The user of peers that need no credentials because only the owner of the server can reach it: the local socket. Set it
@@ -433,8 +432,7 @@ impl Config {
 
     /// Returns how many threads and workers the server has.
     pub fn workers(&self) -> NonZeroUsize {
-        let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        self.workers.unwrap_or_else(cores)
+        self.workers.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
     }
 
     /// Returns the user of the local socket.

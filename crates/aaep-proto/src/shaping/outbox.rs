@@ -5,6 +5,7 @@
 //! session) have one place, that of the newest. Once another event was released in the meantime, they keep their place:
 //! otherwise an agent that never pauses could delay one kind of event forever.
 
+mod states;
 mod terms;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +17,6 @@ use super::text::BoundarySet;
 use crate::frame::{Frame, FrameClass};
 use crate::id::{OutputId, SessionId};
 use crate::limits;
-use crate::message::Payload;
 use crate::negotiate::Terms;
 use crate::time::{Moment, Timestamp};
 
@@ -246,22 +246,6 @@ impl Outbox {
         }
     }
 
-    /// Records a state change that is not sent: the next one then starts from the state before it.
-    pub(crate) fn skip_state(&mut self, frame: &Frame) {
-        let waiting = self.first_waiting_from_state(frame.session());
-        if let Some(from) = waiting.or_else(|| frame.from_state()).map(str::to_owned) {
-            self.last_sent_state.entry(frame.session().clone()).or_insert(from);
-        }
-    }
-
-    /// Returns the state from which the first waiting state change of a session starts: the last state that was sent.
-    fn first_waiting_from_state(&self, session: &SessionId) -> Option<&str> {
-        self.queued.values().find_map(|held| match &held.content {
-            QueuedContent::State(frame, from) if frame.session() == session => Some(from.as_str()),
-            _ => None,
-        })
-    }
-
     /// Forgets a session that has ended.
     pub(crate) fn forget(&mut self, session: &SessionId) {
         self.last_sent_state.remove(session);
@@ -407,15 +391,6 @@ impl Outbox {
         }
     }
 
-    fn release_state(&mut self, frame: Arc<Frame>, from: String, out: &mut impl FnMut(ReleasedFrame)) {
-        let from = match (self.last_sent_state.get_mut(frame.session()), frame.to_state()) {
-            (Some(last_sent_state), Some(to)) => std::mem::replace(last_sent_state, to.to_owned()),
-            _ => from,
-        };
-        let same = frame.from_state() == Some(from.as_str());
-        self.send(if same { OutgoingFrame::Frame(frame) } else { OutgoingFrame::State(frame, from) }, out);
-    }
-
     fn send(&mut self, content: OutgoingFrame, out: &mut impl FnMut(ReleasedFrame)) {
         let (session, time) = (content.frame().session(), content.frame().event().envelope.timestamp);
         let not_before = self.latest.get(session).copied().filter(|latest| *latest > time);
@@ -458,38 +433,6 @@ impl Outbox {
             }
         }
         self.insert(place, QueuedFrame { content: QueuedContent::new(frame), since: self.released, newest: arrival });
-    }
-
-    /// Returns whether coalesced state changes have become one that ends in the known state and has no text.
-    fn is_redundant(&self, content: &QueuedContent) -> bool {
-        let QueuedContent::State(frame, from) = content else { return false };
-        let Payload::StateChanged(change) = &frame.event().payload else { return false };
-        let believed = self.last_sent_state.get(frame.session()).unwrap_or(from);
-        change.from_state != *from
-            && change.summary_normal.is_none()
-            && frame.event().envelope.extensions.is_none()
-            && change.to_state == *believed
-    }
-
-    /// Drops a waiting state change, since a newer one follows that is not folded with it.
-    fn drop_waiting_state(&mut self, session: &SessionId) {
-        let key = FoldKey { session: session.clone(), kind: FoldKind::State };
-        if let Some(place) = self.places.get(&key).copied() {
-            self.drop_unsent(place);
-        }
-    }
-
-    /// Drops a waiting event. After a state change that is dropped, the next one starts from the last state that was sent.
-    fn drop_unsent(&mut self, place: u64) {
-        let Some(QueuedContent::State(frame, _)) = self.queued.get(&place).map(|held| &held.content) else {
-            self.remove(place);
-            return;
-        };
-        let session = frame.session().clone();
-        if let Some(from) = self.first_waiting_from_state(&session).map(str::to_owned) {
-            self.last_sent_state.entry(session).or_insert(from);
-        }
-        self.remove(place);
     }
 
     fn insert(&mut self, place: u64, held: QueuedFrame) {

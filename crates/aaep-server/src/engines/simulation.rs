@@ -52,7 +52,7 @@ fn identities() -> Vec<Arc<Identity>> {
     identities.into_iter().map(Arc::new).collect()
 }
 
-struct Listener {
+struct SimulatedListener {
     subscribed: Subscribed,
     user: String,
 }
@@ -69,7 +69,7 @@ struct World {
     context: Arc<ServerContext>,
     registry: Arc<AgentRegistry>,
     identities: Vec<Arc<Identity>>,
-    listeners: Vec<Listener>,
+    listeners: Vec<SimulatedListener>,
     /// Sessions that agents have started: the agent, the agent's name of the session, and its user.
     sessions: Vec<(usize, String, String)>,
     questions: Vec<Question>,
@@ -152,7 +152,7 @@ impl World {
                 let id = subscribed.link.id().clone();
                 self.owners.insert(id.clone(), (identity.principal.clone(), user.to_owned()));
                 self.subscription_ids.push(id);
-                self.listeners.push(Listener { subscribed, user: user.to_owned() });
+                self.listeners.push(SimulatedListener { subscribed, user: user.to_owned() });
             }
             Err(rejection) => {
                 assert!(!identity.may_for(Role::Subscribe, &id), "{}: {rejection}", identity.principal);
@@ -255,7 +255,7 @@ impl World {
         assert_eq!(subscribed.engine.user().as_str(), user);
         // The link before is replaced.
         self.listeners.retain(|listener| *listener.subscribed.link.id() != id);
-        self.listeners.push(Listener { subscribed, user });
+        self.listeners.push(SimulatedListener { subscribed, user });
     }
 
     async fn end_something(&mut self) {
@@ -276,7 +276,7 @@ impl World {
         // Paused time passes only when every task is idle, so everything was delivered by then.
         tokio::time::sleep(Duration::from_millis(1)).await;
         let mut batch = Vec::new();
-        for Listener { subscribed, user } in &mut self.listeners {
+        for SimulatedListener { subscribed, user } in &mut self.listeners {
             while tokio::time::timeout(Duration::ZERO, subscribed.link.recv_many(&mut batch, 64))
                 .await
                 .is_ok_and(|n| n > 0)
