@@ -1,5 +1,6 @@
 //! Flags of every command that starts a server.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use aaep_server::{Config, ConfigError, Layer};
@@ -68,7 +69,7 @@ pub(crate) struct ServerFlags {
     behind_proxy: Vec<String>,
     /// Threads of the server [default: one for each core] [env: AAEP_WORKERS]
     #[arg(long, value_name = "COUNT")]
-    workers: Option<String>,
+    workers: Option<NonZeroU32>,
     /// User of the local socket, if the server asks for credentials elsewhere [default: local] [env: AAEP_LOCAL_USER]
     #[arg(long, value_name = "USER")]
     local_user: Option<String>,
@@ -135,7 +136,6 @@ impl ServerFlags {
             ("--issuer", "auth.issuer", self.issuer),
             ("--audience", "auth.audience", self.audience),
             ("--manifest-key", "manifest.key", path(self.manifest_key)),
-            ("--workers", "workers", self.workers),
             ("--local-user", "local_user", self.local_user),
             ("--data", "data.dir", path(self.data)),
             ("--log", "log.filter", self.log),
@@ -144,6 +144,9 @@ impl ServerFlags {
             if let Some(text) = text {
                 layer.set_flag(flag, name, text);
             }
+        }
+        if let Some(workers) = self.workers {
+            layer.set_flag("--workers", "workers", i64::from(workers.get()));
         }
         let lists = [
             ("--host", "hosts", self.hosts),
