@@ -179,6 +179,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn number_of_workers_is_read() {
+        let flags = ServerFlags { workers: NonZeroU32::new(2), ..ServerFlags::default() };
+        assert_eq!(Config::from_layers([flags.layer()]).unwrap().workers().get(), 2);
+    }
+
+    #[test]
     fn help_names_the_variable_and_the_default_of_each_flag() {
         let command = ServerFlags::augment_args(clap::Command::new("serve"));
         let names = Config::setting_names();
