@@ -170,8 +170,8 @@ impl Store {
     /// Deletes everything of a user in a directory that no process uses. Returns how many records there were, or `None` if
     /// the store knows no such user.
     pub fn delete_user(dir: &Path, name: &str) -> Result<Option<usize>, StoreError> {
-        // Opening checks the store, and closing it waits for its writer. The lock is kept in between by the second opening.
-        drop(Store::open(dir, Retention::default())?);
+        // Opening checks the store and brings it up to date; closing it waits for its writer. Nothing else is deleted.
+        drop(Store::open(dir, Retention { days: u32::MAX, bytes: u64::MAX })?);
         let wrong = |e: rusqlite::Error| StoreError::sql(dir, &e);
         let lock = permissions::open(&dir.join("lock")).map_err(|e| StoreError::io(dir, &e))?;
         lock.try_lock().map_err(|_| StoreError::InUse(dir.to_owned()))?;

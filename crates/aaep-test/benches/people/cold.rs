@@ -13,7 +13,7 @@ const USERS: usize = 300;
 
 /// Settings that may say after how many seconds an unused engine is put away: section and key.
 const IDLE_SETTINGS: [(&str, &str); 3] =
-    [("data", "idle_seconds"), ("users", "idle_seconds"), ("limits", "user_idle_seconds")];
+    [("data", "idle_seconds"), ("users", "idle_seconds"), ("limits", "idle_user_seconds")];
 
 /// The first and the last event of a session without an id of its own.
 const STARTED: &str = r#"{"type":"session.started","summary_normal":"Measuring."}"#;
